@@ -1,0 +1,1 @@
+"""Delta Lake for PySpark in pure Python."""

@@ -1,0 +1,44 @@
+"""The columnar form of file actions: the Arrow schema that the log reader fills and the scan planner reads.
+
+One row is one logical file. Columns that were not asked for are absent. `path` and the keys of `partition_values`
+are as in the log: URI-encoded, physical names.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+PATH = pa.field("path", pa.string(), nullable=False)
+PARTITION_VALUES = pa.field("partition_values", pa.map_(pa.string(), pa.string()))
+SIZE = pa.field("size", pa.int64())
+MODIFICATION_TIME = pa.field("modification_time", pa.int64())  # ms since the epoch
+STATS = pa.field("stats", pa.string())  # the statistics as JSON text
+DELETION_VECTOR = pa.field(
+    "deletion_vector",
+    pa.struct(
+        [
+            pa.field("storage_type", pa.string()),
+            pa.field("path_or_inline_dv", pa.string()),
+            pa.field("offset", pa.int32()),
+            pa.field("size_in_bytes", pa.int32()),
+            pa.field("cardinality", pa.int64()),
+        ]
+    ),
+)
+BASE_ROW_ID = pa.field("base_row_id", pa.int64())
+DEFAULT_ROW_COMMIT_VERSION = pa.field("default_row_commit_version", pa.int64())
+TAGS = pa.field("tags", pa.map_(pa.string(), pa.string()))
+CLUSTERING_PROVIDER = pa.field("clustering_provider", pa.string())
+
+FILE_FIELDS: tuple[pa.Field, ...] = (
+    PATH,
+    PARTITION_VALUES,
+    SIZE,
+    MODIFICATION_TIME,
+    STATS,
+    DELETION_VECTOR,
+    BASE_ROW_ID,
+    DEFAULT_ROW_COMMIT_VERSION,
+    TAGS,
+    CLUSTERING_PROVIDER,
+)

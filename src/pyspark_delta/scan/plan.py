@@ -1,0 +1,119 @@
+"""The plan of a scan: plain data that every engine can interpret and that travels to workers.
+
+The planner makes a `ScanPlan`; the Arrow reader runs its tasks, Spark's scans read its file table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from pyspark_delta.actions.model import DeletionVectorDescriptor
+from pyspark_delta.expressions.tree import Expression
+from pyspark_delta.schema.types import DataType, StructField, StructType
+
+
+@dataclass(frozen=True, slots=True)
+class FromFile:
+    """A column that data files hold: matched by `physical.name`, or by field id in `id` mode.
+
+    `field` is the logical column (name, type, nullability); `physical` the same column with physical names at every
+    nesting level and with its field ids in the metadata. A file without the column gives nulls; a file with a
+    narrower type is widened to the type of `field`; fields that the file has beyond the schema are ignored.
+    """
+
+    field: StructField
+    physical: StructField
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionConstant:
+    """A partition column: its value is in the log under `physical_name`, as text of the column's type."""
+
+    field: StructField
+    physical_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A column that no file holds: all null (void columns)."""
+
+    field: StructField
+
+
+@dataclass(frozen=True, slots=True)
+class RowId:
+    """The stable row id (C327): the materialised column where it is not null, else base row id + position."""
+
+    field: StructField
+    materialized_name: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RowCommitVersion:
+    """The row commit version (C328): the materialised column where it is not null, else the file's default."""
+
+    field: StructField
+    materialized_name: str | None
+
+
+ColumnPlan: TypeAlias = FromFile | PartitionConstant | Missing | RowId | RowCommitVersion
+
+
+@dataclass(frozen=True, slots=True)
+class ReadContext:
+    """What every task of a scan shares; small, picklable.
+
+    `column_mapping_mode` is `none`, `name` or `id`. `residual` is evaluated on the rows read, over the logical columns
+    in `columns`; columns that only the residual needs come after the `output` names and are dropped again.
+    """
+
+    table_location: str
+    columns: tuple[ColumnPlan, ...]
+    output: tuple[str, ...]
+    column_mapping_mode: str = "none"
+    residual: Expression | None = None
+    storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    time_zone: str = "UTC"  # of zone-less timestamp partition values (C421)
+
+
+@dataclass(frozen=True, slots=True)
+class ScanTask:
+    """One data file to read. `path` is as in the log; `partition_values` by physical name, as text."""
+
+    path: str
+    size: int
+    partition_values: Mapping[str, str | None] = field(hash=False)
+    deletion_vector: DeletionVectorDescriptor | None = None
+    base_row_id: int | None = None
+    default_row_commit_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PruningStage:
+    """How many files one stage of skipping kept, and why it dropped the others."""
+
+    name: str
+    files_before: int
+    files_after: int
+    predicate: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScanPlan:
+    """A planned scan: the surviving files in columnar form (`actions.columns`), and how to read them."""
+
+    version: int
+    schema: StructType  # the logical output schema
+    context: ReadContext
+    files: pa.Table
+    stages: tuple[PruningStage, ...] = ()
+
+
+def column_type(column: ColumnPlan) -> DataType:
+    """The logical type of a planned column."""
+    return column.field.type

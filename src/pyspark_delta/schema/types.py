@@ -1,0 +1,117 @@
+"""The types of the Delta schema as frozen values (Schema Serialization Format; C426-C433).
+
+    DataType = PrimitiveType | DecimalType | ArrayType | MapType | StructType
+
+Primitive names are the serialized ones: string, long, integer, short, byte, float, double, boolean, binary, date,
+timestamp, timestamp_ntz, void, variant, `interval year to month`, `interval day to second`. Geometry and geography
+types are recognised, so that they can be refused by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class PrimitiveType:
+    """A type without parameters; `name` is its serialized name."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
+class DecimalType:
+    """An exact number of at most 38 digits (`precision`), `scale` of them after the point."""
+
+    precision: int
+    scale: int
+
+    def __str__(self) -> str:
+        return f"decimal({self.precision},{self.scale})"
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayType:
+    """A list of values of one type."""
+
+    element_type: DataType
+    contains_null: bool = True
+
+    def __str__(self) -> str:
+        return f"array<{self.element_type}>"
+
+
+@dataclass(frozen=True, slots=True)
+class MapType:
+    """A map from keys of one type to values of one type; keys are never null."""
+
+    key_type: DataType
+    value_type: DataType
+    value_contains_null: bool = True
+
+    def __str__(self) -> str:
+        return f"map<{self.key_type},{self.value_type}>"
+
+
+@dataclass(frozen=True, slots=True)
+class StructField:
+    """A named member of a struct, or a column of the table. `metadata` is kept as it is, unknown keys too (C434)."""
+
+    name: str
+    type: DataType
+    nullable: bool = True
+    metadata: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StructType:
+    """An ordered set of fields; the schema of a table is one."""
+
+    fields: tuple[StructField, ...] = ()
+
+    def __str__(self) -> str:
+        return f"struct<{','.join(f'{f.name}:{f.type}' for f in self.fields)}>"
+
+    def __iter__(self) -> Iterator[StructField]:
+        return iter(self.fields)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The field names in order."""
+        return tuple(f.name for f in self.fields)
+
+    def find(self, name: str) -> StructField | None:
+        """The field of that name: an exact match first, otherwise a match regardless of case; None if there is none."""
+        for f in self.fields:
+            if f.name == name:
+                return f
+        folded = name.casefold()
+        return next((f for f in self.fields if f.name.casefold() == folded), None)
+
+
+DataType: TypeAlias = PrimitiveType | DecimalType | ArrayType | MapType | StructType
+
+STRING = PrimitiveType("string")
+LONG = PrimitiveType("long")
+INTEGER = PrimitiveType("integer")
+SHORT = PrimitiveType("short")
+BYTE = PrimitiveType("byte")
+FLOAT = PrimitiveType("float")
+DOUBLE = PrimitiveType("double")
+BOOLEAN = PrimitiveType("boolean")
+BINARY = PrimitiveType("binary")
+DATE = PrimitiveType("date")
+TIMESTAMP = PrimitiveType("timestamp")
+TIMESTAMP_NTZ = PrimitiveType("timestamp_ntz")
+VOID = PrimitiveType("void")
+VARIANT = PrimitiveType("variant")
+YEAR_MONTH_INTERVAL = PrimitiveType("interval year to month")
+DAY_TIME_INTERVAL = PrimitiveType("interval day to second")
