@@ -82,9 +82,7 @@ class TableNotFoundError(DeltaError):
 
     def __init__(self, location: str, detail: str = "") -> None:
         found = detail or "it has no _delta_log with a commit or a checkpoint"
-        super().__init__(
-            f"There is no Delta table at '{location}': {found}. Check the path.", location=location
-        )
+        super().__init__(f"There is no Delta table at '{location}': {found}. Check the path.", location=location)
         self.location = location
 
 

@@ -107,6 +107,4 @@ class Opaque:
     text: str
 
 
-Expression: TypeAlias = (
-    Column | Literal | Comparison | And | Or | Not | IsNull | In | StartsWith | Cast | Call | Opaque
-)
+Expression: TypeAlias = Column | Literal | Comparison | And | Or | Not | IsNull | In | StartsWith | Cast | Call | Opaque

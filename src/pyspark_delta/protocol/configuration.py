@@ -33,9 +33,7 @@ class TableConfiguration:
         """`metaData.configuration` as it is in the log."""
         return self.metadata.configuration
 
-    def supports(
-        self, feature: str, *, legacy_reader: int | None = None, legacy_writer: int | None = None
-    ) -> bool:
+    def supports(self, feature: str, *, legacy_reader: int | None = None, legacy_writer: int | None = None) -> bool:
         """Whether the protocol lists the feature, or has a version that implies it (C231, C235)."""
         protocol = self.protocol
         listed = (protocol.writer_features or frozenset()) | (protocol.reader_features or frozenset())

@@ -22,7 +22,7 @@ from pyspark_delta.schema.types import (
 )
 
 _PRIMITIVES = frozenset(
-    "string long integer short byte float double boolean binary date timestamp timestamp_ntz void variant".split()
+    ["string", "long", "integer", "short", "byte", "float", "double", "boolean", "binary", "date", "timestamp", "timestamp_ntz", "void", "variant"]
 )
 _INTERVALS = {
     **{f"interval {unit}": YEAR_MONTH_INTERVAL for unit in ("year", "month", "year to month")},
@@ -79,9 +79,7 @@ def parse_type(value: Any, *, where: str = "schema", depth: int = 0) -> DataType
         case "struct":
             return StructType(_parse_fields(value, where, depth))
         case "array":
-            element = parse_type(
-                _member(value, "elementType", where), where=f"{where}.element", depth=depth + 1
-            )
+            element = parse_type(_member(value, "elementType", where), where=f"{where}.element", depth=depth + 1)
             return ArrayType(element, _flag(value, "containsNull", where))
         case "map":
             return MapType(
@@ -157,9 +155,7 @@ def _parse_field(value: Any, where: str, depth: int) -> StructField:
         raise CorruptLogError(f"Expected the name of a field at {where}, found {_short(name)}.")
     metadata = value.get("metadata")
     if metadata is not None and not isinstance(metadata, Mapping):
-        raise CorruptLogError(
-            f"Expected the metadata of {where}.{name} as an object, found {_short(metadata)}."
-        )
+        raise CorruptLogError(f"Expected the metadata of {where}.{name} as an object, found {_short(metadata)}.")
     data_type = parse_type(_member(value, "type", where), where=f"{where}.{name}", depth=depth + 1)
     return StructField(name, data_type, _flag(value, "nullable", where), dict(metadata or {}))
 
