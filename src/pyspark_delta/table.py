@@ -1,0 +1,180 @@
+"""The Spark-free entry point: open a version of a table, look at it, and scan it into Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from os import PathLike
+from typing import Any
+
+import pyarrow as pa
+
+from pyspark_delta.actions.model import Metadata, Protocol
+from pyspark_delta.data.reader import read_plan
+from pyspark_delta.errors import InvalidOptionError
+from pyspark_delta.log.history import commit_history, last_modified
+from pyspark_delta.scan.explain import explain_plan
+from pyspark_delta.scan.plan import ScanPlan
+from pyspark_delta.scan.planner import plan_scan
+from pyspark_delta.schema.timestamps import parse_timestamp
+from pyspark_delta.schema.types import StructType
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.storage import normalize_location
+
+
+class Table:
+    """One version of a Delta table, read without Spark.
+
+    >>> table = Table.open("/data/flights")            # doctest: +SKIP
+    >>> table.scan(columns=["origin"], where="month = 1").to_arrow()   # doctest: +SKIP
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    @classmethod
+    def open(
+        cls,
+        location: str | PathLike[str],
+        *,
+        version: int | None = None,
+        timestamp: str | datetime | int | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> Table:
+        """Open the latest version, or the one that `version` or `timestamp` names.
+
+        `timestamp` is a text such as `2024-01-31` or `2024-01-31 12:00:00` (UTC unless it has a zone), a datetime
+        (naive means UTC), or milliseconds since the epoch; the newest version not after it is opened.
+
+        Raises TableNotFoundError, VersionNotFoundError, TimestampOutOfRangeError, UnsupportedFeatureError, and
+        CorruptLogError when the log cannot be read.
+        """
+        if version is not None and timestamp is not None:
+            raise InvalidOptionError("Give either a version or a timestamp to travel to, not both.")
+        if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 0):
+            raise InvalidOptionError(f"A table version is a whole number from 0 on, found {version!r}.")
+        timestamp_ms = None if timestamp is None else parse_timestamp(timestamp)
+        snapshot = Snapshot.load(
+            normalize_location(location), version=version, timestamp_ms=timestamp_ms, storage_options=storage_options
+        )
+        return cls(snapshot)
+
+    def __repr__(self) -> str:
+        return f"Table({self.location!r}, version={self.version})"
+
+    @property
+    def location(self) -> str:
+        """Where the table is: a path, or `scheme://authority/key`."""
+        return self._snapshot.location
+
+    @property
+    def version(self) -> int:
+        """The version that was opened."""
+        return self._snapshot.version
+
+    @property
+    def protocol(self) -> Protocol:
+        """The protocol versions and table features of this version."""
+        return self._snapshot.configuration.protocol
+
+    @property
+    def metadata(self) -> Metadata:
+        """The table's id, name, properties and schema text."""
+        return self._snapshot.configuration.metadata
+
+    @property
+    def schema(self) -> StructType:
+        """The logical schema."""
+        return self._snapshot.configuration.schema
+
+    @property
+    def partition_columns(self) -> tuple[str, ...]:
+        """The logical names of the partition columns."""
+        return self._snapshot.configuration.partition_columns
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The snapshot under this table."""
+        return self._snapshot
+
+    def detail(self) -> dict[str, Any]:
+        """What `DESCRIBE DETAIL` shows, by the same names: format, id, location, numFiles, sizeInBytes, ...
+
+        Times are datetimes in UTC, sizes are bytes.
+        """
+        snapshot, metadata, protocol = self._snapshot, self.metadata, self.protocol
+        features = (protocol.reader_features or frozenset()) | (protocol.writer_features or frozenset())
+        return {
+            "format": "delta",
+            "id": metadata.id,
+            "name": metadata.name,
+            "description": metadata.description,
+            "location": self.location,
+            "createdAt": _utc(metadata.created_time),
+            "lastModified": _utc(last_modified(snapshot)),
+            "partitionColumns": list(self.partition_columns),
+            "clusteringColumns": snapshot.clustering_columns(),
+            "numFiles": snapshot.num_files(),
+            "sizeInBytes": snapshot.size_in_bytes(),
+            "properties": dict(metadata.configuration),
+            "minReaderVersion": protocol.min_reader_version,
+            "minWriterVersion": protocol.min_writer_version,
+            "tableFeatures": sorted(features),
+        }
+
+    def history(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """The commits from this version back, newest first, by the names of `DESCRIBE HISTORY`.
+
+        `limit` commits at most; only so many are read. Fields that a commit does not give are None.
+        """
+        if limit is not None and limit < 0:
+            raise InvalidOptionError(f"The limit of a history is a number of commits from 0 on, found {limit}.")
+        return commit_history(self._snapshot, limit)
+
+    def files(self) -> pa.Table:
+        """The live data files, one row each: path and partition values as in the log, size in bytes, times in ms."""
+        return self._snapshot.files(
+            ("path", "partition_values", "size", "modification_time", "stats", "deletion_vector")
+        )
+
+    def scan(self, columns: Sequence[str] | None = None, where: str | None = None) -> Scan:
+        """Plan a read of some columns (all by default) of the rows that the SQL predicate `where` is true for.
+
+        Raises InvalidPredicateError for a predicate that cannot be parsed, names an unknown column, or uses a function
+        that is only available in Spark.
+        """
+        return Scan(plan_scan(self._snapshot, columns, where))
+
+
+@dataclass(frozen=True)
+class Scan:
+    """A planned read: which files, which columns. Nothing is read from data files before it is asked for."""
+
+    plan: ScanPlan
+
+    @property
+    def schema(self) -> StructType:
+        """The logical schema of the rows."""
+        return self.plan.schema
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows as Arrow record batches, read as they are consumed: memory does not grow with the table."""
+        reader = read_plan(self.plan)
+        yield from reader
+
+    def to_arrow(self) -> pa.Table:
+        """The rows as one Arrow table."""
+        return read_plan(self.plan).read_all()
+
+    def files(self) -> pa.Table:
+        """The files that skipping kept, columns as in `Table.files`."""
+        return self.plan.files
+
+    def explain(self) -> str:
+        """How many files each stage of skipping kept, and why, as text."""
+        return explain_plan(self.plan)
+
+
+def _utc(milliseconds: int | None) -> datetime | None:
+    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
