@@ -55,7 +55,7 @@ def _parse_text(text: str) -> datetime:
     numbers = (*(int(part) for part in day.split("-")), 1, 1)[:3]
     try:
         start = datetime(*numbers)
-        return datetime.fromisoformat(f"{start:%Y-%m-%d}T{time.strip()}") if time.strip() else start
+        return datetime.fromisoformat(f"{start.date()}T{time.strip()}") if time.strip() else start
     except ValueError:
         raise _not_a_timestamp(text) from None
 
@@ -72,6 +72,9 @@ def _zone(name: str) -> tzinfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError):
         try:
-            return datetime.fromisoformat(f"2000-01-01T00:00:00{name.removeprefix('GMT').removeprefix('UTC')}").tzinfo or UTC
+            return (
+                datetime.fromisoformat(f"2000-01-01T00:00:00{name.removeprefix('GMT').removeprefix('UTC')}").tzinfo
+                or UTC
+            )
         except ValueError:
             raise InvalidOptionError(f"The time zone '{name}' is not known.") from None
