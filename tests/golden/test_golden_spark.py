@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.golden.catalogue import GoldenTable, assert_content, golden_tables, parametrize, unreadable
 
 from pyspark_delta.errors import DeltaError
-from tests.golden.catalogue import GoldenTable, assert_content, golden_tables, parametrize, unreadable
 
 # One version of each table is travelled to through Spark; Table.scan reads them all.
 TRAVELLED = [t for t in golden_tables() if any(not unreadable(v) for v in t.expected.get("versions", {}).values())]
