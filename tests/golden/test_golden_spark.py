@@ -1,4 +1,4 @@
-"""Every golden table through Spark: the Catalyst scan, the DataFrame scan and the Python Data Source give equal rows."""
+"""Every golden table through Spark: Catalyst scan, DataFrame scan and Python Data Source give equal rows."""
 
 from __future__ import annotations
 
