@@ -22,7 +22,22 @@ from pyspark_delta.schema.types import (
 )
 
 _PRIMITIVES = frozenset(
-    ["string", "long", "integer", "short", "byte", "float", "double", "boolean", "binary", "date", "timestamp", "timestamp_ntz", "void", "variant"]
+    [
+        "string",
+        "long",
+        "integer",
+        "short",
+        "byte",
+        "float",
+        "double",
+        "boolean",
+        "binary",
+        "date",
+        "timestamp",
+        "timestamp_ntz",
+        "void",
+        "variant",
+    ]
 )
 _INTERVALS = {
     **{f"interval {unit}": YEAR_MONTH_INTERVAL for unit in ("year", "month", "year to month")},
