@@ -20,6 +20,8 @@ from pathlib import Path
 
 import pytest
 
+pytest.register_assert_rewrite("pyspark_delta.testing.store_contract")
+
 AZURITE_VERSION = "3.35.0"
 # Published with the emulator, the same in every installation.
 EMULATOR_ACCOUNT = "devstoreaccount1"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -93,32 +93,30 @@ class ObjectStorage:
     def list_from(self, start: str) -> Iterator[FileStatus]:
         directory = self._key(start[: start.rfind("/") + 1])
         first = self._key(start)
-        offset = _just_before(first) if len(first) > len(directory) else None
-        while True:
-            skipped = yield from self._list(start, directory, first, offset)
-            if skipped is None:
-                return
-            offset = skipped + _LAST  # over what lies in a sub-directory without fetching it
+        if self._scheme not in ("s3", "gs"):
+            # Azure has no listing from a name on, and does not promise the order of UTF-8.
+            files = [found for found, below in self._list(start, directory, first, None) if not below]
+            yield from sorted(files, key=lambda status: status.path)
+            return
+        offset = _just_before(directory, first[len(directory) :])
+        while offset != "":
+            remaining, offset = self._list(start, directory, first, offset), ""
+            for found, below in remaining:
+                if below and below >= first:
+                    offset = below + _LAST  # over what lies in the sub-directory without fetching it
+                    break
+                if not below:
+                    yield found
 
-    def _list(
-        self, start: str, directory: str, first: str, offset: str | None
-    ) -> Generator[FileStatus, None, str | None]:
-        """Yield the files; returns the sub-directory where it stopped, or None at the end."""
+    def _list(self, start: str, directory: str, first: str, offset: str | None) -> Iterator[tuple[FileStatus, str]]:
+        """The files from `first` on, and for those deeper down the key of their sub-directory."""
         with self._translated("list", start):
             chunks = self._obstore.list(self._client, directory or None, offset=offset, chunk_size=_LIST_CHUNK)
             for found in itertools.chain.from_iterable(chunks):
                 key = found["path"]
-                name = key[len(directory) :]
-                below, slash, _ = name.partition("/")
-                if slash and self._lists_from_offset and directory + below + slash >= first:
-                    return f"{directory}{below}/"
-                if name and not slash and key >= first:
-                    yield _status(self._prefix + key, found)
-        return None
-
-    @property
-    def _lists_from_offset(self) -> bool:
-        return self._scheme in ("s3", "gs")  # Azure would list everything once more
+                below, slash, _ = key[len(directory) :].partition("/")
+                if key > directory and key >= first:
+                    yield _status(self._prefix + key, found), f"{directory}{below}/" if slash else ""
 
     def open_input(self, path: str) -> ObjectInput:
         key = self._key(path)
@@ -213,12 +211,13 @@ def _status(path: str, found: Mapping[str, Any]) -> FileStatus:
     return FileStatus(path, found["size"], int(found["last_modified"].timestamp() * 1000))
 
 
-def _just_before(key: str) -> str:
-    """A key before `key` that few keys lie behind: listings begin *after* their offset, and `list_from` at it."""
-    last = ord(key[-1])
-    if last <= 0x20 or last == 0xE000:  # there is no character, or half of one, below it
-        return key[:-1]
-    return key[:-1] + chr(last - 1) + _LAST
+def _just_before(directory: str, name: str) -> str | None:
+    """A key before `name` with few keys between: listings begin *after* their offset, and `list_from` at its start."""
+    kept, last = name[:-1], ord(name[-1:] or "\0")
+    before = chr(max(last - 1, 0))
+    if before.isprintable() and before != "/":
+        return f"{directory}{kept}{before}{_LAST}"
+    return None if kept in ("", ".", "..") else directory + kept
 
 
 def _first_line(error: BaseException) -> str:

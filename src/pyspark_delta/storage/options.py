@@ -34,7 +34,7 @@ _CLIENT_KEYS = frozenset(
         "user_agent",
     }
 )
-_CLIENT_PREFIX = re.compile(r"^(?:aws|azure|google)_(?=" + "|".join(sorted(_CLIENT_KEYS)) + ")")
+_CLIENT_PREFIX = re.compile(r"^(?:aws|azure_storage|azure|google)_(?=" + "|".join(sorted(_CLIENT_KEYS)) + ")")
 # How other Delta clients lock commits on S3; here the store itself refuses the second writer of a version.
 _LOCKING_KEY = "aws_s3_locking_provider"
 _IGNORED = re.compile(r"^(?:aws_s3_allow_unsafe_rename|aws_force_credential_load|delta_dynamo_.*|dynamo_.*)$")
@@ -56,6 +56,10 @@ _GS = {
     "fs.gs.auth.service.account.json.keyfile": "service_account",
     "google.cloud.auth.service.account.json.keyfile": "service_account",
 }
+_PROVIDER = re.compile(r"^(?:aws|azure_storage|azure|google)_")
+_TRANSLATED = frozenset(
+    {*_S3A.values(), *_AZURE.values(), *_GS.values(), "account_name", "tenant_id", "skip_signature"}
+)
 _AZURE_HOST = re.compile(r"^(?P<setting>.*?)\.(?P<account>[a-z0-9]+)\.(?:dfs|blob)\.[a-z0-9.]+$")
 _ANONYMOUS = "AnonymousAWSCredentialsProvider"
 
@@ -88,16 +92,16 @@ def client_options(scheme: str, authority: str, options: Mapping[str, str]) -> C
         if name in _CLIENT_KEYS:
             result.http[name] = value
         else:
-            result.store[_unprefixed(key, result.store)] = value
+            result.store[_name(key)] = value
     if str(result.store.get("endpoint", "")).startswith("http://"):
         result.http.setdefault("allow_http", "true")
     return result
 
 
-def _unprefixed(key: str, translated: Mapping[str, Any]) -> str:
-    """Without the provider's prefix where a translated Hadoop setting of that name stands: one name, one value."""
-    name = re.sub(r"^(?:aws|azure_storage|azure|google)_", "", key)
-    return name if name in translated else {"aws_endpoint": "endpoint", "aws_endpoint_url": "endpoint"}.get(key, key)
+def _name(key: str) -> str:
+    """One name for each setting, so that a setting of the store's own replaces the translated one of Hadoop."""
+    name = _PROVIDER.sub("", key)
+    return "endpoint" if name == "endpoint_url" else name if name in _TRANSLATED else key
 
 
 # ------------------------------------------------------------------------------------------------------- Hadoop

@@ -15,12 +15,21 @@ from pyspark_delta.errors import StorageError
 from pyspark_delta.storage.contract import FileStatus, ObjectStore
 from pyspark_delta.storage.counting import KINDS
 
-
 _Result = TypeVar("_Result")
 
 
 class SimulatedCrash(BaseException):
     """The process ends here: derives from BaseException so that no handler of errors tidies up after it."""
+
+
+def connection_lost(path: str) -> BaseException:
+    """The failure of a store that cannot be reached; what a `Fault` raises unless told otherwise."""
+    return StorageError(f"Cannot reach '{path}': the connection was lost.", path=path)
+
+
+def crash(path: str) -> BaseException:
+    """For `Fault(raises=crash)`."""
+    return SimulatedCrash(f"crashed at '{path}'")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,18 +44,11 @@ class Fault:
     nth: int = 1
     when: Literal["before", "after"] = "before"
     path_part: str = ""
-    raises: Callable[[str], BaseException] = lambda path: StorageError(
-        f"Cannot reach '{path}': the connection was lost.", path=path
-    )
+    raises: Callable[[str], BaseException] = connection_lost
 
     def __post_init__(self) -> None:
         if self.kind != "any" and self.kind not in KINDS:
             raise ValueError(f"unknown kind of call {self.kind!r}; one of {', '.join(KINDS)}, any")
-
-
-def crash(path: str) -> BaseException:
-    """For `Fault(raises=crash)`."""
-    return SimulatedCrash(f"crashed at '{path}'")
 
 
 class FaultyStore:

@@ -162,7 +162,8 @@ class StoreContract:
             assert parquet.metadata.num_row_groups == 5
             assert parquet.read() == table
         with store.open_input(path) as file:
-            assert pq.ParquetFile(file, pre_buffer=True).read_row_group(3, ["s"]) == table.slice(30_000, 10_000)[["s"]]
+            group = pq.ParquetFile(file, pre_buffer=True).read_row_group(3, ["s"])
+        assert group == table.select(["s"]).slice(30_000, 10_000)
 
     def test_input_seeks(self, store: ObjectStore, root: str) -> None:
         path = join(root, "seek")
