@@ -44,8 +44,12 @@ def java_problem():
         "install one, for example `apt-get install openjdk-17-jre-headless`, and set JAVA_HOME when it is elsewhere."
     )
     java = find_java()
+    if java is None and os.environ.get("JAVA_HOME"):
+        return (
+            f"Spark needs Java {JAVA} or newer, and JAVA_HOME ({os.environ['JAVA_HOME']}) holds no bin/java: {advice}"
+        )
     if java is None:
-        return f"Spark needs Java {JAVA} or newer, and there is no java on the PATH nor in JAVA_HOME: {advice}"
+        return f"Spark needs Java {JAVA} or newer, and there is no java on the PATH: {advice}"
     try:
         done = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
