@@ -89,9 +89,14 @@ def evaluate(expression: Expression, data: _Data) -> pa.BooleanArray:
         parts = [evaluate(expression, batch) for batch in data.combine_chunks().to_batches()]
         return pa.concat_arrays(parts) if parts else pa.array([], pa.bool_())
     try:
-        return _by_distinct_value(expression, data) or _array(_evaluate(expression, data), len(data))
+        return _array(_condition(expression, data), data.num_rows if isinstance(data, pa.RecordBatch) else len(data))
     except pa.ArrowInvalid as error:
         raise InvalidPredicateError(f"Cannot evaluate '{to_sql(expression)}': {error}.") from None
+
+
+def _condition(expression: Expression, data: Any) -> _Value:
+    distinct = _by_distinct_value(expression, data)
+    return _boolean(_evaluate(expression, data)) if distinct is None else distinct
 
 
 def _by_distinct_value(expression: Expression, data: Any) -> pa.BooleanArray | None:
@@ -147,9 +152,9 @@ def _evaluate(expression: Expression, data: Any) -> _Value:
 
 
 def _fold(kernel: Any, operands: tuple[Expression, ...], data: Any) -> _Value:
-    result = _boolean(_evaluate(operands[0], data))
+    result = _condition(operands[0], data)
     for operand in operands[1:]:
-        result = kernel(result, _boolean(_evaluate(operand, data)))
+        result = kernel(result, _condition(operand, data))
     return result
 
 

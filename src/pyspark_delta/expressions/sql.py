@@ -15,7 +15,7 @@ from typing import Literal as OneOf
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined, unused-ignore]
 
 from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.expressions import coercion
@@ -126,7 +126,7 @@ def _parse(text: str) -> exp.Expression:
 
 
 def _strings_as_spark(tokens: list[Token], text: str) -> list[Token]:
-    """Strings re-read by Spark's rules; two that touch (`'it''s'`) are one with a quote, apart they are concatenated."""
+    """Strings re-read by Spark's rules; two that touch (`'it''s'`) are one, with a quote in it."""
     joined: list[Token] = []
     for token in tokens:
         if token.token_type != TokenType.STRING:
