@@ -1,1 +1,39 @@
-"""."""
+"""Where tables live: the store of a location, and the one spelling of a location that a user gave."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+from pyspark_delta.storage.contract import FileStatus, ObjectStore
+from pyspark_delta.storage.local import LocalStore
+from pyspark_delta.storage.paths import normalize_location, require_supported, split
+
+__all__ = ["FileStatus", "ObjectStore", "normalize_location", "store_for"]
+
+_LOCAL = LocalStore()
+
+
+def store_for(location: str, storage_options: Mapping[str, str] | None = None) -> ObjectStore:
+    """The store that serves `location`; one per scheme, authority and options.
+
+    Raises UnsupportedTableError for an unknown scheme, MissingDependencyError where a remote store needs the
+    `cloud` extra, InvalidOptionError for options that the store refuses.
+    """
+    scheme, authority, _ = split(location)
+    if scheme == "file":
+        return _LOCAL
+    require_supported(scheme, location)
+    options = {str(key): str(value) for key, value in (storage_options or {}).items()}
+    return _remote(scheme, authority, tuple(sorted(options.items())))
+
+
+@lru_cache(maxsize=64)
+def _remote(scheme: str, authority: str, options: tuple[tuple[str, str], ...]) -> ObjectStore:
+    if scheme == "memory":
+        from pyspark_delta.storage.memory import MemoryStore
+
+        return MemoryStore.named(authority)
+    from pyspark_delta.storage.object import ObjectStorage
+
+    return ObjectStorage(scheme, authority, dict(options))

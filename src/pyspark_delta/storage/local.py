@@ -1,0 +1,322 @@
+"""The local file system as a store: a file appears complete and durable, or not at all.
+
+`write_if_absent` writes a hidden temporary file beside the target, forces it to disk, and *links* it to its name:
+`link` fails when the name is taken, and publishes content and name in one step. (Opening the name with `O_EXCL`
+would reserve the name before the content is there, so a crash would leave half a commit.) Where the file system has
+no hard links, a rename that refuses to replace does the same; where it has neither, the store refuses to commit.
+The directory is forced to disk before success is reported. A crash leaves at most a temporary file, which no
+listing shows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import stat
+import uuid
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from pyspark_delta.errors import (
+    FileAlreadyExistsError,
+    FileNotFoundInStoreError,
+    PermissionDeniedError,
+    StorageError,
+)
+from pyspark_delta.storage.contract import FileStatus
+from pyspark_delta.storage.exclusive_rename import rename_exclusive
+
+_TEMPORARY = ".pyspark-delta-"
+_NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
+_NO_DIRECTORY_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF})
+
+
+class LocalStore:
+    """An `ObjectStore` on absolute local paths. It has no state: one instance serves every thread."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "LocalStore()"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (LocalStore, ())
+
+    def read(self, path: str, byte_range: tuple[int, int] | None = None) -> bytes:
+        with _translated("read", path), open(path, "rb", buffering=0) as file:
+            if byte_range is None:
+                return file.readall() or b""
+            start, end = byte_range
+            return b"".join(_pread(file.fileno(), start, end - start))
+
+    def status(self, path: str) -> FileStatus:
+        with _translated("read", path):
+            found = os.stat(path)
+            if stat.S_ISDIR(found.st_mode):
+                raise IsADirectoryError(errno.EISDIR, "is a directory", path)
+        return _status(path, found)
+
+    def list_from(self, start: str) -> Iterator[FileStatus]:
+        directory, _, first = start.rpartition("/")
+        directory = directory or "/"
+        prefix = directory.rstrip("/") + "/"
+        for name in _names_from(directory, os.fsencode(first)):
+            path = prefix + name
+            with _translated("list", path):
+                try:
+                    found = os.stat(path)
+                except FileNotFoundError:
+                    continue  # removed since the directory was read
+            if stat.S_ISREG(found.st_mode):
+                yield _status(path, found)
+
+    def open_input(self, path: str) -> Any:
+        self.status(path)
+        with _translated("read", path):
+            return pa.OSFile(path, "rb")
+
+    def open_output(self, path: str) -> LocalOutput:
+        return LocalOutput(path)
+
+    def write(self, path: str, data: bytes) -> None:
+        with _translated("write", path), _temporary(path, data) as temporary:
+            _publish(temporary, path)
+
+    def write_if_absent(self, path: str, data: bytes) -> None:
+        with _translated("write", path):
+            if os.path.lexists(path):
+                raise FileExistsError(errno.EEXIST, "exists", path)
+            with _temporary(path, data) as temporary:
+                _drop_hadoop_checksum(path)
+                _link(temporary, path)
+                _sync_directory(os.path.dirname(path))
+
+    def delete(self, paths: Iterable[str]) -> None:
+        for path in paths:
+            with _translated("delete", path), contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                os.unlink(path)
+                _drop_hadoop_checksum(path)
+
+
+class LocalOutput:
+    """A binary sink; `close` publishes the file, leaving a `with` block by an exception discards it.
+
+    Not an `io` class: those publish when they are garbage-collected.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        with _translated("write", path):
+            if os.path.isdir(path):
+                raise IsADirectoryError(errno.EISDIR, "is a directory", path)
+            self._temporary, descriptor = _create_temporary(path)
+            self._file = open(descriptor, "wb", buffering=1 << 18)  # noqa: SIM115 - lives as long as the sink
+
+    @property
+    def closed(self) -> bool:
+        return self._file.closed
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def write(self, data: Any) -> int:
+        with _translated("write", self._path):
+            return self._file.write(data)
+
+    def flush(self) -> None:
+        with _translated("write", self._path):
+            self._file.flush()
+
+    def close(self) -> None:
+        """Make the file durable and visible. Raises StorageError, and then there is no file."""
+        if self.closed:
+            return
+        try:
+            with _translated("write", self._path):
+                self._file.flush()
+                os.fsync(self._file.fileno())
+                self._file.close()
+                _publish(self._temporary, self._path)
+        except BaseException:
+            self.discard()
+            raise
+
+    def discard(self) -> None:
+        """Forget what was written."""
+        with contextlib.suppress(OSError):
+            self._file.close()
+        with contextlib.suppress(OSError):
+            os.unlink(self._temporary)
+
+    def __enter__(self) -> LocalOutput:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.close()
+        else:
+            self.discard()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_file") and not self.closed:
+            self.discard()
+
+
+# ----------------------------------------------------------------------------------------------------- reading
+def _pread(descriptor: int, offset: int, remaining: int) -> Iterator[bytes]:
+    while remaining > 0:
+        chunk = os.pread(descriptor, remaining, offset)
+        if not chunk:
+            return
+        yield chunk
+        offset += len(chunk)
+        remaining -= len(chunk)
+
+
+def _status(path: str, found: os.stat_result) -> FileStatus:
+    return FileStatus(path, found.st_size, found.st_mtime_ns // 1_000_000)
+
+
+def _names_from(directory: str, first: bytes) -> list[str]:
+    """Names from `first` on that may be files, in UTF-8 order; nothing is asked about names before it."""
+    with _translated("list", directory):
+        try:
+            with os.scandir(directory) as entries:
+                names = [
+                    (encoded, entry.name)
+                    for entry in entries
+                    if (encoded := os.fsencode(entry.name)) >= first
+                    and not entry.name.startswith(_TEMPORARY)
+                    and not entry.is_dir(follow_symlinks=False)
+                ]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+    names.sort()
+    return [name for _, name in names]
+
+
+# ----------------------------------------------------------------------------------------------------- writing
+@contextlib.contextmanager
+def _temporary(path: str, data: bytes) -> Iterator[str]:
+    """A durable hidden file with `data` beside `path`; removed afterwards where it still stands."""
+    temporary, descriptor = _create_temporary(path)
+    try:
+        try:
+            rest = memoryview(data)
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        yield temporary
+    finally:
+        with contextlib.suppress(OSError):  # a leftover is harmless, and must not turn success into failure
+            os.unlink(temporary)
+
+
+def _create_temporary(path: str) -> tuple[str, int]:
+    directory = os.path.dirname(path)
+    temporary = f"{directory.rstrip('/')}/{_TEMPORARY}{uuid.uuid4().hex}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+    try:
+        return temporary, os.open(temporary, flags, 0o666)
+    except FileNotFoundError:
+        _make_directories(directory)
+        return temporary, os.open(temporary, flags, 0o666)
+
+
+def _make_directories(directory: str) -> None:
+    """Create what is missing of `directory`, each name durable in the directory above it."""
+    missing = []
+    while not os.path.isdir(directory) and directory != "/":
+        missing.append(directory)
+        directory = os.path.dirname(directory)
+    for name in reversed(missing):
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name)
+        _sync_directory(os.path.dirname(name))
+
+
+def _publish(temporary: str, path: str) -> None:
+    _drop_hadoop_checksum(path)
+    os.replace(temporary, path)
+    _sync_directory(os.path.dirname(path))
+
+
+def _link(temporary: str, path: str) -> None:
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        # Over NFS the answer to a link that succeeded may be lost, and its repetition fails.
+        if not os.path.samestat(os.lstat(temporary), os.lstat(path)):
+            raise
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        rename_exclusive(temporary, path)
+
+
+def _sync_directory(directory: str) -> None:
+    descriptor = os.open(directory or "/", os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_DIRECTORY_SYNC:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _drop_hadoop_checksum(path: str) -> None:
+    """Remove the checksum that Hadoop's local file system keeps beside a file: it will not fit the new content."""
+    directory, _, name = path.rpartition("/")
+    with contextlib.suppress(OSError):
+        os.unlink(f"{directory}/.{name}.crc")
+
+
+# ------------------------------------------------------------------------------------------------------ errors
+@contextlib.contextmanager
+def _translated(action: str, path: str) -> Iterator[None]:
+    """Turn an OSError into the StorageError that says what happened to `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise _translate(action, path, error) from error
+
+
+def _translate(action: str, path: str, error: OSError) -> StorageError:
+    match error.errno:
+        case errno.ENOENT:
+            return FileNotFoundInStoreError(f"The file '{path}' does not exist.", path=path)
+        case errno.ENOTDIR:
+            return FileNotFoundInStoreError(
+                f"The file '{path}' does not exist: a part of its path is a file, not a directory.", path=path
+            )
+        case errno.EISDIR if action == "read":
+            return FileNotFoundInStoreError(f"'{path}' is a directory, not a file.", path=path)
+        case errno.EEXIST:
+            return FileAlreadyExistsError(f"The file '{path}' exists already.", path=path)
+        case errno.EACCES | errno.EPERM:
+            return PermissionDeniedError(
+                f"No permission to {action} '{path}'. Check the owner and the mode of the file and its directory.",
+                path=path,
+            )
+        case errno.ENOSPC | errno.EDQUOT:
+            return StorageError(f"Cannot {action} '{path}': the disk or quota is full. Free some space.", path=path)
+        case errno.EROFS:
+            return PermissionDeniedError(f"Cannot {action} '{path}': the file system is read-only.", path=path)
+        case errno.EISDIR:
+            return StorageError(f"Cannot {action} '{path}': it is a directory, not a file.", path=path)
+    return StorageError(f"Cannot {action} '{path}': {error.strerror or error}.", path=path)

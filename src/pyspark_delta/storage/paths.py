@@ -1,0 +1,227 @@
+"""The path of a file action is a URI, relative to the table or absolute: what it names, and how it is written.
+
+Reading: percent-escapes are undone once (C138), the rest stands for itself, and the result is a *location*
+(`storage.contract`). Writing: the same characters stay literal as with Hadoop's `Path.toUri`, so that paths
+written here and paths written by delta-spark meet as equal text.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import unicodedata
+from urllib.parse import unquote_to_bytes
+
+from pyspark_delta.errors import CorruptLogError, InvalidOperationError, UnsupportedTableError
+
+LOCAL_SCHEME = "file"
+SUPPORTED_SCHEMES = ("file", "s3", "s3a", "gs", "az", "azure", "abfs", "abfss", "memory")
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
+_ALIASES = {"s3a": "s3", "s3n": "s3", "azure": "az"}
+_HADOOP_SCHEMES = {"s3": "s3a"}
+_UNUSUAL = re.compile(r"//|(?:^|/)\.{1,2}(?:/|$)|\0|/$")
+# java.net.URI: unreserved and reserved characters that a path may hold as they are, and the separators.
+_LITERAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-!.~'()*:@&=+$,;/")
+_PLAIN = re.compile(r"[A-Za-z0-9_\-!.~'()*:@&=+$,;/]*")
+
+
+# --------------------------------------------------------------------------------------- the parts of a location
+def split(location: str) -> tuple[str, str, str]:
+    """Scheme, authority and path of a location; `("file", "", path)` for a local one."""
+    if location.startswith("/"):
+        return LOCAL_SCHEME, "", location
+    scheme, _, rest = location.partition("://")
+    authority, slash, key = rest.partition("/")
+    return scheme, authority, slash + key
+
+
+def join(location: str, *names: str) -> str:
+    """The location of `names` below `location`."""
+    return "/".join((location.rstrip("/"), *names))
+
+
+def file_name(location: str) -> str:
+    """The last segment of a location."""
+    return location.rpartition("/")[2]
+
+
+def parent(location: str) -> str:
+    """The directory that holds `location`; a root is its own parent."""
+    scheme, authority, path = split(location)
+    above = path.rstrip("/").rpartition("/")[0]
+    if scheme == LOCAL_SCHEME:
+        return above or "/"
+    return f"{scheme}://{authority}{above}"
+
+
+# ---------------------------------------------------------------------------------------------- reading the log
+def decode(raw: str) -> str:
+    """Undo the percent-escapes of a path; a '%' that begins no escape stands for itself.
+
+    Raises CorruptLogError where the escaped bytes are not UTF-8.
+    """
+    if "%" not in raw:
+        return raw
+    try:
+        return unquote_to_bytes(raw).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise CorruptLogError(
+            f"The path '{raw}' in the log is not valid: its percent-escapes do not form UTF-8 text. "
+            "Repair the commit that wrote it.",
+            path=raw,
+        ) from error
+
+
+def resolve_file(table_location: str, raw_path: str) -> str:
+    """The location that a path in the log of the table names (C138, C153, C260).
+
+    A path without a scheme that begins with '/' lies on the table's own file system. Raises CorruptLogError for a
+    path that is empty, climbs with '..', holds a NUL, or has a scheme but no absolute path.
+    """
+    if "%" not in raw_path and ":" not in raw_path and not _UNUSUAL.search(raw_path) and raw_path:
+        if raw_path[0] != "/":
+            return f"{table_location.rstrip('/')}/{raw_path}"
+        return _root(table_location) + raw_path
+    match = _SCHEME.match(raw_path)
+    if match is None:
+        path = _clean(decode(raw_path), raw_path)
+        return _root(table_location) + path if path.startswith("/") else join(table_location, path)
+    return _absolute(match.group(1).lower(), raw_path[match.end() :], raw_path)
+
+
+def _absolute(scheme: str, rest: str, raw: str) -> str:
+    authority = ""
+    if rest.startswith("//"):
+        authority, slash, key = rest[2:].partition("/")
+        rest = slash + key
+    path = _clean(decode(rest), raw)
+    if not path.startswith("/"):
+        raise CorruptLogError(f"The path '{raw}' in the log has a scheme but is not absolute.", path=raw)
+    if scheme == LOCAL_SCHEME:
+        if authority not in ("", "localhost"):
+            raise CorruptLogError(f"The path '{raw}' in the log names another host, '{authority}'.", path=raw)
+        return path
+    if not authority:
+        raise CorruptLogError(f"The path '{raw}' in the log names no bucket or container.", path=raw)
+    return f"{_ALIASES.get(scheme, scheme)}://{authority}{path}"
+
+
+def _root(location: str) -> str:
+    scheme, authority, _ = split(location)
+    return "" if scheme == LOCAL_SCHEME else f"{scheme}://{authority}"
+
+
+def _clean(path: str, raw: str) -> str:
+    """Without empty and '.' segments; refuses what no writer may name."""
+    if "\0" in path:
+        raise CorruptLogError(f"The path {raw!r} in the log holds a NUL character.", path=raw)
+    segments = [segment for segment in path.split("/") if segment not in ("", ".")]
+    if ".." in segments:
+        raise CorruptLogError(
+            f"The path '{raw}' in the log climbs out of its directory with '..', which the protocol does not allow. "
+            "Do not trust this table before you know who wrote that path.",
+            path=raw,
+        )
+    if not segments:
+        raise CorruptLogError(f"The path '{raw}' in the log names no file.", path=raw)
+    return ("/" if path.startswith("/") else "") + "/".join(segments)
+
+
+# ---------------------------------------------------------------------------------------------- writing the log
+def encode_path(relative: str) -> str:
+    """The text for `add.path` of a decoded path, as Hadoop's `Path.toUri` would put it.
+
+    A first segment that would read as a scheme has its ':' escaped.
+    """
+    colon = _SCHEME.match(relative)
+    if colon is not None and "/" not in relative[: colon.end()]:
+        return f"{relative[: colon.end() - 1]}%3A{_quote(relative[colon.end() :])}"
+    return _quote(relative)
+
+
+def to_uri(location: str) -> str:
+    """The location as a percent-encoded URI: `file:///dir/a%20b`, `s3://bucket/key`."""
+    scheme, authority, path = split(location)
+    return f"{scheme}://{authority}{_quote(path)}"
+
+
+def to_hadoop(location: str) -> str:
+    """The text from which Hadoop's `new Path(text)` makes this location: nothing encoded, and `s3a` for `s3`."""
+    scheme, authority, path = split(location)
+    if scheme == LOCAL_SCHEME:
+        return f"file:{path}"
+    return f"{_HADOOP_SCHEMES.get(scheme, scheme)}://{authority}{path}"
+
+
+def _quote(path: str) -> str:
+    if _PLAIN.fullmatch(path):
+        return path
+    return "".join(character if _is_literal(character) else _escape(character) for character in path)
+
+
+def _is_literal(character: str) -> bool:
+    # java.net.URI leaves non-ASCII text alone, except for spaces and control characters.
+    if character < "\x80":
+        return character in _LITERAL
+    return unicodedata.category(character) not in ("Zs", "Zl", "Zp", "Cc")
+
+
+def _escape(character: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "surrogateescape"))
+
+
+# ------------------------------------------------------------------------------------------------ what users give
+def normalize_location(text: str | os.PathLike[str]) -> str:
+    """The location that a user's path or URI names; a relative path starts from the working directory.
+
+    URIs are taken literally, as Hadoop takes them; a `file:` URI whose literal path does not exist while its decoded
+    path does is taken decoded. '~' is not expanded. Raises InvalidOperationError, UnsupportedTableError (scheme).
+    """
+    given = os.fspath(text)
+    if not given or "\0" in given:
+        raise InvalidOperationError(f"The path {given!r} of the table is empty or holds a NUL character.")
+    match = _SCHEME.match(given) if isinstance(text, str) else None
+    if match is None or not given.startswith("/", match.end()):
+        return _local(given)
+    scheme, rest = match.group(1).lower(), given[match.end() :]
+    require_supported(scheme, given)
+    authority = ""
+    if rest.startswith("//"):
+        authority, slash, key = rest[2:].partition("/")
+        rest = slash + key
+    if scheme == LOCAL_SCHEME:
+        return _local_uri(given, authority, rest)
+    if not authority:
+        raise InvalidOperationError(f"The location '{given}' names no bucket or container.", location=given)
+    path = os.path.normpath("/" + rest).lstrip("/")
+    return f"{_ALIASES.get(scheme, scheme)}://{authority}" + (f"/{path}" if path else "")
+
+
+def require_supported(scheme: str, location: str) -> None:
+    """Raises UnsupportedTableError for a scheme that no store serves."""
+    if scheme not in SUPPORTED_SCHEMES and scheme not in _ALIASES:
+        raise UnsupportedTableError(
+            f"Cannot open '{location}': the scheme '{scheme}' is not supported. Supported are a local path, file:, "
+            "s3:// (s3a://), gs://, az:// and abfss://.",
+            location=location,
+            scheme=scheme,
+        )
+
+
+def _local(path: str) -> str:
+    # POSIX keeps two leading slashes apart from one; a location does not.
+    return "/" + os.path.abspath(path).lstrip("/")
+
+
+def _local_uri(given: str, authority: str, path: str) -> str:
+    if authority not in ("", "localhost") or not path:
+        raise InvalidOperationError(
+            f"The location '{given}' is not a local path: write file:///directory, or the bare path.", location=given
+        )
+    literal = _local(path)
+    if "%" in path and not os.path.lexists(literal):
+        decoded = _local(unquote_to_bytes(path).decode("utf-8", "replace").replace("\0", "\ufffd"))
+        if os.path.lexists(decoded):
+            return decoded
+    return literal
