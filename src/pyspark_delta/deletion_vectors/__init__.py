@@ -1,1 +1,23 @@
-"""."""
+"""Deletion vectors: sets of row indexes of a data file that are no longer rows of the table (C251-C282)."""
+
+from __future__ import annotations
+
+from pyspark_delta.deletion_vectors.bitmap import of_indexes, to_indexes, to_words
+from pyspark_delta.deletion_vectors.files import (
+    deletion_vector_path,
+    encode_inline,
+    read_deletion_vector,
+    read_deletion_vectors,
+    write_deletion_vectors,
+)
+
+__all__ = [
+    "deletion_vector_path",
+    "encode_inline",
+    "of_indexes",
+    "read_deletion_vector",
+    "read_deletion_vectors",
+    "to_indexes",
+    "to_words",
+    "write_deletion_vectors",
+]

@@ -9,9 +9,9 @@ file. Column paths are logical names as the schema spells them; a nested field h
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, assert_never
 
-from pyspark_delta.schema.types import DataType
+from pyspark_delta.schema.types import BOOLEAN, DataType
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,3 +108,44 @@ class Opaque:
 
 
 Expression: TypeAlias = Column | Literal | Comparison | And | Or | Not | IsNull | In | StartsWith | Cast | Call | Opaque
+
+
+def type_of(expression: Expression) -> DataType:
+    """The type of the value of an expression; conditions are boolean."""
+    match expression:
+        case Column() | Literal() | Cast() | Call():
+            return expression.type
+        case _:
+            return BOOLEAN
+
+
+def children_of(expression: Expression) -> tuple[Expression, ...]:
+    """The direct parts of an expression, left to right."""
+    match expression:
+        case Comparison(_, left, right):
+            return (left, right)
+        case And(operands) | Or(operands):
+            return operands
+        case Not(operand) | IsNull(operand) | StartsWith(operand) | Cast(operand):
+            return (operand,)
+        case In(operand, values):
+            return (operand, *values)
+        case Call(_, arguments):
+            return arguments
+        case Column() | Literal() | Opaque():
+            return ()
+        case _:
+            assert_never(expression)
+
+
+def all_of(*operands: Expression | None) -> Expression | None:
+    """The conjunction of what is given, flattened; None when nothing is."""
+    parts: list[Expression] = []
+    for operand in operands:
+        if isinstance(operand, And):
+            parts += operand.operands
+        elif operand is not None:
+            parts.append(operand)
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    return And(tuple(parts))

@@ -1,0 +1,1 @@
+"""Workloads with their peers in the same run: `python -m benchmarks --help`."""

@@ -1,0 +1,60 @@
+"""Z85, the base-85 dialect of deletion vector descriptors: four bytes, big-endian, to five characters (C264).
+
+Data whose length is no multiple of four is zero-padded before it is encoded (C265). Some writers instead mark a short
+last group: as many leading `#` as bytes are missing, which no full group can begin with, then the value of the rest.
+Both are read.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+
+_CHARACTERS = np.frombuffer(ALPHABET.encode(), dtype=np.uint8)
+_POWERS = np.array([85**4, 85**3, 85**2, 85, 1], dtype=np.uint64)
+_MARK = ALPHABET[84]
+_INVALID = 255
+_VALUES = np.full(256, _INVALID, dtype=np.uint8)
+_VALUES[_CHARACTERS] = np.arange(85, dtype=np.uint8)
+
+
+def encode(data: bytes) -> str:
+    """The text of `data`, zero-padded to a multiple of four bytes."""
+    padded = data + b"\0" * (-len(data) % 4)
+    groups = np.frombuffer(padded, dtype=">u4").astype(np.uint64)
+    digits = groups[:, None] // _POWERS % 85
+    return _CHARACTERS[digits.astype(np.intp)].tobytes().decode("ascii")
+
+
+def decode(text: str) -> bytes:
+    """The bytes of `text`, padding included. Raises ValueError for text that is not Z85."""
+    if len(text) % 5:
+        raise ValueError(f"its length {len(text)} is not a multiple of five")
+    tail = b""
+    if text[-5:].startswith(_MARK):
+        text, tail = text[:-5], _decode_short_group(text[-5:])
+    try:
+        values = _VALUES[np.frombuffer(text.encode("ascii"), dtype=np.uint8)]
+    except UnicodeEncodeError:
+        raise ValueError("it holds characters outside of ASCII") from None
+    if (values == _INVALID).any():
+        raise ValueError(f"it holds the character {text[int((values == _INVALID).argmax())]!r}")
+    groups = values.reshape(-1, 5).astype(np.uint64) @ _POWERS
+    if (groups >> np.uint64(32)).any():
+        raise ValueError("it holds a group beyond 32 bits")
+    return groups.astype(">u4").tobytes() + tail
+
+
+def _decode_short_group(group: str) -> bytes:
+    digits = group.lstrip(_MARK)
+    size = len(digits) - 1
+    value = 0
+    for character in digits:
+        position = ALPHABET.find(character)
+        if position < 0:
+            raise ValueError(f"it holds the character {character!r}")
+        value = value * 85 + position
+    if not 1 <= size <= 3 or value >> (8 * size):
+        raise ValueError(f"its last group {group!r} is malformed")
+    return value.to_bytes(size, "big")

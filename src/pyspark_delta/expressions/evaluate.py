@@ -1,0 +1,258 @@
+"""Three-valued evaluation of an expression over Arrow data, with Spark's results.
+
+NaN equals NaN and is above every number; -0.0 equals 0.0; strings and binaries compare byte by byte; Opaque is
+unknown. A condition on one dictionary-encoded column is evaluated once per distinct value.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias, assert_never
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.errors import InvalidPredicateError
+from pyspark_delta.expressions.calls import call
+from pyspark_delta.expressions.text import columns_of, to_sql
+from pyspark_delta.expressions.tree import (
+    And,
+    Call,
+    Cast,
+    Column,
+    Comparison,
+    Expression,
+    In,
+    IsNull,
+    Literal,
+    Not,
+    Opaque,
+    Or,
+    StartsWith,
+    type_of,
+)
+from pyspark_delta.schema.types import (
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    DataType,
+    DecimalType,
+)
+
+_Data: TypeAlias = pa.RecordBatch | pa.Table | pa.StructArray
+_Value: TypeAlias = Any  # pa.Array | pa.Scalar
+_ARROW: dict[DataType, pa.DataType] = {
+    STRING: pa.string(),
+    BINARY: pa.binary(),
+    BOOLEAN: pa.bool_(),
+    BYTE: pa.int8(),
+    SHORT: pa.int16(),
+    INTEGER: pa.int32(),
+    LONG: pa.int64(),
+    FLOAT: pa.float32(),
+    DOUBLE: pa.float64(),
+    DATE: pa.date32(),
+    TIMESTAMP: pa.timestamp("us", "UTC"),
+    TIMESTAMP_NTZ: pa.timestamp("us"),
+    VOID: pa.null(),
+}
+_UNKNOWN = pa.scalar(None, pa.bool_())
+_KERNELS = {
+    "=": pc.equal,
+    "<>": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+
+
+def evaluate(expression: Expression, data: _Data) -> pa.BooleanArray:
+    """A condition over a batch, a table or a struct array: true, false, or null where it is unknown.
+
+    Columns are found by the parts of their path. Raises InvalidPredicateError when one is absent or of another type,
+    and where the values cannot be computed (overflow).
+    """
+    if type_of(expression) not in (BOOLEAN, VOID):
+        raise InvalidPredicateError(f"'{to_sql(expression)}' is not a condition.")
+    if isinstance(data, pa.Table):
+        parts = [evaluate(expression, batch) for batch in data.combine_chunks().to_batches()]
+        return pa.concat_arrays(parts) if parts else pa.array([], pa.bool_())
+    try:
+        return _by_distinct_value(expression, data) or _array(_evaluate(expression, data), len(data))
+    except pa.ArrowInvalid as error:
+        raise InvalidPredicateError(f"Cannot evaluate '{to_sql(expression)}': {error}.") from None
+
+
+def _by_distinct_value(expression: Expression, data: Any) -> pa.BooleanArray | None:
+    columns = columns_of(expression)
+    if len(columns) != 1 or len(columns[0].path) != 1:
+        return None
+    encoded = _child(data, columns[0].path[0])
+    if encoded is None or not pa.types.is_dictionary(encoded.type) or len(encoded.dictionary) >= len(encoded):
+        return None
+    # One row more, null, stands for the rows without a value.
+    distinct = pa.concat_arrays([encoded.dictionary, pa.nulls(1, encoded.dictionary.type)])
+    outcomes = evaluate(expression, pa.RecordBatch.from_arrays([distinct], names=[columns[0].path[0]]))
+    indices = pc.fill_null(encoded.indices, pa.scalar(len(distinct) - 1).cast(encoded.indices.type, safe=True))
+    return outcomes.take(indices)
+
+
+def _array(value: _Value, length: int) -> pa.BooleanArray:
+    if isinstance(value, pa.ChunkedArray):
+        value = value.combine_chunks()
+    if isinstance(value, pa.Scalar):
+        return pa.repeat(value if value.type == pa.bool_() else _UNKNOWN, length)
+    return value
+
+
+def _evaluate(expression: Expression, data: Any) -> _Value:
+    match expression:
+        case Column():
+            return _column(expression, data)
+        case Literal(value, data_type):
+            return pa.scalar(value, _arrow_type(data_type))
+        case Comparison(op, left, right):
+            return _compare(op, _evaluate(left, data), _evaluate(right, data), type_of(left))
+        case And(operands):
+            return _fold(pc.and_kleene, operands, data)
+        case Or(operands):
+            return _fold(pc.or_kleene, operands, data)
+        case Not(operand):
+            return pc.invert(_boolean(_evaluate(operand, data)))
+        case IsNull(operand):
+            return pc.is_null(_operand(operand, data))
+        case In():
+            return _is_in(expression, data)
+        case StartsWith(operand, prefix):
+            return pc.starts_with(_evaluate(operand, data), pattern=prefix)
+        case Cast(operand, target):
+            return _cast(_evaluate(operand, data), type_of(operand), target)
+        case Call(name, arguments):
+            return call(name, [_evaluate(argument, data) for argument in arguments])
+        case Opaque():
+            return _UNKNOWN
+        case _:
+            assert_never(expression)
+
+
+def _fold(kernel: Any, operands: tuple[Expression, ...], data: Any) -> _Value:
+    result = _boolean(_evaluate(operands[0], data))
+    for operand in operands[1:]:
+        result = kernel(result, _boolean(_evaluate(operand, data)))
+    return result
+
+
+def _boolean(value: _Value) -> _Value:
+    """NULL without a type is an unknown condition."""
+    return value.cast(pa.bool_()) if value.type == pa.null() else value
+
+
+def _arrow_type(data_type: DataType) -> pa.DataType:
+    if isinstance(data_type, DecimalType):
+        return pa.decimal128(data_type.precision, data_type.scale)
+    return _ARROW[data_type]
+
+
+def _operand(expression: Expression, data: Any) -> _Value:
+    """A value that is only asked whether it is null: columns of any type."""
+    return _find(expression, data) if isinstance(expression, Column) else _evaluate(expression, data)
+
+
+def _column(column: Column, data: Any) -> pa.Array:
+    found = _find(column, data)
+    expected = _arrow_type(column.type)
+    if found.type == expected:
+        return found
+    if pa.types.is_dictionary(found.type):
+        found = found.dictionary_decode()
+    try:
+        return found.cast(expected)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise InvalidPredicateError(
+            f"The column '{'.'.join(column.path)}' should be {column.type}, and the data holds {found.type}."
+        ) from None
+
+
+def _find(column: Column, data: Any) -> pa.Array:
+    found = _child(data, column.path[0])
+    for part in column.path[1:]:
+        if found is None or not pa.types.is_struct(found.type) or found.type.get_field_index(part) < 0:
+            found = None
+            break
+        found = pc.struct_field(found, [found.type.get_field_index(part)])
+    if found is None:
+        raise InvalidPredicateError(f"The data has no column '{'.'.join(column.path)}'.", column=column.path)
+    return found
+
+
+def _child(data: Any, name: str) -> pa.Array | None:
+    if isinstance(data, pa.StructArray):
+        index = data.type.get_field_index(name)
+        return None if index < 0 else pc.struct_field(data, [index])
+    index = data.schema.get_field_index(name)
+    return None if index < 0 else data.column(index)
+
+
+# ------------------------------------------------------------------------------------------------ comparisons
+def _compare(op: str, left: _Value, right: _Value, data_type: DataType) -> _Value:
+    if op == "<=>":
+        equal = pc.fill_null(_boolean(_compare("=", left, right, data_type)), False)
+        return pc.or_(equal, pc.and_(pc.is_null(left), pc.is_null(right)))
+    if data_type in (FLOAT, DOUBLE):
+        return _compare_floats(op, left, right)
+    return _KERNELS[op](left, right)
+
+
+def _compare_floats(op: str, left: _Value, right: _Value) -> _Value:
+    """Total order: NaN above everything. `>` and `>=` are the negation of what NaN never satisfies."""
+    if isinstance(right, pa.Scalar) and right.is_valid and not math.isnan(right.as_py()):
+        if op == ">":
+            return pc.invert(pc.less_equal(left, right))
+        return pc.invert(pc.less(left, right)) if op == ">=" else _KERNELS[op](left, right)
+    match op:
+        case "=":
+            return pc.or_(pc.equal(left, right), pc.and_(pc.is_nan(left), pc.is_nan(right)))
+        case "<":
+            return pc.or_(pc.less(left, right), pc.and_(pc.invert(pc.is_nan(left)), pc.is_nan(right)))
+        case ">":
+            return _compare_floats("<", right, left)
+        case "<>" | ">=" | "<=":
+            return pc.invert(_compare_floats({"<>": "=", ">=": "<", "<=": ">"}[op], left, right))
+    raise AssertionError(op)
+
+
+def _is_in(expression: In, data: Any) -> _Value:
+    operand, data_type = _evaluate(expression.operand, data), type_of(expression.operand)
+    values = [value.value for value in expression.values]
+    known = [value for value in values if value is not None]
+    if data_type in (FLOAT, DOUBLE):
+        # 0.0 and -0.0 are one value, and NaN is one; membership in Arrow goes by bits.
+        known = [math.nan if math.isnan(value) else value + 0.0 for value in known]
+        operand = pc.if_else(
+            pc.is_nan(operand), pa.scalar(math.nan, operand.type), pc.add(operand, pa.scalar(0.0, operand.type))
+        )
+    found = pc.is_in(operand, value_set=pa.array(known, _arrow_type(data_type)))
+    if len(known) < len(values):
+        found = pc.if_else(found, True, _UNKNOWN)  # it might be the NULL
+    return pc.if_else(pc.is_null(operand), _UNKNOWN, found)
+
+
+def _cast(value: _Value, source: DataType, target: DataType) -> _Value:
+    arrow = _arrow_type(target)
+    if isinstance(source, DecimalType) and target == DOUBLE:
+        # By way of the text: correctly rounded, as in Java; Arrow's own conversion can be off by a bit.
+        return value.cast(pa.string()).cast(arrow)
+    if source in (TIMESTAMP, TIMESTAMP_NTZ) and target == DATE:
+        return pc.floor_temporal(value, unit="day").cast(pa.timestamp("us")).cast(arrow)
+    return value.cast(arrow, safe=target != DOUBLE)  # a long beyond 2^53 is rounded, as in Spark

@@ -1,0 +1,427 @@
+"""Predicates as SQL text, in Spark's dialect, to bound and typed expressions.
+
+Two kinds of text come in: conditions that users write, where a part that cannot be evaluated is an error, and
+conditions that Spark pushes down (Catalyst's `Expression.sql`), where such a part becomes `Opaque` and prunes nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import tzinfo
+from typing import Any
+from typing import Literal as OneOf
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokens import Token, TokenType
+
+from pyspark_delta.errors import InvalidPredicateError
+from pyspark_delta.expressions import coercion
+from pyspark_delta.expressions.columns import column_of, find_fields, is_collated, is_padded, suggestion
+from pyspark_delta.expressions.functions import bind_function
+from pyspark_delta.expressions.literals import NotExactError, number_literal, unescape, zone_of
+from pyspark_delta.expressions.text import columns_of, is_plain
+from pyspark_delta.expressions.tree import (
+    And,
+    Comparison,
+    Expression,
+    In,
+    IsNull,
+    Literal,
+    Not,
+    Opaque,
+    Or,
+    StartsWith,
+    type_of,
+)
+from pyspark_delta.schema.types import (
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    DataType,
+    DecimalType,
+    StructField,
+    StructType,
+)
+
+_COMPARISONS: dict[type[exp.Expression], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.NullSafeEQ: "<=>",
+}
+_TYPES = {
+    "TINYINT": BYTE,
+    "SMALLINT": SHORT,
+    "INT": INTEGER,
+    "BIGINT": LONG,
+    "FLOAT": FLOAT,
+    "DOUBLE": DOUBLE,
+    "TEXT": STRING,
+    "BINARY": BINARY,
+    "VARBINARY": BINARY,
+    "BOOLEAN": BOOLEAN,
+    "DATE": DATE,
+    "TIMESTAMP": TIMESTAMP,
+    "TIMESTAMPTZ": TIMESTAMP,
+    "TIMESTAMPLTZ": TIMESTAMP,
+    "TIMESTAMPNTZ": TIMESTAMP_NTZ,
+}
+_NOT_CONDITIONS = (exp.Alias, exp.Query, exp.Command, exp.DDL, exp.DML, exp.Tuple)
+_DIALECT = sqlglot.Dialect.get_or_raise("spark")
+
+
+def parse_predicate(
+    text: str,
+    schema: StructType,
+    *,
+    on_opaque: OneOf["error", "keep"] = "error",
+    time_zone: str = "UTC",
+) -> Expression:
+    """Parse a condition and bind it to a schema (logical names).
+
+    `on_opaque="error"` is for a user's condition: an unknown column, a syntax error, or a part that has no exact
+    evaluation here raises InvalidPredicateError. `on_opaque="keep"` is for conditions pushed down by Spark: each such
+    part becomes Opaque, which is never an error and never drops a file. `time_zone` is the session time zone, for
+    timestamps that name none.
+    """
+    zone = zone_of(time_zone)
+    keep = on_opaque == "keep"
+    try:
+        node = _parse(text)
+    except InvalidPredicateError:
+        if keep:
+            return Opaque(text)
+        raise
+    return _Binder(text, schema, zone, keep).condition(node)
+
+
+def _parse(text: str) -> exp.Expression:
+    try:
+        statements = _DIALECT.parser().parse(_strings_as_spark(_DIALECT.tokenize(text), text), text)
+    except SqlglotError as error:
+        raise _syntax_error(text, error) from None
+    except RecursionError:
+        raise InvalidPredicateError(f"The condition is nested too deeply: {_short(text)}") from None
+    if len(statements) != 1 or statements[0] is None or isinstance(statements[0], _NOT_CONDITIONS):
+        raise InvalidPredicateError(
+            f"Expected one condition, such as \"id > 5 AND name = 'a'\"; found {_short(text) or 'nothing'}."
+        )
+    return statements[0]
+
+
+def _strings_as_spark(tokens: list[Token], text: str) -> list[Token]:
+    """Strings re-read by Spark's rules; two that touch (`'it''s'`) are one with a quote, apart they are concatenated."""
+    joined: list[Token] = []
+    for token in tokens:
+        if token.token_type != TokenType.STRING:
+            joined.append(token)
+            continue
+        value, start = unescape(text[token.start + 1 : token.end]), token
+        last = joined[-1] if joined else None
+        if last is not None and last.token_type == TokenType.STRING and last.end + 1 == token.start:
+            value, start = f"{last.text}{text[token.start]}{value}", joined.pop()
+        joined.append(Token(TokenType.STRING, value, start.line, start.col, start.start, token.end))
+    return joined
+
+
+def _syntax_error(text: str, error: SqlglotError) -> InvalidPredicateError:
+    details: list[dict[str, Any]] = getattr(error, "errors", None) or []
+    if not details:
+        return InvalidPredicateError(f"Cannot parse the condition {_short(text)}: {str(error).splitlines()[0]}")
+    first = details[0]
+    line, column = first.get("line"), first.get("col")
+    description = str(first.get("description", "syntax error")).split(" for <class")[0]
+    return InvalidPredicateError(
+        f"Cannot parse the condition {_short(text)}: {description} at line {line}, column {column}"
+        f" (near '{first.get('highlight')}').",
+        line=line,
+        column=column,
+    )
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 200 else f"{text[:197]}...") if text.strip() else ""
+
+
+class _Binder:
+    """Binds one parsed condition; `keep` turns what cannot be bound into Opaque."""
+
+    def __init__(self, text: str, schema: StructType, zone: tzinfo, keep: bool) -> None:
+        self.text, self.schema, self.zone, self.keep = text, schema, zone, keep
+
+    def condition(self, node: exp.Expression) -> Expression:
+        """A boolean expression; the smallest condition around an unknown part becomes Opaque."""
+        match node:
+            case exp.Paren():
+                return self.condition(node.this)
+            case exp.And() | exp.Or():
+                kind = And if isinstance(node, exp.And) else Or
+                return kind(tuple(self.condition(part) for part in _operands(node, type(node))))
+            case exp.Not():
+                return Not(self.condition(node.this))
+        try:
+            bound = self.value(node)
+            if type_of(bound) == VOID:
+                return Literal(None, BOOLEAN)
+            if type_of(bound) != BOOLEAN:
+                raise NotExactError(f"its type is {type_of(bound)}, not boolean")
+            return bound
+        except NotExactError as error:
+            if self.keep:
+                return Opaque(_sql(node))
+            raise InvalidPredicateError(
+                f"Cannot evaluate '{_sql(node)}' in the condition {_short(self.text)}: {error}.",
+                part=_sql(node),
+            ) from None
+
+    def value(self, node: exp.Expression) -> Expression:
+        """Any expression. Raises NotExactError for what has no exact evaluation here."""
+        for kind, op in _COMPARISONS.items():
+            if type(node) is kind:
+                return self.compare(op, node.this, node.expression)
+        binder = _BINDERS.get(type(node))
+        if binder is not None:
+            return binder(self, node)
+        return bind_function(node, self.value, self.zone, self.keep)
+
+    def compare(self, op: str, left: exp.Expression, right: exp.Expression) -> Expression:
+        return coercion.compare(op, self.ordered(left), self.ordered(right), self.zone)
+
+    def ordered(self, node: exp.Expression) -> Expression:
+        """A side of a comparison; collated and char(n) columns do not compare byte by byte."""
+        bound = self.value(node)
+        for column in columns_of(bound):
+            fields = find_fields(column.path, self.schema)
+            if fields and is_collated(fields):
+                raise NotExactError(f"the column '{'.'.join(column.path)}' has a collation")
+            if fields and is_padded(fields):
+                raise NotExactError(f"the column '{'.'.join(column.path)}' is a char(n), which Spark pads")
+        return bound
+
+    def column(self, node: exp.Expression) -> Expression:
+        names = _identifiers(node)
+        parts = [str(name.this) for name in names]
+        fields = self.pushed_column(names) if self.keep else find_fields(parts, self.schema)
+        if fields is None:
+            raise InvalidPredicateError(
+                f"There is no column '{'.'.join(parts)}' in the table. {suggestion(parts, self.schema)}",
+                column=".".join(parts),
+            )
+        return column_of(fields)
+
+    def pushed_column(self, names: list[exp.Identifier]) -> tuple[StructField, ...]:
+        """Spark writes the table's name or alias before a column; where the column starts must be beyond doubt."""
+        parts = [str(name.this) for name in names]
+        readings = [
+            fields
+            for start in range(len(parts))
+            if (fields := find_fields(parts[start:], self.schema))
+            # Spark puts the names of nested fields in backticks always, other names only when they need them.
+            and not any(name.args.get("quoted") and is_plain(str(name.this)) for name in names[1 : start + 1])
+        ]
+        if len(readings) != 1:
+            raise NotExactError(f"the name '{'.'.join(parts)}' is not known, or not clear")
+        return readings[0]
+
+    def negation(self, node: exp.Expression) -> Expression:
+        return Not(self.boolean(node.this))
+
+    def boolean(self, node: exp.Expression) -> Expression:
+        bound = self.value(node)
+        if type_of(bound) == VOID:
+            return Literal(None, BOOLEAN)
+        if type_of(bound) != BOOLEAN:
+            raise NotExactError(f"'{_sql(node)}' is a {type_of(bound)}, not a condition")
+        return bound
+
+    def logical(self, node: exp.Expression) -> Expression:
+        kind = And if isinstance(node, exp.And) else Or
+        return kind(tuple(self.boolean(part) for part in _operands(node, type(node))))
+
+    def between(self, node: exp.Expression) -> Expression:
+        if node.args.get("symmetric"):
+            raise NotExactError("BETWEEN SYMMETRIC is not Spark SQL")
+        low, high = node.args["low"], node.args["high"]
+        return And((self.compare(">=", node.this, low), self.compare("<=", node.this, high)))
+
+    def distinct(self, node: exp.Expression) -> Expression:
+        return Not(self.compare("<=>", node.this, node.expression))
+
+    def test(self, node: exp.Expression) -> Expression:
+        """`x IS NULL`, `x IS TRUE`, `x IS FALSE`."""
+        if isinstance(node.expression, exp.Null):
+            return IsNull(self.value(node.this))
+        if isinstance(node.expression, exp.Boolean):
+            return Comparison("<=>", self.boolean(node.this), Literal(bool(node.expression.this), BOOLEAN))
+        raise NotExactError("only IS [NOT] NULL, TRUE and FALSE are known")
+
+    def membership(self, node: exp.Expression) -> Expression:
+        if node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
+            raise NotExactError("a subquery is not evaluated outside Spark")
+        operand = self.ordered(node.this)
+        values = [self.value(value) for value in node.expressions]
+        literals = [value for value in values if isinstance(value, Literal)]
+        if len(literals) < len(values):
+            raise NotExactError("IN takes constants only")
+        source = type_of(operand)
+        if all(value.type in (source, VOID) for value in literals) and coercion.is_comparable(source):
+            return In(operand, tuple(Literal(value.value, source) for value in literals))
+        return _one_of(operand, literals, self.zone)
+
+    def like(self, node: exp.Expression) -> Expression:
+        """`x LIKE 'prefix%'`; other patterns are not evaluated."""
+        operand, pattern = self.ordered(node.this), self.value(node.expression)
+        if type_of(operand) != STRING or not isinstance(pattern, Literal) or pattern.type != STRING:
+            raise NotExactError("LIKE takes a string column and a constant pattern")
+        text = pattern.value
+        if text is None:
+            return Literal(None, BOOLEAN)
+        if "\\" in text or "_" in text or "%" in text.rstrip("%"):
+            raise NotExactError("only patterns of the form 'prefix%' are known")
+        prefix = text.rstrip("%")
+        matched = StartsWith(operand, prefix) if text != prefix else Comparison("=", operand, pattern)
+        return Not(matched) if node.args.get("negate") else matched
+
+    def starts_with(self, node: exp.Expression) -> Expression:
+        operand, prefix = self.ordered(node.this), self.value(node.expression)
+        if type_of(operand) != STRING or not isinstance(prefix, Literal) or not isinstance(prefix.value, str):
+            raise NotExactError("startswith takes a string column and a constant prefix")
+        return StartsWith(operand, prefix.value)
+
+    def is_nan(self, node: exp.Expression) -> Expression:
+        """`isnan(x)`: false where x is null."""
+        operand = self.value(node.this)
+        if type_of(operand) not in (FLOAT, DOUBLE):
+            raise NotExactError("isnan takes a float or double")
+        return Comparison("<=>", operand, Literal(math.nan, type_of(operand)))
+
+    def cast(self, node: exp.Expression) -> Expression:
+        return coercion.cast(self.value(node.this), _data_type(node.args["to"]), self.zone)
+
+    def literal(self, node: exp.Expression) -> Expression:
+        return Literal(str(node.this), STRING) if node.is_string else number_literal(str(node.this))
+
+    def minus(self, node: exp.Expression) -> Expression:
+        inner = node.this
+        if isinstance(inner, exp.Literal) and not inner.is_string:
+            return number_literal(f"-{inner.this}")
+        if isinstance(inner, exp.Cast) and isinstance(inner.this, exp.Literal):
+            number = inner.this
+            negated = exp.Literal(this=f"-{number.this}", is_string=number.is_string)
+            if number.is_string or "-" not in str(number.this):
+                return coercion.cast(
+                    self.literal(negated) if number.is_string else number_literal(f"-{number.this}"),
+                    _data_type(inner.args["to"]),
+                    self.zone,
+                )
+        return bind_function(node, self.value, self.zone, self.keep)
+
+    def hexadecimal(self, node: exp.Expression) -> Expression:
+        digits = str(node.this)
+        try:
+            return Literal(bytes.fromhex(digits if len(digits) % 2 == 0 else f"0{digits}"), BINARY)
+        except ValueError:
+            raise NotExactError(f"X'{digits}' is not hexadecimal") from None
+
+    def anonymous(self, node: exp.Expression) -> Expression:
+        """Functions that the SQL library does not know by name."""
+        name, arguments = str(node.this).lower(), node.expressions
+        if name in ("isnull", "isnotnull") and len(arguments) == 1:
+            test = IsNull(self.value(arguments[0]))
+            return test if name == "isnull" else Not(test)
+        if name == "between" and len(arguments) == 3:
+            operand, low, high = arguments
+            return And((self.compare(">=", operand, low), self.compare("<=", operand, high)))
+        return bind_function(node, self.value, self.zone, self.keep)
+
+
+_Bind = Callable[[_Binder, exp.Expression], Expression]
+_BINDERS: dict[type[exp.Expression], _Bind] = {
+    exp.Column: _Binder.column,
+    exp.Dot: _Binder.column,
+    exp.Identifier: _Binder.column,
+    exp.Paren: lambda binder, node: binder.value(node.this),
+    exp.Not: _Binder.negation,
+    exp.And: _Binder.logical,
+    exp.Or: _Binder.logical,
+    exp.Between: _Binder.between,
+    exp.NullSafeNEQ: _Binder.distinct,
+    exp.Is: _Binder.test,
+    exp.In: _Binder.membership,
+    exp.Like: _Binder.like,
+    exp.StartsWith: _Binder.starts_with,
+    exp.Cast: _Binder.cast,
+    exp.TryCast: _Binder.cast,
+    exp.Literal: _Binder.literal,
+    exp.RawString: lambda binder, node: Literal(str(node.this), STRING),
+    exp.Boolean: lambda binder, node: Literal(bool(node.this), BOOLEAN),
+    exp.Null: lambda binder, node: Literal(None, VOID),
+    exp.Neg: _Binder.minus,
+    exp.HexString: _Binder.hexadecimal,
+    exp.Anonymous: _Binder.anonymous,
+    exp.IsNan: _Binder.is_nan,
+}
+
+
+def _one_of(operand: Expression, values: list[Literal], zone: tzinfo) -> Expression:
+    """IN with values of other types: equal to one of them, each compared in its own way."""
+    tests = [coercion.compare("=", operand, value, zone) for value in values]
+    plain = [t for t in tests if isinstance(t, Comparison) and t.left == operand and isinstance(t.right, Literal)]
+    if len(plain) == len(tests):
+        return In(operand, tuple(t.right for t in plain if isinstance(t.right, Literal)))
+    return Or(tuple(tests)) if len(tests) > 1 else tests[0]
+
+
+def _operands(node: exp.Expression, kind: type[exp.Expression]) -> list[exp.Expression]:
+    """The operands of a chain of ANDs or ORs, flat, in order; without recursion, as chains can be long."""
+    found: list[exp.Expression] = []
+    open_nodes = [node]
+    while open_nodes:
+        current = open_nodes.pop()
+        if isinstance(current, exp.Paren) and isinstance(current.this, kind):
+            current = current.this
+        if type(current) is kind:
+            open_nodes += [current.expression, current.this]
+        else:
+            found.append(current)
+    return found
+
+
+def _identifiers(node: exp.Expression) -> list[exp.Identifier]:
+    if isinstance(node, exp.Identifier):
+        return [node]
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
+        return [*_identifiers(node.this), node.expression]
+    if isinstance(node, exp.Column) and all(isinstance(part, exp.Identifier) for part in node.parts):
+        return list(node.parts)
+    raise NotExactError(f"'{_sql(node)}' is not the name of a column")
+
+
+def _data_type(node: exp.Expression) -> DataType:
+    name = str(getattr(node.this, "value", node.this))
+    if name == "DECIMAL":
+        sizes = [int(str(parameter.this.this)) for parameter in node.expressions] or [10, 0]
+        return DecimalType(sizes[0], sizes[1] if len(sizes) > 1 else 0)
+    if name not in _TYPES or node.expressions or node.args.get("nested"):
+        raise NotExactError(f"the type {_sql(node)} is not known here")
+    return _TYPES[name]
+
+
+def _sql(node: exp.Expression) -> str:
+    return node.sql(dialect="spark")

@@ -1,0 +1,20 @@
+"""checkpointProtection: checkpoints before a version must stay (Checkpoint Protection).
+
+It binds the cleanup of the log; commits are not affected.
+"""
+
+from __future__ import annotations
+
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.feature import TableFeature
+from pyspark_delta.protocol.properties import CHECKPOINT_PROTECTION_VERSION
+
+
+class CheckpointProtection(TableFeature):
+    name = "checkpointProtection"
+
+    def is_active(self, configuration: TableConfiguration) -> bool:
+        return CHECKPOINT_PROTECTION_VERSION.of(configuration.properties) > 0
+
+
+FEATURE = CheckpointProtection()

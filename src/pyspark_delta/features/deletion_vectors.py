@@ -1,0 +1,21 @@
+"""deletionVectors: rows of a data file that are deleted without a new file (Deletion Vectors; C250-C282).
+
+Appending adds files that have none, whatever the other files have.
+"""
+
+from __future__ import annotations
+
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.feature import FeatureKind, TableFeature
+from pyspark_delta.protocol.properties import ENABLE_DELETION_VECTORS
+
+
+class DeletionVectors(TableFeature):
+    name = "deletionVectors"
+    kind = FeatureKind.READER_WRITER
+
+    def is_active(self, configuration: TableConfiguration) -> bool:
+        return ENABLE_DELETION_VECTORS.of(configuration.properties)
+
+
+FEATURE = DeletionVectors()

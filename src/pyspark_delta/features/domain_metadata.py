@@ -1,0 +1,15 @@
+"""domainMetadata: named configurations that features and users keep in the log (Domain Metadata; C198-C210).
+
+A commit leaves the domains it does not name as they are.
+"""
+
+from __future__ import annotations
+
+from pyspark_delta.protocol.feature import TableFeature
+
+
+class DomainMetadata(TableFeature):
+    name = "domainMetadata"
+
+
+FEATURE = DomainMetadata()

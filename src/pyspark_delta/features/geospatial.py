@@ -1,0 +1,19 @@
+"""geospatial: columns of geometry and geography, as other engines define them without a published text."""
+
+from __future__ import annotations
+
+from pyspark_delta.protocol.feature import FeatureKind, TableFeature
+
+
+class Geospatial(TableFeature):
+    name = "geospatial"
+    kind = FeatureKind.READER_WRITER
+    preview_names = ("geospatial-dev",)
+    read_obstacle = (
+        "Geometry and geography columns are not part of the published protocol yet. Read it with the engine that wrote "
+        "it, or have that engine drop these columns and then the feature."
+    )
+    write_obstacle = read_obstacle
+
+
+FEATURE = Geospatial()

@@ -1,0 +1,18 @@
+"""redirectReaderWriter-preview: reads and writes go to another table."""
+
+from __future__ import annotations
+
+from pyspark_delta.protocol.feature import FeatureKind, TableFeature
+
+
+class RedirectReaderWriter(TableFeature):
+    name = "redirectReaderWriter-preview"
+    kind = FeatureKind.READER_WRITER
+    read_obstacle = (
+        "It only points to another table; the property 'delta.redirectReaderWriter-preview' says where. Open that "
+        "table instead."
+    )
+    write_obstacle = read_obstacle
+
+
+FEATURE = RedirectReaderWriter()

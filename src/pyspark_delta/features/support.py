@@ -1,0 +1,155 @@
+"""Whether this client may read or write a table: the support check, by versions and by features (C184-C191, C222-C226).
+
+Reading asks only for what readers must know; features that concern writers never stand in its way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pyspark_delta.actions.model import Protocol
+from pyspark_delta.errors import InvalidTableError, UnsupportedFeatureError, UnsupportedTableError
+from pyspark_delta.features import find_feature, supported_features
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.feature import FeatureKind
+
+MAX_READER_VERSION = 3
+MAX_WRITER_VERSION = 7
+_READER_FEATURES_VERSION = 3
+_WRITER_FEATURES_VERSION = 7
+_UNKNOWN = "It is not known to this version: upgrade pyspark-delta, or use an engine that supports it."
+
+
+def check_readable(configuration: TableConfiguration, location: str = "") -> None:
+    """Check that this client may read the table. The schema is not looked at.
+
+    Raises UnsupportedTableError for a version beyond support, UnsupportedFeatureError naming each reader feature that
+    is unknown or not supported, InvalidTableError for a protocol that contradicts itself.
+    """
+    protocol = configuration.protocol
+    _check_reader_version(protocol, location)
+    _refuse(_unreadable(protocol), "read", location)
+
+
+def check_writable(configuration: TableConfiguration, location: str = "") -> None:
+    """Check that this client may add rows to the table, which includes reading it.
+
+    Raises as `check_readable` does, and UnsupportedFeatureError naming each feature whose rules for writers are not
+    supported, or not while the metadata make use of it.
+    """
+    check_readable(configuration, location)
+    protocol = configuration.protocol
+    _check_writer_version(protocol, location)
+    obstacles = {}
+    for name in sorted(supported_features(configuration)):
+        feature = find_feature(name)
+        if feature is None:
+            obstacles[name] = _UNKNOWN
+        elif feature.hinders_writing(configuration):
+            obstacles[name] = feature.write_obstacle
+    _refuse(obstacles, "write", location)
+    _check_requirements(configuration, location)
+
+
+def _check_reader_version(protocol: Protocol, location: str) -> None:
+    reader, writer = protocol.min_reader_version, protocol.min_writer_version
+    if reader < 1 or writer < 1:
+        raise _contradiction(location, f"it has reader version {reader} and writer version {writer}, which begin at 1")
+    if reader > MAX_READER_VERSION or (reader == _READER_FEATURES_VERSION and writer > MAX_WRITER_VERSION):
+        raise _beyond_support(protocol, "read", location)
+    if reader == _READER_FEATURES_VERSION:
+        if writer < _WRITER_FEATURES_VERSION:
+            raise _contradiction(location, f"reader version 3 needs writer version 7, found {writer}")
+        if protocol.reader_features is None:
+            raise _contradiction(location, "reader version 3 needs the list readerFeatures, which is absent")
+    elif protocol.reader_features:  # an empty list says nothing, and checkpoints may hold one in place of null
+        listed = ", ".join(sorted(protocol.reader_features))
+        raise _contradiction(location, f"it lists readerFeatures ({listed}) at reader version {reader} instead of 3")
+    _check_writer_lists(protocol, location)
+
+
+def _check_writer_lists(protocol: Protocol, location: str) -> None:
+    writer = protocol.min_writer_version
+    if writer == _WRITER_FEATURES_VERSION and protocol.writer_features is None:
+        raise _contradiction(location, "writer version 7 needs the list writerFeatures, which is absent")
+    if writer < _WRITER_FEATURES_VERSION and protocol.writer_features:
+        listed = ", ".join(sorted(protocol.writer_features))
+        raise _contradiction(location, f"it lists writerFeatures ({listed}) at writer version {writer} instead of 7")
+
+
+def _check_writer_version(protocol: Protocol, location: str) -> None:
+    if protocol.min_writer_version > MAX_WRITER_VERSION:
+        raise _beyond_support(protocol, "write", location)
+    reader_only = (protocol.reader_features or frozenset()) - (protocol.writer_features or frozenset())
+    if reader_only:
+        listed = ", ".join(sorted(reader_only))
+        raise _contradiction(location, f"readerFeatures holds what writerFeatures does not: {listed}")
+
+
+def _check_requirements(configuration: TableConfiguration, location: str) -> None:
+    supported = supported_features(configuration)
+    for name in sorted(supported):
+        feature = find_feature(name)
+        for required in feature.requires if feature else ():
+            needed = find_feature(required)
+            if needed is not None and supported.isdisjoint(needed.names):
+                raise _contradiction(location, f"the feature '{name}' needs '{required}', which is not supported")
+
+
+def _unreadable(protocol: Protocol) -> dict[str, str]:
+    """The listed features that stand in the way of reading, with the reason.
+
+    A reader-writer feature that only writerFeatures lists counts too: the table was written with it.
+    """
+    obstacles = {}
+    for name in sorted(protocol.reader_features or ()):
+        feature = find_feature(name)
+        if feature is None:
+            obstacles[name] = _UNKNOWN
+        elif feature.read_obstacle:
+            obstacles[name] = feature.read_obstacle
+    for name in sorted(protocol.writer_features or ()):
+        feature = find_feature(name)
+        if feature is not None and feature.kind is FeatureKind.READER_WRITER and feature.read_obstacle:
+            obstacles[name] = feature.read_obstacle
+    return obstacles
+
+
+def _refuse(obstacles: dict[str, str], operation: str, location: str) -> None:
+    if obstacles:
+        advice = " ".join(dict.fromkeys(obstacles.values()))
+        raise UnsupportedFeatureError(obstacles, operation, advice, location)
+
+
+def _beyond_support(protocol: Protocol, operation: str, location: str) -> UnsupportedTableError:
+    reader, writer = protocol.min_reader_version, protocol.min_writer_version
+    unknown = (
+        _unknown(protocol.reader_features or ()) if operation == "read" else _unknown(protocol.writer_features or ())
+    )
+    features = f", with the unknown features {', '.join(unknown)}" if unknown else ""
+    return UnsupportedTableError(
+        f"Cannot {operation} the table{_at(location)}: it needs reader version {reader} and writer version {writer}"
+        f"{features}. This version of pyspark-delta supports reader versions up to {MAX_READER_VERSION} and writer "
+        f"versions up to {MAX_WRITER_VERSION}. Upgrade pyspark-delta, or use an engine that supports the table.",
+        error_class="DELTA_INVALID_PROTOCOL_VERSION",
+        min_reader_version=reader,
+        min_writer_version=writer,
+        location=location,
+    )
+
+
+def _unknown(names: Iterable[str]) -> list[str]:
+    return sorted(name for name in names if find_feature(name) is None)
+
+
+def _contradiction(location: str, what: str) -> InvalidTableError:
+    return InvalidTableError(
+        f"The protocol of the table{_at(location)} contradicts itself: {what}. "
+        "The writer of the latest protocol action broke the rules; have it write a valid one.",
+        error_class="DELTA_INVALID_PROTOCOL",
+        location=location,
+    )
+
+
+def _at(location: str) -> str:
+    return f" '{location}'" if location else ""

@@ -1,0 +1,20 @@
+"""timestampNtz: timestamps without a time zone (Timestamp without timezone; C318-C320)."""
+
+from __future__ import annotations
+
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.feature import FeatureKind, TableFeature
+from pyspark_delta.schema.traversal import types_in
+from pyspark_delta.schema.types import TIMESTAMP_NTZ
+
+
+class TimestampNtz(TableFeature):
+    name = "timestampNtz"
+    kind = FeatureKind.READER_WRITER
+    write_obstacle = "It has columns of type timestamp_ntz. Write it with another engine for now."
+
+    def is_active(self, configuration: TableConfiguration) -> bool:
+        return any(found == TIMESTAMP_NTZ for found in types_in(configuration.schema))
+
+
+FEATURE = TimestampNtz()

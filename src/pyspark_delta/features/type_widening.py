@@ -1,0 +1,22 @@
+"""typeWidening: columns change to a wider type, and files with the narrower one stay (Type Widening).
+
+New files have the types of the schema, so appending is not affected.
+"""
+
+from __future__ import annotations
+
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.feature import FeatureKind, TableFeature
+from pyspark_delta.protocol.properties import ENABLE_TYPE_WIDENING
+
+
+class TypeWidening(TableFeature):
+    name = "typeWidening"
+    kind = FeatureKind.READER_WRITER
+    preview_names = ("typeWidening-preview",)
+
+    def is_active(self, configuration: TableConfiguration) -> bool:
+        return ENABLE_TYPE_WIDENING.of(configuration.properties)
+
+
+FEATURE = TypeWidening()

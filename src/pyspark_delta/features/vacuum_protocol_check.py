@@ -1,0 +1,13 @@
+"""vacuumProtocolCheck: vacuum looks at the write protocol first (VACUUM Protocol Check; C343-C346)."""
+
+from __future__ import annotations
+
+from pyspark_delta.protocol.feature import FeatureKind, TableFeature
+
+
+class VacuumProtocolCheck(TableFeature):
+    name = "vacuumProtocolCheck"
+    kind = FeatureKind.READER_WRITER
+
+
+FEATURE = VacuumProtocolCheck()

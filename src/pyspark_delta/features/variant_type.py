@@ -1,0 +1,21 @@
+"""variantType: columns of semi-structured values (Variant Data Type)."""
+
+from __future__ import annotations
+
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.feature import FeatureKind, TableFeature
+from pyspark_delta.schema.traversal import types_in
+from pyspark_delta.schema.types import VARIANT
+
+
+class VariantType(TableFeature):
+    name = "variantType"
+    kind = FeatureKind.READER_WRITER
+    preview_names = ("variantType-preview",)
+    write_obstacle = "It has columns of type variant. Write it with another engine for now."
+
+    def is_active(self, configuration: TableConfiguration) -> bool:
+        return any(found == VARIANT for found in types_in(configuration.schema))
+
+
+FEATURE = VariantType()

@@ -1,0 +1,77 @@
+"""A table feature: a named capability that a table may ask of its readers and writers (Table Features; C231-C235)."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import ClassVar
+
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.schema.traversal import fields_in
+
+
+class FeatureKind(Enum):
+    """Whom a feature concerns; the values are the words that messages use."""
+
+    WRITER = "writer"  # listed in writerFeatures only
+    READER_WRITER = "reader-writer"  # listed in readerFeatures and writerFeatures
+
+
+class TableFeature:
+    """One table feature. A module of `features` declares it as a subclass and one instance named `FEATURE`.
+
+    Class attributes say what the feature is, methods are hooks that the layers above call. A hook answers for
+    nothing unless a feature overrides it, so a new hook is a method here, called in one place, and features that do
+    not care stay as they are. Hooks see protocol, metadata and schema together, as a `TableConfiguration`.
+    """
+
+    name: ClassVar[str]
+    """The name in the protocol action."""
+
+    kind: ClassVar[FeatureKind] = FeatureKind.WRITER
+
+    preview_names: ClassVar[tuple[str, ...]] = ()
+    """Names under which tables carried the feature before it was final; they mean the same."""
+
+    legacy_reader_version: ClassVar[int | None] = None
+    legacy_writer_version: ClassVar[int | None] = None
+    """The version from which on a protocol without feature lists implies the feature (C235)."""
+
+    requires: ClassVar[tuple[str, ...]] = ()
+    """Features that must be supported too."""
+
+    excludes: ClassVar[tuple[str, ...]] = ()
+    """Features that must not be active at the same time."""
+
+    read_obstacle: ClassVar[str] = ""
+    """Why tables with the feature cannot be read, and what to do; empty when they can."""
+
+    write_obstacle: ClassVar[str] = ""
+    """Why tables on which the feature `hinders_writing` cannot be written, and what to do; empty when they can."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The final name and the preview names."""
+        return (self.name, *self.preview_names)
+
+    def listed_name(self, configuration: TableConfiguration) -> str | None:
+        """The name under which the protocol supports the feature, listed or implied; None when it does not."""
+        for name in self.preview_names:
+            if configuration.supports(name):
+                return name
+        supported = configuration.supports(
+            self.name, legacy_reader=self.legacy_reader_version, legacy_writer=self.legacy_writer_version
+        )
+        return self.name if supported else None
+
+    def is_active(self, configuration: TableConfiguration) -> bool:
+        """Whether the metadata of a table that supports the feature makes use of it (C231)."""
+        return True
+
+    def hinders_writing(self, configuration: TableConfiguration) -> bool:
+        """Whether `write_obstacle` stands in the way of adding rows to a table that supports the feature."""
+        return bool(self.write_obstacle) and self.is_active(configuration)
+
+
+def any_field_has(configuration: TableConfiguration, *keys: str) -> bool:
+    """Whether a column, nested ones included, has one of these keys in its field metadata."""
+    return any(key in field.metadata for field in fields_in(configuration.schema) for key in keys)

@@ -1,0 +1,398 @@
+"""Table properties: the keys of `metaData.configuration` that mean something, each with its type and default.
+
+Keys compare regardless of case. Values are texts in the log; `TableProperty.of` reads one as its type.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Generic, TypeVar
+
+from pyspark_delta.errors import InvalidOptionError, InvalidTableError
+from pyspark_delta.protocol.intervals import format_interval, parse_interval
+
+T_co = TypeVar("T_co", covariant=True)
+
+CONSTRAINT_PREFIX = "delta.constraints."
+FEATURE_PREFIX = "delta.feature."
+# Keys under `delta.` whose last part is free: constraints, feature requests, and what other engines keep.
+_OPEN_PREFIXES = (
+    CONSTRAINT_PREFIX,
+    FEATURE_PREFIX,
+    "delta.universalFormat.config.",
+    "delta.coordinatedCommits.",
+    "delta.rowTracking.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TableProperty(Generic[T_co]):
+    """One table property: `parse` turns its text into the typed value and raises ValueError for an illegal one."""
+
+    name: str
+    default: T_co
+    parse: Callable[[str], T_co]
+    meaning: str
+    alias: str = ""
+
+    def of(self, properties: Mapping[str, str]) -> T_co:
+        """The value among the properties of a table, or the default.
+
+        Raises InvalidTableError when the table holds an illegal value.
+        """
+        text = lookup(properties, self.name)
+        if text is None and self.alias:
+            text = lookup(properties, self.alias)
+        if text is None:
+            return self.default
+        try:
+            return self.parse(text)
+        except ValueError as error:
+            raise InvalidTableError(
+                f"The table property '{self.name}' has an illegal value: {error}. Set it to a legal value.",
+                property=self.name,
+                value=text,
+            ) from None
+
+    @property
+    def default_text(self) -> str | None:
+        """The default as the log would write it; None when an absent property means something of its own."""
+        match self.default:
+            case None:
+                return None
+            case bool():
+                return "true" if self.default else "false"
+            case timedelta():
+                return format_interval(self.default)
+            case _:
+                return str(self.default)
+
+
+def lookup(properties: Mapping[str, str], name: str) -> str | None:
+    """The text of a property: an exact match first, otherwise a match regardless of case."""
+    found = properties.get(name)
+    if found is not None:
+        return found
+    folded = name.casefold()
+    return next((value for key, value in properties.items() if key.casefold() == folded), None)
+
+
+def find_property(name: str) -> TableProperty[object] | None:
+    """The property of that name or alias, regardless of case; None when there is none."""
+    return _BY_NAME.get(name.casefold())
+
+
+def check_property(name: str, value: str) -> None:
+    """Check a property that a user wants to set.
+
+    Raises InvalidOptionError for an unknown `delta.` key, with the nearest known one, and for an illegal value. Keys
+    without that prefix belong to the user.
+    """
+    folded = name.casefold()
+    if not folded.startswith("delta.") or any(folded.startswith(p.casefold()) for p in _OPEN_PREFIXES):
+        return
+    known = _BY_NAME.get(folded)
+    if known is None:
+        raise InvalidOptionError(
+            f"Unknown table property '{name}'.{_suggestion(name)} Keys of your own must not begin with 'delta.'.",
+            error_class="DELTA_UNKNOWN_CONFIGURATION",
+            property=name,
+        )
+    try:
+        known.parse(value)
+    except ValueError as error:
+        raise InvalidOptionError(
+            f"The table property '{known.name}' cannot be set: {error}.", property=known.name, value=value
+        ) from None
+
+
+def near_property_names(name: str) -> list[str]:
+    """Known property names that look like this one, best first."""
+    near = difflib.get_close_matches(name.casefold(), _BY_NAME, n=3, cutoff=0.75)
+    return [_BY_NAME[key].name for key in near]
+
+
+def _suggestion(name: str) -> str:
+    near = near_property_names(name)
+    return f" Did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
+
+
+# ------------------------------------------------------------------------------------------- types of values
+def _boolean(text: str) -> bool:
+    match text.strip().lower():
+        case "true":
+            return True
+        case "false":
+            return False
+        case _:
+            raise ValueError(f"'{text}' is neither true nor false")
+
+
+def _integer(least: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        try:
+            number = int(text.strip())
+        except ValueError:
+            raise ValueError(f"'{text}' is not a whole number") from None
+        if number < least:
+            raise ValueError(f"{number} is less than {least}")
+        return number
+
+    return parse
+
+
+def _optional_boolean(text: str) -> bool | None:
+    return _boolean(text)
+
+
+def _text(text: str) -> str | None:
+    return text
+
+
+def _one_of(*allowed: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        for value in allowed:
+            if value.casefold() == text.strip().casefold():
+                return value
+        raise ValueError(f"'{text}' is not one of {', '.join(allowed)}")
+
+    return parse
+
+
+def _auto_compact(text: str) -> str | None:
+    return _one_of("true", "false", "auto", "legacy")(text)
+
+
+def _size(text: str) -> int | None:
+    match = re.fullmatch(r"\s*(\d+)\s*([kmgt]?)b?\s*", text.lower())
+    if match is None:
+        raise ValueError(f"'{text}' is not a size in bytes such as 134217728 or 128mb")
+    return int(match[1]) << 10 * " kmgt".index(match[2] or " ")
+
+
+def _optional_interval(text: str) -> timedelta | None:
+    return parse_interval(text)
+
+
+def _optional_integer(text: str) -> int | None:
+    return _integer(0)(text)
+
+
+def _names(text: str) -> tuple[str, ...] | None:
+    return tuple(name.strip() for name in re.findall(r"(?:`[^`]*`|[^,`])+", text) if name.strip())
+
+
+def _parquet_version(text: str) -> str:
+    if text == "1.0.0" or re.fullmatch(r"2\.\d+\.\d+", text):
+        return text
+    raise ValueError(f"'{text}' is neither 1.0.0 nor 2.x.y")
+
+
+_CODECS = _one_of("none", "uncompressed", "snappy", "gzip", "lz4", "lz4_raw", "zstd")
+
+
+def _codec(text: str) -> str | None:
+    return _CODECS(text)
+
+
+# ------------------------------------------------------------------------------------------------- the table
+APPEND_ONLY = TableProperty("delta.appendOnly", False, _boolean, "Rows may be added, never changed or removed.")
+ENABLE_CHANGE_DATA_FEED = TableProperty(
+    "delta.enableChangeDataFeed",
+    False,
+    _boolean,
+    "Commits record which rows changed, and the change data feed can be read.",
+    alias="delta.enableChangeDataCapture",
+)
+ENABLE_DELETION_VECTORS = TableProperty(
+    "delta.enableDeletionVectors", False, _boolean, "Rows may be deleted by deletion vectors, without new data files."
+)
+COLUMN_MAPPING_MODE = TableProperty(
+    "delta.columnMapping.mode",
+    "none",
+    _one_of("none", "name", "id"),
+    "How columns of the schema find the columns of data files.",
+)
+COLUMN_MAPPING_MAX_ID = TableProperty(
+    "delta.columnMapping.maxColumnId", 0, _integer(0), "The largest column id ever given; kept by the writer."
+)
+CHECKPOINT_INTERVAL = TableProperty(
+    "delta.checkpointInterval", 10, _integer(1), "Commits from checkpoint to checkpoint."
+)
+CHECKPOINT_POLICY = TableProperty(
+    "delta.checkpointPolicy", "classic", _one_of("classic", "v2"), "Which kind of checkpoint is written."
+)
+LOG_RETENTION = TableProperty(
+    "delta.logRetentionDuration", timedelta(days=30), parse_interval, "How long files of the log are kept."
+)
+DELETED_FILE_RETENTION = TableProperty(
+    "delta.deletedFileRetentionDuration",
+    timedelta(weeks=1),
+    parse_interval,
+    "How long files that left the table are kept for readers of older versions.",
+)
+ENABLE_EXPIRED_LOG_CLEANUP = TableProperty(
+    "delta.enableExpiredLogCleanup", True, _boolean, "A checkpoint cleans up the log."
+)
+STATS_NUM_COLUMNS = TableProperty(
+    "delta.dataSkippingNumIndexedCols", 32, _integer(-1), "Of how many leaf columns statistics are kept; -1 means all."
+)
+STATS_COLUMNS: TableProperty[tuple[str, ...] | None] = TableProperty(
+    "delta.dataSkippingStatsColumns", None, _names, "Columns with statistics; wins over their number."
+)
+STATS_STRING_PREFIX_LENGTH: TableProperty[int | None] = TableProperty(
+    "delta.dataSkippingStringPrefixLength",
+    None,
+    _optional_integer,
+    "Characters of a text kept in minimum and maximum; 32 when absent.",
+)
+WRITE_STATS_AS_JSON = TableProperty(
+    "delta.checkpoint.writeStatsAsJson", True, _boolean, "Checkpoints hold statistics as JSON text."
+)
+WRITE_STATS_AS_STRUCT = TableProperty(
+    "delta.checkpoint.writeStatsAsStruct", True, _boolean, "Checkpoints hold statistics as typed columns."
+)
+MIN_READER_VERSION = TableProperty(
+    "delta.minReaderVersion", 1, _integer(1), "The reader version of a new table; never stored."
+)
+MIN_WRITER_VERSION = TableProperty(
+    "delta.minWriterVersion", 2, _integer(1), "The writer version of a new table; never stored."
+)
+IGNORE_PROTOCOL_DEFAULTS = TableProperty(
+    "delta.ignoreProtocolDefaults", False, _boolean, "A new table ignores the protocol that the session asks for."
+)
+ISOLATION_LEVEL = TableProperty(
+    "delta.isolationLevel",
+    "Serializable",
+    _one_of("Serializable", "WriteSerializable", "SnapshotIsolation"),
+    "How strictly concurrent commits are kept apart.",
+)
+ENABLE_IN_COMMIT_TIMESTAMPS = TableProperty(
+    "delta.enableInCommitTimestamps", False, _boolean, "The time of a commit is in the commit itself."
+)
+IN_COMMIT_TIMESTAMP_VERSION: TableProperty[int | None] = TableProperty(
+    "delta.inCommitTimestampEnablementVersion",
+    None,
+    _optional_integer,
+    "The first version with an in-commit timestamp, when the table had versions without.",
+)
+IN_COMMIT_TIMESTAMP_TIME: TableProperty[int | None] = TableProperty(
+    "delta.inCommitTimestampEnablementTimestamp",
+    None,
+    _optional_integer,
+    "The in-commit timestamp of that version, ms since the epoch.",
+)
+ENABLE_ROW_TRACKING = TableProperty(
+    "delta.enableRowTracking", False, _boolean, "Rows have stable ids and commit versions."
+)
+ROW_TRACKING_SUSPENDED = TableProperty(
+    "delta.rowTrackingSuspended", False, _boolean, "New files get no row ids for the time being."
+)
+MATERIALIZED_ROW_ID: TableProperty[str | None] = TableProperty(
+    "delta.rowTracking.materializedRowIdColumnName", None, _text, "The physical column of stored row ids."
+)
+MATERIALIZED_ROW_COMMIT_VERSION: TableProperty[str | None] = TableProperty(
+    "delta.rowTracking.materializedRowCommitVersionColumnName",
+    None,
+    _text,
+    "The physical column of stored row commit versions.",
+)
+ENABLE_TYPE_WIDENING = TableProperty(
+    "delta.enableTypeWidening", False, _boolean, "Columns may change to a wider type without new files."
+)
+ENABLE_VARIANT_SHREDDING = TableProperty(
+    "delta.enableVariantShredding", False, _boolean, "Parts of variants may be stored as typed columns."
+)
+OPTIMIZE_WRITE: TableProperty[bool | None] = TableProperty(
+    "delta.autoOptimize.optimizeWrite", None, _optional_boolean, "Writes aim at well-sized files."
+)
+AUTO_COMPACT: TableProperty[str | None] = TableProperty(
+    "delta.autoOptimize.autoCompact", None, _auto_compact, "Writes compact small files afterwards."
+)
+AUTO_OPTIMIZE: TableProperty[bool | None] = TableProperty(
+    "delta.autoOptimize", None, _optional_boolean, "The older name for both."
+)
+TARGET_FILE_SIZE: TableProperty[int | None] = TableProperty(
+    "delta.targetFileSize", None, _size, "The size in bytes that files aim at."
+)
+TUNE_FILE_SIZES: TableProperty[bool | None] = TableProperty(
+    "delta.tuneFileSizesForRewrites", None, _optional_boolean, "Smaller files, for tables that are rewritten often."
+)
+SET_TRANSACTION_RETENTION: TableProperty[timedelta | None] = TableProperty(
+    "delta.setTransactionRetentionDuration", None, _optional_interval, "How long application transactions are kept."
+)
+CHECKPOINT_RETENTION = TableProperty(
+    "delta.checkpointRetentionDuration", timedelta(days=2), parse_interval, "How long superseded checkpoints are kept."
+)
+SAMPLE_RETENTION = TableProperty(
+    "delta.sampleRetentionDuration", timedelta(days=7), parse_interval, "Kept for older tables; without effect."
+)
+ENABLE_FULL_RETENTION_ROLLBACK = TableProperty(
+    "delta.enableFullRetentionRollback", True, _boolean, "Kept for older tables; without effect."
+)
+DROP_FEATURE_RETENTION = TableProperty(
+    "delta.dropFeatureTruncateHistory.retentionDuration",
+    timedelta(hours=24),
+    parse_interval,
+    "How long dropping a feature waits before the history that uses it may go.",
+)
+CHECKPOINT_PROTECTION_VERSION = TableProperty(
+    "delta.requireCheckpointProtectionBeforeVersion",
+    0,
+    _integer(0),
+    "Checkpoints before this version must stay.",
+)
+RANDOMIZE_FILE_PREFIXES = TableProperty(
+    "delta.randomizeFilePrefixes", False, _boolean, "Data files lie below random prefixes, to spread load."
+)
+RANDOM_PREFIX_LENGTH = TableProperty("delta.randomPrefixLength", 2, _integer(1), "Characters of such a prefix.")
+SYMLINK_MANIFEST = TableProperty(
+    "delta.compatibility.symlinkFormatManifest.enabled", False, _boolean, "Commits refresh the symlink manifest."
+)
+PARQUET_COMPRESSION: TableProperty[str | None] = TableProperty(
+    "delta.parquet.compression.codec", None, _codec, "How Parquet files are compressed; zstd when absent."
+)
+PARQUET_FORMAT_VERSION = TableProperty(
+    "delta.parquet.format.version", "1.0.0", _parquet_version, "The version of the Parquet format of new files."
+)
+ENABLE_ICEBERG_COMPAT_V1 = TableProperty(
+    "delta.enableIcebergCompatV1", False, _boolean, "Data files can be read as an Iceberg table (rules V1)."
+)
+ENABLE_ICEBERG_COMPAT_V2 = TableProperty(
+    "delta.enableIcebergCompatV2", False, _boolean, "Data files can be read as an Iceberg table (rules V2)."
+)
+ENABLE_ICEBERG_COMPAT_V3 = TableProperty(
+    "delta.enableIcebergCompatV3", False, _boolean, "Data files can be read as an Iceberg table (rules V3)."
+)
+ENABLE_ICEBERG_WRITER_COMPAT_V1 = TableProperty(
+    "delta.enableIcebergWriterCompatV1", False, _boolean, "The table can be written as an Iceberg table (rules V1)."
+)
+ENABLE_ICEBERG_WRITER_COMPAT_V3 = TableProperty(
+    "delta.enableIcebergWriterCompatV3", False, _boolean, "The table can be written as an Iceberg table (rules V3)."
+)
+UNIVERSAL_FORMATS = TableProperty(
+    "delta.universalFormat.enabledFormats", "", str, "Formats whose metadata follow each commit: iceberg, hudi."
+)
+MATERIALIZE_PARTITION_COLUMNS: TableProperty[bool | None] = TableProperty(
+    "delta.enableMaterializePartitionColumnsFeature",
+    None,
+    _optional_boolean,
+    "Asks for the feature that stores partition columns in data files.",
+)
+WRITE_PARTITION_COLUMNS: TableProperty[bool | None] = TableProperty(
+    "delta.writePartitionColumnsToParquet",
+    None,
+    _optional_boolean,
+    "Whether new data files should hold the partition columns too.",
+)
+
+TABLE_PROPERTIES: tuple[TableProperty[object], ...] = tuple(
+    value for value in list(globals().values()) if isinstance(value, TableProperty)
+)
+_BY_NAME: Mapping[str, TableProperty[object]] = {
+    key.casefold(): known for known in TABLE_PROPERTIES for key in (known.name, known.alias) if key
+}

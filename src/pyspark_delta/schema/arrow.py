@@ -1,0 +1,187 @@
+"""Delta types as Arrow types and back (Primitive Types; PQT C436-C443).
+
+    byte short integer long   int8 int16 int32 int64          float double      float32 float64
+    boolean string binary     bool string binary              decimal(p,s)      decimal128(p, s)
+    date                      date32                          void              null
+    timestamp                 timestamp[us, UTC]              timestamp_ntz     timestamp[us]
+    interval year to month    int32, months                   interval day to second   duration[us]
+    array map struct          list map struct                 variant           struct<value, metadata>
+
+A variant is a struct of its two binaries; `metadata` carries the mark `variant=true`, by which PySpark recognises it
+too. Arrow has a type for months, but neither Parquet nor PySpark accepts it: hence the plain integer.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from pyspark_delta.errors import SchemaMismatchError
+from pyspark_delta.schema.types import (
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DAY_TIME_INTERVAL,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VARIANT,
+    VOID,
+    YEAR_MONTH_INTERVAL,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+)
+
+_VARIANT_MARK = {b"variant": b"true"}
+
+VARIANT_STORAGE = pa.struct(
+    [
+        pa.field("value", pa.binary(), nullable=False),
+        pa.field("metadata", pa.binary(), nullable=False, metadata=_VARIANT_MARK),
+    ]
+)
+
+_PRIMITIVES: dict[PrimitiveType, pa.DataType] = {
+    STRING: pa.string(),
+    LONG: pa.int64(),
+    INTEGER: pa.int32(),
+    SHORT: pa.int16(),
+    BYTE: pa.int8(),
+    FLOAT: pa.float32(),
+    DOUBLE: pa.float64(),
+    BOOLEAN: pa.bool_(),
+    BINARY: pa.binary(),
+    DATE: pa.date32(),
+    TIMESTAMP: pa.timestamp("us", tz="UTC"),
+    TIMESTAMP_NTZ: pa.timestamp("us"),
+    VOID: pa.null(),
+    VARIANT: VARIANT_STORAGE,
+    YEAR_MONTH_INTERVAL: pa.int32(),
+    DAY_TIME_INTERVAL: pa.duration("us"),
+}
+
+
+def to_arrow(data_type: DataType, *, all_nullable: bool = False) -> pa.DataType:
+    """The Arrow type of a Delta type. With `all_nullable`, everything below it but map keys admits null."""
+    match data_type:
+        case PrimitiveType():
+            return _PRIMITIVES[data_type]
+        case DecimalType(precision, scale):
+            return pa.decimal128(precision, scale)
+        case ArrayType(element, contains_null):
+            item = to_arrow(element, all_nullable=all_nullable)
+            return pa.list_(pa.field("element", item, nullable=all_nullable or contains_null))
+        case MapType(key, value, value_contains_null):
+            return pa.map_(
+                pa.field("key", to_arrow(key, all_nullable=all_nullable), nullable=False),
+                pa.field(
+                    "value", to_arrow(value, all_nullable=all_nullable), nullable=all_nullable or value_contains_null
+                ),
+            )
+        case StructType(fields):
+            return pa.struct([field_to_arrow(f, all_nullable=all_nullable) for f in fields])
+
+
+def field_to_arrow(field: StructField, *, all_nullable: bool = False) -> pa.Field:
+    """The Arrow field of a column, without the metadata of the column."""
+    arrow_type = to_arrow(field.type, all_nullable=all_nullable)
+    return pa.field(field.name, arrow_type, nullable=all_nullable or field.nullable)
+
+
+def schema_to_arrow(schema: StructType, *, all_nullable: bool = False) -> pa.Schema:
+    """The Arrow schema of a table's schema. `all_nullable` is how scans read: NOT NULL binds writers only."""
+    return pa.schema([field_to_arrow(f, all_nullable=all_nullable) for f in schema])
+
+
+def from_arrow(arrow_type: pa.DataType, *, where: str = "column") -> DataType:
+    """The narrowest Delta type that holds every value of an Arrow type.
+
+    Raises SchemaMismatchError, naming `where`, for types without such a Delta type (times, for example).
+    """
+    if found := _LEAVES.get(arrow_type):
+        return found
+    types = pa.types
+    if isinstance(arrow_type, pa.BaseExtensionType):
+        if "variant" in arrow_type.extension_name:
+            return VARIANT
+        return from_arrow(arrow_type.storage_type, where=where)
+    if types.is_dictionary(arrow_type) or types.is_run_end_encoded(arrow_type):
+        return from_arrow(arrow_type.value_type, where=where)
+    if types.is_timestamp(arrow_type):
+        return TIMESTAMP_NTZ if arrow_type.tz is None else TIMESTAMP
+    if types.is_decimal(arrow_type) and arrow_type.precision <= 38 and 0 <= arrow_type.scale <= arrow_type.precision:
+        return DecimalType(arrow_type.precision, arrow_type.scale)
+    if types.is_fixed_size_binary(arrow_type):
+        return BINARY
+    if types.is_duration(arrow_type):
+        return DAY_TIME_INTERVAL
+    if types.is_map(arrow_type):
+        return MapType(
+            from_arrow(arrow_type.key_type, where=f"{where}.key"),
+            from_arrow(arrow_type.item_type, where=f"{where}.value"),
+            arrow_type.item_field.nullable,
+        )
+    if types.is_struct(arrow_type):
+        return VARIANT if is_variant_storage(arrow_type) else StructType(_struct_fields(arrow_type, where))
+    if is_list_like(arrow_type):
+        element = arrow_type.value_field
+        return ArrayType(from_arrow(element.type, where=f"{where}.element"), element.nullable)
+    raise SchemaMismatchError(
+        f"The Arrow type {arrow_type} of {where} has no Delta type. Cast it before writing.", column=where
+    )
+
+
+def schema_from_arrow(schema: pa.Schema) -> StructType:
+    """The Delta schema of Arrow data. Raises SchemaMismatchError for a column without a Delta type."""
+    return StructType(
+        tuple(StructField(f.name, from_arrow(f.type, where=f"column '{f.name}'"), f.nullable) for f in schema)
+    )
+
+
+def is_list_like(arrow_type: pa.DataType) -> bool:
+    """Whether the type is any of Arrow's lists: plain, large, of a fixed size, or a view."""
+    types = pa.types
+    return bool(
+        types.is_list(arrow_type)
+        or types.is_large_list(arrow_type)
+        or types.is_fixed_size_list(arrow_type)
+        or types.is_list_view(arrow_type)
+        or types.is_large_list_view(arrow_type)
+    )
+
+
+def is_variant_storage(arrow_type: pa.DataType) -> bool:
+    """Whether a struct is a variant: two binaries `value` and `metadata`, the latter marked."""
+    if arrow_type.num_fields != 2 or {f.name for f in arrow_type} != {"value", "metadata"}:
+        return False
+    metadata = arrow_type.field("metadata")
+    return metadata.type == pa.binary() and (metadata.metadata or {}).get(b"variant") == b"true"
+
+
+def _struct_fields(arrow_type: pa.StructType, where: str) -> tuple[StructField, ...]:
+    return tuple(StructField(f.name, from_arrow(f.type, where=f"{where}.{f.name}"), f.nullable) for f in arrow_type)
+
+
+_LEAVES: dict[pa.DataType, PrimitiveType | DecimalType] = {
+    **{arrow: delta for delta, arrow in _PRIMITIVES.items() if delta not in (VARIANT, YEAR_MONTH_INTERVAL)},
+    pa.uint8(): SHORT,
+    pa.uint16(): INTEGER,
+    pa.uint32(): LONG,
+    pa.uint64(): DecimalType(20, 0),
+    pa.float16(): FLOAT,
+    pa.large_string(): STRING,
+    pa.string_view(): STRING,
+    pa.large_binary(): BINARY,
+    pa.binary_view(): BINARY,
+    pa.date64(): DATE,
+}

@@ -1,0 +1,123 @@
+"""Column mapping: the names and field ids that columns have in data files, statistics and partition values (C236-C250).
+
+`metaData.configuration` names the mode; the metadata of each field, nested ones too, holds its physical name and id.
+Columns inside arrays and maps have no field of their own: their ids, where there are any, are with the nearest field
+above, keyed by a path of `element`, `key` and `value`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from pyspark_delta.errors import CorruptLogError, UnsupportedTableError
+from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
+
+MODE = "delta.columnMapping.mode"
+MAX_COLUMN_ID = "delta.columnMapping.maxColumnId"
+ID = "delta.columnMapping.id"
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
+NESTED_IDS = "delta.columnMapping.nested.ids"
+LEGACY_NESTED_IDS = "parquet.field.nested.ids"
+
+_MODES = ("none", "name", "id")
+_MAX_ID = 2**31 - 1
+
+
+class Configured(Protocol):
+    """The part of a table's configuration that the mode depends on."""
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """`metaData.configuration`."""
+        ...
+
+    def supports(self, feature: str, *, legacy_reader: int | None = None, legacy_writer: int | None = None) -> bool:
+        """Whether the protocol allows the feature."""
+        ...
+
+
+def mapping_mode(configuration: Configured) -> str:
+    """`none`, `name` or `id`; the property counts only where the protocol supports column mapping (C237).
+
+    Raises UnsupportedTableError for a mode that is not defined.
+    """
+    text = configuration.properties.get(MODE)
+    if text is None or not configuration.supports("columnMapping", legacy_reader=2):
+        return "none"
+    mode = text.strip().lower()
+    if mode not in _MODES:
+        raise UnsupportedTableError(
+            f"The table property {MODE} is '{text}'; column mapping knows only {', '.join(_MODES)}.",
+            error_class="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE",
+        )
+    return mode
+
+
+def physical_schema(schema: StructType, mode: str) -> StructType:
+    """The schema with physical names at every nesting level; the metadata of the fields is kept.
+
+    Raises CorruptLogError when a field lacks what the mode needs.
+    """
+    if mode == "none":
+        return schema
+    return StructType(tuple(physical_field(f, mode) for f in schema))
+
+
+def physical_field(field: StructField, mode: str, *, parent: str = "") -> StructField:
+    """One field with physical names; `parent` is the logical path above it, for messages."""
+    if mode == "none":
+        return field
+    where = f"{parent}.{field.name}" if parent else field.name
+    name = field.metadata.get(PHYSICAL_NAME)
+    if not isinstance(name, str) or not name:
+        raise CorruptLogError(
+            f"Column '{where}' has no {PHYSICAL_NAME}, but the table maps columns by {mode}.", column=where
+        )
+    if mode == "id" and field_id(field) is None:
+        raise CorruptLogError(f"Column '{where}' has no {ID}, but the table maps columns by id.", column=where)
+    return replace(field, name=name, type=_physical_type(field.type, mode, where))
+
+
+def field_id(field: StructField) -> int | None:
+    """The column id of a field, None when it has none. Raises CorruptLogError when it is not a 32-bit number."""
+    value = field.metadata.get(ID)
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _MAX_ID:
+        raise CorruptLogError(f"{ID} of column '{field.name}' is {value!r}, not a 32-bit number.", column=field.name)
+    return value
+
+
+def nested_ids(field: StructField) -> dict[str, int]:
+    """The ids of list elements, map keys and map values below a field, keyed by path: `element`, `value.key`, ...
+
+    The paths in the log begin with the physical name (or, as the older text of the specification had it, the logical
+    one) of the field; it is cut off here. Both spellings of the metadata key are read.
+    """
+    ids = field.metadata.get(NESTED_IDS, field.metadata.get(LEGACY_NESTED_IDS))
+    if not isinstance(ids, Mapping):
+        return {}
+    prefixes = [f"{name}." for name in (field.metadata.get(PHYSICAL_NAME), field.name) if isinstance(name, str)]
+    found: dict[str, int] = {}
+    for path, value in ids.items():
+        prefix = next((p for p in prefixes if path.startswith(p)), "")
+        found[path[len(prefix) :]] = int(value)
+    return found
+
+
+def _physical_type(data_type: DataType, mode: str, where: str) -> DataType:
+    match data_type:
+        case StructType(fields):
+            return StructType(tuple(physical_field(f, mode, parent=where) for f in fields))
+        case ArrayType(element, contains_null):
+            return ArrayType(_physical_type(element, mode, f"{where}.element"), contains_null)
+        case MapType(key, value, value_contains_null):
+            return MapType(
+                _physical_type(key, mode, f"{where}.key"),
+                _physical_type(value, mode, f"{where}.value"),
+                value_contains_null,
+            )
+        case _:
+            return data_type

@@ -1,0 +1,104 @@
+"""Type widening: the changes that leave old data files valid (Type Widening; beyond the 2024-12 text, A1).
+
+A file written before a change holds the narrower type and is converted when it is read. The history of a column is in
+its metadata under `delta.typeChanges`; readers refuse a table whose history holds a change they cannot convert.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pyspark_delta.errors import CorruptLogError, UnsupportedTableError
+from pyspark_delta.schema.json import parse_type
+from pyspark_delta.schema.types import (
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    TIMESTAMP_NTZ,
+    VOID,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    StructField,
+    StructType,
+)
+
+TYPE_CHANGES = "delta.typeChanges"
+
+_ALLOWED: dict[DataType, frozenset[DataType]] = {
+    BYTE: frozenset([SHORT, INTEGER, LONG, DOUBLE]),
+    SHORT: frozenset([INTEGER, LONG, DOUBLE]),
+    INTEGER: frozenset([LONG, DOUBLE]),
+    FLOAT: frozenset([DOUBLE]),
+    DATE: frozenset([TIMESTAMP_NTZ]),
+}
+# An integer type fits a decimal with at least this many digits before the point.
+_INTEGER_DIGITS: dict[DataType, int] = {BYTE: 10, SHORT: 10, INTEGER: 10, LONG: 20}
+
+
+def is_widening(narrow: DataType, wide: DataType) -> bool:
+    """Whether `narrow` may be changed to the different type `wide` without rewriting files."""
+    if narrow == VOID:
+        return wide != VOID
+    if isinstance(wide, DecimalType):
+        if isinstance(narrow, DecimalType):
+            more_scale = wide.scale - narrow.scale
+            return narrow != wide and more_scale >= 0 and wide.precision - narrow.precision >= more_scale
+        digits = _INTEGER_DIGITS.get(narrow)
+        return digits is not None and wide.precision - wide.scale >= digits
+    return wide in _ALLOWED.get(narrow, ())
+
+
+def check_type_changes(schema: StructType) -> None:
+    """Check the recorded history of every field.
+
+    Raises UnsupportedTableError, naming the column, for a change that is not convertible, and CorruptLogError for a
+    history that is malformed.
+    """
+    for path, field in _fields(schema, ""):
+        changes = field.metadata.get(TYPE_CHANGES)
+        if changes is None:
+            continue
+        if not isinstance(changes, list):
+            raise CorruptLogError(f"{TYPE_CHANGES} of column '{path}' is not a list: {changes!r}.", column=path)
+        for change in changes:
+            _check_change(path, change)
+
+
+def _check_change(column: str, change: Any) -> None:
+    if not isinstance(change, Mapping) or "fromType" not in change or "toType" not in change:
+        raise CorruptLogError(
+            f"{TYPE_CHANGES} of column '{column}' holds {change!r}, no change of type.", column=column
+        )
+    where = f"{column}.{change['fieldPath']}" if change.get("fieldPath") else column
+    before = parse_type(change["fromType"], where=where)
+    after = parse_type(change["toType"], where=where)
+    if before != after and not is_widening(before, after):
+        raise UnsupportedTableError(
+            f"Column '{where}' was changed from {before} to {after}; files written before that cannot be read as "
+            f"{after}. Rewrite the table with a client that supports the change.",
+            error_class="DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA",
+            column=where,
+        )
+
+
+def _fields(data_type: DataType, path: str) -> Iterator[tuple[str, StructField]]:
+    match data_type:
+        case StructType(fields):
+            for field in fields:
+                where = f"{path}.{field.name}" if path else field.name
+                yield where, field
+                yield from _fields(field.type, where)
+        case ArrayType(element, _):
+            yield from _fields(element, f"{path}.element")
+        case MapType(key, value, _):
+            yield from _fields(key, f"{path}.key")
+            yield from _fields(value, f"{path}.value")
+        case _:
+            return

@@ -1,0 +1,400 @@
+"""Makes tables with delta-spark, for what the golden tables lack: `python delta_spark_tables.py OUT JARS...`.
+
+Runs in a virtual environment of its own (delta-spark's PySpark). Below OUT it leaves one folder per table, and beside
+it `NAME.json` with the versions and `NAME.vN.arrow` with the rows that delta-spark reads at version N (for tables with
+row tracking, the row ids and row commit versions too). A table that cannot be made has an "error" in its json.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+ROW_TRACKING = ("_metadata.row_id as row_id", "_metadata.row_commit_version as row_commit_version")
+# Variants are left as JSON text: this PySpark cannot convert null ones to Arrow.
+VARIANTS = {
+    "variant_unshredded": {"v": "to_json(v)", "nested": "to_json(nested.w)"},
+    "variant_shredded": {"v": "to_json(v)"},
+}
+BUILDERS: dict[str, Callable[[SparkSession, str], None]] = {}
+
+
+def table(build: Callable[[SparkSession, str], None]) -> Callable[[SparkSession, str], None]:
+    """Register a builder under its name."""
+    BUILDERS[build.__name__] = build
+    return build
+
+
+def sql(spark: SparkSession, path: str, *statements: str) -> None:
+    """Run statements in which {t} stands for the table."""
+    for statement in statements:
+        spark.sql(statement.replace("{t}", f"delta.`{path}`"))
+
+
+@table
+def type_widening(spark: SparkSession, path: str) -> None:
+    sql(
+        spark,
+        path,
+        """create table {t} (b byte, s short, i int, f float, d date, dec decimal(6,2), i2 int, i3 int, l long,
+           nested struct<x: short, y: array<int>>, m map<byte, float>) using delta
+           tblproperties ('delta.enableTypeWidening' = 'true', 'delta.feature.timestampNtz' = 'supported')""",
+        """insert into {t} values (1, 2, 3, 1.5, date'2024-01-31', 12.34, 7, 8, 9, struct(4s, array(5, null)), map(6Y, 0.25)),
+           (null, null, null, null, null, null, null, null, null, null, null)""",
+        "alter table {t} change column b type int",
+        "alter table {t} change column s type long",
+        "alter table {t} change column i type double",
+        "alter table {t} change column f type double",
+        "alter table {t} change column d type timestamp_ntz",
+        "alter table {t} change column dec type decimal(12,4)",
+        "alter table {t} change column i2 type long",
+        "alter table {t} change column i3 type decimal(12,1)",
+        "alter table {t} change column l type decimal(22,2)",
+        "alter table {t} change column nested.x type int",
+        "alter table {t} change column nested.y.element type long",
+        "alter table {t} change column m.key type short",
+        "alter table {t} change column m.value type double",
+        """insert into {t} values (100000, 5000000000, 3.25, 1e300, timestamp_ntz'2024-02-29 12:30:00.123456', 12345678.1234,
+           5000000000, 12345678901.5, 12345678901234567890.25, struct(100000, array(5000000000L)), map(300s, 1e300))""",
+    )
+
+
+@table
+def type_widening_partitioned(spark: SparkSession, path: str) -> None:
+    sql(
+        spark,
+        path,
+        """create table {t} (v int, p int) using delta partitioned by (p)
+           tblproperties ('delta.enableTypeWidening' = 'true')""",
+        "insert into {t} values (1, 1), (2, 2), (3, null)",
+        "alter table {t} change column p type long",
+        "alter table {t} change column v type long",
+        "insert into {t} values (5000000000, 5000000000)",
+    )
+
+
+@table
+def variant_unshredded(spark: SparkSession, path: str) -> None:
+    spark.conf.set("spark.sql.variant.writeShredding.enabled", "false")
+    sql(
+        spark,
+        path,
+        "create table {t} (id int, v variant, nested struct<w: variant>) using delta",
+        """insert into {t} select id, parse_json(j), named_struct('w', parse_json(j)) from values
+           (1, '{"a": 1, "b": [1, "x", null, 1.5], "c": {"d": true}}'), (2, '"text"'), (3, '12345678901'), (4, null),
+           (5, '{"a": "other type", "e": 1e30}'), (6, '[]'), (7, 'null'), (8, '{}') as t(id, j)""",
+    )
+
+
+@table
+def variant_shredded(spark: SparkSession, path: str) -> None:
+    spark.conf.set("spark.sql.variant.writeShredding.enabled", "true")
+    spark.conf.set("spark.sql.variant.inferShreddingSchema", "true")
+    sql(
+        spark,
+        path,
+        "create table {t} (id int, v variant) using delta tblproperties ('delta.enableVariantShredding' = 'true')",
+        """insert into {t} select id, parse_json(case
+             when id % 11 = 0 then null
+             when id % 7 = 0 then '[1, "two", {"three": 3}]'
+             when id % 5 = 0 then '{"a": "not a number", "b": {"c": 1.25, "d": [1, 2]}, "z": null}'
+             else concat('{"a": ', id, ', "b": {"c": "text ', id, '", "d": [', id, ', 2]}, "e": true}') end)
+           from range(200)""",
+    )
+
+
+@table
+def deletion_vectors(spark: SparkSession, path: str) -> None:
+    spark.range(20000).selectExpr("id", "id % 3 as k", "cast(id as string) as s").repartition(4).write.format(
+        "delta"
+    ).option("delta.enableDeletionVectors", "true").save(path)
+    sql(
+        spark,
+        path,
+        "delete from {t} where id % 100 = 7",
+        "delete from {t} where id between 5000 and 5099",
+        "update {t} set s = 'changed' where id % 1000 = 1",
+        "delete from {t} where k = 2",
+    )
+
+
+@table
+def deletion_vectors_partitioned_mapped(spark: SparkSession, path: str) -> None:
+    sql(
+        spark,
+        path,
+        """create table {t} (id long, `a b` string, p date) using delta partitioned by (p)
+           tblproperties ('delta.enableDeletionVectors' = 'true', 'delta.columnMapping.mode' = 'name')""",
+        """insert into {t} select id, concat('x', id), case when id % 4 = 0 then null
+           else date_add(date'2024-01-01', cast(id % 4 as int)) end from range(100)""",
+        "alter table {t} rename column `a b` to renamed",
+        "delete from {t} where id % 10 = 3",
+    )
+
+
+@table
+def column_mapping_id(spark: SparkSession, path: str) -> None:
+    sql(
+        spark,
+        path,
+        """create table {t} (a int, s struct<b: string, c: array<struct<d: int>>>, m map<string, struct<e: int>>) using delta
+           tblproperties ('delta.columnMapping.mode' = 'id')""",
+        "insert into {t} values (1, struct('x', array(struct(2))), map('k', struct(3)))",
+        "alter table {t} rename column a to a2",
+        "alter table {t} rename column s.b to b2",
+        "alter table {t} add column s.c.element.f string",
+        "insert into {t} values (10, struct('y', array(struct(20, 'new'))), map('l', struct(30)))",
+        "alter table {t} drop column m",
+        "alter table {t} add column m int",
+        "insert into {t} values (100, null, 5)",
+    )
+
+
+@table
+def column_mapping_enabled_later(spark: SparkSession, path: str) -> None:
+    sql(
+        spark,
+        path,
+        "create table {t} (a int, b string, p int) using delta partitioned by (p)",
+        "insert into {t} values (1, 'x', 7)",
+        """alter table {t} set tblproperties ('delta.columnMapping.mode' = 'name', 'delta.minReaderVersion' = '2',
+           'delta.minWriterVersion' = '5')""",
+        "alter table {t} rename column b to c",
+        "alter table {t} rename column p to q",
+        "insert into {t} values (2, 'y', 8)",
+    )
+
+
+@table
+def row_tracking(spark: SparkSession, path: str) -> None:
+    sql(
+        spark,
+        path,
+        "create table {t} (id long, v string) using delta tblproperties ('delta.enableRowTracking' = 'true')",
+        "insert into {t} select id, 'first' from range(10)",
+        "insert into {t} select id + 10, 'second' from range(10)",
+        "update {t} set v = 'updated' where id % 5 = 0",
+        "optimize {t}",
+        "delete from {t} where id = 7",
+        "merge into {t} t using (select id from range(18, 22)) s on t.id = s.id "
+        "when matched then update set v = 'merged' when not matched then insert (id, v) values (s.id, 'inserted')",
+    )
+
+
+@table
+def v2_checkpoint_json(spark: SparkSession, path: str) -> None:
+    _v2_checkpoint(spark, path, "json")
+
+
+@table
+def v2_checkpoint_parquet(spark: SparkSession, path: str) -> None:
+    _v2_checkpoint(spark, path, "parquet")
+
+
+def _v2_checkpoint(spark: SparkSession, path: str, top_level: str) -> None:
+    spark.conf.set("spark.databricks.delta.checkpointV2.topLevelFileFormat", top_level)
+    spark.conf.set("spark.databricks.delta.checkpoint.partSize", "5")
+    sql(
+        spark,
+        path,
+        """create table {t} (id long, p int) using delta partitioned by (p)
+           tblproperties ('delta.checkpointPolicy' = 'v2', 'delta.checkpointInterval' = '4')""",
+        *(f"insert into {{t}} select id, {n} from range({n})" for n in range(1, 7)),
+    )
+    spark.conf.unset("spark.databricks.delta.checkpoint.partSize")
+
+
+@table
+def multi_part_checkpoint(spark: SparkSession, path: str) -> None:
+    spark.conf.set("spark.databricks.delta.checkpoint.partSize", "3")
+    sql(
+        spark,
+        path,
+        "create table {t} (id long, p string) using delta partitioned by (p) tblproperties ('delta.checkpointInterval' = '5')",
+        *(f"insert into {{t}} select id, 'p {n}' from range(2)" for n in range(7)),
+    )
+    spark.conf.unset("spark.databricks.delta.checkpoint.partSize")
+
+
+@table
+def in_commit_timestamps_midway(spark: SparkSession, path: str) -> None:
+    sql(
+        spark,
+        path,
+        "create table {t} (id long) using delta",
+        "insert into {t} values (1)",
+        "alter table {t} set tblproperties ('delta.enableInCommitTimestamps' = 'true')",
+        "insert into {t} values (2)",
+        "insert into {t} values (3)",
+    )
+
+
+@table
+def writer_features(spark: SparkSession, path: str) -> None:
+    sql(
+        spark,
+        path,
+        """create table {t} (id long generated always as identity, ts timestamp, day date generated always as (cast(ts as date)),
+           n int not null, c char(5), vc varchar(10)) using delta tblproperties ('delta.enableChangeDataFeed' = 'true')""",
+        "alter table {t} add constraint positive check (n > 0)",
+        "insert into {t} (ts, n, c, vc) values (timestamp'2024-01-01 10:00:00.123456', 1, 'ab', 'cd'), (null, 2, null, null)",
+        "update {t} set n = 5 where n = 2",
+    )
+
+
+@table
+def column_defaults(spark: SparkSession, path: str) -> None:
+    sql(
+        spark,
+        path,
+        "create table {t} (a int, b int default 42) using delta tblproperties ('delta.feature.allowColumnDefaults' = 'supported')",
+        "insert into {t} (a) values (1)",
+        "insert into {t} values (2, null)",
+    )
+
+
+@table
+def clustered(spark: SparkSession, path: str) -> None:
+    sql(
+        spark,
+        path,
+        "create table {t} (id long, k int) using delta cluster by (k)",
+        "insert into {t} select id, id % 10 from range(1000)",
+        "optimize {t}",
+    )
+
+
+@table
+def partitions_of_every_type(spark: SparkSession, path: str) -> None:
+    frame = spark.sql(
+        """select * from values
+        (1, 'a/b=c %20 "x"', 1Y, 2S, 3, 4L, 1.5F, 2.5D, 1.10BD, true, date'2024-01-31', timestamp'2024-01-31 12:34:56.123456',
+         timestamp_ntz'2024-01-31 12:34:56.123456'),
+        (2, 'ü/日本', -1Y, -2S, -3, -4L, -1.5F, -2.5D, -1.10BD, false, date'1969-12-31', timestamp'1969-12-31 23:59:59',
+         timestamp_ntz'1969-12-31 23:59:59'),
+        (3, null, null, null, null, null, null, null, null, null, null, null, null)
+        as t(id, s, b, sh, i, l, f, d, de, bo, da, ts, ntz)"""
+    )
+    frame.write.format("delta").partitionBy("s", "b", "sh", "i", "l", "f", "d", "de", "bo", "da", "ts", "ntz").save(
+        path
+    )
+
+
+@table
+def every_type(spark: SparkSession, path: str) -> None:
+    spark.sql(
+        """select * from values
+        (1Y, 2S, 3, 4L, 1.5F, 2.5D, 1.10BD, 12345678901234567890123456789012345678BD, true, 'text', X'00FF', date'2024-01-31',
+         timestamp'2024-01-31 12:34:56.123456', timestamp_ntz'2024-01-31 12:34:56.123456', array(1, null), map('k', array(1)),
+         named_struct('x', 1, 'y', named_struct('z', 'deep'))),
+        (-128Y, -32768S, -2147483648, -9223372036854775808L, float('NaN'), double('-Infinity'), -1.10BD, -1BD, false, '', X'',
+         date'0001-01-01', timestamp'0001-01-03 00:00:00', timestamp_ntz'9999-12-31 23:59:59.999999', array(), map(),
+         named_struct('x', null, 'y', null)),
+        (null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null)
+        as t(b, s, i, l, f, d, de, big, bo, st, bi, da, ts, ntz, ar, ma, stru)"""
+    ).write.format("delta").save(path)
+
+
+@table
+def int96_timestamps(spark: SparkSession, path: str) -> None:
+    spark.conf.set("spark.sql.parquet.outputTimestampType", "INT96")
+    spark.sql(
+        """select * from values (1, timestamp'2024-01-31 12:34:56.123456'), (2, timestamp'9999-12-31 23:59:59.999999'),
+        (3, timestamp'1900-01-01 00:00:00'), (4, null), (5, timestamp'1500-03-01 00:00:00') as t(id, ts)"""
+    ).write.format("delta").save(path)
+    spark.conf.set("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+
+
+@table
+def iceberg_compat_v2(spark: SparkSession, path: str) -> None:
+    sql(
+        spark,
+        path,
+        """create table {t} (id long, a array<int>, m map<string, int>, p int) using delta partitioned by (p) tblproperties
+           ('delta.columnMapping.mode' = 'name', 'delta.enableIcebergCompatV2' = 'true')""",
+        "insert into {t} values (1, array(1, 2), map('k', 3), 1), (2, null, null, null)",
+    )
+
+
+@table
+def dropped_feature(spark: SparkSession, path: str) -> None:
+    sql(
+        spark,
+        path,
+        "create table {t} (id long) using delta tblproperties ('delta.enableDeletionVectors' = 'true')",
+        "insert into {t} select id from range(100)",
+        "delete from {t} where id < 10",
+        "alter table {t} drop feature deletionVectors",
+        "insert into {t} values (1000)",
+    )
+
+
+@table
+def schema_evolution(spark: SparkSession, path: str) -> None:
+    spark.range(3).selectExpr("id", "named_struct('a', id) as s").write.format("delta").save(path)
+    spark.range(3, 6).selectExpr("id", "named_struct('a', id, 'b', 'new') as s", "'more' as extra").write.format(
+        "delta"
+    ).mode("append").option("mergeSchema", "true").save(path)
+    spark.range(2).withColumn("other", F.lit(1)).write.format("delta").mode("overwrite").option(
+        "overwriteSchema", "true"
+    ).save(path)
+
+
+def main() -> None:
+    """Make all tables, or those named after `--only`."""
+    out, jars = Path(sys.argv[1]), sys.argv[2:]
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.jars", ",".join(jars))
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+        .config("spark.databricks.delta.snapshotPartitions", "2")
+        .config("spark.sql.parquet.int96RebaseModeInWrite", "CORRECTED")
+        .config("spark.sql.parquet.datetimeRebaseModeInWrite", "CORRECTED")
+        .config("spark.sql.extensions", "io.delta.sql.DeltaSparkSessionExtension")
+        .config("spark.sql.catalog.spark_catalog", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+        .getOrCreate()
+    )
+    out.mkdir(parents=True, exist_ok=True)
+    for name, build in BUILDERS.items():
+        path = out / name
+        description: dict[str, object] = {"name": name}
+        try:
+            build(spark, str(path))
+            description["versions"] = _expected_rows(spark, out, name)
+        except Exception as error:  # noqa: BLE001 - the test that needs the table reports it
+            description["error"] = str(error).splitlines()[0]
+        (out / f"{name}.json").write_text(json.dumps(description))
+    spark.stop()
+
+
+def _expected_rows(spark: SparkSession, out: Path, name: str) -> list[int]:
+    path = str(out / name)
+    latest = max(row.version for row in spark.sql(f"describe history delta.`{path}`").collect())
+    versions = []
+    for version in sorted({0, latest // 2, latest}):
+        frame = spark.read.format("delta").option("versionAsOf", version).load(path)
+        if name == "row_tracking":
+            frame = frame.selectExpr("*", *ROW_TRACKING)
+        for column, text in VARIANTS.get(name, {}).items():
+            frame = frame.withColumn(column, F.expr(text))
+        rows = frame.toArrow()
+        with (
+            pa.OSFile(str(out / f"{name}.v{version}.arrow"), "wb") as sink,
+            pa.ipc.new_file(sink, rows.schema) as writer,
+        ):
+            writer.write_table(rows)
+        versions.append(version)
+    return versions
+
+
+if __name__ == "__main__":
+    main()
