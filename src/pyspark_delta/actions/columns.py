@@ -42,3 +42,37 @@ FILE_FIELDS: tuple[pa.Field, ...] = (
     TAGS,
     CLUSTERING_PROVIDER,
 )
+
+DELETION_TIMESTAMP = pa.field("deletion_timestamp", pa.int64())  # ms since the epoch; absent counts as 0 (C154)
+EXTENDED_FILE_METADATA = pa.field("extended_file_metadata", pa.bool_())
+
+TOMBSTONE_FIELDS: tuple[pa.Field, ...] = (
+    PATH,
+    DELETION_TIMESTAMP,
+    EXTENDED_FILE_METADATA,
+    pa.field("partition_values", pa.map_(pa.string(), pa.string())),
+    SIZE,
+    DELETION_VECTOR,
+    BASE_ROW_ID,
+    DEFAULT_ROW_COMMIT_VERSION,
+)
+
+WIRE_NAMES = {
+    "path": "path",
+    "partition_values": "partitionValues",
+    "size": "size",
+    "modification_time": "modificationTime",
+    "stats": "stats",
+    "deletion_vector": "deletionVector",
+    "base_row_id": "baseRowId",
+    "default_row_commit_version": "defaultRowCommitVersion",
+    "tags": "tags",
+    "clustering_provider": "clusteringProvider",
+    "deletion_timestamp": "deletionTimestamp",
+    "extended_file_metadata": "extendedFileMetadata",
+    "storage_type": "storageType",
+    "path_or_inline_dv": "pathOrInlineDv",
+    "offset": "offset",
+    "size_in_bytes": "sizeInBytes",
+    "cardinality": "cardinality",
+}

@@ -1,0 +1,163 @@
+"""Commit files: newline-delimited JSON, one action on a line (C010-C012), read without parsing what is not asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from pyspark_delta.actions.decode import Fields, decode_action, shortened
+from pyspark_delta.actions.model import Action
+from pyspark_delta.errors import CorruptLogError, FileNotFoundInStoreError
+from pyspark_delta.log.names import LOG_DIRECTORY
+from pyspark_delta.log.segment import CommitFile, Compaction
+from pyspark_delta.storage import FileStatus, ObjectStore
+from pyspark_delta.storage.paths import split
+
+_PARALLEL_READS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class CommitText:
+    """The content of one commit (or compaction, or JSON checkpoint): `version` is the newest it stands for."""
+
+    version: int
+    path: str
+    data: bytes
+
+    def lines(self) -> list[bytes]:
+        """The lines as they are; the last may be empty."""
+        return self.data.split(b"\n")
+
+    def actions(self) -> Iterator[Action]:
+        """Every action, in the order of the file. Raises CorruptLogError."""
+        for number, line in enumerate(self.lines(), 1):
+            if line and not line.isspace():
+                action = decode_action(self.parse(line, number), path=self.path, line=number)
+                if action is not None:
+                    yield action
+
+    def find(self, name: str) -> list[tuple[int, Any]]:
+        """The actions of one kind, undecoded: line number and content. Only their lines are parsed."""
+        needle = f'"{name}"'.encode()
+        found, position = [], self.data.find(needle)
+        while position >= 0:
+            start = self.data.rfind(b"\n", 0, position) + 1
+            end = self.data.find(b"\n", position)
+            end = len(self.data) if end < 0 else end
+            if self.data[start:position].strip() == b"{":  # the key of the action, not text inside another one
+                number = self.data.count(b"\n", 0, start) + 1
+                value = self.parse(self.data[start:end], number)
+                content = value.get(name) if isinstance(value, dict) else None
+                if content is not None:
+                    found.append((number, content))
+            position = self.data.find(needle, end)
+        return found
+
+    def fields(self, name: str) -> list[Fields]:
+        """As `find`, ready for the decoders of `actions.decode`."""
+        return [Fields(content, f"line {number}, {name}", self.path) for number, content in self.find(name)]
+
+    def parse(self, line: bytes, number: int) -> Any:
+        """One line as JSON. Raises CorruptLogError."""
+        try:
+            return orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise malformed(self.path, f"line {number} is not valid JSON ({error}): {_excerpt(line)}") from None
+
+
+def malformed(path: str, problem: str) -> CorruptLogError:
+    """The error for a log file whose content is wrong."""
+    return CorruptLogError(
+        f"'{path}' is not a valid file of a Delta log: {problem}. "
+        "It was damaged, cut off, or written by a faulty writer; restore it from a copy.",
+        path=path,
+    )
+
+
+def read_commit(store: ObjectStore, file: FileStatus, version: int) -> CommitText:
+    """Read one file. Its first and last line must be whole JSON objects. Raises CorruptLogError."""
+    try:
+        data = store.read(file.path)
+    except FileNotFoundInStoreError as error:
+        raise CorruptLogError(
+            f"The file '{file.path}' of the log was listed, but is gone. "
+            "If log clean-up runs at the moment, open the table again.",
+            path=file.path,
+        ) from error
+    return CommitText(version, file.path, _checked(file.path, data))
+
+
+def read_commits(store: ObjectStore, files: Sequence[CommitFile | Compaction]) -> Iterator[CommitText]:
+    """Read files in the given order: one by one locally, several at a time from object stores."""
+    if not files:
+        return
+    if split(files[0].file.path)[0] in ("file", "memory"):
+        for entry in files:
+            yield read_commit(store, entry.file, newest_version(entry))
+        return
+    with ThreadPoolExecutor(min(_PARALLEL_READS, len(files))) as pool:
+        for start in range(0, len(files), _PARALLEL_READS):
+            block = files[start : start + _PARALLEL_READS]
+            yield from pool.map(lambda entry: read_commit(store, entry.file, newest_version(entry)), block)
+
+
+def newest_version(entry: CommitFile | Compaction) -> int:
+    """The newest version that a file of the segment stands for."""
+    return entry.version if isinstance(entry, CommitFile) else entry.end
+
+
+def read_actions(store: ObjectStore, commit: CommitFile) -> list[Action]:
+    """All actions of one commit. Raises CorruptLogError."""
+    return list(read_commit(store, commit.file, commit.version).actions())
+
+
+def single(fields: Iterable[Fields], path: str, name: str) -> Fields | None:
+    """The one action of a kind that a commit may hold (C128, C189, C221)."""
+    found = list(fields)
+    if len(found) > 1:
+        raise malformed(path, f"it holds {len(found)} {name} actions where one is allowed")
+    return found[0] if found else None
+
+
+def _checked(path: str, data: bytes) -> bytes:
+    """The data as newline-delimited JSON; objects that spread over lines are brought into form."""
+    body = data.strip()
+    if not body:
+        return b""
+    first, last = body.partition(b"\n")[0], body[body.rfind(b"\n") + 1 :]
+    if _is_object(first) and (first is last or _is_object(last)):
+        return data
+    try:
+        return b"\n".join(orjson.dumps(value) for value in _stream(body.decode()))
+    except (ValueError, RecursionError, TypeError):
+        number, line = (1, first) if not _is_object(first) else (data.rstrip().count(b"\n") + 1, last)
+        raise malformed(
+            path, f"line {number} is not a whole JSON object, found {_excerpt(line)} (file in '{LOG_DIRECTORY}')"
+        ) from None
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(orjson.loads(line), dict)
+    except orjson.JSONDecodeError:
+        return False
+
+
+def _stream(text: str) -> Iterator[dict[str, Any]]:
+    decoder, position = json.JSONDecoder(), 0
+    while position < len(text):
+        value, position = decoder.raw_decode(text, position)
+        if not isinstance(value, dict):
+            raise ValueError("not an object")
+        yield value
+        while position < len(text) and text[position].isspace():
+            position += 1
+
+
+def _excerpt(line: bytes) -> str:
+    return shortened(line.decode("utf-8", "replace"))

@@ -1,0 +1,67 @@
+"""`_last_checkpoint`: the hint that names a recent checkpoint (C080-C084). It is never trusted for more than a start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from pyspark_delta.actions.decode import Fields
+from pyspark_delta.errors import CorruptLogError, FileNotFoundInStoreError
+from pyspark_delta.log.json_checksum import checksum_matches
+from pyspark_delta.log.names import LAST_CHECKPOINT, LOG_DIRECTORY
+from pyspark_delta.storage import ObjectStore
+from pyspark_delta.storage.paths import join
+
+
+@dataclass(frozen=True, slots=True)
+class LastCheckpoint:
+    """The hint: a version that has a checkpoint, and the number of its actions (`size`) and parts."""
+
+    version: int
+    size: int | None = None
+    parts: int | None = None
+    size_in_bytes: int | None = None
+    num_of_add_files: int | None = None
+    tags: Mapping[str, str | None] | None = field(default=None, hash=False)
+
+
+def last_checkpoint_location(table_location: str) -> str:
+    """Where the hint of a table is."""
+    return join(table_location, LOG_DIRECTORY, LAST_CHECKPOINT)
+
+
+def read_last_checkpoint(store: ObjectStore, table_location: str) -> LastCheckpoint | None:
+    """The hint of a table; None when it is missing, malformed, or does not fit its checksum (C082, C083)."""
+    try:
+        content = store.read(last_checkpoint_location(table_location))
+    except FileNotFoundInStoreError:
+        return None
+    try:
+        return parse_last_checkpoint(content)
+    except CorruptLogError:
+        return None
+
+
+def parse_last_checkpoint(content: bytes) -> LastCheckpoint:
+    """Parse the hint. Raises CorruptLogError when it is malformed or its checksum does not fit."""
+    if b'"checksum"' in content and not checksum_matches(content):
+        raise CorruptLogError("The checksum of _last_checkpoint does not fit its content.", path=LAST_CHECKPOINT)
+    try:
+        values: Any = orjson.loads(content)
+    except orjson.JSONDecodeError as error:
+        raise CorruptLogError(f"_last_checkpoint is not valid JSON: {error}.", path=LAST_CHECKPOINT) from None
+    fields = Fields(values, "the object", LAST_CHECKPOINT)
+    version = fields.integer("version")
+    if version < 0:
+        raise fields.error(f"the version is negative: {version}")
+    return LastCheckpoint(
+        version=version,
+        size=fields.optional_integer("size"),
+        parts=fields.optional_integer("parts"),
+        size_in_bytes=fields.optional_integer("sizeInBytes"),
+        num_of_add_files=fields.optional_integer("numOfAddFiles"),
+        tags=fields.optional_map("tags"),
+    )

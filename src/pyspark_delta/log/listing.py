@@ -1,0 +1,123 @@
+"""Listing `_delta_log`: the known files from one version on, grouped by kind, without reading any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from pyspark_delta.log.names import (
+    LOG_DIRECTORY,
+    CheckpointName,
+    ClassicCheckpointName,
+    CommitName,
+    CompactionName,
+    MultiPartCheckpointName,
+    UuidCheckpointName,
+    VersionChecksumName,
+    parse_name,
+    version_prefix,
+)
+from pyspark_delta.storage import FileStatus, ObjectStore
+from pyspark_delta.storage.paths import file_name, join
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The files of one complete checkpoint: one, or all parts in order."""
+
+    version: int
+    name: CheckpointName
+    files: tuple[FileStatus, ...]
+
+
+@dataclass(slots=True)
+class LogListing:
+    """The files found: commits, checksums and compactions by version, checkpoint files by name."""
+
+    commits: dict[int, FileStatus] = field(default_factory=dict)
+    checksums: dict[int, FileStatus] = field(default_factory=dict)
+    compactions: dict[CompactionName, FileStatus] = field(default_factory=dict)
+    checkpoint_files: dict[CheckpointName, FileStatus] = field(default_factory=dict)
+
+    def add(self, file: FileStatus, *, last_version: int | None = None) -> None:
+        """Take in one file; unknown names, and versions after `last_version`, are passed over."""
+        name = parse_name(file_name(file.path))
+        match name:
+            case None:
+                return
+            case CompactionName(_, end):
+                if last_version is None or end <= last_version:
+                    self.compactions[name] = file
+            case _ if last_version is not None and name.version > last_version:
+                return
+            case CommitName(version, None):
+                self.commits[version] = file
+            case VersionChecksumName(version):
+                self.checksums[version] = file
+            case ClassicCheckpointName() | MultiPartCheckpointName() | UuidCheckpointName():
+                self.checkpoint_files[name] = file
+            case _:
+                return  # a staged commit counts only where a catalog names it
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """The complete checkpoints, newest first (C023, C030). Empty files are not complete."""
+        whole = {name: file for name, file in self.checkpoint_files.items() if file.size > 0}
+        found = []
+        for name, file in whole.items():
+            if not isinstance(name, MultiPartCheckpointName):
+                found.append(Checkpoint(name.version, name, (file,)))
+            elif name.part == 1:
+                names = [MultiPartCheckpointName(name.version, p, name.parts) for p in range(1, name.parts + 1)]
+                if all(part in whole for part in names):
+                    found.append(Checkpoint(name.version, name, tuple(whole[part] for part in names)))
+        # Of several checkpoints of a version, those that can be read without a second level come first.
+        return sorted(found, key=lambda c: (-c.version, _preference(c.name), c.files[0].path))
+
+    @property
+    def latest_version(self) -> int | None:
+        """The newest version that a commit or a complete checkpoint stands for; None when there is none."""
+        versions = [*self.commits, *(c.version for c in self.checkpoints())]
+        return max(versions, default=None)
+
+
+def _preference(name: CheckpointName) -> int:
+    match name:
+        case UuidCheckpointName():
+            return 0
+        case ClassicCheckpointName():
+            return 1
+        case _:
+            return 2
+
+
+def log_location(table_location: str) -> str:
+    """The log directory of a table."""
+    return join(table_location, LOG_DIRECTORY)
+
+
+def list_log(
+    store: ObjectStore, table_location: str, first_version: int = 0, last_version: int | None = None
+) -> LogListing:
+    """The files of the versions `first_version` to `last_version` (the end when None)."""
+    listing = LogListing()
+    for file in _files(store, table_location, first_version):
+        if last_version is not None and _is_after(file, last_version):
+            break
+        listing.add(file, last_version=last_version)
+    return listing
+
+
+def extend(listing: LogListing, log_tail: Iterable[FileStatus], last_version: int | None) -> None:
+    """Add the commits that a catalog gives: they stand in for published commits of the same versions."""
+    for file in log_tail:
+        name = parse_name(file_name(file.path))
+        if isinstance(name, CommitName) and (last_version is None or name.version <= last_version):
+            listing.commits[name.version] = file
+
+
+def _files(store: ObjectStore, table_location: str, first_version: int) -> Iterator[FileStatus]:
+    return store.list_from(join(log_location(table_location), version_prefix(first_version)))
+
+
+def _is_after(file: FileStatus, version: int) -> bool:
+    return file_name(file.path) >= version_prefix(version + 1)

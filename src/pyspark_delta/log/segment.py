@@ -1,0 +1,240 @@
+"""The log segment of a version: the checkpoint, compactions and commits that together make its state.
+
+The newest complete checkpoint not after the version, then every commit after it (C017, C023, C024); a hole is an
+error. A log compaction may stand in for the commits that it covers (C098).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pyspark_delta.errors import CorruptLogError, TableNotFoundError, VersionNotFoundError
+from pyspark_delta.log.last_checkpoint import read_last_checkpoint
+from pyspark_delta.log.listing import Checkpoint, LogListing, extend, list_log, log_location
+from pyspark_delta.log.names import CommitName, CompactionName
+from pyspark_delta.storage import FileStatus, ObjectStore
+
+_WINDOW = 1000  # versions that the first look back for a checkpoint covers
+
+
+@dataclass(frozen=True, slots=True)
+class CommitFile:
+    """One commit of a segment."""
+
+    version: int
+    file: FileStatus
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """A log compaction that covers the commits `start` to `end`."""
+
+    start: int
+    end: int
+    file: FileStatus
+
+
+@dataclass(frozen=True, slots=True)
+class LogSegment:
+    """The files one version is read from; commits in ascending order, gapless from the checkpoint to `end_version`."""
+
+    table_location: str
+    end_version: int
+    checkpoint: Checkpoint | None
+    commits: tuple[CommitFile, ...]
+    compactions: tuple[Compaction, ...] = ()
+    checksum: FileStatus | None = None
+    older_checkpoints: tuple[Checkpoint, ...] = ()
+
+    @property
+    def checkpoint_version(self) -> int | None:
+        """The version of the checkpoint, None without one."""
+        return None if self.checkpoint is None else self.checkpoint.version
+
+    def replay_files(self) -> tuple[CommitFile | Compaction, ...]:
+        """The files to replay after the checkpoint, ascending: each commit once, compacted where that saves files."""
+        widest: dict[int, Compaction] = {}
+        for compaction in self.compactions:
+            best = widest.get(compaction.start)
+            if best is None or compaction.end > best.end:
+                widest[compaction.start] = compaction
+        files: list[CommitFile | Compaction] = []
+        covered = -1
+        for commit in self.commits:
+            if commit.version <= covered:
+                continue
+            compaction_here = widest.get(commit.version)
+            files.append(compaction_here or commit)
+            covered = compaction_here.end if compaction_here else commit.version
+        return tuple(files)
+
+
+def load_segment(
+    store: ObjectStore,
+    table_location: str,
+    version: int | None = None,
+    *,
+    log_tail: Iterable[FileStatus] = (),
+    max_version: int | None = None,
+) -> LogSegment:
+    """The segment of `version`, or of the latest version.
+
+    `log_tail` and `max_version` come from a catalog: commits that are not published yet, and the newest version that
+    it has ratified. Raises TableNotFoundError, VersionNotFoundError, CorruptLogError.
+    """
+    if version is not None and max_version is not None and version > max_version:
+        raise VersionNotFoundError(version, earliest_version(store, table_location), max_version, table_location)
+    last = version if version is not None else max_version
+    tail = tuple(log_tail)
+    hint = read_last_checkpoint(store, table_location)
+    if hint is not None and (last is None or hint.version <= last):
+        listing = list_log(store, table_location, hint.version, last)
+        extend(listing, tail, last)
+        if any(c.version >= hint.version for c in listing.checkpoints()):
+            return segment_of(listing, store, table_location, version)
+    listing = list_log(store, table_location, 0, last) if last is None else _list_back(store, table_location, last)
+    extend(listing, tail, last)
+    return segment_of(listing, store, table_location, version)
+
+
+def _list_back(store: ObjectStore, table_location: str, last_version: int) -> LogListing:
+    """List from far enough before `last_version` to meet a complete checkpoint, at most from the start."""
+    window = _WINDOW
+    while True:
+        first = max(0, last_version - window)
+        listing = list_log(store, table_location, first, last_version)
+        if first == 0 or listing.checkpoints():
+            return listing
+        window *= 4
+
+
+def segment_of(
+    listing: LogListing, store: ObjectStore, table_location: str, version: int | None = None
+) -> LogSegment:
+    """The segment of `version` (the latest when None) from a listing that reaches back to a checkpoint or the start."""
+    latest = listing.latest_version
+    if latest is None:
+        # The listing may have stopped before the first version that is left.
+        everything = list_log(store, table_location) if version is not None else listing
+        newest = everything.latest_version
+        if newest is None or version is None:
+            raise _nothing_found(store, table_location, everything)
+        raise VersionNotFoundError(version, earliest_version(store, table_location), newest, table_location)
+    if version is not None and version > latest:
+        raise VersionNotFoundError(version, earliest_version(store, table_location), latest, table_location)
+    end = latest if version is None else version
+    checkpoints = [c for c in listing.checkpoints() if c.version <= end]
+    checkpoint = checkpoints[0] if checkpoints else None
+    segment = _assemble(listing, table_location, end, checkpoint, tuple(checkpoints[1:]))
+    _check_contiguous(segment, listing, store, version)
+    return segment
+
+
+def _assemble(
+    listing: LogListing, table_location: str, end: int, checkpoint: Checkpoint | None, older: tuple[Checkpoint, ...]
+) -> LogSegment:
+    start = 0 if checkpoint is None else checkpoint.version + 1
+    return LogSegment(
+        table_location=table_location,
+        end_version=end,
+        checkpoint=checkpoint,
+        commits=tuple(CommitFile(v, listing.commits[v]) for v in sorted(listing.commits) if start <= v <= end),
+        compactions=tuple(
+            Compaction(name.start, name.end, file)
+            for name, file in sorted(listing.compactions.items(), key=lambda item: (item[0].start, item[0].end))
+            if start <= name.start and name.end <= end
+        ),
+        checksum=listing.checksums.get(end),
+        older_checkpoints=older,
+    )
+
+
+def without_checkpoint(segment: LogSegment, store: ObjectStore) -> LogSegment | None:
+    """The same version read from an older checkpoint, or from the first commit; None where the log does not allow it.
+
+    For a checkpoint that turned out to be unreadable.
+    """
+    if segment.checkpoint is None:
+        return None
+    broken = segment.checkpoint
+    listing = list_log(store, segment.table_location, 0, segment.end_version)
+    for commit in segment.commits:
+        listing.commits[commit.version] = commit.file
+    complete = listing.checkpoints()
+    position = next((i for i, c in enumerate(complete) if c.files[0].path == broken.files[0].path), None)
+    if position is None:
+        return None
+    rest = [c for c in complete[position + 1 :] if c.version <= segment.end_version]
+    older = _assemble(listing, segment.table_location, segment.end_version, rest[0] if rest else None, tuple(rest[1:]))
+    first = 0 if older.checkpoint is None else older.checkpoint.version + 1
+    have = [c.version for c in older.commits]
+    return older if have == list(range(first, segment.end_version + 1)) else None
+
+
+def earliest_version(store: ObjectStore, table_location: str) -> int:
+    """The oldest version that can be read: 0, or the oldest from which a checkpoint and commits lead on.
+
+    0 for a log in which nothing can be read.
+    """
+    listing = list_log(store, table_location)
+    if 0 in listing.commits:
+        return 0
+    checkpoints = listing.checkpoints()
+    return checkpoints[-1].version if checkpoints else min(listing.commits, default=0)
+
+
+def _check_contiguous(
+    segment: LogSegment, listing: LogListing, store: ObjectStore, requested: int | None
+) -> None:
+    versions = [c.version for c in segment.commits]
+    first = 0 if segment.checkpoint is None else segment.checkpoint.version + 1
+    if versions == list(range(first, segment.end_version + 1)):
+        return
+    location = log_location(segment.table_location)
+    if segment.checkpoint is None and (not versions or versions[0] > 0):
+        if requested is not None and (later := list_log(store, segment.table_location).checkpoints()):
+            newest = list_log(store, segment.table_location).latest_version or requested
+            raise VersionNotFoundError(requested, later[-1].version, newest, segment.table_location)
+        start = versions[0] if versions else segment.end_version
+        raise CorruptLogError(
+            f"The log '{location}' begins at version {start}, and no complete checkpoint covers the versions before: "
+            "its first files were deleted. Restore them, or a checkpoint.",
+            path=f"{location}/{CommitName(0)}",
+            error_class="DELTA_TRUNCATED_TRANSACTION_LOG",
+            version=0,
+        )
+    present = set(versions)
+    missing = next(v for v in range(first, segment.end_version + 1) if v not in present)
+    raise CorruptLogError(
+        f"The versions in '{location}' are not contiguous: version {missing} is missing between version "
+        f"{first - 1 if missing == first else missing - 1} and {min(v for v in (*present, segment.end_version) if v > missing) if missing < segment.end_version else segment.end_version}. "
+        f"The file {CommitName(missing)} was deleted or lost; restore it.",
+        path=f"{location}/{CommitName(missing)}",
+        error_class="DELTA_VERSIONS_NOT_CONTIGUOUS",
+        version=missing,
+    )
+
+
+def _nothing_found(store: ObjectStore, table_location: str, listing: LogListing) -> Exception:
+    if listing.checkpoint_files:
+        name, file = next(iter(listing.checkpoint_files.items()))
+        return CorruptLogError(
+            f"The log '{log_location(table_location)}' has only an incomplete checkpoint of version {name.version}: "
+            "parts are missing. Restore them.",
+            path=file.path,
+            error_class="DELTA_MISSING_PART_FILES",
+        )
+    return TableNotFoundError(table_location)
+
+
+__all__ = [
+    "CommitFile",
+    "Compaction",
+    "CompactionName",
+    "LogSegment",
+    "earliest_version",
+    "load_segment",
+    "segment_of",
+    "without_checkpoint",
+]
