@@ -36,6 +36,7 @@ class LogReplay:
         self.segment = segment
         self._files: tuple[CommitFile | Compaction, ...] = segment.replay_files()
         self._texts: dict[str, CommitText] = {}
+        self._kept = 0
 
     @cached_property
     def checkpoint(self) -> CheckpointReader | None:
@@ -99,17 +100,19 @@ class LogReplay:
         return self._read(self._files)
 
     def _read(self, files: Sequence[CommitFile | Compaction]) -> Iterator[CommitText]:
-        fresh = read_commits(self.store, [f for f in files if f.file.path not in self._texts])
+        known = dict(self._texts)
+        fresh = read_commits(self.store, [f for f in files if f.file.path not in known])
         for entry in files:
-            text = self._texts.get(entry.file.path)
+            text = known.get(entry.file.path)
             if text is None:
                 text = next(fresh)
                 self._keep(text)
             yield text
 
     def _keep(self, text: CommitText) -> None:
-        if sum(len(t.data) for t in self._texts.values()) + len(text.data) <= _KEPT_BYTES:
+        if self._kept + len(text.data) <= _KEPT_BYTES and text.path not in self._texts:
             self._texts[text.path] = text
+            self._kept += len(text.data)
 
     # --------------------------------------------------------------------------------------------------- files
     @cached_property
