@@ -76,9 +76,7 @@ class ReadOptions:
         location, at_version, at_time = _split_suffix(text, storage_options, zone)
         if (at_version, at_time) != (None, None):
             if (version, timestamp_ms) != (None, None):
-                raise InvalidOptionError(
-                    f"The path '{text}' names a version, and so does an option; give one of them."
-                )
+                raise InvalidOptionError(f"The path '{text}' names a version, and so does an option; give one of them.")
             version, timestamp_ms = at_version, at_time
         where = _value(given, "where")
         columns = _value(given, "columns")

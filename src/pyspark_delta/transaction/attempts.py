@@ -98,9 +98,7 @@ def commit_draft(
     )
 
 
-def advance(
-    draft: CommitDraft, base: TableState, taken: Sequence[TakenVersion], store: ObjectStore
-) -> TableState:
+def advance(draft: CommitDraft, base: TableState, taken: Sequence[TakenVersion], store: ObjectStore) -> TableState:
     """The state after every version that is there by now, when none of them conflicts with the draft.
 
     `taken` are the versions known already, from the one after `base` on. Raises a CommitConflictError.
