@@ -201,15 +201,18 @@ class Rewriter:
     def _bounds(self, operand: Expression, condition: Expression) -> _Bounds | None:
         column = _monotone_of(operand)
         if column is None:
-            return self._unused(f"'{to_sql(condition)}' is not a condition on a plain column")
+            self._unused(f"'{to_sql(condition)}' is not a condition on a plain column")
+            return None
         known = self.columns.get(column.path)
         if known is None:
             return None
         name = ".".join(column.path)
         if known.unusable:
-            return self._unused(f"the column '{name}' {known.unusable}")
+            self._unused(f"the column '{name}' {known.unusable}")
+            return None
         if column.type in (BINARY, BOOLEAN, VOID) or not is_comparable(column.type):
-            return self._unused(f"the column '{name}' is {column.type}, which has no minimum and maximum")
+            self._unused(f"the column '{name}' is {column.type}, which has no minimum and maximum")
+            return None
         return _Bounds(column, operand, known.path, self.prefix_length)
 
 
