@@ -50,18 +50,27 @@ def conversion(file_type: pa.DataType, data_type: DataType) -> Conversion | None
     if file_type == target:
         return _same
     if isinstance(file_type, pa.BaseExtensionType):
-        inner = conversion(file_type.storage_type, data_type)
-        return None if inner is None else lambda array: inner(array.storage)
+        return _after(_storage, conversion(file_type.storage_type, data_type))
     if pa.types.is_dictionary(file_type):
-        inner = conversion(file_type.value_type, data_type)
-        return None if inner is None else lambda array: inner(array.dictionary_decode())
+        return _after(_decode_dictionary, conversion(file_type.value_type, data_type))
     if pa.types.is_run_end_encoded(file_type):
-        inner = conversion(file_type.value_type, data_type)
-        return None if inner is None else lambda array: inner(pc.run_end_decode(array))
+        return _after(pc.run_end_decode, conversion(file_type.value_type, data_type))
     if isinstance(data_type, DecimalType):
         return _to_decimal(file_type, data_type)
     rule = _RULES.get(data_type)
     return rule(file_type, target) if rule is not None else None
+
+
+def _after(first: Conversion, then: Conversion | None) -> Conversion | None:
+    return None if then is None else lambda array: then(first(array))
+
+
+def _storage(array: pa.Array) -> pa.Array:
+    return array.storage
+
+
+def _decode_dictionary(array: pa.Array) -> pa.Array:
+    return array.dictionary_decode()
 
 
 def _same(array: pa.Array) -> pa.Array:

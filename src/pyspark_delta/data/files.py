@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, assert_never
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyspark_delta.data.columns import Column, FileSchema, leaves, read_column
+from pyspark_delta.data.row_groups import RowGroupFilter
 from pyspark_delta.errors import CorruptLogError, DataFileError, DeletionVectorError, FileNotFoundInStoreError
 from pyspark_delta.expressions.evaluate import evaluate
 from pyspark_delta.scan.plan import (
@@ -90,7 +91,7 @@ class DataFileReader:
         self._use_threads = use_threads
         self._names = [column.field.name for column in context.columns]
         self._output = [self._names.index(name) for name in context.output]
-        self._needs_index = any(isinstance(column, RowId) for column in context.columns)
+        self._row_groups = RowGroupFilter(context.residual)
         self._layouts: dict[str, tuple[pa.Schema, _Layout]] = {}
         self._lock = threading.Lock()
 
@@ -105,7 +106,8 @@ class DataFileReader:
                     path=path,
                 )
             layout = self._layout(file, path)
-            for start, batch in self._raw_batches(file, layout, path):
+            groups = self._row_groups.groups(file.metadata, dict(zip(self._names, layout.columns, strict=True)))
+            for start, batch in self._raw_batches(file, layout, groups, path):
                 kept = marks.kept(start, len(batch))
                 if kept is None:
                     index = np.arange(start, start + len(batch))
@@ -118,16 +120,18 @@ class DataFileReader:
                         yield made
 
     # ------------------------------------------------------------------------------------------- file to batches
-    def _raw_batches(self, file: pq.ParquetFile, layout: _Layout, path: str) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Batches of the file with the position of their first row."""
+    def _raw_batches(
+        self, file: pq.ParquetFile, layout: _Layout, groups: Sequence[int], path: str
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Batches of some row groups with the position of their first row in the file."""
         if not layout.names:
             yield from _empty_batches(file.metadata.num_rows)
             return
-        for groups, start in _runs(file.metadata):
+        for run, start in _runs(file.metadata, groups):
             position = start
             with _translated(path):
                 for batch in file.iter_batches(
-                    batch_size=_BATCH_ROWS, row_groups=groups, columns=list(layout.names), use_threads=self._use_threads
+                    batch_size=_BATCH_ROWS, row_groups=run, columns=list(layout.names), use_threads=self._use_threads
                 ):
                     yield position, batch
                     position += batch.num_rows
@@ -248,20 +252,24 @@ def _stable(
     )
 
 
-def _runs(metadata: pq.FileMetaData) -> Iterator[tuple[list[int], int]]:
-    """Consecutive row groups that are fetched together, with the position of their first row."""
-    groups: list[int] = []
+def _runs(metadata: pq.FileMetaData, wanted: Sequence[int]) -> Iterator[tuple[list[int], int]]:
+    """Neighbouring row groups that are fetched together, with the position of their first row."""
+    run: list[int] = []
     size = start = position = 0
+    chosen = set(wanted)
     for i in range(metadata.num_row_groups):
         group = metadata.row_group(i)
-        if groups and size + group.total_byte_size > _RUN_BYTES:
-            yield groups, start
-            groups, size, start = [], 0, position
-        groups.append(i)
-        size += group.total_byte_size
+        if run and (i not in chosen or size + group.total_byte_size > _RUN_BYTES):
+            yield run, start
+            run, size = [], 0
+        if i in chosen:
+            if not run:
+                start = position
+            run.append(i)
+            size += group.total_byte_size
         position += group.num_rows
-    if groups:
-        yield groups, start
+    if run:
+        yield run, start
 
 
 def _empty_batches(rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:

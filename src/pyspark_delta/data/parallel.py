@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
 from typing import Generic, TypeVar
 
 Unit = TypeVar("Unit")
@@ -32,7 +33,7 @@ def ordered_parallel(produce: Callable[[Unit], Iterable[Item]], units: Iterable[
     with ThreadPoolExecutor(threads, thread_name_prefix="pyspark-delta-read") as pool:
         try:
             while True:
-                while len(flights) <= threads and (unit := next(remaining, None)) is not None:
+                for unit in islice(remaining, threads + 1 - len(flights)):
                     flight: _Flight[Item] = _Flight(stop)
                     flights.append(flight)
                     pool.submit(flight.run, produce, unit)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.data.files import DataFileReader, RowMarks
@@ -165,7 +166,7 @@ def partition_text(files: pa.Table, physical_name: str) -> pa.Array:
     values = files.column("partition_values").combine_chunks()
     if isinstance(values, pa.ChunkedArray):
         values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
-    return pa.compute.map_lookup(values, pa.scalar(physical_name), "last").cast(pa.string())
+    return pc.map_lookup(values, pa.scalar(physical_name), "last").cast(pa.string())
 
 
 def tasks_of(files: pa.Table) -> Iterator[ScanTask]:
