@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -13,28 +15,46 @@ from pyspark.sql.types import StructType as SparkStruct
 from pyspark.sql.types import YearMonthIntervalType
 
 from pyspark_delta.data.reader import read_task
-from pyspark_delta.errors import UnsupportedTableError, annotate
+from pyspark_delta.errors import UnsupportedTableError
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.scan.plan import ReadContext, ScanPlan, ScanTask
+from pyspark_delta.scan.tasks import scan_tasks
 from pyspark_delta.spark.source.arrow import conform
+from pyspark_delta.spark.source.boundary import boundary
 from pyspark_delta.spark.source.filters import to_expressions
 from pyspark_delta.spark.source.request import ReadRequest
 
 # As spark.sql.files.maxPartitionBytes and spark.sql.files.openCostInBytes, whose values do not arrive here.
 _MAX_PARTITION_BYTES = 128 * 1024 * 1024
 _OPEN_COST_BYTES = 4 * 1024 * 1024
+_TASK_COLUMNS = (
+    "path",
+    "size",
+    "partition_values",
+    "deletion_vector",
+    "base_row_id",
+    "default_row_commit_version",
+)
 _PUSHDOWN_PROCESS = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
 class FilePartition(InputPartition):
-    """The files that one Spark task reads, with what is needed to read them."""
+    """The files that one Spark task reads, with what is needed to read them; the files are an Arrow stream."""
 
-    def __init__(self, context: ReadContext, tasks: tuple[ScanTask, ...]) -> None:
+    def __init__(self, context: ReadContext, files: pa.Table) -> None:
         super().__init__(None)
-        self.context, self.tasks = context, tasks
+        self.context, self.number_of_files = context, files.num_rows
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, files.schema) as stream:
+            stream.write_table(files)
+        self._files: bytes = sink.getvalue().to_pybytes()
 
     def __repr__(self) -> str:
-        return f"FilePartition({len(self.tasks)} files of {self.context.table_location})"
+        return f"FilePartition({self.number_of_files} files of {self.context.table_location})"
+
+    def tasks(self) -> list[ScanTask]:
+        """The files as tasks of the Arrow reader."""
+        return scan_tasks(pa.ipc.open_stream(self._files).read_all())
 
 
 class DeltaReader(DataSourceReader):
@@ -45,16 +65,16 @@ class DeltaReader(DataSourceReader):
         self._pushed: tuple[Expression, ...] = ()
 
     def partitions(self) -> list[InputPartition]:
-        with annotate():
+        with boundary():
             plan = self._request.plan(self._pushed)
             return list(group_files(plan, os.cpu_count() or 1))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        with annotate():
+        with boundary():
             # Spark makes up a partition when there is none to read.
             if isinstance(partition, FilePartition):
                 expected = to_arrow_schema(self._schema, timezone="UTC")
-                for task in partition.tasks:
+                for task in partition.tasks():
                     for batch in read_task(partition.context, task):
                         if batch.num_rows:
                             yield conform(batch, expected)
@@ -65,7 +85,7 @@ class FilteringReader(DeltaReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Use the filters to skip files and rows; all are returned, so that Spark has the last word on every row."""
-        with annotate():
+        with boundary():
             self._pushed = to_expressions(filters, self._request.schema())
             return filters
 
@@ -81,20 +101,16 @@ def make_reader(request: ReadRequest, schema: SparkStruct) -> DataSourceReader:
 
 
 def group_files(plan: ScanPlan, cores: int) -> Iterator[FilePartition]:
-    """The files of a plan, in order, in partitions of at most 128 MB, or fewer bytes where cores would stay idle."""
-    tasks = plan_tasks(plan)
-    total = sum(task.size + _OPEN_COST_BYTES for task in tasks)
-    limit = min(_MAX_PARTITION_BYTES, max(_OPEN_COST_BYTES, total // cores))
-    group: list[ScanTask] = []
-    filled = 0
-    for task in tasks:
-        if group and filled + task.size > limit:
-            yield FilePartition(plan.context, tuple(group))
-            group, filled = [], 0
-        group.append(task)
-        filled += task.size + _OPEN_COST_BYTES
-    if group:
-        yield FilePartition(plan.context, tuple(group))
+    """The files of a plan, in order, in partitions of some 128 MB, or of less where cores would stay idle."""
+    files = plan.files.select([name for name in _TASK_COLUMNS if name in plan.files.column_names])
+    if files.num_rows == 0:
+        return
+    ends = np.cumsum(files["size"].to_numpy() + _OPEN_COST_BYTES)
+    limit = min(_MAX_PARTITION_BYTES, max(_OPEN_COST_BYTES, int(ends[-1]) // cores))
+    starts = ends - files["size"].to_numpy() - _OPEN_COST_BYTES
+    bounds = [0, *(np.flatnonzero(np.diff(starts // limit)) + 1).tolist(), files.num_rows]
+    for start, end in pairwise(bounds):
+        yield FilePartition(plan.context, files.slice(start, end - start))
 
 
 def _takes_filters() -> bool:
