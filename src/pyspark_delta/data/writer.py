@@ -192,7 +192,13 @@ class _DataFile:
         store = store_for(context.table_location, context.storage_options)
         with ExitStack() as stack:
             self._sink = stack.enter_context(store.open_output(join(context.table_location, relative)))
-            self._writer = pq.ParquetWriter(self._sink, self._schema, compression=_codec(context.compression), metadata_collector=self._footer, **_FORMAT)
+            self._writer = pq.ParquetWriter(
+                self._sink,
+                self._schema,
+                compression=_codec(context.compression),
+                metadata_collector=self._footer,
+                **_FORMAT,
+            )
             self._stack = stack.pop_all()
 
     @property
@@ -205,10 +211,7 @@ class _DataFile:
         self._gathered_rows += batch.num_rows
         self._gathered_bytes += batch.nbytes
         self.num_records += batch.num_rows
-        if (
-            self._gathered_rows >= self._context.row_group_rows
-            or self._gathered_bytes >= self._context.row_group_bytes
-        ):
+        if self._gathered_rows >= self._context.row_group_rows or self._gathered_bytes >= self._context.row_group_bytes:
             self._write_row_group()
 
     def close(self) -> WrittenFile:
@@ -223,9 +226,7 @@ class _DataFile:
             self._observations,
             string_prefix=self._context.string_prefix,
         )
-        return WrittenFile(
-            self._path, self._partition_values, size, int(time.time() * 1000), stats, self.num_records
-        )
+        return WrittenFile(self._path, self._partition_values, size, int(time.time() * 1000), stats, self.num_records)
 
     def discard(self) -> None:
         self._stack.__exit__(GeneratorExit, GeneratorExit(), None)

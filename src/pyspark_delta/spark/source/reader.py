@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -17,44 +15,13 @@ from pyspark.sql.types import YearMonthIntervalType
 from pyspark_delta.data.reader import read_task
 from pyspark_delta.errors import UnsupportedTableError
 from pyspark_delta.expressions.tree import Expression
-from pyspark_delta.scan.plan import ReadContext, ScanPlan, ScanTask
-from pyspark_delta.scan.tasks import scan_tasks
 from pyspark_delta.spark.source.arrow import conform
 from pyspark_delta.spark.source.boundary import boundary
 from pyspark_delta.spark.source.filters import to_expressions
+from pyspark_delta.spark.source.partitions import FilePartition, group_files
 from pyspark_delta.spark.source.request import ReadRequest
 
-# As spark.sql.files.maxPartitionBytes and spark.sql.files.openCostInBytes, whose values do not arrive here.
-_MAX_PARTITION_BYTES = 128 * 1024 * 1024
-_OPEN_COST_BYTES = 4 * 1024 * 1024
-_TASK_COLUMNS = (
-    "path",
-    "size",
-    "partition_values",
-    "deletion_vector",
-    "base_row_id",
-    "default_row_commit_version",
-)
 _PUSHDOWN_PROCESS = "pyspark.sql.worker.data_source_pushdown_filters"
-
-
-class FilePartition(InputPartition):
-    """The files that one Spark task reads, with what is needed to read them; the files are an Arrow stream."""
-
-    def __init__(self, context: ReadContext, files: pa.Table) -> None:
-        super().__init__(None)
-        self.context, self.number_of_files = context, files.num_rows
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, files.schema) as stream:
-            stream.write_table(files)
-        self._files: bytes = sink.getvalue().to_pybytes()
-
-    def __repr__(self) -> str:
-        return f"FilePartition({self.number_of_files} files of {self.context.table_location})"
-
-    def tasks(self) -> list[ScanTask]:
-        """The files as tasks of the Arrow reader."""
-        return scan_tasks(pa.ipc.open_stream(self._files).read_all())
 
 
 class DeltaReader(DataSourceReader):
@@ -98,19 +65,6 @@ def make_reader(request: ReadRequest, schema: SparkStruct) -> DataSourceReader:
     """
     _require_arrow(schema)
     return FilteringReader(request, schema) if _takes_filters() else DeltaReader(request, schema)
-
-
-def group_files(plan: ScanPlan, cores: int) -> Iterator[FilePartition]:
-    """The files of a plan, in order, in partitions of some 128 MB, or of less where cores would stay idle."""
-    files = plan.files.select([name for name in _TASK_COLUMNS if name in plan.files.column_names])
-    if files.num_rows == 0:
-        return
-    ends = np.cumsum(files["size"].to_numpy() + _OPEN_COST_BYTES)
-    limit = min(_MAX_PARTITION_BYTES, max(_OPEN_COST_BYTES, int(ends[-1]) // cores))
-    starts = ends - files["size"].to_numpy() - _OPEN_COST_BYTES
-    bounds = [0, *(np.flatnonzero(np.diff(starts // limit)) + 1).tolist(), files.num_rows]
-    for start, end in pairwise(bounds):
-        yield FilePartition(plan.context, files.slice(start, end - start))
 
 
 def _takes_filters() -> bool:
