@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from pyspark_delta.commit import (
-    Committed,
     CommitRequest,
+    Committed,
     Committer,
     FilesystemCommitter,
     Rejected,
@@ -56,7 +56,7 @@ def commit_draft(
     base: TableState,
     *,
     committer: Committer | None = None,
-    policy: AttemptPolicy = AttemptPolicy(),  # noqa: B008 - frozen
+    policy: AttemptPolicy = AttemptPolicy(),
 ) -> TableState:
     """Commit the draft as a version after `base`; the state of the table at that version.
 
