@@ -126,3 +126,9 @@ def test_listing_steps_over_sub_directories(s3_options: dict[str, str], monkeypa
     monkeypatch.setattr(obstore, "list", counted)
     assert [status.path for status in store.list_from(f"{root}/")] == [f"{root}/0.json", f"{root}/z.json"]
     assert len(pages) == 2
+
+
+def test_s3a_is_s3(s3_options: dict[str, str]) -> None:
+    path = f"contract/{uuid.uuid4().hex}"
+    store_for(f"s3a://{path}", s3_options).write(f"s3a://{path}", b"x")
+    assert store_for(f"s3://{path}", s3_options).read(f"s3://{path}") == b"x"

@@ -26,6 +26,7 @@ from pyspark_delta.errors import (
 from pyspark_delta.storage.contract import FileStatus
 from pyspark_delta.storage.object_file import ObjectInput, ObjectOutput
 from pyspark_delta.storage.options import client_options
+from pyspark_delta.storage.paths import canonical_scheme
 
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|The specified bucket does not exist")
 _REFUSED = re.compile(r"status code: 40[13]\b")  # listings report these as plain failures
@@ -39,10 +40,11 @@ class ObjectStorage:
 
     def __init__(self, scheme: str, authority: str, options: Mapping[str, str]) -> None:
         self._scheme = scheme
+        self._kind = canonical_scheme(scheme)
         self._authority = authority
         self._options = dict(options)
         self._prefix = f"{scheme}://{authority}/"
-        self._resolved = client_options(scheme, authority, options)
+        self._resolved = client_options(self._kind, authority, options)
         self._obstore = _import_obstore()
 
     def __repr__(self) -> str:
@@ -57,7 +59,7 @@ class ObjectStorage:
         config, http = self._resolved.store, self._resolved.http
         container = self._authority.partition("@")[0]
         try:
-            match self._scheme:
+            match self._kind:
                 case "s3":
                     return stores.S3Store(container, config=config, client_options=http)
                 case "gs":
@@ -97,7 +99,7 @@ class ObjectStorage:
     def list_from(self, start: str) -> Iterator[FileStatus]:
         directory = self._key(start[: start.rfind("/") + 1])
         first = self._key(start)
-        if self._scheme not in ("s3", "gs"):
+        if self._kind not in ("s3", "gs"):
             # Azure has no listing from a name on, and does not promise the order of UTF-8.
             files = [found for found, below in self._list(start, directory, first, None) if not below]
             yield from sorted(files, key=lambda status: status.path)
