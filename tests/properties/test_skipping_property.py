@@ -369,11 +369,30 @@ def test_skipping_does_skip() -> None:
     file = [dict.fromkeys(COLUMNS), {**dict.fromkeys(COLUMNS), "i": 5, "s": "m", "d": 1.5, "dt": date(2024, 1, 1)}]
     batch = _stats_batch(statistics(file, "reference"))
     for text in (
-        "i > 5", "i < 5", "i = 4", "i <> 5", "i IN (1, 9)", "s > 'm'", "s LIKE 'n%'", "s LIKE 'l%'", "d BETWEEN 2 AND 3",
-        "d < 1.5", "d = 2", "dt > '2024-01-01'", "dt < '2024-01-01'", "year(dt) = 2023", "l IS NOT NULL", "i <=> 4",
-        "NOT (i <= 5 OR s = 'm')", "i = 5 AND d > 7 AND d < 9", "i NOT IN (5)", "i IN (3, 7)", "n.x is not null",
-        "l <> l", "i = NULL",
-    ):  # fmt: skip
+        "i > 5",
+        "i < 5",
+        "i = 4",
+        "i <> 5",
+        "i IN (1, 9)",
+        "s > 'm'",
+        "s LIKE 'n%'",
+        "s LIKE 'l%'",
+        "d BETWEEN 2 AND 3",
+        "d < 1.5",
+        "d = 2",
+        "dt > '2024-01-01'",
+        "dt < '2024-01-01'",
+        "year(dt) = 2023",
+        "l IS NOT NULL",
+        "i <=> 4",
+        "NOT (i <= 5 OR s = 'm')",
+        "i = 5 AND d > 7 AND d < 9",
+        "i NOT IN (5)",
+        "i IN (3, 7)",
+        "n.x is not null",
+        "l <> l",
+        "i = NULL",
+    ):
         parts = split(parse_predicate(text, CONFIGURATION.schema), CONFIGURATION)
         dropped = parts.partition is not None or (
             parts.stats is not None and evaluate(parts.stats, batch).to_pylist() == [False]

@@ -133,7 +133,7 @@ def test_tables_batches_and_struct_arrays_give_the_same() -> None:
 def test_data_that_does_not_fit_is_an_error() -> None:
     with pytest.raises(InvalidPredicateError, match="no column 'i'"):
         outcome("i = 1", x=pa.array([1]))
-    with pytest.raises(InvalidPredicateError, match="no column 'st.x'"):
+    with pytest.raises(InvalidPredicateError, match=r"no column 'st\.x'"):
         outcome("st.x = 1", st=pa.array([{"y": 1}]))
     with pytest.raises(InvalidPredicateError, match="should be integer"):
         outcome("i = 1", i=pa.array([[1]]))

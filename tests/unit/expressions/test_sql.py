@@ -91,7 +91,7 @@ def bound(text: str, **options: Any) -> str:
         ("b > -1000", "b = b"),
         ("i < double('NaN')", "i = i"),
         ("l = 1e3", "l = 1000L"),
-        ("l > 9223372036854775807.5", "l <> l"),
+        ("l > 9223372036854775808.5", "l <> l"),
         ("l > 1e17", "CAST(l AS DOUBLE) > 1e+17D"),  # compared as doubles, as Spark does
         ("b = -128Y", "b = -128Y"),
         # fractions

@@ -91,8 +91,10 @@ def stats(text: str, config: TableConfiguration = PLAIN) -> str | None:
         ("id IN (7)", "minValues.id <= 7L AND maxValues.id >= 7L"),
         (
             "id IN (9, 7, NULL)",
-            "minValues.id <= 9L AND maxValues.id >= 7L AND "
-            "((minValues.id <= 7L AND maxValues.id >= 7L) OR (minValues.id <= 9L AND maxValues.id >= 9L))",
+            (
+                "minValues.id <= 9L AND maxValues.id >= 7L AND "
+                "((minValues.id <= 7L AND maxValues.id >= 7L) OR (minValues.id <= 9L AND maxValues.id >= 9L))"
+            ),
         ),
         ("id NOT IN (7)", "minValues.id < 7L OR maxValues.id > 7L"),
         ("name LIKE 'ab%'", "minValues.name < 'ac' AND maxValues.name >= 'ab'"),
