@@ -283,7 +283,7 @@ def explain(
             "predicate": stage.predicate,
             "note": stage.note,
         }
-        for stage in scan.plan.stages
+        for stage in scan.stages()
     ]
     print_json({"version": table.version, "numFiles": scan.files().num_rows, "stages": stages})
 

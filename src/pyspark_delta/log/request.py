@@ -1,0 +1,25 @@
+"""What a reader of files asks for: columns, and the predicates that let the log skip files before their columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark_delta.expressions.tree import Expression
+from pyspark_delta.schema.types import StructType
+
+
+@dataclass(frozen=True, slots=True)
+class FileRequest:
+    """Columns by the names of `actions.columns`, and predicates over values by physical name.
+
+    `partition_predicate` is over `Column((physical_name,))` with the types of `partition_schema` (physical names,
+    logical types). `stats_predicate` is over `("minValues"|"maxValues"|"nullCount", *physical path)`,
+    `("numRecords",)` and `("tightBounds",)`, with the types its columns carry. A file is dropped only where a
+    predicate is definitely false.
+    """
+
+    columns: tuple[str, ...]
+    partition_predicate: Expression | None = None
+    stats_predicate: Expression | None = None
+    partition_schema: StructType = StructType()
+    time_zone: str = "UTC"  # of zone-less timestamp partition values
