@@ -91,6 +91,11 @@ def assert_content(rows: pa.Table, expected: dict[str, Any]) -> None:
     pytest.fail(f"{len(differing)} rows differ, for example (read, expected): {differing[:2]}; columns {rows.schema}")
 
 
+def canonical_rows(rows: pa.Table) -> list[str]:
+    """The rows in the digest's normal form, sorted: equal lists are equal content."""
+    return list(_digest_module().canonical_rows(rows))
+
+
 def unreadable(expected: dict[str, Any]) -> bool:
     """Whether a version's data files are known to be gone."""
     return bool(expected.get("unreadable")) or "digest" not in expected

@@ -1,12 +1,12 @@
-"""Every golden table through Spark: the Catalyst scan, the DataFrame scan and the Python Data Source give equal rows."""
+"""Every golden table through Spark: Catalyst scan, DataFrame scan and Python Data Source give equal rows."""
 
 from __future__ import annotations
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.golden.catalogue import GoldenTable, assert_content, golden_tables, parametrize, unreadable
 
 from pyspark_delta.errors import DeltaError
-from tests.golden.catalogue import GoldenTable, assert_content, golden_tables, parametrize, unreadable
 
 # One version of each table is travelled to through Spark; Table.scan reads them all.
 TRAVELLED = [t for t in golden_tables() if any(not unreadable(v) for v in t.expected.get("versions", {}).values())]

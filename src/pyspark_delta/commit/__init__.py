@@ -1,1 +1,27 @@
-"""."""
+"""Making a version exist: the contract of committers, and the committer of plain file systems and object stores."""
+
+from pyspark_delta.commit.contract import (
+    Committed,
+    CommitRequest,
+    CommitResult,
+    Committer,
+    Rejected,
+    TakenVersion,
+    Transient,
+    Unknown,
+    VersionTaken,
+)
+from pyspark_delta.commit.filesystem import FilesystemCommitter
+
+__all__ = [
+    "CommitRequest",
+    "CommitResult",
+    "Committed",
+    "Committer",
+    "FilesystemCommitter",
+    "Rejected",
+    "TakenVersion",
+    "Transient",
+    "Unknown",
+    "VersionTaken",
+]

@@ -139,7 +139,7 @@ def common_type(left: DataType, right: DataType) -> DataType:
             return DOUBLE
         return _wider_decimal(_as_decimal(left), _as_decimal(right))
     if left in _TIMES and right in _TIMES:
-        return max(left, right, key=_TIMES.index)  # type: ignore[arg-type]
+        return max(left, right, key=_TIMES.index)
     raise NotExactError(f"{left} is not compared with {right}")
 
 

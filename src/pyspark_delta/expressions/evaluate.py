@@ -31,17 +31,12 @@ from pyspark_delta.expressions.tree import (
     StartsWith,
     type_of,
 )
+from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.types import (
-    BINARY,
     BOOLEAN,
-    BYTE,
     DATE,
     DOUBLE,
     FLOAT,
-    INTEGER,
-    LONG,
-    SHORT,
-    STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
     VOID,
@@ -51,21 +46,6 @@ from pyspark_delta.schema.types import (
 
 _Data: TypeAlias = pa.RecordBatch | pa.Table | pa.StructArray
 _Value: TypeAlias = Any  # pa.Array | pa.Scalar
-_ARROW: dict[DataType, pa.DataType] = {
-    STRING: pa.string(),
-    BINARY: pa.binary(),
-    BOOLEAN: pa.bool_(),
-    BYTE: pa.int8(),
-    SHORT: pa.int16(),
-    INTEGER: pa.int32(),
-    LONG: pa.int64(),
-    FLOAT: pa.float32(),
-    DOUBLE: pa.float64(),
-    DATE: pa.date32(),
-    TIMESTAMP: pa.timestamp("us", "UTC"),
-    TIMESTAMP_NTZ: pa.timestamp("us"),
-    VOID: pa.null(),
-}
 _UNKNOWN = pa.scalar(None, pa.bool_())
 _KERNELS = {
     "=": pc.equal,
@@ -89,9 +69,14 @@ def evaluate(expression: Expression, data: _Data) -> pa.BooleanArray:
         parts = [evaluate(expression, batch) for batch in data.combine_chunks().to_batches()]
         return pa.concat_arrays(parts) if parts else pa.array([], pa.bool_())
     try:
-        return _by_distinct_value(expression, data) or _array(_evaluate(expression, data), len(data))
+        return _array(_condition(expression, data), data.num_rows if isinstance(data, pa.RecordBatch) else len(data))
     except pa.ArrowInvalid as error:
         raise InvalidPredicateError(f"Cannot evaluate '{to_sql(expression)}': {error}.") from None
+
+
+def _condition(expression: Expression, data: Any) -> _Value:
+    distinct = _by_distinct_value(expression, data)
+    return _boolean(_evaluate(expression, data)) if distinct is None else distinct
 
 
 def _by_distinct_value(expression: Expression, data: Any) -> pa.BooleanArray | None:
@@ -121,7 +106,7 @@ def _evaluate(expression: Expression, data: Any) -> _Value:
         case Column():
             return _column(expression, data)
         case Literal(value, data_type):
-            return pa.scalar(value, _arrow_type(data_type))
+            return pa.scalar(value, to_arrow(data_type))
         case Comparison(op, left, right):
             return _compare(op, _evaluate(left, data), _evaluate(right, data), type_of(left))
         case And(operands):
@@ -147,21 +132,15 @@ def _evaluate(expression: Expression, data: Any) -> _Value:
 
 
 def _fold(kernel: Any, operands: tuple[Expression, ...], data: Any) -> _Value:
-    result = _boolean(_evaluate(operands[0], data))
+    result = _condition(operands[0], data)
     for operand in operands[1:]:
-        result = kernel(result, _boolean(_evaluate(operand, data)))
+        result = kernel(result, _condition(operand, data))
     return result
 
 
 def _boolean(value: _Value) -> _Value:
     """NULL without a type is an unknown condition."""
     return value.cast(pa.bool_()) if value.type == pa.null() else value
-
-
-def _arrow_type(data_type: DataType) -> pa.DataType:
-    if isinstance(data_type, DecimalType):
-        return pa.decimal128(data_type.precision, data_type.scale)
-    return _ARROW[data_type]
 
 
 def _operand(expression: Expression, data: Any) -> _Value:
@@ -171,7 +150,7 @@ def _operand(expression: Expression, data: Any) -> _Value:
 
 def _column(column: Column, data: Any) -> pa.Array:
     found = _find(column, data)
-    expected = _arrow_type(column.type)
+    expected = to_arrow(column.type)
     if found.type == expected:
         return found
     if pa.types.is_dictionary(found.type):
@@ -242,14 +221,14 @@ def _is_in(expression: In, data: Any) -> _Value:
         operand = pc.if_else(
             pc.is_nan(operand), pa.scalar(math.nan, operand.type), pc.add(operand, pa.scalar(0.0, operand.type))
         )
-    found = pc.is_in(operand, value_set=pa.array(known, _arrow_type(data_type)))
+    found = pc.is_in(operand, value_set=pa.array(known, to_arrow(data_type)))
     if len(known) < len(values):
         found = pc.if_else(found, True, _UNKNOWN)  # it might be the NULL
     return pc.if_else(pc.is_null(operand), _UNKNOWN, found)
 
 
 def _cast(value: _Value, source: DataType, target: DataType) -> _Value:
-    arrow = _arrow_type(target)
+    arrow = to_arrow(target)
     if isinstance(source, DecimalType) and target == DOUBLE:
         # By way of the text: correctly rounded, as in Java; Arrow's own conversion can be off by a bit.
         return value.cast(pa.string()).cast(arrow)

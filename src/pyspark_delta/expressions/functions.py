@@ -1,4 +1,4 @@
-"""The functions and operators that are evaluated over Arrow, bound from SQL: only those with exactly Spark's results."""
+"""Functions and operators bound from SQL: only those that Arrow evaluates with exactly Spark's results."""
 
 from __future__ import annotations
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from datetime import tzinfo
-from typing import Any
+from typing import Any, cast
 from typing import Literal as OneOf
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined, unused-ignore]
 
 from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.expressions import coercion
@@ -122,11 +122,11 @@ def _parse(text: str) -> exp.Expression:
         raise InvalidPredicateError(
             f"Expected one condition, such as \"id > 5 AND name = 'a'\"; found {_short(text) or 'nothing'}."
         )
-    return statements[0]
+    return cast(exp.Expression, statements[0])
 
 
 def _strings_as_spark(tokens: list[Token], text: str) -> list[Token]:
-    """Strings re-read by Spark's rules; two that touch (`'it''s'`) are one with a quote, apart they are concatenated."""
+    """Strings re-read by Spark's rules; two that touch (`'it''s'`) are one, with a quote in it."""
     joined: list[Token] = []
     for token in tokens:
         if token.token_type != TokenType.STRING:
@@ -409,7 +409,7 @@ def _identifiers(node: exp.Expression) -> list[exp.Identifier]:
     if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
         return [*_identifiers(node.this), node.expression]
     if isinstance(node, exp.Column) and all(isinstance(part, exp.Identifier) for part in node.parts):
-        return list(node.parts)
+        return [cast(exp.Identifier, part) for part in node.parts]
     raise NotExactError(f"'{_sql(node)}' is not the name of a column")
 
 

@@ -27,7 +27,7 @@ from pyspark_delta.expressions.tree import (
 )
 from pyspark_delta.schema.types import BYTE, DOUBLE, FLOAT, LONG, SHORT, TIMESTAMP_NTZ, DataType, DecimalType
 
-_SUFFIXES = {BYTE: "Y", SHORT: "S", LONG: "L", DOUBLE: "D"}
+_SUFFIXES: dict[DataType, str] = {BYTE: "Y", SHORT: "S", LONG: "L", DOUBLE: "D"}
 _SQL_TYPES = {"long": "BIGINT", "integer": "INT", "short": "SMALLINT", "byte": "TINYINT"}
 _OPERATORS = {"add": "+", "subtract": "-", "multiply": "*"}
 _PRECEDENCE_AND, _PRECEDENCE_OR = 2, 1

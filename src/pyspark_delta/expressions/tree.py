@@ -8,6 +8,7 @@ file. Column paths are logical names as the schema spells them; a nested field h
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias, assert_never
 
@@ -136,6 +137,39 @@ def children_of(expression: Expression) -> tuple[Expression, ...]:
             return ()
         case _:
             assert_never(expression)
+
+
+def replace_columns(expression: Expression, replacement: Callable[[Column], Expression]) -> Expression:
+    """The expression with every column replaced."""
+
+    def visit(part: Expression) -> Expression:
+        match part:
+            case Column():
+                return replacement(part)
+            case Comparison(op, left, right):
+                return Comparison(op, visit(left), visit(right))
+            case And(operands):
+                return And(tuple(visit(o) for o in operands))
+            case Or(operands):
+                return Or(tuple(visit(o) for o in operands))
+            case Not(operand):
+                return Not(visit(operand))
+            case IsNull(operand):
+                return IsNull(visit(operand))
+            case In(operand, values):
+                return In(visit(operand), values)
+            case StartsWith(operand, prefix):
+                return StartsWith(visit(operand), prefix)
+            case Cast(operand, data_type):
+                return Cast(visit(operand), data_type)
+            case Call(name, arguments, data_type):
+                return Call(name, tuple(visit(a) for a in arguments), data_type)
+            case Literal() | Opaque():
+                return part
+            case _:
+                assert_never(part)
+
+    return visit(expression)
 
 
 def all_of(*operands: Expression | None) -> Expression | None:

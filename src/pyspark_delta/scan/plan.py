@@ -94,11 +94,15 @@ class ScanTask:
 
 @dataclass(frozen=True, slots=True)
 class PruningStage:
-    """How many files one stage of skipping kept, and why it dropped the others."""
+    """How many files one stage of skipping kept, and why it dropped the others.
+
+    `name` is `partition pruning` or `data skipping`; `predicate` the conditions it used, as SQL (empty when none could
+    be used); `note` why others were of no use. `files_after` of a stage that ran in one pass with the next one is None.
+    """
 
     name: str
     files_before: int
-    files_after: int
+    files_after: int | None
     predicate: str
     note: str = ""
 

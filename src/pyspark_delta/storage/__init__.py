@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
 from pyspark_delta.storage.contract import FileStatus, ObjectStore
 from pyspark_delta.storage.local import LocalStore
 from pyspark_delta.storage.paths import normalize_location, require_supported, split
 
-__all__ = ["FileStatus", "ObjectStore", "normalize_location", "store_for"]
+__all__ = ["FileStatus", "ObjectStore", "intercepted", "normalize_location", "store_for"]
 
 _LOCAL = LocalStore()
+_interceptors: list[Callable[[ObjectStore], ObjectStore]] = []
 
 
 def store_for(location: str, storage_options: Mapping[str, str] | None = None) -> ObjectStore:
@@ -20,6 +22,23 @@ def store_for(location: str, storage_options: Mapping[str, str] | None = None) -
     Raises UnsupportedTableError for an unknown scheme, MissingDependencyError where a remote store needs the
     `cloud` extra, InvalidOptionError for options that the store refuses.
     """
+    store = _store(location, storage_options)
+    for wrap in _interceptors:
+        store = wrap(store)
+    return store
+
+
+@contextlib.contextmanager
+def intercepted(wrap: Callable[[ObjectStore], ObjectStore]) -> Iterator[None]:
+    """While the block runs, `store_for` gives `wrap(store)`, on every thread; for tests and traces."""
+    _interceptors.append(wrap)
+    try:
+        yield
+    finally:
+        _interceptors.remove(wrap)
+
+
+def _store(location: str, storage_options: Mapping[str, str] | None) -> ObjectStore:
     scheme, authority, _ = split(location)
     if scheme == "file":
         return _LOCAL

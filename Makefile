@@ -1,0 +1,74 @@
+# Everything a developer or CI runs. Each target prepares what it needs; `make help` lists them.
+PYTHON ?= python3
+VENV := .venv
+VENV_OLDEST := .venv-4.2
+BIN := $(VENV)/bin
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
+
+# What the two virtual environments hold on top of the package and its extras.
+NEWEST_PYSPARK := pyspark[connect]==4.3.0
+OLDEST_PYSPARK := pyspark[connect]==4.2.0
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-fast lint format types conformance bench clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
+
+setup: $(VENV)/.tests  ## make the virtual environment .venv with everything for development
+
+demo: $(VENV)/.package  ## write and read a first table with Spark, step by step
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/.tests $(VENV_OLDEST)/.tests .cache/.peers  ## run the whole test suite
+	$(BIN)/python scripts/run_tests.py
+
+test-fast: $(VENV)/.tests  ## run the tests that need no Spark
+	$(BIN)/python scripts/run_tests.py core
+
+lint: $(VENV)/.tests  ## check style, formatting and the layers of the package
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+
+format: $(VENV)/.tests  ## mend style and formatting
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(VENV)/.tests  ## check the type annotations
+	$(BIN)/mypy
+
+conformance: $(VENV)/.tests  ## write docs/conformance.md anew
+	$(BIN)/python scripts/conformance.py
+
+bench: $(VENV)/.tests $(VENV_OLDEST)/.tests .cache/.peers  ## run the benchmarks beside their peers
+	$(BIN)/python -m benchmarks $(BENCH)
+
+clean:  ## remove virtual environments, caches and generated files
+	rm -rf $(VENV) $(VENV_OLDEST) .cache build dist demo-data spark-warehouse metastore_db derby.log
+	rm -rf .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A stamp file is remade when the file it was made from changes.
+$(VENV)/.package: pyproject.toml
+	@$(PYTHON) scripts/check_environment.py
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python $(PIP_INSTALL) --upgrade "pip>=25.1"
+	$(BIN)/python $(PIP_INSTALL) --editable ".[cli,cloud]" "$(NEWEST_PYSPARK)"
+	@touch $@
+
+$(VENV)/.tests: $(VENV)/.package pyproject.toml
+	$(BIN)/python $(PIP_INSTALL) --group test --group peers --group lint
+	@touch $@
+
+$(VENV_OLDEST)/.tests: pyproject.toml
+	@$(PYTHON) scripts/check_environment.py
+	$(PYTHON) -m venv $(VENV_OLDEST)
+	$(VENV_OLDEST)/bin/python $(PIP_INSTALL) --upgrade "pip>=25.1"
+	$(VENV_OLDEST)/bin/python $(PIP_INSTALL) --editable ".[cli,cloud]" "$(OLDEST_PYSPARK)" --group test
+	@touch $@
+
+# Peers that are not Python packages: delta-spark's JAR and the Azure storage emulator.
+.cache/.peers: $(VENV_OLDEST)/.tests scripts/fetch_peers.py
+	$(VENV_OLDEST)/bin/python scripts/fetch_peers.py
+	@touch $@

@@ -1,0 +1,93 @@
+"""Fetches the peers that are not Python packages: delta-spark's JARs into .cache/jars, Azurite into .cache/azurite.
+
+A peer whose tool is absent (Maven or Ivy, npm) or offline is left out with a message; the tests that need it are
+skipped with that reason then.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+JARS = ROOT / ".cache" / "jars"
+AZURITE = ROOT / ".cache" / "azurite"
+AZURITE_PACKAGE = "azurite@3"
+GROUP, ARTIFACT, VERSION = "io.delta", "delta-spark_4.2_2.13", "4.4.0"
+GROUPS = "io.delta,io.unitycatalog"  # Spark brings all other dependencies
+POM = f"""<project><modelVersion>4.0.0</modelVersion>
+<groupId>peers</groupId><artifactId>peers</artifactId><version>1</version>
+<dependencies><dependency><groupId>{GROUP}</groupId><artifactId>{ARTIFACT}</artifactId><version>{VERSION}</version>
+</dependency></dependencies></project>
+"""
+TIMEOUT_SECONDS = 600
+
+
+def main() -> int:
+    """Fetch what is missing. Always succeeds: a missing peer is for the tests to report."""
+    if not any(JARS.glob(f"{ARTIFACT}-{VERSION}.jar")):
+        fetch_delta_spark()
+    if not (AZURITE / "node_modules" / ".bin" / "azurite-blob").exists():
+        fetch_azurite()
+    return 0
+
+
+def fetch_delta_spark() -> None:
+    """Resolve delta-spark with Maven, or with the Ivy inside PySpark where there is no Maven."""
+    JARS.mkdir(parents=True, exist_ok=True)
+    if maven := shutil.which("mvn"):
+        with tempfile.TemporaryDirectory() as folder:
+            pom = Path(folder, "pom.xml")
+            pom.write_text(POM)
+            goal = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
+            options = [f"-DincludeGroupIds={GROUPS}", f"-DoutputDirectory={JARS}", "-Dmdep.useBaseVersion=true"]
+            run("delta-spark", [maven, "--batch-mode", "--quiet", "--file", str(pom), goal, *options])
+        return
+    ivy = ROOT / ".cache" / "ivy"
+    session = (
+        "from pyspark.sql import SparkSession;"
+        "SparkSession.builder.master('local[1]').config('spark.ui.enabled', 'false')"
+        f".config('spark.jars.packages', '{GROUP}:{ARTIFACT}:{VERSION}').config('spark.jars.ivy', {str(ivy)!r})"
+        ".getOrCreate().stop()"
+    )
+    if run("delta-spark", [sys.executable, "-c", session]):
+        for group in GROUPS.split(","):
+            for jar in ivy.glob(f"jars/{group}_*.jar"):
+                shutil.copy(jar, JARS / jar.name.removeprefix(f"{group}_"))
+
+
+def fetch_azurite() -> None:
+    """Install Azurite with npm."""
+    npm = shutil.which("npm")
+    if npm is None:
+        say("Azurite is left out: there is no npm on the PATH. Install Node.js to test Azure storage.")
+        return
+    AZURITE.mkdir(parents=True, exist_ok=True)
+    run("Azurite", [npm, "install", "--silent", "--no-save", "--prefix", str(AZURITE), AZURITE_PACKAGE])
+
+
+def run(peer: str, command: list[str]) -> bool:
+    """Run a command; on failure say which peer is left out, and why."""
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        say(f"{peer} is left out: {command[0]} took more than {TIMEOUT_SECONDS} s.")
+        return False
+    if done.returncode != 0:
+        lines = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+        say(f"{peer} is left out: {command[0]} failed: {' / '.join(lines[-3:])[:500]}")
+    return done.returncode == 0
+
+
+def say(text: str) -> None:
+    """Tell the user, on standard error."""
+    sys.stderr.write(text + "\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,5 @@
+"""`python -m pyspark_delta.cli` is the command `pyspark-delta`."""
+
+from pyspark_delta.cli import main
+
+main()

@@ -1,0 +1,78 @@
+"""Commits by put-if-absent of the commit file (C010, C013): tables that no catalog manages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from pyspark_delta.commit.contract import (
+    Committed,
+    CommitRequest,
+    CommitResult,
+    Rejected,
+    TakenVersion,
+    Transient,
+    Unknown,
+    VersionTaken,
+)
+from pyspark_delta.errors import (
+    FileAlreadyExistsError,
+    FileNotFoundInStoreError,
+    PermissionDeniedError,
+    StorageError,
+)
+from pyspark_delta.log.names import LOG_DIRECTORY, CommitName
+from pyspark_delta.storage import ObjectStore
+from pyspark_delta.storage.paths import join
+
+
+class FilesystemCommitter:
+    """Writes `_delta_log/<version>.json` where there is none.
+
+    Stores may fail after they have done what was asked, and their clients repeat requests: so after any failure the
+    file is read, and the transaction id in it tells whose it is.
+    """
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+
+    def commit(self, request: CommitRequest) -> CommitResult:
+        path = join(request.table_location, LOG_DIRECTORY, str(CommitName(request.version)))
+        try:
+            self._store.write_if_absent(path, request.content)
+        except FileAlreadyExistsError as error:
+            return self._settle(request, path, error)
+        except PermissionDeniedError as error:
+            return Rejected(error)
+        except StorageError as error:
+            return self._settle(request, path, error)
+        return Committed(request.version)
+
+    def _settle(self, request: CommitRequest, path: str, error: StorageError) -> CommitResult:
+        try:
+            content = self._store.read(path)
+        except FileNotFoundInStoreError:
+            return Transient(error)
+        except StorageError:
+            return Unknown(error)
+        if content == request.content or transaction_id(content) == request.transaction_id:
+            return Committed(request.version)
+        return VersionTaken((TakenVersion(request.version, content),))
+
+
+def transaction_id(content: bytes) -> str | None:
+    """The `commitInfo.txnId` of a commit file; None when it has none, or is not readable."""
+    for line in content.splitlines():
+        if b'"commitInfo"' not in line:
+            continue
+        try:
+            action: Any = orjson.loads(line)
+        except orjson.JSONDecodeError:
+            continue
+        info = action.get("commitInfo") if isinstance(action, Mapping) else None
+        if isinstance(info, Mapping):
+            found = info.get("txnId")
+            return found if isinstance(found, str) else None
+    return None

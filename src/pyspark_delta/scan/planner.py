@@ -1,0 +1,185 @@
+"""The scan planner: a snapshot, columns and a predicate to the files to read and how to read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from pyspark_delta.actions.columns import FILE_FIELDS
+from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
+from pyspark_delta.expressions.columns import suggestion
+from pyspark_delta.expressions.sql import parse_predicate
+from pyspark_delta.expressions.text import columns_of, conjuncts, is_opaque, to_sql
+from pyspark_delta.expressions.tree import And, Expression, all_of
+from pyspark_delta.log.request import FileRequest
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.properties import MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
+from pyspark_delta.scan.bounds import NEVER
+from pyspark_delta.scan.plan import (
+    ColumnPlan,
+    FromFile,
+    Missing,
+    PartitionConstant,
+    PruningStage,
+    ReadContext,
+    RowCommitVersion,
+    RowId,
+    ScanPlan,
+)
+from pyspark_delta.scan.skipping import Skipping, plan_skipping
+from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
+from pyspark_delta.schema.types import LONG, VOID, StructField, StructType
+from pyspark_delta.snapshot import Snapshot
+
+PARTITION_PRUNING, DATA_SKIPPING = "partition pruning", "data skipping"
+ROW_ID_COLUMN, ROW_COMMIT_VERSION_COLUMN = "_row_id", "_row_commit_version"
+
+_FILE_COLUMNS = ("path", "size", "partition_values", "deletion_vector")
+_ROW_TRACKING_COLUMNS = ("base_row_id", "default_row_commit_version")
+
+
+def plan_scan(
+    snapshot: Snapshot,
+    columns: Sequence[str] | None = None,
+    where: str | Expression | None = None,
+    *,
+    row_ids: bool = False,
+    time_zone: str = "UTC",
+) -> ScanPlan:
+    """Plan a read of some columns (all by default, in the order given) of the rows for which `where` is true.
+
+    `where` is SQL text, of which every part must be computable here, or an expression bound to the table's schema; of
+    the latter, conjuncts with Opaque parts only skip files, and the caller checks them on the rows. `row_ids` adds the
+    columns `_row_id` and `_row_commit_version`. `time_zone` is the session time zone: of timestamps in `where` and of
+    partition values that name none (C421).
+
+    Raises InvalidPredicateError, and InvalidOperationError for unknown columns or a table without row tracking.
+    """
+    configuration = snapshot.configuration
+    output = _select(columns, configuration.schema)
+    predicate = parse_predicate(where, configuration.schema, time_zone=time_zone) if isinstance(where, str) else where
+    skipping = plan_skipping(predicate, configuration)
+    residual = _computable(skipping.split.residual)
+    plans = [_plan_column(f, configuration) for f in [*output, *_only_in(residual, output, configuration.schema)]]
+    row_tracking = _row_tracking_columns(configuration) if row_ids else []
+    schema = StructType((*output, *(plan.field for plan in row_tracking)))
+    files = _read_files(snapshot, skipping, row_ids, time_zone)
+    return ScanPlan(
+        version=snapshot.version,
+        schema=schema,
+        context=ReadContext(
+            table_location=snapshot.location,
+            columns=(*plans[: len(output)], *row_tracking, *plans[len(output) :]),
+            output=schema.names,
+            column_mapping_mode=mapping_mode(configuration),
+            residual=residual,
+            storage_options=dict(snapshot.storage_options or {}),
+            time_zone=time_zone,
+        ),
+        files=files,
+        stages=_stages(snapshot, skipping, files.num_rows) if predicate is not None else (),
+    )
+
+
+# ------------------------------------------------------------------------------------------------------ columns
+def _select(columns: Sequence[str] | None, schema: StructType) -> tuple[StructField, ...]:
+    if columns is None:
+        return schema.fields
+    if isinstance(columns, str):
+        raise InvalidOptionError(f"Give the columns as a list of names, such as ['{columns}'], not as one text.")
+    selected: dict[str, StructField] = {}
+    for name in columns:
+        f = schema.find(name)
+        if f is None:
+            raise InvalidOperationError(
+                f"There is no column '{name}' in the table. {suggestion([name], schema)}",
+                error_class="DELTA_COLUMN_NOT_FOUND",
+                column=name,
+            )
+        if f.name in selected:
+            raise InvalidOptionError(f"The column '{f.name}' is asked for twice.")
+        selected[f.name] = f
+    return tuple(selected.values())
+
+
+def _only_in(residual: Expression | None, output: Sequence[StructField], schema: StructType) -> list[StructField]:
+    """The columns that are read only to check the rows."""
+    shown = {f.name for f in output}
+    names = {} if residual is None else dict.fromkeys(column.path[0] for column in columns_of(residual))
+    return [f for name in names if name not in shown and (f := schema.find(name)) is not None]
+
+
+def _plan_column(f: StructField, configuration: TableConfiguration) -> ColumnPlan:
+    physical = physical_field(f, mapping_mode(configuration))
+    if f.name.casefold() in {name.casefold() for name in configuration.partition_columns}:
+        return PartitionConstant(f, physical.name)
+    if f.type == VOID:
+        return Missing(f)
+    return FromFile(f, physical)
+
+
+def _row_tracking_columns(configuration: TableConfiguration) -> list[ColumnPlan]:
+    """Row ids exist as soon as row tracking is supported, be it enabled or not (C327, C328)."""
+    if not configuration.supports("rowTracking"):
+        raise InvalidOperationError(
+            "The table has no row ids: row tracking is not supported by its protocol. Enable it with the table "
+            "property delta.enableRowTracking.",
+            error_class="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
+        )
+    properties = configuration.properties
+    return [
+        RowId(StructField(ROW_ID_COLUMN, LONG), properties.get(MATERIALIZED_ROW_ID.name)),
+        RowCommitVersion(
+            StructField(ROW_COMMIT_VERSION_COLUMN, LONG), properties.get(MATERIALIZED_ROW_COMMIT_VERSION.name)
+        ),
+    ]
+
+
+def _computable(residual: Expression | None) -> Expression | None:
+    """Without the conjuncts that only Spark evaluates."""
+    if residual is None or not is_opaque(residual):
+        return residual
+    return all_of(*(condition for condition in conjuncts(residual) if not is_opaque(condition)))
+
+
+# -------------------------------------------------------------------------------------------------------- files
+def _read_files(snapshot: Snapshot, skipping: Skipping, row_ids: bool, time_zone: str) -> pa.Table:
+    """The files that no predicate drops, as one table of only the columns that reading needs."""
+    names = (*_FILE_COLUMNS, *(_ROW_TRACKING_COLUMNS if row_ids else ()))
+    schema = pa.schema([f for f in FILE_FIELDS if f.name in names])
+    split = skipping.split
+    if NEVER in (split.partition, split.stats):
+        return schema.empty_table()
+    request = FileRequest(
+        columns=tuple(schema.names),
+        partition_predicate=split.partition,
+        stats_predicate=split.stats,
+        partition_schema=_partition_schema(snapshot.configuration),
+        time_zone=time_zone,
+    )
+    batches = [batch.select(schema.names) for batch in snapshot.read_files(request)]
+    return pa.Table.from_batches(batches, schema) if batches else schema.empty_table()
+
+
+def _partition_schema(configuration: TableConfiguration) -> StructType:
+    mode = mapping_mode(configuration)
+    fields = (configuration.schema.find(name) for name in configuration.partition_columns)
+    return StructType(tuple(physical_field(f, mode) for f in fields if f is not None))
+
+
+def _stages(snapshot: Snapshot, skipping: Skipping, kept: int) -> tuple[PruningStage, ...]:
+    """What each predicate did. Both run in one pass over the log, so between them nothing is counted."""
+    total = snapshot.num_files()
+    stages: list[PruningStage] = []
+    if skipping.split.partition is not None:
+        after = kept if skipping.split.stats is None else None
+        stages.append(PruningStage(PARTITION_PRUNING, total, after, _text(skipping.partition_conditions)))
+    note = "; ".join(skipping.reasons)
+    if skipping.split.stats is not None or note or not stages:
+        stages.append(PruningStage(DATA_SKIPPING, total, kept, _text(skipping.stats_conditions), note))
+    return tuple(stages)
+
+
+def _text(conditions: Sequence[Expression]) -> str:
+    return to_sql(And(tuple(conditions))) if conditions else ""

@@ -1,0 +1,182 @@
+"""A predicate on rows, split for file skipping: what partition values decide, what statistics decide, what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pyspark_delta.expressions.columns import find_fields, is_collated
+from pyspark_delta.expressions.normal import negation_normal
+from pyspark_delta.expressions.text import columns_of, conjuncts, is_opaque
+from pyspark_delta.expressions.tree import (
+    And,
+    Column,
+    Comparison,
+    Expression,
+    In,
+    IsNull,
+    Literal,
+    Not,
+    Or,
+    StartsWith,
+    all_of,
+    replace_columns,
+)
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.scan.bounds import NEVER, Rewriter, StatisticsColumn, conjunction
+from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
+from pyspark_delta.schema.types import BOOLEAN, DOUBLE, StructField, StructType
+
+PREFIX_LENGTH_PROPERTY = "delta.dataSkippingStringPrefixLength"
+DEFAULT_PREFIX_LENGTH = 32
+TYPE_CHANGES_KEY = "delta.typeChanges"
+
+_TRUE = Literal(True, BOOLEAN)
+
+
+class Split(NamedTuple):
+    """The parts of a predicate; None where nothing is asked.
+
+    A file is dropped when `partition` or `stats` is definitely FALSE for it. `partition` is over the partition
+    columns, by physical name and typed; `stats` over `minValues`, `maxValues`, `nullCount` (and the physical path) and
+    `numRecords`. `residual` is what the rows of the kept files must still be checked for, over logical columns.
+    """
+
+    partition: Expression | None
+    stats: Expression | None
+    residual: Expression | None
+
+
+@dataclass(frozen=True, slots=True)
+class Skipping:
+    """A split predicate with what explanations need: the conditions behind each part, and why others did not help."""
+
+    split: Split
+    partition_conditions: tuple[Expression, ...]
+    stats_conditions: tuple[Expression, ...]
+    reasons: tuple[str, ...]
+
+
+def split(predicate: Expression | None, configuration: TableConfiguration) -> Split:
+    """Split a bound predicate on logical columns for a table (see `Split`)."""
+    return plan_skipping(predicate, configuration).split
+
+
+def plan_skipping(predicate: Expression | None, configuration: TableConfiguration) -> Skipping:
+    """Split a predicate and keep the reasons."""
+    if predicate is None:
+        return Skipping(Split(None, None, None), (), (), ())
+    partitions = _partition_columns(configuration)
+    exact: list[Expression] = []
+    rest: list[Expression] = []
+    for condition in conjuncts(predicate):
+        if not columns_of(condition) and isinstance(condition, Literal):
+            if condition.value is not True:
+                return Skipping(Split(NEVER, None, predicate), (condition,), (), ())
+        elif _is_decided(condition, partitions):
+            exact.append(condition)
+        else:
+            rest.append(condition)
+    partition_parts = [_definite(_physical(condition, partitions)) for condition in exact]
+    partly = [(condition, _weakened(negation_normal(condition), partitions)) for condition in rest]
+    partition_parts += [part for _, part in partly if part is not None]
+    rewriter = Rewriter(_statistics_columns(configuration), _prefix_length(configuration))
+    rewritten = rewriter.rewrite(rest)
+    return Skipping(
+        Split(all_of(*partition_parts), conjunction(rewritten), all_of(*rest)),
+        (*exact, *(condition for condition, part in partly if part is not None)),
+        tuple(condition for condition, part in zip(rest, rewritten, strict=True) if part is not None),
+        (*_partition_reasons(predicate, configuration), *rewriter.reasons),
+    )
+
+
+# --------------------------------------------------------------------------------------------------- partitions
+def _partition_columns(configuration: TableConfiguration) -> dict[tuple[str, ...], Column]:
+    """The columns that partition values decide, by logical path, as physical columns; collated ones are left out."""
+    mode = mapping_mode(configuration)
+    found: dict[tuple[str, ...], Column] = {}
+    for name in configuration.partition_columns:
+        f = configuration.schema.find(name)
+        if f is not None and not is_collated([f]):
+            found[(f.name,)] = Column((physical_field(f, mode).name,), f.type)
+    return found
+
+
+def _is_decided(condition: Expression, partitions: Mapping[tuple[str, ...], Column]) -> bool:
+    columns = columns_of(condition)
+    return bool(columns) and all(c.path in partitions for c in columns) and not is_opaque(condition)
+
+
+def _definite(condition: Expression) -> Expression:
+    """FALSE where the condition is unknown: then it holds for no row of the file, and the file is dropped."""
+    match condition:
+        case Comparison("<=>", _, _) | IsNull() | Not(IsNull()):
+            return condition
+        case Comparison(_, Column() as column, Literal(value, _)) if value is not None:
+            return And((condition, Not(IsNull(column))))
+        case In(Column() as column, values) if all(value.value is not None for value in values):
+            return And((condition, Not(IsNull(column))))
+        case StartsWith(Column() as column, _):
+            return And((condition, Not(IsNull(column))))
+    return Comparison("<=>", condition, _TRUE)
+
+
+def _weakened(condition: Expression, partitions: Mapping[tuple[str, ...], Column]) -> Expression | None:
+    """What partition values alone say about a condition in negation normal form; None when nothing."""
+    match condition:
+        case And(operands):
+            return all_of(*(_weakened(o, partitions) for o in operands))
+        case Or(operands):
+            parts = [_weakened(o, partitions) for o in operands]
+            known = [part for part in parts if part is not None]
+            return Or(tuple(known)) if len(known) == len(parts) else None
+    return _definite(_physical(condition, partitions)) if _is_decided(condition, partitions) else None
+
+
+def _physical(condition: Expression, columns: Mapping[tuple[str, ...], Column]) -> Expression:
+    return replace_columns(condition, lambda column: columns[column.path])
+
+
+def _partition_reasons(predicate: Expression, configuration: TableConfiguration) -> list[str]:
+    reasons: list[str] = []
+    for column in columns_of(predicate):
+        fields = find_fields(column.path, configuration.schema)
+        if fields and fields[0].name in configuration.partition_columns and is_collated(fields):
+            reasons.append(f"the partition column '{fields[0].name}' has a collation")
+    return reasons
+
+
+# --------------------------------------------------------------------------------------------------- statistics
+def _statistics_columns(configuration: TableConfiguration) -> dict[tuple[str, ...], StatisticsColumn]:
+    """Every column that may have statistics, nested fields too, by logical path (C407, C414)."""
+    mode = mapping_mode(configuration)
+    partitions = {name.casefold() for name in configuration.partition_columns}
+    found: dict[tuple[str, ...], StatisticsColumn] = {}
+
+    def visit(f: StructField, physical: StructField, above: tuple[StructField, ...], path: tuple[str, ...]) -> None:
+        chain, stored = (*above, f), (*path, physical.name)
+        found[tuple(x.name for x in chain)] = StatisticsColumn(stored, _unusable(chain))
+        if isinstance(f.type, StructType) and isinstance(physical.type, StructType):
+            for inner, inner_physical in zip(f.type, physical.type, strict=True):
+                visit(inner, inner_physical, chain, stored)
+
+    for f in configuration.schema:
+        if f.name.casefold() not in partitions:
+            visit(f, physical_field(f, mode), (), ())
+    return found
+
+
+def _unusable(chain: tuple[StructField, ...]) -> str:
+    if is_collated(chain):
+        return "has a collation, and its bounds are of another order"
+    changes = chain[-1].metadata.get(TYPE_CHANGES_KEY)
+    if chain[-1].type == DOUBLE and changes and any(change.get("fromType") == "float" for change in changes):
+        return "was a float, and the text of a float bound is not exact as a double"
+    return ""
+
+
+def _prefix_length(configuration: TableConfiguration) -> int:
+    text = configuration.properties.get(PREFIX_LENGTH_PROPERTY, "")
+    own = int(text) if text.strip().isdecimal() else DEFAULT_PREFIX_LENGTH
+    return max(min(own, DEFAULT_PREFIX_LENGTH), 1)

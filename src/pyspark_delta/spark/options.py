@@ -1,0 +1,175 @@
+"""The read options of `format("delta")`, parsed once for every way to read (users know them from delta-spark)."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pyspark_delta.errors import InvalidOptionError
+from pyspark_delta.schema.timestamps import parse_path_suffix, parse_timestamp
+from pyspark_delta.storage import normalize_location, store_for
+from pyspark_delta.storage.paths import join
+
+_KNOWN = {
+    name.lower(): name for name in ("path", "paths", "versionAsOf", "timestampAsOf", "columns", "where", "timeZone")
+}
+_CHANGE_FEED = {
+    name.lower(): name
+    for name in (
+        "readChangeFeed",
+        "readChangeData",
+        "startingVersion",
+        "startingTimestamp",
+        "endingVersion",
+        "endingTimestamp",
+    )
+}
+# Hadoop's keys have dots, object-store keys underscores; Spark's and Delta's own options have neither.
+_STORAGE_KEY = re.compile(r"(?!spark\.|parquet\.).*[._].*")
+_STORAGE_WORDS = frozenset(("region", "endpoint", "token", "bucket", "proxy_url", "timeout", "skip_signature"))
+_SUFFIX = re.compile(r"(?P<path>.+)@(?:[vV](?P<version>\d+)|(?P<time>\d{17}))")
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What a user asked to read.
+
+    At most one of `version` and `timestamp_ms` (milliseconds since the epoch) is set. `columns` are logical names in
+    the order asked for; `where` is SQL text. `storage_options` are the keys meant for the store, as they arrived.
+    """
+
+    location: str
+    version: int | None = None
+    timestamp_ms: int | None = None
+    storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    columns: tuple[str, ...] | None = None
+    where: str | None = None
+
+    @classmethod
+    def parse(
+        cls, path: str | None, options: Mapping[str, str] | None = None, *, time_zone: str | None = None
+    ) -> ReadOptions:
+        """Read a path and Spark's options, whose keys match regardless of case.
+
+        `path` wins over an option `path`. Text without a zone is in the option `timeZone`, else in `time_zone`, else
+        in the zone of this machine. Raises InvalidOptionError.
+        """
+        given = {key.lower(): (key, value) for key, value in (options or {}).items() if value is not None}
+        _refuse_unusable(given)
+        text = path or _value(given, "path")
+        if not text:
+            raise InvalidOptionError(
+                "Reading format 'delta' needs a path: spark.read.format('delta').load('/path/to/table'). Spark does "
+                "not tell this data source the name or location of a catalog table; for one, call "
+                "pyspark_delta.enable(spark), or read its path.",
+                error_class="DELTA_MISSING_PATH",
+            )
+        storage_options = {
+            key: value for folded, (key, value) in given.items() if folded not in _KNOWN and _is_storage_key(folded)
+        }
+        zone = _value(given, "timezone") or time_zone or local_time_zone()
+        version, timestamp_ms = _time_travel(given, zone)
+        location, at_version, at_time = _split_suffix(text, storage_options, zone)
+        if (at_version, at_time) != (None, None):
+            if (version, timestamp_ms) != (None, None):
+                raise InvalidOptionError(
+                    f"The path '{text}' names a version, and so does an option; give one of them."
+                )
+            version, timestamp_ms = at_version, at_time
+        where = _value(given, "where")
+        columns = _value(given, "columns")
+        return cls(
+            location=location,
+            version=version,
+            timestamp_ms=timestamp_ms,
+            storage_options=storage_options,
+            columns=None if columns is None else parse_columns(columns),
+            where=where.strip() or None if where is not None else None,
+        )
+
+
+def parse_columns(text: str) -> tuple[str, ...]:
+    """Column names separated by commas; a name that holds a comma or a backtick is put in backticks."""
+    names = re.findall(r"\s*(`(?:[^`]|``)*`|[^,`]*)\s*(?:,|$)", text)
+    if ",".join(names).replace(" ", "") != text.replace(" ", "") + ",":
+        raise InvalidOptionError(f"The option 'columns' is a list such as \"a, b, `c,d`\", found '{text}'.")
+    return tuple(_unquote(name.strip()) for name in names[:-1])
+
+
+def local_time_zone() -> str:
+    """The name of this machine's time zone, which is Spark's default as well; UTC where it has no name."""
+    name = os.environ.get("TZ", "").lstrip(":")
+    if name and not name.startswith("/"):
+        return name
+    link = str(Path(name or "/etc/localtime").resolve())
+    return link.partition("zoneinfo/")[2] or "UTC"
+
+
+def _unquote(name: str) -> str:
+    if name.startswith("`"):
+        name = name[1:-1].replace("``", "`")
+    if not name:
+        raise InvalidOptionError("The option 'columns' holds an empty name.")
+    return name
+
+
+def _value(given: Mapping[str, tuple[str, str]], name: str) -> str | None:
+    return given[name][1] if name in given else None
+
+
+def _refuse_unusable(given: Mapping[str, tuple[str, str]]) -> None:
+    """Options that would change the rows, were they not ignored."""
+    if "paths" in given:
+        raise InvalidOptionError(
+            "A Delta table is read from one path, and several were given; read each with load(path) and union them."
+        )
+    for folded, (key, value) in given.items():
+        if folded in _CHANGE_FEED and not (folded.startswith("readchange") and value.strip().lower() == "false"):
+            raise InvalidOptionError(
+                f"The option '{_CHANGE_FEED[folded]}' reads the change data feed, which this version of pyspark-delta "
+                "does not read; remove the option to read the table."
+            )
+        if folded in _KNOWN or _is_storage_key(folded):
+            continue
+        near = difflib.get_close_matches(folded, _KNOWN, n=1, cutoff=0.85)
+        if near:
+            raise InvalidOptionError(f"There is no option '{key}'; did you mean '{_KNOWN[near[0]]}'?", option=key)
+
+
+def _is_storage_key(folded: str) -> bool:
+    return folded in _STORAGE_WORDS or _STORAGE_KEY.fullmatch(folded) is not None
+
+
+def _time_travel(given: Mapping[str, tuple[str, str]], zone: str) -> tuple[int | None, int | None]:
+    version, timestamp = _value(given, "versionasof"), _value(given, "timestampasof")
+    if version is not None and timestamp is not None:
+        raise InvalidOptionError("Give either versionAsOf or timestampAsOf, not both.")
+    if version is not None:
+        if not re.fullmatch(r"\d{1,19}", version.strip(), re.ASCII):
+            raise InvalidOptionError(f"The option 'versionAsOf' is a whole number from 0 on, found '{version}'.")
+        return int(version), None
+    return None, None if timestamp is None else parse_timestamp(timestamp, time_zone=zone)
+
+
+def _split_suffix(text: str, storage_options: Mapping[str, str], zone: str) -> tuple[str, int | None, int | None]:
+    """The location, and the version or time of a path suffix `@v12` or `@yyyyMMddHHmmssSSS`.
+
+    A table whose path really ends that way is taken literally, as delta-spark does.
+    """
+    location = normalize_location(text)
+    suffix = _SUFFIX.fullmatch(text.rstrip("/"))
+    if suffix is None or _has_log(location, storage_options):
+        return location, None, None
+    base = normalize_location(suffix["path"])
+    if suffix["version"] is not None:
+        return base, int(suffix["version"]), None
+    return base, None, parse_path_suffix(suffix["time"], time_zone=zone)
+
+
+def _has_log(location: str, storage_options: Mapping[str, str]) -> bool:
+    store = store_for(location, storage_options)
+    return next(iter(store.list_from(join(location, "_delta_log", ""))), None) is not None

@@ -1,0 +1,103 @@
+"""A small Spark job that reports the versions on the driver and on workers: `python -m pyspark_delta.spark.probe`.
+
+Prints one line of JSON: `driver`, `workers` (a list), `source` (the name under which Spark finds the data source), and
+`error` or `source_error` as one sentence where something failed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+
+def versions() -> dict[str, str | None]:
+    """The versions of this process; None for what cannot be imported. Stands alone: workers may lack the package."""
+    import platform
+    import socket
+    from importlib import import_module
+
+    def version_of(name: str) -> str | None:
+        try:
+            return str(import_module(name).__version__)
+        except Exception:
+            return None
+
+    found: dict[str, str | None] = {name: version_of(name) for name in ("pyspark", "pyarrow", "pyspark_delta")}
+    return {"python": platform.python_version(), "host": socket.gethostname(), **found}
+
+
+def report(spark: SparkSession) -> dict[str, Any]:
+    """Run the job and look the data source up."""
+    result: dict[str, Any] = {"driver": versions(), "workers": [], "source": None, "error": None, "source_error": None}
+    try:
+        result["workers"] = _ask_workers(spark)
+    except Exception as error:
+        result["error"] = _sentence(error)
+        return result
+    result["source"], result["source_error"] = _find_source(spark)
+    return result
+
+
+def _ask_workers(spark: SparkSession) -> list[dict[str, str | None]]:
+    """One report for each distinct answer of the workers."""
+    ask = _self_contained(versions)
+
+    def answer(batches: Iterator[Any]) -> Iterator[Any]:
+        import json as worker_json
+
+        import pyarrow as pa
+
+        for _ in batches:
+            pass
+        yield pa.RecordBatch.from_pydict({"report": [worker_json.dumps(ask())]})
+
+    rows = spark.range(0, 64, 1, 8).mapInArrow(answer, "report string").distinct().collect()
+    return [json.loads(row["report"]) for row in rows]
+
+
+def _self_contained(function: Any) -> Any:
+    """The function as if it had been defined in `__main__`, so that it travels by value to workers."""
+    from types import FunctionType
+
+    moved = FunctionType(function.__code__, {"__builtins__": __builtins__}, function.__name__)
+    moved.__module__ = "__main__"
+    return moved
+
+
+def _find_source(spark: SparkSession) -> tuple[str | None, str | None]:
+    """The short name that answers, found by the error of the data source itself for a table that is not there."""
+    failure = ""
+    for name in ("delta", "deltapy"):
+        try:
+            spark.read.format(name).load("/pyspark-delta-probe/no-table")
+        except Exception as error:
+            if "pyspark_delta" in str(error):
+                return name, None
+            failure = _sentence(error)
+    return None, failure
+
+
+def _sentence(error: Exception) -> str:
+    """The line of an error, of Spark or of a worker, that says what happened."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    found = [line for line in lines if "Error: " in line and not line.startswith(("at ", "File "))]
+    return (found or lines or [type(error).__name__])[-1 if found else 0]
+
+
+def main() -> None:
+    """Start or connect to the session that the environment configures, or to the master given, and print the report."""
+    builder = SparkSession.builder.appName("pyspark-delta doctor").config("spark.ui.enabled", "false")
+    spark = (builder.master(sys.argv[1]) if len(sys.argv) > 1 else builder).getOrCreate()
+    try:
+        line = json.dumps(report(spark))
+    finally:
+        spark.stop()
+    sys.stdout.write(line + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""The Python Data Source `delta`: what `spark.read.format("delta")` reaches without any set-up of the session.
+
+Spark runs it in short-lived processes of its own: one to look it up, one for the schema, one to plan, and workers to
+read. This module is imported in all of them, so it imports no more than PySpark; the rest follows when it is used.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import MutableMapping
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+    SimpleDataSourceStreamReader,
+)
+from pyspark.sql.types import StructType
+
+from pyspark_delta.errors import InvalidOperationError, annotate
+
+if TYPE_CHECKING:
+    from pyspark_delta.spark.source.request import ReadRequest
+
+__all__ = ["DefaultSource", "DeltapySource"]
+
+
+class DefaultSource(DataSource):
+    """Reads Delta tables; found by Spark under `PYSPARK_DELTA_SHORT_NAME`, by default `delta`.
+
+    The version is settled when the DataFrame is made: its schema and its rows are of one version.
+    """
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        super().__init__(options)
+        self._request: ReadRequest | None = None
+
+    @classmethod
+    def name(cls) -> str:
+        return os.environ.get("PYSPARK_DELTA_SHORT_NAME") or "delta"
+
+    def schema(self) -> StructType:
+        with annotate():
+            request = self._resolve()
+            return request.spark_schema()
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        with annotate():
+            from pyspark_delta.spark.source.reader import make_reader
+
+            request = self._resolve()
+            request.check_schema(schema)
+            return make_reader(request, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        self._refuse_to_write("write")
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        self._refuse_to_write("writeStream")
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        self._refuse_to_stream()
+
+    def simpleStreamReader(self, schema: StructType) -> SimpleDataSourceStreamReader:
+        self._refuse_to_stream()
+
+    def _resolve(self) -> ReadRequest:
+        if self._request is None:
+            from pyspark_delta.spark.source.request import ReadRequest
+
+            self._request = ReadRequest.resolve(self.options)
+        return self._request
+
+    def _refuse_to_write(self, how: str) -> NoReturn:
+        with annotate():
+            path: Any = self.options.get("path")
+            target = f"to '{path}'" if path else "to a catalog table, whose name Spark does not tell a data source,"
+            raise InvalidOperationError(
+                f"Nothing was written {target} with {how}.format('{self.name()}'): call pyspark_delta.enable(spark) "
+                "first, which lets this session write Delta tables.",
+                error_class="DELTA_WRITE_NEEDS_ENABLE",
+            )
+
+    def _refuse_to_stream(self) -> NoReturn:
+        with annotate():
+            raise InvalidOperationError(
+                "This version of pyspark-delta does not read Delta tables as a stream; use spark.read.",
+                error_class="DELTA_STREAMING_READ_UNSUPPORTED",
+            )
+
+
+class DeltapySource(DefaultSource):
+    """The same under the short name `deltapy`, which no other implementation claims."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "deltapy"

@@ -1,0 +1,122 @@
+"""Planning and reading for Spark: the tasks of a scan in balanced partitions, read by Python workers into Arrow."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType as SparkStruct
+from pyspark.sql.types import YearMonthIntervalType
+
+from pyspark_delta.data.reader import read_task
+from pyspark_delta.errors import UnsupportedTableError, annotate
+from pyspark_delta.expressions.tree import Expression
+from pyspark_delta.scan.plan import ReadContext, ScanPlan, ScanTask
+from pyspark_delta.spark.source.arrow import conform
+from pyspark_delta.spark.source.filters import to_expressions
+from pyspark_delta.spark.source.request import ReadRequest
+
+# As spark.sql.files.maxPartitionBytes and spark.sql.files.openCostInBytes, whose values do not arrive here.
+_MAX_PARTITION_BYTES = 128 * 1024 * 1024
+_OPEN_COST_BYTES = 4 * 1024 * 1024
+_PUSHDOWN_PROCESS = "pyspark.sql.worker.data_source_pushdown_filters"
+
+
+class FilePartition(InputPartition):
+    """The files that one Spark task reads, with what is needed to read them."""
+
+    def __init__(self, context: ReadContext, tasks: tuple[ScanTask, ...]) -> None:
+        super().__init__(None)
+        self.context, self.tasks = context, tasks
+
+    def __repr__(self) -> str:
+        return f"FilePartition({len(self.tasks)} files of {self.context.table_location})"
+
+
+class DeltaReader(DataSourceReader):
+    """Reads one version of a table; made in Spark's planning process, and pickled to the workers."""
+
+    def __init__(self, request: ReadRequest, schema: SparkStruct) -> None:
+        self._request, self._schema = request, schema
+        self._pushed: tuple[Expression, ...] = ()
+
+    def partitions(self) -> list[InputPartition]:
+        with annotate():
+            plan = self._request.plan(self._pushed)
+            return list(group_files(plan, os.cpu_count() or 1))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        with annotate():
+            # Spark makes up a partition when there is none to read.
+            if isinstance(partition, FilePartition):
+                expected = to_arrow_schema(self._schema, timezone="UTC")
+                for task in partition.tasks:
+                    for batch in read_task(partition.context, task):
+                        if batch.num_rows:
+                            yield conform(batch, expected)
+
+
+class FilteringReader(DeltaReader):
+    """The reader for sessions with `spark.sql.python.filterPushdown.enabled`."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Use the filters to skip files and rows; all are returned, so that Spark has the last word on every row."""
+        with annotate():
+            self._pushed = to_expressions(filters, self._request.schema())
+            return filters
+
+
+def make_reader(request: ReadRequest, schema: SparkStruct) -> DataSourceReader:
+    """The reader that suits this process. Raises UnsupportedTableError for a type that Spark cannot take from Python.
+
+    While push-down is off, Spark refuses a reader that has `pushFilters`, and its setting is not told to this process.
+    But Spark pushes filters from a process of their own, which exists only while push-down is on.
+    """
+    _require_arrow(schema)
+    return FilteringReader(request, schema) if _takes_filters() else DeltaReader(request, schema)
+
+
+def group_files(plan: ScanPlan, cores: int) -> Iterator[FilePartition]:
+    """The files of a plan, in order, in partitions of at most 128 MB, or fewer bytes where cores would stay idle."""
+    tasks = plan_tasks(plan)
+    total = sum(task.size + _OPEN_COST_BYTES for task in tasks)
+    limit = min(_MAX_PARTITION_BYTES, max(_OPEN_COST_BYTES, total // cores))
+    group: list[ScanTask] = []
+    filled = 0
+    for task in tasks:
+        if group and filled + task.size > limit:
+            yield FilePartition(plan.context, tuple(group))
+            group, filled = [], 0
+        group.append(task)
+        filled += task.size + _OPEN_COST_BYTES
+    if group:
+        yield FilePartition(plan.context, tuple(group))
+
+
+def _takes_filters() -> bool:
+    main = getattr(sys.modules.get("__main__"), "__spec__", None)
+    return _PUSHDOWN_PROCESS in sys.modules or getattr(main, "name", None) == _PUSHDOWN_PROCESS
+
+
+def _require_arrow(schema: SparkStruct) -> None:
+    for field in schema.fields:
+        if _holds_year_month(field.dataType):
+            raise UnsupportedTableError(
+                f"Spark takes no year-month intervals from Python data sources, and column '{field.name}' is "
+                f"{field.dataType.simpleString()}. Call pyspark_delta.enable(spark), or leave the column out with "
+                ".option('columns', ...).",
+                error_class="DELTA_UNSUPPORTED_DATA_TYPES",
+            )
+
+
+def _holds_year_month(data_type: object) -> bool:
+    if isinstance(data_type, YearMonthIntervalType):
+        return True
+    if isinstance(data_type, SparkStruct):
+        return any(_holds_year_month(field.dataType) for field in data_type.fields)
+    parts = (getattr(data_type, name, None) for name in ("elementType", "keyType", "valueType"))
+    return any(part is not None and _holds_year_month(part) for part in parts)

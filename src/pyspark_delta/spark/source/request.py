@@ -1,0 +1,83 @@
+"""What one DataFrame reads: the table, one version of it, and the columns and rows asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from pyspark.sql.types import StructType as SparkStruct
+
+from pyspark_delta.errors import InvalidOptionError, SchemaMismatchError
+from pyspark_delta.expressions.sql import parse_predicate
+from pyspark_delta.expressions.tree import And, Expression
+from pyspark_delta.scan.plan import ScanPlan
+from pyspark_delta.scan.planner import plan_scan
+from pyspark_delta.schema.types import StructField, StructType
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.options import ReadOptions
+from pyspark_delta.spark.schemas import differences, to_spark
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRequest:
+    """Read options with the version settled; plain data, so that it travels between Spark's processes."""
+
+    options: ReadOptions
+
+    @classmethod
+    def resolve(cls, options: Mapping[str, str]) -> ReadRequest:
+        """Parse the options and settle the version. Raises what opening a table raises, and InvalidOptionError."""
+        parsed = ReadOptions.parse(None, options)
+        snapshot = Snapshot.load(
+            parsed.location,
+            version=parsed.version,
+            timestamp_ms=parsed.timestamp_ms,
+            storage_options=parsed.storage_options,
+        )
+        return cls(replace(parsed, version=snapshot.version, timestamp_ms=None))
+
+    def snapshot(self) -> Snapshot:
+        """The snapshot; loaded once in a process."""
+        asked = self.options
+        return Snapshot.load(asked.location, version=asked.version, storage_options=asked.storage_options)
+
+    def schema(self) -> StructType:
+        """The logical schema of the columns asked for, in the order asked for."""
+        schema = self.snapshot().configuration.schema
+        if self.options.columns is None:
+            return schema
+        return StructType(tuple(_field(schema, name) for name in self.options.columns))
+
+    def spark_schema(self) -> SparkStruct:
+        """The same as Spark's type."""
+        return to_spark(self.schema())
+
+    def check_schema(self, given: SparkStruct) -> None:
+        """Raise SchemaMismatchError when a schema that the user gave is not the table's (names, types, order)."""
+        found = differences(expected=self.spark_schema(), given=given)
+        if found:
+            raise SchemaMismatchError(
+                f"The schema given with .schema(...) is not the schema of '{self.options.location}': "
+                f"{'; '.join(found)}. Leave out .schema(...); the table knows its schema.",
+                error_class="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
+            )
+
+    def plan(self, pushed: tuple[Expression, ...] = ()) -> ScanPlan:
+        """Plan the scan of the rows that the option `where` and the pushed filters may hold for."""
+        snapshot = self.snapshot()
+        operands = pushed
+        if self.options.where is not None:
+            operands = (parse_predicate(self.options.where, snapshot.configuration.schema), *pushed)
+        where = operands[0] if len(operands) == 1 else And(operands) if operands else None
+        return plan_scan(snapshot, [field.name for field in self.schema()], where)
+
+
+def _field(schema: StructType, name: str) -> StructField:
+    field = schema.find(name)
+    if field is None:
+        raise InvalidOptionError(
+            f"The option 'columns' names '{name}', which the table does not have; its columns are "
+            f"{', '.join(schema.names)}.",
+            error_class="DELTA_COLUMN_NOT_FOUND",
+        )
+    return field

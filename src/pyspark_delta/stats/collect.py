@@ -1,0 +1,165 @@
+"""Per-file statistics as JSON, from the footer of a file just written (section Per-file Statistics; C404-C415)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import orjson
+import pyarrow.parquet as pq
+
+from pyspark_delta.schema.types import DecimalType, PrimitiveType
+from pyspark_delta.stats.columns import DEFAULT_STRING_PREFIX, StatsColumn
+from pyspark_delta.stats.observe import Observations
+
+_LAST_CODE_POINT = "\U0010ffff"
+_EPOCH_DATE = date(1970, 1, 1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def collect_stats(
+    footer: pq.FileMetaData,
+    columns: Sequence[StatsColumn],
+    observations: Observations,
+    *,
+    string_prefix: int = DEFAULT_STRING_PREFIX,
+) -> str:
+    """The `stats` of an add action: numRecords, minValues, maxValues, nullCount, tightBounds.
+
+    A bound that cannot be given safely is left out: readers take what is missing as unknown (C414). Strings are cut to
+    `string_prefix` characters, a cut maximum is padded upwards; timestamps have milliseconds, rounded outwards (C412).
+    """
+    minimum: dict[str, Any] = {}
+    maximum: dict[str, Any] = {}
+    nulls: dict[str, Any] = {}
+    for column in columns:
+        if column.leaf is None:
+            _put(nulls, column.path, observations.null_counts.get(column.path, 0))
+            continue
+        null_count, low, high = _footer_column(footer, column.leaf, observations)
+        _put(nulls, column.path, null_count)
+        if column.has_bounds and low is not None and high is not None:
+            _put(minimum, column.path, _lower(column, low, string_prefix))
+            if column.path not in observations.nan:  # NaN is larger than any number, and footers do not count it
+                _put(maximum, column.path, _upper(column, high, string_prefix))
+    stats = {
+        "numRecords": footer.num_rows,
+        "minValues": minimum,
+        "maxValues": maximum,
+        "nullCount": nulls,
+        "tightBounds": True,
+    }
+    return orjson.dumps(stats).decode()
+
+
+def _footer_column(footer: pq.FileMetaData, leaf: int, observations: Observations) -> tuple[int | None, Any, Any]:
+    """Null count and physical bounds over all row groups; None for what some row group does not tell."""
+    nulls: int | None = 0
+    lows: list[Any] = []
+    highs: list[Any] = []
+    known = True
+    for number in range(footer.num_row_groups):
+        chunk = footer.row_group(number).column(leaf)
+        statistics = chunk.statistics
+        if statistics is None or not statistics.has_null_count:
+            return None, None, None
+        nulls = None if nulls is None else nulls + statistics.null_count
+        if statistics.has_min_max:
+            lows.append(statistics.min_raw)
+            highs.append(statistics.max_raw)
+        elif bounds := observations.bounds.get((number, leaf)):
+            lows.append(bounds[0].encode())
+            highs.append(bounds[1].encode())
+        elif statistics.null_count < chunk.num_values:
+            known = False
+    return (nulls, min(lows), max(highs)) if known and lows else (nulls, None, None)
+
+
+def _lower(column: StatsColumn, value: Any, string_prefix: int) -> Any:
+    match column.type:
+        case PrimitiveType("string"):
+            return _text(value, string_prefix)
+        case PrimitiveType("timestamp"):
+            return _instant(value // 1000, "Z")
+        case PrimitiveType("timestamp_ntz"):
+            return _instant(value // 1000, "")
+        case _:
+            return _exact(column, value)
+
+
+def _upper(column: StatsColumn, value: Any, string_prefix: int) -> Any:
+    match column.type:
+        case PrimitiveType("string"):
+            return _padded(value, string_prefix)
+        case PrimitiveType("timestamp"):
+            return _instant(-(-value // 1000), "Z")
+        case PrimitiveType("timestamp_ntz"):
+            return _instant(-(-value // 1000), "")
+        case _:
+            return _exact(column, value)
+
+
+def _exact(column: StatsColumn, value: Any) -> Any:
+    match column.type:
+        case PrimitiveType("float" | "double"):
+            # JSON has no infinity
+            return value if value not in (float("inf"), float("-inf")) else None
+        case PrimitiveType("date"):
+            return _day(value)
+        case DecimalType(_, scale):
+            unscaled = value if isinstance(value, int) else int.from_bytes(value, "big", signed=True)
+            return orjson.Fragment(_decimal_text(unscaled, scale))
+        case _:
+            return value
+
+
+def _text(value: bytes, string_prefix: int) -> str | None:
+    try:
+        return value.decode()[:string_prefix]
+    except UnicodeDecodeError:
+        return None
+
+
+def _padded(value: bytes, string_prefix: int) -> str | None:
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return None
+    if len(text) <= string_prefix:
+        return text
+    end = string_prefix
+    while end < len(text) and text[end] == _LAST_CODE_POINT:
+        end += 1
+    # nothing sorts after a text that ends in last code points, however it goes on
+    return text[:end] + _LAST_CODE_POINT
+
+
+def _day(days: int) -> str | None:
+    try:
+        return (_EPOCH_DATE + timedelta(days=days)).isoformat()
+    except OverflowError:
+        return None
+
+
+def _instant(milliseconds: int, zone: str) -> str | None:
+    try:
+        moment = _EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return None
+    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + zone
+
+
+def _decimal_text(unscaled: int, scale: int) -> str:
+    digits = str(abs(unscaled)).rjust(scale + 1, "0")
+    sign = "-" if unscaled < 0 else ""
+    return f"{sign}{digits[:-scale]}.{digits[-scale:]}" if scale else sign + digits
+
+
+def _put(tree: dict[str, Any], path: tuple[str, ...], value: Any) -> None:
+    """Set the value at a path of nested objects; None is left out."""
+    if value is None:
+        return
+    for name in path[:-1]:
+        tree = tree.setdefault(name, {})
+    tree[path[-1]] = value

@@ -1,0 +1,86 @@
+"""Which columns have per-file statistics, and where the Parquet footer keeps them (section Per-file Statistics)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+
+from pyspark_delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
+
+DEFAULT_INDEXED_COLUMNS = 32  # delta.dataSkippingNumIndexedCols
+DEFAULT_STRING_PREFIX = 32  # delta.dataSkippingStringPrefixLength, characters
+
+_WITHOUT_BOUNDS = frozenset(["boolean", "binary", "void", "variant"])
+
+
+@dataclass(frozen=True, slots=True)
+class StatsColumn:
+    """A column that statistics are collected for: its physical path and type.
+
+    `leaf` is the number of its Parquet leaf column, None for arrays and maps: their leaves count elements, not rows.
+    """
+
+    path: tuple[str, ...]
+    type: DataType
+    leaf: int | None
+
+    @property
+    def has_bounds(self) -> bool:
+        """Whether minValues and maxValues are kept, or only nullCount (C415)."""
+        return self.leaf is not None and not (
+            isinstance(self.type, PrimitiveType) and (self.type.name in _WITHOUT_BOUNDS or " " in self.type.name)
+        )
+
+
+def stats_columns(
+    schema: StructType,
+    *,
+    limit: int = DEFAULT_INDEXED_COLUMNS,
+    names: Sequence[tuple[str, ...]] | None = None,
+) -> tuple[StatsColumn, ...]:
+    """The columns of `schema` that statistics are collected for.
+
+    `schema` is that of the data files: physical names, without partition columns, and without void columns. `limit` is
+    the number of leading columns (nested fields count, an array or map counts as one), -1 for all. `names` (paths of
+    columns or of structs) takes precedence over `limit`.
+    """
+    columns = _walk(schema, (), count())
+    if names is not None:
+        wanted = [tuple(part.casefold() for part in path) for path in names]
+        return tuple(c for c in columns if any(_starts_with(c.path, path) for path in wanted))
+    found = tuple(columns)
+    return found if limit < 0 else found[:limit]
+
+
+def _walk(struct: StructType, prefix: tuple[str, ...], leaves: Iterator[int]) -> Iterator[StatsColumn]:
+    for field in struct:
+        path = (*prefix, field.name)
+        if isinstance(field.type, StructType):
+            yield from _walk(field.type, path, leaves)
+        elif isinstance(field.type, ArrayType | MapType):
+            _skip(field.type, leaves)
+            yield StatsColumn(path, field.type, None)
+        else:
+            yield StatsColumn(path, field.type, next(leaves))
+
+
+def _skip(data_type: DataType, leaves: Iterator[int]) -> None:
+    match data_type:
+        case StructType(fields):
+            for field in fields:
+                _skip(field.type, leaves)
+        case ArrayType(element):
+            _skip(element, leaves)
+        case MapType(key, value):
+            _skip(key, leaves)
+            _skip(value, leaves)
+        case PrimitiveType("variant"):
+            next(leaves)
+            next(leaves)
+        case _:
+            next(leaves)
+
+
+def _starts_with(path: tuple[str, ...], prefix: tuple[str, ...]) -> bool:
+    return tuple(part.casefold() for part in path[: len(prefix)]) == prefix

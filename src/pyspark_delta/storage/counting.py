@@ -1,0 +1,132 @@
+"""A store that counts what is asked of another one: how the work grows is tested by numbers, not by clocks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from pyspark_delta.storage.contract import FileStatus, ObjectStore
+
+KINDS = ("read", "status", "list", "open_input", "open_output", "write", "write_if_absent", "delete")
+
+
+class Counts:
+    """Calls, bytes and listed files by kind of operation, and the paths in order; shared between threads and stores.
+
+    `bytes` counts content that came back or went in (of files opened: what was read or written through them);
+    `files` counts what listings yielded.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.reset()
+
+    def reset(self) -> None:
+        with self._lock:
+            self.calls = dict.fromkeys(KINDS, 0)
+            self.bytes = dict.fromkeys(KINDS, 0)
+            self.files = 0
+            self.log: list[tuple[str, str]] = []
+
+    def add(self, kind: str, path: str, size: int = 0) -> None:
+        with self._lock:
+            self.calls[kind] += 1
+            self.bytes[kind] += size
+            self.log.append((kind, path))
+
+    def add_bytes(self, kind: str, size: int) -> None:
+        with self._lock:
+            self.bytes[kind] += size
+
+    def add_file(self) -> None:
+        with self._lock:
+            self.files += 1
+
+    @property
+    def total_calls(self) -> int:
+        return sum(self.calls.values())
+
+    @property
+    def total_bytes(self) -> int:
+        return sum(self.bytes.values())
+
+    def __repr__(self) -> str:
+        used = ", ".join(f"{kind}={self.calls[kind]} ({self.bytes[kind]} B)" for kind in KINDS if self.calls[kind])
+        return f"Counts({used}, files={self.files})"
+
+
+class CountingStore:
+    """Passes every call on to `inner` and notes it in `counts`; a call counts even when it fails."""
+
+    def __init__(self, inner: ObjectStore, counts: Counts | None = None) -> None:
+        self.inner = inner
+        self.counts = counts if counts is not None else Counts()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (CountingStore, (self.inner,))  # another process counts for itself
+
+    def read(self, path: str, byte_range: tuple[int, int] | None = None) -> bytes:
+        self.counts.add("read", path)
+        data = self.inner.read(path, byte_range)
+        self.counts.add_bytes("read", len(data))
+        return data
+
+    def status(self, path: str) -> FileStatus:
+        self.counts.add("status", path)
+        return self.inner.status(path)
+
+    def list_from(self, start: str) -> Iterator[FileStatus]:
+        self.counts.add("list", start)
+        for status in self.inner.list_from(start):
+            self.counts.add_file()
+            yield status
+
+    def open_input(self, path: str) -> Any:
+        self.counts.add("open_input", path)
+        return CountingFile(self.inner.open_input(path), lambda size: self.counts.add_bytes("open_input", size))
+
+    def open_output(self, path: str) -> Any:
+        self.counts.add("open_output", path)
+        return CountingFile(self.inner.open_output(path), lambda size: self.counts.add_bytes("open_output", size))
+
+    def write(self, path: str, data: bytes) -> None:
+        self.counts.add("write", path, len(data))
+        self.inner.write(path, data)
+
+    def write_if_absent(self, path: str, data: bytes) -> None:
+        self.counts.add("write_if_absent", path, len(data))
+        self.inner.write_if_absent(path, data)
+
+    def delete(self, paths: Iterable[str]) -> None:
+        named = list(paths)
+        for path in named:
+            self.counts.add("delete", path)
+        self.inner.delete(named)
+
+
+class CountingFile:
+    """A file whose `read` and `write` report their sizes; everything else is the wrapped file's."""
+
+    def __init__(self, inner: Any, report: Any) -> None:
+        self._inner = inner
+        self._report = report
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def read(self, *arguments: Any) -> Any:
+        data = self._inner.read(*arguments)
+        self._report(len(data))
+        return data
+
+    def write(self, data: Any) -> Any:
+        self._report(len(memoryview(data)))
+        return self._inner.write(data)
+
+    def __enter__(self) -> CountingFile:
+        self._inner.__enter__()
+        return self
+
+    def __exit__(self, *details: Any) -> Any:
+        return self._inner.__exit__(*details)

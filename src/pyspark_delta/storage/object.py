@@ -1,0 +1,224 @@
+"""Object stores (S3, Google Cloud Storage, Azure) through obstore: one conditional request makes a commit.
+
+`write_if_absent` is a PUT with the condition that the key does not exist. The client repeats requests whose answer
+was lost, so a writer can meet its own file: whoever gets FileAlreadyExistsError compares the winner with what it
+wrote. Needs the `cloud` extra; nothing here is imported for local tables.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+from pyspark_delta.errors import (
+    FileAlreadyExistsError,
+    FileNotFoundInStoreError,
+    InvalidOptionError,
+    MissingDependencyError,
+    PermissionDeniedError,
+    StorageError,
+    UnsupportedTableError,
+)
+from pyspark_delta.storage.contract import FileStatus
+from pyspark_delta.storage.object_file import ObjectInput, ObjectOutput
+from pyspark_delta.storage.options import client_options
+
+_LAST = "\U0010ffff"
+_LIST_CHUNK = 1_000
+_DELETE_CHUNK = 1_000
+
+
+class ObjectStorage:
+    """An `ObjectStore` on one bucket or container; `options` as in `storage.options`."""
+
+    def __init__(self, scheme: str, authority: str, options: Mapping[str, str]) -> None:
+        self._scheme = scheme
+        self._authority = authority
+        self._options = dict(options)
+        self._prefix = f"{scheme}://{authority}/"
+        self._resolved = client_options(scheme, authority, options)
+        self._obstore = _import_obstore()
+
+    def __repr__(self) -> str:
+        return f"ObjectStorage({self._prefix!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (ObjectStorage, (self._scheme, self._authority, self._options))
+
+    @cached_property
+    def _client(self) -> Any:
+        stores = self._obstore.store
+        config, http = self._resolved.store, self._resolved.http
+        container = self._authority.partition("@")[0]
+        try:
+            match self._scheme:
+                case "s3":
+                    return stores.S3Store(container, config=config, client_options=http)
+                case "gs":
+                    return stores.GCSStore(container, config=config, client_options=http)
+            return stores.AzureStore(container, config=config, client_options=http)
+        except (self._obstore.exceptions.BaseError, ValueError) as error:
+            raise InvalidOptionError(
+                f"The storage options do not fit '{self._prefix}': {_first_line(error)} "
+                "Use the names of the object store (AWS_ACCESS_KEY_ID, aws_endpoint, ...) or of Hadoop (fs.s3a.*).",
+                location=self._prefix,
+            ) from error
+
+    # ------------------------------------------------------------------------------------------------- reading
+    def read(self, path: str, byte_range: tuple[int, int] | None = None) -> bytes:
+        key = self._key(path)
+        if byte_range is not None:
+            return self._read_range(path, key, *byte_range)
+        with self._translated("read", path):
+            return bytes(self._obstore.get(self._client, key).bytes())
+
+    def _read_range(self, path: str, key: str, start: int, end: int) -> bytes:
+        if end > start:
+            with contextlib.suppress(self._obstore.exceptions.BaseError), self._translated_missing(path):
+                return bytes(self._obstore.get_range(self._client, key, start=start, end=end))
+        # An empty range, and one behind the end, are errors over HTTP; tell them from real failures.
+        size = self.status(path).size
+        if end <= start or start >= size:
+            return b""
+        with self._translated("read", path):
+            return bytes(self._obstore.get_range(self._client, key, start=start, end=end))
+
+    def status(self, path: str) -> FileStatus:
+        with self._translated("read", path):
+            return _status(path, self._obstore.head(self._client, self._key(path)))
+
+    def list_from(self, start: str) -> Iterator[FileStatus]:
+        directory = self._key(start[: start.rfind("/") + 1])
+        first = self._key(start)
+        if self._scheme not in ("s3", "gs"):
+            # Azure has no listing from a name on, and does not promise the order of UTF-8.
+            files = [found for found, below in self._list(start, directory, first, None) if not below]
+            yield from sorted(files, key=lambda status: status.path)
+            return
+        offset = _just_before(directory, first[len(directory) :])
+        while offset != "":
+            remaining, offset = self._list(start, directory, first, offset), ""
+            for found, below in remaining:
+                if below and below >= first:
+                    offset = below + _LAST  # over what lies in the sub-directory without fetching it
+                    break
+                if not below:
+                    yield found
+
+    def _list(self, start: str, directory: str, first: str, offset: str | None) -> Iterator[tuple[FileStatus, str]]:
+        """The files from `first` on, and for those deeper down the key of their sub-directory."""
+        with self._translated("list", start):
+            chunks = self._obstore.list(self._client, directory or None, offset=offset, chunk_size=_LIST_CHUNK)
+            for found in itertools.chain.from_iterable(chunks):
+                key = found["path"]
+                below, slash, _ = key[len(directory) :].partition("/")
+                if key > directory and key >= first:
+                    yield _status(self._prefix + key, found), f"{directory}{below}/" if slash else ""
+
+    def open_input(self, path: str) -> ObjectInput:
+        key = self._key(path)
+        size = self.status(path).size
+
+        def fetch(start: int, end: int) -> memoryview:
+            with self._translated("read", path):
+                return memoryview(self._obstore.get_range(self._client, key, start=start, end=end))
+
+        return ObjectInput(fetch, size)
+
+    # ------------------------------------------------------------------------------------------------- writing
+    def open_output(self, path: str) -> ObjectOutput:
+        with self._translated("write", path):
+            writer = self._obstore.open_writer(self._client, self._key(path))
+        return ObjectOutput(writer, lambda: self._translated("write", path))
+
+    def write(self, path: str, data: bytes) -> None:
+        with self._translated("write", path):
+            self._obstore.put(self._client, self._key(path), data)
+
+    def write_if_absent(self, path: str, data: bytes) -> None:
+        if self._resolved.locking_provider not in ("", "none"):
+            raise UnsupportedTableError(
+                f"Cannot write '{path}': the option AWS_S3_LOCKING_PROVIDER says that the writers of this table agree "
+                "through a lock table, which pyspark-delta does not use. Let every writer use conditional PUT, and "
+                "remove the option.",
+                location=path,
+            )
+        with self._translated("write", path):
+            self._obstore.put(self._client, self._key(path), data, mode="create", use_multipart=False)
+
+    def delete(self, paths: Iterable[str]) -> None:
+        remaining = iter(paths)
+        while chunk := list(itertools.islice(remaining, _DELETE_CHUNK)):
+            try:
+                with self._translated("delete", chunk[0]):
+                    self._obstore.delete(self._client, [self._key(path) for path in chunk])
+            except FileNotFoundInStoreError:
+                self._delete_each(chunk)
+
+    def _delete_each(self, paths: list[str]) -> None:
+        for path in paths:
+            with contextlib.suppress(FileNotFoundInStoreError), self._translated("delete", path):
+                self._obstore.delete(self._client, self._key(path))
+
+    # -------------------------------------------------------------------------------------------------- errors
+    def _key(self, path: str) -> str:
+        if not path.startswith(self._prefix):
+            raise StorageError(f"The file '{path}' does not lie in '{self._prefix}'.", path=path)
+        return path[len(self._prefix) :]
+
+    @contextlib.contextmanager
+    def _translated_missing(self, path: str) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError as error:
+            raise FileNotFoundInStoreError(f"The file '{path}' does not exist.", path=path) from error
+
+    @contextlib.contextmanager
+    def _translated(self, action: str, path: str) -> Iterator[None]:
+        """Turn obstore's errors into the StorageError that says what happened to `path`."""
+        errors = self._obstore.exceptions
+        try:
+            with self._translated_missing(path):
+                yield
+        except (errors.AlreadyExistsError, errors.PreconditionError) as error:
+            raise FileAlreadyExistsError(f"The file '{path}' exists already.", path=path) from error
+        except (errors.PermissionDeniedError, errors.UnauthenticatedError) as error:
+            raise PermissionDeniedError(
+                f"No permission to {action} '{path}'. Check the credentials in the storage options or the "
+                f"environment, and the policy of the bucket. ({_first_line(error)})",
+                path=path,
+            ) from error
+        except (errors.BaseError, OSError, ValueError) as error:
+            raise StorageError(f"Cannot {action} '{path}': {_first_line(error)}", path=path) from error
+
+
+def _import_obstore() -> Any:
+    try:
+        import obstore
+        import obstore.exceptions
+        import obstore.store
+    except ImportError as error:
+        raise MissingDependencyError(
+            "Tables on object stores need the package obstore: pip install 'pyspark-delta[cloud]'."
+        ) from error
+    return obstore
+
+
+def _status(path: str, found: Mapping[str, Any]) -> FileStatus:
+    return FileStatus(path, found["size"], int(found["last_modified"].timestamp() * 1000))
+
+
+def _just_before(directory: str, name: str) -> str | None:
+    """A key before `name` with few keys between: listings begin *after* their offset, and `list_from` at its start."""
+    kept, last = name[:-1], ord(name[-1:] or "\0")
+    before = chr(max(last - 1, 0))
+    if before.isprintable() and before != "/":
+        return f"{directory}{kept}{before}{_LAST}"
+    return None if kept in ("", ".", "..") else directory + kept
+
+
+def _first_line(error: BaseException) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)[:500]

@@ -1,0 +1,151 @@
+"""Storage options: the names that object stores use and the names that Hadoop uses, brought to one set.
+
+`AWS_ACCESS_KEY_ID`, `aws_endpoint`, `allow_http`, `azure_storage_account_name`, `google_service_account`, ... go to the
+client as they are. `fs.s3a.*`, `fs.azure.*` and `fs.gs.*` (with or without `spark.hadoop.`) are translated where the
+client has an equal; Hadoop's tuning settings have none and are left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark_delta.errors import InvalidOptionError
+
+_CLIENT_KEYS = frozenset(
+    {
+        "allow_http",
+        "allow_invalid_certificates",
+        "connect_timeout",
+        "default_content_type",
+        "http1_only",
+        "http2_keep_alive_interval",
+        "http2_keep_alive_timeout",
+        "http2_keep_alive_while_idle",
+        "http2_only",
+        "pool_idle_timeout",
+        "pool_max_idle_per_host",
+        "proxy_ca_certificate",
+        "proxy_excludes",
+        "proxy_url",
+        "timeout",
+        "user_agent",
+    }
+)
+_CLIENT_PREFIX = re.compile(r"^(?:aws|azure_storage|azure|google)_(?=" + "|".join(sorted(_CLIENT_KEYS)) + ")")
+# How other Delta clients lock commits on S3; here the store itself refuses the second writer of a version.
+_LOCKING_KEY = "aws_s3_locking_provider"
+_IGNORED = re.compile(r"^(?:aws_s3_allow_unsafe_rename|aws_force_credential_load|delta_dynamo_.*|dynamo_.*)$")
+
+_S3A = {
+    "access.key": "access_key_id",
+    "secret.key": "secret_access_key",
+    "session.token": "session_token",
+    "endpoint": "endpoint",
+    "endpoint.region": "region",
+}
+_AZURE = {
+    "account.key": "account_key",
+    "account.oauth2.client.id": "client_id",
+    "account.oauth2.client.secret": "client_secret",
+    "sas.fixed.token": "sas_key",
+}
+_GS = {
+    "fs.gs.auth.service.account.json.keyfile": "service_account",
+    "google.cloud.auth.service.account.json.keyfile": "service_account",
+}
+_PROVIDER = re.compile(r"^(?:aws|azure_storage|azure|google)_")
+_TRANSLATED = frozenset(
+    {*_S3A.values(), *_AZURE.values(), *_GS.values(), "account_name", "tenant_id", "skip_signature"}
+)
+_AZURE_HOST = re.compile(r"^(?P<setting>.*?)\.(?P<account>[a-z0-9]+)\.(?:dfs|blob)\.[a-z0-9.]+$")
+_ANONYMOUS = "AnonymousAWSCredentialsProvider"
+
+
+@dataclass(frozen=True, slots=True)
+class ClientOptions:
+    """What the client of one bucket is made from: settings of the store, settings of HTTP, and the lock provider."""
+
+    store: dict[str, Any] = field(default_factory=dict)
+    http: dict[str, Any] = field(default_factory=dict)
+    locking_provider: str = ""
+
+
+def client_options(scheme: str, authority: str, options: Mapping[str, str]) -> ClientOptions:
+    """The options of one store. Names are taken without regard to case; the store's own names win over Hadoop's."""
+    given = {key.lower().removeprefix("spark.hadoop."): value for key, value in options.items()}
+    hadoop = {key: value for key, value in given.items() if key.startswith(("fs.", "google.cloud."))}
+    result = ClientOptions(locking_provider=given.get(_LOCKING_KEY, "").lower())
+    match scheme:
+        case "s3":
+            _from_s3a(authority, hadoop, result)
+        case "gs":
+            result.store.update({_GS[key]: value for key, value in hadoop.items() if key in _GS})
+        case _:
+            _from_azure(authority, hadoop, result)
+    for key, value in given.items():
+        name = _CLIENT_PREFIX.sub("", key)
+        if key in hadoop or key == _LOCKING_KEY or _IGNORED.match(key):
+            continue
+        if name in _CLIENT_KEYS:
+            result.http[name] = value
+        else:
+            result.store[_name(key)] = value
+    if str(result.store.get("endpoint", "")).startswith("http://"):
+        result.http.setdefault("allow_http", "true")
+    return result
+
+
+def _name(key: str) -> str:
+    """One name for each setting, so that a setting of the store's own replaces the translated one of Hadoop."""
+    name = _PROVIDER.sub("", key)
+    return "endpoint" if name == "endpoint_url" else name if name in _TRANSLATED else key
+
+
+# ------------------------------------------------------------------------------------------------------- Hadoop
+def _from_s3a(bucket: str, hadoop: Mapping[str, str], result: ClientOptions) -> None:
+    settings = {key.removeprefix("fs.s3a."): value for key, value in hadoop.items() if key.startswith("fs.s3a.")}
+    own = f"bucket.{bucket.lower()}."  # settings for one bucket win over settings for all
+    settings |= {key.removeprefix(own): value for key, value in settings.items() if key.startswith(own)}
+    result.store.update({_S3A[key]: value for key, value in settings.items() if key in _S3A and value})
+    if "path.style.access" in settings:
+        path_style = _boolean("fs.s3a.path.style.access", settings["path.style.access"])
+        result.store["virtual_hosted_style_request"] = str(not path_style).lower()
+    if _ANONYMOUS in settings.get("aws.credentials.provider", ""):
+        result.store["skip_signature"] = "true"
+    endpoint = result.store.get("endpoint", "")
+    if endpoint and "://" not in endpoint:
+        plain = not _boolean("fs.s3a.connection.ssl.enabled", settings.get("connection.ssl.enabled", "true"))
+        result.store["endpoint"] = f"{'http' if plain else 'https'}://{endpoint}"
+
+
+def _from_azure(authority: str, hadoop: Mapping[str, str], result: ClientOptions) -> None:
+    account = authority.partition("@")[2].partition(".")[0].lower()
+    if account:
+        result.store["account_name"] = account
+    general: dict[str, str] = {}
+    specific: dict[str, str] = {}
+    for key, value in hadoop.items():
+        setting = key.removeprefix("fs.azure.")
+        match = _AZURE_HOST.match(setting)
+        if match is None:
+            general[setting] = value
+        elif not account or match["account"] == account:
+            specific[match["setting"]] = value
+            result.store.setdefault("account_name", match["account"])
+    for setting, value in (general | specific).items():
+        if setting in _AZURE:
+            result.store[_AZURE[setting]] = value
+        elif setting == "account.oauth2.client.endpoint":  # https://login.microsoftonline.com/<tenant>/oauth2/token
+            result.store["tenant_id"] = value.partition("://")[2].split("/")[1] if value.count("/") > 2 else value
+
+
+def _boolean(key: str, text: str) -> bool:
+    match text.strip().lower():
+        case "true":
+            return True
+        case "false":
+            return False
+    raise InvalidOptionError(f"The storage option '{key}' is '{text}'; use 'true' or 'false'.", option=key)

@@ -1,0 +1,102 @@
+"""Paths of the log as whole columns: percent-escapes undone, and locations resolved, without a loop over rows.
+
+The same rules as `paths.decode` and `paths.resolve_file`, which remain the definition: whatever is unusual is handed
+to them, one call for each distinct text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.storage.paths import decode, resolve_file
+
+if TYPE_CHECKING:
+    Column: TypeAlias = pa.Array | pa.ChunkedArray
+
+_MALFORMED = r"%(?:$|[^0-9A-Fa-f]|[0-9A-Fa-f](?:$|[^0-9A-Fa-f]))"
+_HEX = r"^[0-9A-Fa-f]{2}$"
+_NOT_PLAIN = r"^$|^/|^[A-Za-z][A-Za-z0-9+.\-]*:|//|/$|(?:^|/)\.{1,2}(?:/|$)|\x00"
+
+
+def decode_column(column: Column) -> Column:
+    """The texts with their percent-escapes undone; null stays null, and no '%' at all costs one search.
+
+    Takes (large) string and dictionary columns, chunked or not, and keeps the type. Raises CorruptLogError where the
+    escaped bytes are not UTF-8.
+    """
+    return _over_chunks(column, _decode)
+
+
+def resolve_column(table_location: str, column: Column) -> Column:
+    """The locations that the texts of a path column name (`paths.resolve_file`); same types and errors."""
+    return _over_chunks(column, lambda array: _resolve(table_location, array))
+
+
+def _over_chunks(column: Column, function: Callable[[pa.Array], pa.Array]) -> Column:
+    if isinstance(column, pa.ChunkedArray):
+        return pa.chunked_array([_over_chunks(chunk, function) for chunk in column.chunks], type=column.type)
+    if isinstance(column, pa.DictionaryArray):
+        return pa.DictionaryArray.from_arrays(column.indices, function(column.dictionary))
+    return function(column)
+
+
+# ---------------------------------------------------------------------------------------------------- decoding
+def _decode(array: pa.Array) -> pa.Array:
+    escaped = pc.fill_null(pc.match_substring(array, "%"), False)
+    if not pc.any(escaped).as_py():
+        return array
+    return pc.replace_with_mask(array, escaped, _decode_escaped(array.filter(escaped)))
+
+
+def _decode_escaped(array: pa.Array) -> pa.Array:
+    malformed = pc.match_substring_regex(array, _MALFORMED)
+    if pc.any(malformed).as_py():
+        # A '%' that begins no escape may come to stand before digits that an escape produces.
+        exact = pc.replace_with_mask(array, malformed, _each_distinct(array.filter(malformed), decode))
+        regular = pc.invert(malformed)
+        return pc.replace_with_mask(exact, regular, _replace_escapes(array.filter(regular)))
+    return _replace_escapes(array)
+
+
+def _replace_escapes(array: pa.Array) -> pa.Array:
+    """Every '%' begins an escape, so replacing one kind leaves the others as they were; '%25' makes '%': last."""
+    wide = pa.types.is_large_string(array.type)
+    octets = array.cast(pa.large_binary() if wide else pa.binary())
+    for digits in sorted(_escapes(array), key=lambda digits: digits == "25"):
+        octets = pc.replace_substring(octets, pattern=f"%{digits}".encode(), replacement=bytes.fromhex(digits))
+    try:
+        return octets.cast(array.type)
+    except pa.ArrowInvalid:
+        return _each_distinct(array, decode)  # raises, and names the path
+
+
+def _escapes(array: pa.Array) -> list[str]:
+    """The distinct pairs of digits after a '%'."""
+    parts = pc.split_pattern(array, "%")
+    after = np.ones(len(parts.values), dtype=bool)
+    after[parts.offsets.to_numpy()[:-1]] = False  # what stands before the first '%'
+    digits = pc.unique(pc.utf8_slice_codeunits(parts.values.filter(pa.array(after)), 0, 2))
+    return list(digits.filter(pc.match_substring_regex(digits, _HEX)).to_pylist())
+
+
+# --------------------------------------------------------------------------------------------------- resolving
+def _resolve(table_location: str, array: pa.Array) -> pa.Array:
+    # A '%' decides before decoding whether a text is a URI, so escapes that hide separators need the exact rule.
+    unusual = pc.fill_null(pc.match_substring_regex(array, _NOT_PLAIN), False)
+    decoded = _decode(array.filter(pc.invert(unusual)))
+    hidden = pc.fill_null(pc.match_substring_regex(decoded, r"//|/$|^/|(?:^|/)\.{1,2}(?:/|$)|\x00"), False)
+    if pc.any(unusual).as_py() or pc.any(hidden).as_py():
+        return _each_distinct(array, lambda raw: resolve_file(table_location, raw))
+    prefix = pa.scalar(table_location.rstrip("/"), array.type)
+    return pc.binary_join_element_wise(prefix, decoded, pa.scalar("/", array.type))
+
+
+def _each_distinct(array: pa.Array, function: Callable[[str], str]) -> pa.Array:
+    coded = array.dictionary_encode()
+    texts = pa.array([function(raw) for raw in coded.dictionary.to_pylist()], array.type)
+    return texts.take(coded.indices)

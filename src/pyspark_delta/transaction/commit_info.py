@@ -1,0 +1,33 @@
+"""`commitInfo`: who committed what, by delta-spark's names and in its order (Commit Provenance Information; C192)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark_delta._version import __version__
+from pyspark_delta.actions.model import CommitInfo
+from pyspark_delta.transaction.draft import CommitDraft
+
+ISOLATION_LEVEL = "Serializable"
+
+
+def commit_info(draft: CommitDraft, *, read_version: int, timestamp: int) -> CommitInfo:
+    """The provenance of a draft that is committed on `read_version` (-1 for a new table); time in ms since the epoch."""
+    values: dict[str, Any] = {
+        "timestamp": timestamp,
+        "operation": draft.operation.name,
+        "operationParameters": dict(draft.operation.parameters),
+        "readVersion": read_version if read_version >= 0 else None,
+        "isolationLevel": ISOLATION_LEVEL,
+        "isBlindAppend": draft.is_blind_append,
+        "operationMetrics": {name: str(value) for name, value in draft.operation.metrics.items()},
+        "userMetadata": draft.user_metadata,
+        "engineInfo": draft.engine_info or engine_info(),
+        "txnId": draft.transaction_id,
+    }
+    return CommitInfo(values={name: value for name, value in values.items() if value is not None})
+
+
+def engine_info(engine: str = "") -> str:
+    """`pyspark-delta/<version>`, followed by the engine that ran the operation, such as `PySpark/4.3.0`."""
+    return f"pyspark-delta/{__version__} {engine}".rstrip()

@@ -1,0 +1,135 @@
+"""Object stores to test against: real HTTP servers on this machine, started once."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import hmac
+import logging
+import os
+import shutil
+import socket
+import subprocess
+import time
+import urllib.request
+import uuid
+from collections.abc import Iterator
+from email.utils import formatdate
+from pathlib import Path
+
+import pytest
+
+pytest.register_assert_rewrite("pyspark_delta.testing.store_contract")
+
+AZURITE_VERSION = "3.35.0"
+# Published with the emulator, the same in every installation.
+EMULATOR_ACCOUNT = "devstoreaccount1"
+EMULATOR_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint() -> Iterator[str]:
+    """The address of an S3 server with the bucket `contract`."""
+    pytest.importorskip("obstore", reason="needs the extra `cloud`")
+    server_module = pytest.importorskip("moto.server", reason="needs moto[server]")
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = server_module.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    endpoint = f"http://{host}:{port}"
+    urllib.request.urlopen(urllib.request.Request(f"{endpoint}/contract", method="PUT")).close()
+    yield endpoint
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def s3_options(s3_endpoint: str) -> dict[str, str]:
+    return {
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL": s3_endpoint,
+    }
+
+
+@pytest.fixture(scope="session")
+def azure_options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """Options for an Azure emulator with the container `contract`."""
+    pytest.importorskip("obstore", reason="needs the extra `cloud`")
+    port = _free_port()
+    command = ["node", str(_azurite_script()), "--silent", "--skipApiVersionCheck", "--disableTelemetry"]
+    folder = tmp_path_factory.mktemp("azurite")
+    with subprocess.Popen(
+        [*command, "--blobHost", "127.0.0.1", "--blobPort", str(port), "--location", str(folder)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as emulator:
+        try:
+            _wait_for(port, emulator)
+            _create_container(port, "contract")
+            yield {
+                "azure_storage_account_name": EMULATOR_ACCOUNT,
+                "azure_storage_account_key": EMULATOR_KEY,
+                "azure_storage_endpoint": f"http://127.0.0.1:{port}/{EMULATOR_ACCOUNT}",
+            }
+        finally:
+            emulator.terminate()
+
+
+def _azurite_script() -> Path:
+    """Azurite, installed once into a cache folder (`PYSPARK_DELTA_TEST_CACHE`)."""
+    if shutil.which("npm") is None or shutil.which("node") is None:
+        pytest.skip("the Azure emulator needs node and npm")
+    cache = Path(os.environ.get("PYSPARK_DELTA_TEST_CACHE") or Path.home() / ".cache" / "pyspark-delta-tests")
+    folder = cache / f"azurite-{AZURITE_VERSION}"
+    script = folder / "node_modules" / "azurite" / "dist" / "src" / "blob" / "main.js"
+    if not script.exists():
+        building = cache / f"building-{uuid.uuid4().hex}"  # renamed when whole: test processes run side by side
+        building.mkdir(parents=True)
+        install = subprocess.run(
+            ["npm", "install", "--no-audit", "--no-fund", "--silent", f"azurite@{AZURITE_VERSION}"],
+            cwd=building,
+            capture_output=True,
+            text=True,
+        )
+        if install.returncode != 0:
+            shutil.rmtree(building)
+            pytest.skip(f"npm could not install the Azure emulator: {install.stderr.strip()[-300:]}")
+        try:
+            building.rename(folder)
+        except OSError:
+            shutil.rmtree(building)
+    return script
+
+
+def _free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            if time.monotonic() > deadline:
+                pytest.fail("the Azure emulator did not start within a minute")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            pytest.fail(f"the Azure emulator ended with exit code {process.wait(timeout=0.05)}")
+
+
+def _create_container(port: int, name: str) -> None:
+    """A request signed with the shared key; obstore has no operation on containers."""
+    date = formatdate(usegmt=True)
+    headers = {"x-ms-date": date, "x-ms-version": "2021-08-06"}
+    resource = f"/{EMULATOR_ACCOUNT}/{EMULATOR_ACCOUNT}/{name}\nrestype:container"
+    text = "PUT" + "\n" * 12 + "".join(f"{key}:{value}\n" for key, value in headers.items()) + resource
+    digest = hmac.digest(base64.b64decode(EMULATOR_KEY), text.encode(), hashlib.sha256)
+    headers["Authorization"] = f"SharedKey {EMULATOR_ACCOUNT}:{base64.b64encode(digest).decode()}"
+    url = f"http://127.0.0.1:{port}/{EMULATOR_ACCOUNT}/{name}?restype=container"
+    urllib.request.urlopen(urllib.request.Request(url, method="PUT", headers=headers)).close()

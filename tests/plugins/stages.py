@@ -1,0 +1,27 @@
+"""Marks tests by the Spark session they ask for, so that each stage of the suite can select its own.
+
+A fixture whose name holds `connect` makes a test `connect`, one whose name holds `spark` makes it `spark`.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import settings
+
+# Time limits per example only tell how busy the machine is; CI repeats the same examples.
+settings.register_profile("suite", deadline=None)
+settings.register_profile("suite-ci", deadline=None, derandomize=True, print_blob=True)
+settings.load_profile("suite-ci" if os.environ.get("CI") else "suite")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Add the marks before `-m` selects by them."""
+    for item in items:
+        fixtures = getattr(item, "fixturenames", ())
+        if any("connect" in name for name in fixtures):
+            item.add_marker(pytest.mark.connect)
+        elif any("spark" in name for name in fixtures):
+            item.add_marker(pytest.mark.spark)

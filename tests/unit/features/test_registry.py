@@ -1,0 +1,60 @@
+"""The registry of table features: complete, in order of requirement, and one module each."""
+
+from __future__ import annotations
+
+import pkgutil
+
+import pytest
+
+from pyspark_delta import features
+from pyspark_delta.features import all_features, find_feature
+
+
+def test_each_module_declares_one_feature() -> None:
+    modules = {info.name for info in pkgutil.iter_modules(features.__path__)} - {"support"}
+    assert len(all_features()) == len(modules)
+    assert {type(f).__module__.rpartition(".")[2] for f in all_features()} == modules
+
+
+def test_names_are_unique() -> None:
+    names = [name for f in all_features() for name in f.names]
+    assert len(set(names)) == len(names)
+
+
+def test_features_come_after_what_they_require() -> None:
+    seen: set[str] = set()
+    for feature in all_features():
+        assert set(feature.requires) <= seen, feature.name
+        seen.add(feature.name)
+
+
+def test_required_and_excluded_features_are_known() -> None:
+    for feature in all_features():
+        for name in (*feature.requires, *feature.excludes):
+            assert find_feature(name) is not None, f"{feature.name} names {name}"
+
+
+@pytest.mark.parametrize(
+    ("preview", "final"),
+    [
+        ("typeWidening-preview", "typeWidening"),
+        ("variantType-preview", "variantType"),
+        ("variantShredding-preview", "variantShredding"),
+        ("collations-preview", "collations"),
+        ("catalogOwned-preview", "catalogManaged"),
+    ],
+)
+def test_preview_names_mean_the_final_feature(preview: str, final: str) -> None:
+    found = find_feature(preview)
+    assert found is not None
+    assert found.name == final
+
+
+def test_unknown_names_are_not_found() -> None:
+    assert find_feature("noSuchFeature") is None
+
+
+def test_what_cannot_be_read_cannot_be_written() -> None:
+    for feature in all_features():
+        if feature.read_obstacle:
+            assert feature.write_obstacle, feature.name
