@@ -27,7 +27,9 @@ _CLUSTERING_DOMAIN = "delta.clustering"
 class Snapshot:
     """One version of a table: immutable, lazy, thread-safe to read from."""
 
-    def __init__(self, replay: LogReplay, configuration: TableConfiguration, storage_options: Mapping[str, str]) -> None:
+    def __init__(
+        self, replay: LogReplay, configuration: TableConfiguration, storage_options: Mapping[str, str]
+    ) -> None:
         self._replay = replay
         self.configuration = configuration
         self.storage_options = storage_options

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from pyspark_delta.storage.contract import FileStatus, ObjectStore
@@ -105,23 +105,30 @@ class CountingStore:
         self.inner.delete(named)
 
 
-class CountingFile:
-    """A file whose `read` and `write` report their sizes; everything else is the wrapped file's."""
+_READS = frozenset({"read", "read1", "read_at", "read_buffer", "readall"})  # pyarrow takes the best it finds
 
-    def __init__(self, inner: Any, report: Any) -> None:
+
+class CountingFile:
+    """A file whose reads and writes report their sizes; everything else is the wrapped file's."""
+
+    def __init__(self, inner: Any, report: Callable[[int], None]) -> None:
         self._inner = inner
         self._report = report
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
+        found = getattr(self._inner, name)
+        if name not in _READS:
+            return found
 
-    def read(self, *arguments: Any) -> Any:
-        data = self._inner.read(*arguments)
-        self._report(len(data))
-        return data
+        def read(*arguments: Any, **named: Any) -> Any:
+            data = found(*arguments, **named)
+            self._report(len(data))
+            return data
+
+        return read
 
     def write(self, data: Any) -> Any:
-        self._report(len(memoryview(data)))
+        self._report(memoryview(data).nbytes)
         return self._inner.write(data)
 
     def __enter__(self) -> CountingFile:

@@ -132,12 +132,10 @@ def _clean(path: str, raw: str) -> str:
 def encode_path(relative: str) -> str:
     """The text for `add.path` of a decoded path, as Hadoop's `Path.toUri` would put it.
 
-    A first segment that would read as a scheme has its ':' escaped.
+    A ':' in the first segment of a relative path is escaped: URIs end their scheme there, and Java refuses the rest.
     """
-    colon = _SCHEME.match(relative)
-    if colon is not None and "/" not in relative[: colon.end()]:
-        return f"{relative[: colon.end() - 1]}%3A{_quote(relative[colon.end() :])}"
-    return _quote(relative)
+    first, slash, rest = relative.partition("/")
+    return _quote(first).replace(":", "%3A") + slash + _quote(rest)
 
 
 def to_uri(location: str) -> str:

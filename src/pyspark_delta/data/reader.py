@@ -1,0 +1,187 @@
+"""Reading data files as rows of the table: what a `ScanPlan` says, carried out with Arrow.
+
+`read_plan` runs a whole plan in this process; `read_task` runs one task, for engines that distribute tasks themselves.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.actions.model import DeletionVectorDescriptor
+from pyspark_delta.data.files import DataFileReader, RowMarks
+from pyspark_delta.data.parallel import ordered_parallel
+from pyspark_delta.deletion_vectors import read_deletion_vectors, to_indexes
+from pyspark_delta.scan.plan import PartitionConstant, ReadContext, ScanPlan, ScanTask
+from pyspark_delta.schema.arrow import schema_to_arrow
+from pyspark_delta.schema.partition_values import parse_partition_column
+from pyspark_delta.schema.types import StructType
+from pyspark_delta.storage import ObjectStore, store_for
+
+_UNIT_BYTES = 16 << 20  # small files are read together up to this size
+_UNIT_FILES = 64
+_SLICE = 4096  # rows of the file table that become tasks at once
+_SMALL_BATCH = 16_384  # batches below this many rows are joined
+_JOINED_ROWS = 65_536
+_MAX_THREADS = 8
+
+
+def read_task(context: ReadContext, task: ScanTask) -> Iterator[pa.RecordBatch]:
+    """The rows of one task, as batches of `output_schema(context)`.
+
+    Raises DataFileError when the file is missing, damaged, or not of the table's schema; DeletionVectorError when its
+    deletion vector cannot be applied; CorruptLogError for a partition value that is not of its type.
+    """
+    constants = {
+        column.physical_name: parse_partition_column(
+            pa.array([task.partition_values.get(column.physical_name)], pa.string()),
+            column.field.type,
+            context.time_zone,
+            column=column.field.name,
+        )[0]
+        for column in context.columns
+        if isinstance(column, PartitionConstant)
+    }
+    yield from _Scan(context, threads_within_file=True).read_files([(task, constants)])
+
+
+def read_plan(plan: ScanPlan, threads: int | None = None) -> pa.RecordBatchReader:
+    """The rows of a plan, file by file in the plan's order, decoded by `threads` workers (the cores, by default).
+
+    Batches are made as they are consumed, with a bounded number ahead: memory does not grow with the table. Errors as
+    in `read_task` are raised while reading.
+    """
+    workers = threads if threads is not None else min(os.cpu_count() or 1, _MAX_THREADS)
+    scan = _Scan(plan.context, threads_within_file=plan.files.num_rows < workers)
+    batches = ordered_parallel(scan.read_unit, _units(plan), min(workers, max(1, plan.files.num_rows)))
+    return pa.RecordBatchReader.from_batches(output_schema(plan.context), batches)
+
+
+def output_schema(context: ReadContext) -> pa.Schema:
+    """The Arrow schema of the rows that a scan gives: every column and field admits null (C374)."""
+    by_name = {column.field.name: column.field for column in context.columns}
+    return schema_to_arrow(StructType(tuple(by_name[name] for name in context.output)), all_nullable=True)
+
+
+Prepared = tuple[ScanTask, dict[str, pa.Scalar]]
+
+
+class _Scan:
+    """What the tasks of one context share; thread-safe."""
+
+    def __init__(self, context: ReadContext, *, threads_within_file: bool) -> None:
+        self._context = context
+        self._reader = DataFileReader(context, output_schema(context), use_threads=threads_within_file)
+
+    def read_unit(self, unit: list[Prepared]) -> Iterator[pa.RecordBatch]:
+        """The rows of some files, small batches joined."""
+        waiting: list[pa.RecordBatch] = []
+        rows = 0
+        for batch in self.read_files(unit):
+            if waiting and rows + batch.num_rows > _JOINED_ROWS:
+                yield _joined(waiting)
+                waiting, rows = [], 0
+            if batch.num_rows >= _SMALL_BATCH and not waiting:
+                yield batch
+                continue
+            waiting.append(batch)
+            rows += batch.num_rows
+        if waiting:
+            yield _joined(waiting)
+
+    def read_files(self, files: Iterable[Prepared]) -> Iterator[pa.RecordBatch]:
+        """The rows of some files, their deletion vectors fetched together."""
+        prepared = list(files)
+        marks = self._marks([task for task, _ in prepared])
+        for (task, constants), marked in zip(prepared, marks, strict=True):
+            yield from self._reader.read(task, constants, marked)
+
+    def _marks(self, tasks: list[ScanTask]) -> list[RowMarks]:
+        with_vector = [i for i, task in enumerate(tasks) if task.deletion_vector is not None]
+        vectors = read_deletion_vectors(
+            self._store_for,
+            self._context.table_location,
+            [vector for i in with_vector if (vector := tasks[i].deletion_vector) is not None],
+            data_files=[tasks[i].path for i in with_vector],
+        )
+        found = dict(zip(with_vector, vectors, strict=True))
+        return [RowMarks(to_indexes(found[i])) if i in found else RowMarks() for i in range(len(tasks))]
+
+    def _store_for(self, location: str) -> ObjectStore:
+        return store_for(location, self._context.storage_options)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    table = pa.Table.from_batches(batches)
+    if not table.num_columns:
+        return batches[0].slice(0, 0) if not table.num_rows else _without_columns(table.num_rows)
+    return table.combine_chunks().to_batches()[0] if table.num_rows else batches[0]
+
+
+def _without_columns(rows: int) -> pa.RecordBatch:
+    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))
+
+
+# ------------------------------------------------------------------------------------- from the file table to tasks
+def _units(plan: ScanPlan) -> Iterator[list[Prepared]]:
+    """The files of a plan in order, small ones together."""
+    unit: list[Prepared] = []
+    size = 0
+    for prepared in _prepared(plan):
+        if unit and (size + prepared[0].size > _UNIT_BYTES or len(unit) >= _UNIT_FILES):
+            yield unit
+            unit, size = [], 0
+        unit.append(prepared)
+        size += prepared[0].size
+    if unit:
+        yield unit
+
+
+def _prepared(plan: ScanPlan) -> Iterator[Prepared]:
+    """The tasks of a plan with their partition values typed, a slice of the file table at a time."""
+    constants = [column for column in plan.context.columns if isinstance(column, PartitionConstant)]
+    for start in range(0, plan.files.num_rows, _SLICE):
+        files = plan.files.slice(start, _SLICE)
+        typed = {
+            column.physical_name: parse_partition_column(
+                partition_text(files, column.physical_name),
+                column.field.type,
+                plan.context.time_zone,
+                column=column.field.name,
+            )
+            for column in constants
+        }
+        for i, task in enumerate(tasks_of(files)):
+            yield task, {name: values[i] for name, values in typed.items()}
+
+
+def partition_text(files: pa.Table, physical_name: str) -> pa.Array:
+    """The text of one partition column for every file, null where the log gives none."""
+    values = files.column("partition_values").combine_chunks()
+    if isinstance(values, pa.ChunkedArray):
+        values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
+    return pc.map_lookup(values, pa.scalar(physical_name), "last").cast(pa.string())
+
+
+def tasks_of(files: pa.Table) -> Iterator[ScanTask]:
+    """The rows of a file table (`actions.columns`) as tasks; columns that are absent count as null."""
+
+    def column(name: str) -> list[Any]:
+        return files.column(name).to_pylist() if name in files.column_names else [None] * files.num_rows
+
+    names = ("path", "size", "partition_values", "deletion_vector", "base_row_id", "default_row_commit_version")
+    for path, size, values, vector, base_row_id, version in zip(*(column(name) for name in names), strict=True):
+        yield ScanTask(
+            path=path,
+            size=size or 0,
+            partition_values=dict(values or ()),
+            deletion_vector=None if vector is None else DeletionVectorDescriptor(**vector),
+            base_row_id=base_row_id,
+            default_row_commit_version=version,
+        )
