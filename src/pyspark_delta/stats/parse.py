@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -41,6 +41,7 @@ Tree: TypeAlias = dict[str, Any]  # path part -> Tree, or the Column at a leaf
 
 _INTEGERS = (BYTE, SHORT, INTEGER, LONG)
 _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "+Infinity": math.inf, "INF": math.inf}
+_EXACT = Context(prec=400)
 _OPEN, _CLOSE = ord("{"), ord("}")
 
 
@@ -273,9 +274,10 @@ def _float(value: int | float | Decimal) -> float | None:
 def _decimal(value: Any, data_type: DecimalType) -> Decimal | None:
     try:
         number = Decimal(str(value)) if not isinstance(value, Decimal) else value
-        scaled = number.scaleb(data_type.scale)
-        if not number.is_finite() or scaled != scaled.to_integral_value() or abs(scaled) >= 10**data_type.precision:
+        scaled = _EXACT.scaleb(number, data_type.scale)
+        whole = number.is_finite() and scaled == _EXACT.to_integral_value(scaled)
+        if not whole or abs(scaled) >= 10**data_type.precision:
             return None
-        return number.quantize(Decimal(1).scaleb(-data_type.scale))
+        return _EXACT.quantize(number, _EXACT.scaleb(Decimal(1), -data_type.scale))
     except (InvalidOperation, ValueError, OverflowError):
         return None
