@@ -6,25 +6,20 @@ tested where the row is produced.
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 
 from pyspark_delta.spark.scan.jvm import Jvm
 
 
-def row_index(frame: DataFrame) -> Column:
-    """The position of a row in its data file, from 0."""
-    return frame.metadataColumn("_metadata").getField("row_index")
-
-
-def is_kept(jvm: Jvm, frame: DataFrame, deleted_rows: str) -> Column:
+def is_kept(jvm: Jvm, deleted_rows: str, row_index: str) -> Column:
     """True for a row whose bit in the binary column `deleted_rows` of its file is not set.
 
     Bit `i & 7` of byte `i >> 3` stands for row `i`; rows beyond the last byte are kept.
     """
-    vector, position = F.col(deleted_rows), row_index(frame)
+    vector, position = F.col(deleted_rows), F.col(row_index)
     place = F.shiftright(position, 3).cast("int")
-    bit = F.shiftright(_byte_at(jvm, vector, place), position.bitwiseAND(7).cast("int")).bitwiseAND(1)
+    bit = F.call_function("shiftright", _byte_at(jvm, vector, place), position.bitwiseAND(7).cast("int")).bitwiseAND(1)
     return F.when(place < F.octet_length(vector), bit == 0).otherwise(True)
 
 
