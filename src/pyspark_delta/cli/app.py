@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from typing import Annotated, Any, ParamSpec
 
+import orjson
 import pyarrow as pa
 import typer
 from typer.core import TyperGroup
@@ -28,7 +29,6 @@ P = ParamSpec("P")
 app = typer.Typer(
     name="pyspark-delta",
     help="Look at Delta tables and at the environment, without Spark.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -53,7 +53,7 @@ def run(arguments: list[str]) -> int:
     """Run one command and return the exit code."""
     prepare_streams()
     try:
-        code = app(arguments, prog_name="pyspark-delta", standalone_mode=False)
+        code = app(arguments or ["--help"], prog_name="pyspark-delta", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader went away (head, less): no error. What is still buffered must not be flushed at exit.
@@ -69,7 +69,7 @@ def run(arguments: list[str]) -> int:
         usage = getattr(error, "format_message", None)
         if usage is None:
             raise
-        print(f"{usage()} See pyspark-delta --help.", file=sys.stderr)
+        print(f"Error: {usage().rstrip('.')}. See pyspark-delta --help.", file=sys.stderr)
         return int(getattr(error, "exit_code", 2))
     return code if isinstance(code, int) else 0
 
@@ -83,7 +83,7 @@ def _reporting(command: Callable[P, None]) -> Callable[P, None]:
             command(*args, **kwargs)
         except DeltaError as error:
             if kwargs.get("as_json"):
-                print_error_json(error)
+                _print_error_json(error)
             else:
                 print(f"Error: {error.message}", file=sys.stderr)
             raise typer.Exit(1) from None
@@ -91,10 +91,8 @@ def _reporting(command: Callable[P, None]) -> Callable[P, None]:
     return reporting
 
 
-def print_error_json(error: DeltaError) -> None:
+def _print_error_json(error: DeltaError) -> None:
     """`{"type": error class, "message": sentence}` on standard error."""
-    import orjson
-
     line = orjson.dumps({"type": error.error_class, "message": error.message.encode(errors="replace").decode()})
     print(line.decode(), file=sys.stderr)
 
