@@ -7,10 +7,9 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from typing import Annotated, Any, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import orjson
-import pyarrow as pa
 import typer
 from typer.core import TyperGroup
 
@@ -22,7 +21,11 @@ from pyspark_delta.cli.schema_tree import schema_rows
 from pyspark_delta.errors import DeltaError, InvalidOptionError
 from pyspark_delta.schema.json import type_to_json
 from pyspark_delta.storage import normalize_location
-from pyspark_delta.table import Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pyspark_delta.table import Table
 
 P = ParamSpec("P")
 
@@ -223,7 +226,7 @@ def log(
     """The actions of one commit, in order; --json prints one action a line, as it is in the log."""
     options = _storage_options(option)
     if commit is None:
-        commit = Table.open(path, storage_options=options).version
+        commit = _open(path, None, None, option).version
     actions = actions_of(normalize_location(path), commit, options)
     if as_json:
         print_json_lines(actions)
@@ -303,6 +306,9 @@ def doctor(
 
 
 def _open(path: str, version: int | None, timestamp: str | None, option: list[str] | None) -> Table:
+    # Only here, so that doctor and --help work, and start fast, where packages are missing.
+    from pyspark_delta.table import Table
+
     return Table.open(path, version=version, timestamp=timestamp, storage_options=_storage_options(option))
 
 
