@@ -59,7 +59,10 @@ class LoadedFiles:
     def select(
         self, fields: Sequence[pa.Field], request: FileRequest | None, live: Callable[[pa.RecordBatch], Any]
     ) -> pa.RecordBatch:
-        """The files that `live` (a mask over path and deletion vector, None for all) and the predicates of a request keep. Raises CorruptLogError."""
+        """The files that `live` and the predicates of a request keep. Raises CorruptLogError.
+
+        `live` gives a mask over all files, with their path and deletion vector, or None for all.
+        """
         with self._lock:
             base = self._batch([PATH, DELETION_VECTOR])
             mask = live(base)

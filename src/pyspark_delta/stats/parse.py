@@ -259,7 +259,7 @@ def _value(value: Any, data_type: DataType) -> Any:
 
 def _is_integral(value: int | float | Decimal) -> bool:
     try:
-        return value == value // 1 and abs(value) < 2**64
+        return value == value // 1 and -(2**64) < value < 2**64
     except (ArithmeticError, ValueError):
         return False
 
