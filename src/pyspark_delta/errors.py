@@ -403,11 +403,10 @@ def translate() -> Iterator[None]:
 
 def from_text(text: str) -> DeltaError | None:
     """The last DeltaError whose traceback is in `text`, with its class, message and facts; None if there is none."""
-    match = None
-    for match in _IN_TRACEBACK.finditer(text):
-        pass
-    if match is None:
+    matches = list(_IN_TRACEBACK.finditer(text))
+    if not matches:
         return None
+    match = matches[-1]
     known = globals().get(match["name"])
     cls = known if isinstance(known, type) and issubclass(known, DeltaError) else DeltaError
     facts = json.loads(match["facts"] or "{}")

@@ -243,7 +243,7 @@ def writer_features(spark: SparkSession, path: str) -> None:
         """create table {t} (id long generated always as identity, ts timestamp, day date generated always as (cast(ts as date)),
            n int not null, c char(5), vc varchar(10)) using delta tblproperties ('delta.enableChangeDataFeed' = 'true')""",
         "alter table {t} add constraint positive check (n > 0)",
-        "insert into {t} (ts, n, c, vc) values (timestamp'2024-01-01 10:00:00.123456', 1, 'ab', 'cd'), (null, 2, null, null)",
+        "insert into {t} (ts, n, c, vc) values (timestamp'2024-01-01 10:00:00.123456', 1, 'abcde', 'cd'), (null, 2, null, null)",
         "update {t} set n = 5 where n = 2",
     )
 

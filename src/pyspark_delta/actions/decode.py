@@ -152,7 +152,10 @@ def decode_action(value: JsonObject, *, path: str, line: int) -> Action | None:
 
 def decode_protocol(fields: Fields) -> Protocol:
     """`protocol` (C184). The keys of the specification's samples, readerVersion, do not count (C188)."""
-    reader_features, writer_features = fields.optional_strings("readerFeatures"), fields.optional_strings("writerFeatures")
+    reader_features, writer_features = (
+        fields.optional_strings("readerFeatures"),
+        fields.optional_strings("writerFeatures"),
+    )
     return Protocol(
         min_reader_version=fields.integer("minReaderVersion", _MAX_INT),
         min_writer_version=fields.integer("minWriterVersion", _MAX_INT),

@@ -1,182 +1,159 @@
-"""Actions as the lines of a commit file (section Actions; C011).
-
-Sets of files are columns (`columns.py`), and their lines are made by Arrow without a Python object per file.
-"""
+"""Actions to JSON lines: fields in the order of the protocol's tables, absent fields left out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, assert_never
 
 import orjson
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from pyspark_delta.actions.model import CommitInfo, DomainMetadata, Metadata, Protocol, SetTransaction
+from pyspark_delta.actions.model import (
+    Action,
+    AddCdcFile,
+    AddFile,
+    CheckpointMetadata,
+    CommitInfo,
+    DeletionVectorDescriptor,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    SetTransaction,
+    Sidecar,
+)
 
-_CHUNK = 50_000  # files whose lines are made at once
-_CONTROL = r"[\x00-\x1f]"
+
+def encode_actions(actions: Iterable[Action]) -> bytes:
+    """The content of a commit file: one action on a line (C011), in the order given."""
+    return b"".join(encode_action(action) + b"\n" for action in actions)
 
 
-def encode_action(action: CommitInfo | DomainMetadata | Metadata | Protocol | SetTransaction) -> bytes:
-    """The line of one action, without the newline."""
+def encode_action(action: Action) -> bytes:
+    """One action as one line of JSON, without the line end."""
+    return orjson.dumps(action_to_json(action))
+
+
+def action_to_json(action: Action) -> dict[str, Any]:
+    """One action as plain Python values, under its wire name: `{"add": {...}}`."""
     match action:
-        case CommitInfo(values=values):
-            return orjson.dumps({"commitInfo": values})
-        case Protocol():
-            return orjson.dumps({"protocol": protocol_to_json(action)})
+        case AddFile():
+            return {"add": _add(action)}
+        case RemoveFile():
+            return {"remove": _remove(action)}
+        case AddCdcFile():
+            return {"cdc": _cdc(action)}
         case Metadata():
-            return orjson.dumps({"metaData": metadata_to_json(action)})
+            return {"metaData": metadata_to_json(action)}
+        case Protocol():
+            return {"protocol": protocol_to_json(action)}
         case SetTransaction():
-            return orjson.dumps({"txn": transaction_to_json(action)})
-        case DomainMetadata():
-            value = {"domain": action.domain, "configuration": action.configuration, "removed": action.removed}
-            return orjson.dumps({"domainMetadata": value})
-
-
-def protocol_to_json(protocol: Protocol) -> dict[str, Any]:
-    """The members of `protocol`; features, sorted, only where the protocol lists them."""
-    value: dict[str, Any] = {
-        "minReaderVersion": protocol.min_reader_version,
-        "minWriterVersion": protocol.min_writer_version,
-    }
-    if protocol.reader_features is not None:
-        value["readerFeatures"] = sorted(protocol.reader_features)
-    if protocol.writer_features is not None:
-        value["writerFeatures"] = sorted(protocol.writer_features)
-    return value
-
-
-def metadata_to_json(metadata: Metadata) -> dict[str, Any]:
-    """The members of `metaData`; what is optional and absent is left out."""
-    value: dict[str, Any] = {
-        "id": metadata.id,
-        "name": metadata.name,
-        "description": metadata.description,
-        "format": {"provider": metadata.format_provider, "options": dict(metadata.format_options)},
-        "schemaString": metadata.schema_string,
-        "partitionColumns": list(metadata.partition_columns),
-        "configuration": dict(metadata.configuration),
-        "createdTime": metadata.created_time,
-    }
-    return _present(value)
+            return {"txn": transaction_to_json(action)}
+        case DomainMetadata(domain=domain, configuration=configuration, removed=removed):
+            return {"domainMetadata": {"domain": domain, "configuration": configuration, "removed": removed}}
+        case CommitInfo(values=values):
+            return {"commitInfo": dict(values)}
+        case CheckpointMetadata(version=version, tags=tags):
+            return {"checkpointMetadata": _present(version=version, tags=_copy(tags))}
+        case Sidecar():
+            return {"sidecar": _sidecar(action)}
+        case _:
+            assert_never(action)
 
 
 def transaction_to_json(transaction: SetTransaction) -> dict[str, Any]:
     """The members of `txn`."""
-    value = {"appId": transaction.app_id, "version": transaction.version, "lastUpdated": transaction.last_updated}
-    return _present(value)
+    return _present(appId=transaction.app_id, version=transaction.version, lastUpdated=transaction.last_updated)
 
 
-def encode_adds(files: pa.Table, *, data_change: bool) -> Iterator[bytes]:
-    """The lines, each with its newline, of adding `files`; columns as in `actions.columns`, absent ones left out."""
-    for chunk in _chunks(files):
-        members = [
-            _member("path", _quote(chunk["path"])),
-            _member("partitionValues", _objects(chunk["partition_values"])),
-            _member("size", chunk["size"]),
-            _member("modificationTime", chunk["modification_time"]),
-            f',"dataChange":{_boolean(data_change)}',
-            *_optional(chunk, stats=True),
-        ]
-        yield _lines("add", members)
-
-
-def encode_removes(files: pa.Table, *, data_change: bool, deletion_timestamp: int) -> Iterator[bytes]:
-    """The lines, each with its newline, of removing `files`; paths and deletion vectors as they were added (C161).
-
-    `deletion_timestamp` is in ms since the epoch. Statistics are left out.
-    """
-    for chunk in _chunks(files):
-        members = [
-            _member("path", _quote(chunk["path"])),
-            f',"deletionTimestamp":{deletion_timestamp},"dataChange":{_boolean(data_change)},'
-            '"extendedFileMetadata":true',
-            _member("partitionValues", _objects(chunk["partition_values"])),
-            _member("size", chunk["size"]),
-            *_optional(chunk, stats=False),
-        ]
-        yield _lines("remove", members)
-
-
-def _optional(chunk: Mapping[str, pa.Array], *, stats: bool) -> Iterator[Any]:
-    if stats and "stats" in chunk:
-        yield _member("stats", _quote(chunk["stats"]))
-    if "tags" in chunk:
-        yield _member("tags", _objects(chunk["tags"]))
-    if "deletion_vector" in chunk:
-        yield _member("deletionVector", _deletion_vectors(chunk["deletion_vector"]))
-    for name, column in (("baseRowId", "base_row_id"), ("defaultRowCommitVersion", "default_row_commit_version")):
-        if column in chunk:
-            yield _member(name, chunk[column])
-    if stats and "clustering_provider" in chunk:
-        yield _member("clusteringProvider", _quote(chunk["clustering_provider"]))
-
-
-def _chunks(files: pa.Table) -> Iterator[dict[str, pa.Array]]:
-    for start in range(0, files.num_rows, _CHUNK):
-        part = files.slice(start, _CHUNK).combine_chunks()
-        yield {name: _flat(part.column(name)) for name in part.column_names}
-
-
-def _flat(column: pa.ChunkedArray) -> pa.Array:
-    return column.chunk(0) if column.num_chunks == 1 else pa.concat_arrays(column.chunks)
-
-
-def _lines(name: str, members: list[Any]) -> bytes:
-    """`{"name":{...}}` per row: the members begin with a comma, which the first one loses."""
-    body = pc.utf8_slice_codeunits(pc.binary_join_element_wise(*members, ""), 1)
-    text = pc.binary_join_element_wise(f'{{"{name}":{{', body, "}}\n", "")
-    offsets = memoryview(text.buffers()[1]).cast("i")
-    return bytes(memoryview(text.buffers()[2])[offsets[text.offset] : offsets[text.offset + len(text)]])
-
-
-def _member(name: str, values: pa.Array) -> pa.Array:
-    """`,"name":value`, or nothing where the value is null."""
-    text = pc.binary_join_element_wise(f',"{name}":', values.cast(pa.string()), "")
-    return pc.fill_null(text, "")
-
-
-def _quote(text: pa.Array) -> pa.Array:
-    """JSON strings; null stays null."""
-    if pc.any(pc.match_substring_regex(text, _CONTROL)).as_py():
-        encoded = text.dictionary_encode()
-        quoted = [orjson.dumps(value).decode() for value in encoded.dictionary.to_pylist()]
-        return pa.array(quoted, pa.string()).take(encoded.indices)
-    escaped = pc.replace_substring(pc.replace_substring(text, "\\", "\\\\"), '"', '\\"')
-    return pc.binary_join_element_wise('"', escaped, '"', "")
-
-
-def _objects(maps: pa.Array) -> pa.Array:
-    """JSON objects of maps from text to text; a null map stays null."""
-    entries = maps.cast(pa.map_(pa.string(), pa.string()))
-    offsets = entries.offsets
-    first, last = offsets[0].as_py(), offsets[-1].as_py()
-    keys = entries.keys.slice(first, last - first) if len(entries.keys) != last - first else entries.keys
-    items = entries.items.slice(first, last - first) if len(entries.items) != last - first else entries.items
-    pairs = pc.binary_join_element_wise(_quote(keys), pc.fill_null(_quote(items), "null"), ":")
-    lists = pa.ListArray.from_arrays(pc.subtract(offsets, first), pairs.cast(pa.string()))
-    objects = pc.binary_join_element_wise("{", pc.binary_join(lists, ","), "}", "")
-    return pc.if_else(entries.is_null(), pa.scalar(None, pa.string()), objects)
-
-
-def _deletion_vectors(vectors: pa.Array) -> pa.Array:
-    storage, path, offset, size, cardinality = vectors.flatten()
-    text = pc.binary_join_element_wise(
-        _member("storageType", _quote(storage)),
-        _member("pathOrInlineDv", _quote(path)),
-        _member("offset", offset),
-        _member("sizeInBytes", size),
-        _member("cardinality", cardinality),
-        "",
+def protocol_to_json(protocol: Protocol) -> dict[str, Any]:
+    """`protocol`; features in alphabetical order, and only where the versions allow them (C002)."""
+    return _present(
+        minReaderVersion=protocol.min_reader_version,
+        minWriterVersion=protocol.min_writer_version,
+        readerFeatures=None if protocol.reader_features is None else sorted(protocol.reader_features),
+        writerFeatures=None if protocol.writer_features is None else sorted(protocol.writer_features),
     )
-    objects = pc.binary_join_element_wise("{", pc.utf8_slice_codeunits(text, 1), "}", "")
-    return pc.if_else(pc.is_null(storage), pa.scalar(None, pa.string()), objects)
 
 
-def _boolean(value: bool) -> str:
-    return "true" if value else "false"
+def metadata_to_json(metadata: Metadata) -> dict[str, Any]:
+    """`metaData` with every required field (C129)."""
+    return _present(
+        id=metadata.id,
+        name=metadata.name,
+        description=metadata.description,
+        format={"provider": metadata.format_provider, "options": dict(metadata.format_options)},
+        schemaString=metadata.schema_string,
+        partitionColumns=list(metadata.partition_columns),
+        configuration=dict(metadata.configuration),
+        createdTime=metadata.created_time,
+    )
 
 
-def _present(value: dict[str, Any]) -> dict[str, Any]:
-    return {key: member for key, member in value.items() if member is not None}
+def deletion_vector_to_json(descriptor: DeletionVectorDescriptor) -> dict[str, Any]:
+    """`deletionVector` of an add or remove."""
+    return _present(
+        storageType=descriptor.storage_type,
+        pathOrInlineDv=descriptor.path_or_inline_dv,
+        offset=descriptor.offset,
+        sizeInBytes=descriptor.size_in_bytes,
+        cardinality=descriptor.cardinality,
+    )
+
+
+def _add(add: AddFile) -> dict[str, Any]:
+    return _present(
+        path=add.path,
+        partitionValues=dict(add.partition_values),
+        size=add.size,
+        modificationTime=add.modification_time,
+        dataChange=add.data_change,
+        stats=add.stats,
+        tags=_copy(add.tags),
+        deletionVector=None if add.deletion_vector is None else deletion_vector_to_json(add.deletion_vector),
+        baseRowId=add.base_row_id,
+        defaultRowCommitVersion=add.default_row_commit_version,
+        clusteringProvider=add.clustering_provider,
+    )
+
+
+def _remove(remove: RemoveFile) -> dict[str, Any]:
+    return _present(
+        path=remove.path,
+        deletionTimestamp=remove.deletion_timestamp,
+        dataChange=remove.data_change,
+        extendedFileMetadata=remove.extended_file_metadata,
+        partitionValues=_copy(remove.partition_values),
+        size=remove.size,
+        tags=_copy(remove.tags),
+        deletionVector=None if remove.deletion_vector is None else deletion_vector_to_json(remove.deletion_vector),
+        baseRowId=remove.base_row_id,
+        defaultRowCommitVersion=remove.default_row_commit_version,
+        stats=remove.stats,
+    )
+
+
+def _cdc(cdc: AddCdcFile) -> dict[str, Any]:
+    return _present(
+        path=cdc.path,
+        partitionValues=dict(cdc.partition_values),
+        size=cdc.size,
+        tags=_copy(cdc.tags),
+        dataChange=cdc.data_change,
+    )
+
+
+def _sidecar(sidecar: Sidecar) -> dict[str, Any]:
+    return _present(
+        path=sidecar.path,
+        sizeInBytes=sidecar.size_in_bytes,
+        modificationTime=sidecar.modification_time,
+        tags=_copy(sidecar.tags),
+    )
+
+
+def _copy(values: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    return None if values is None else dict(values)
+
+
+def _present(**members: Any) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if value is not None}

@@ -14,6 +14,7 @@ from importlib import metadata
 from typing import Any, Literal
 
 _SPARK_JOB_SECONDS = 180
+_MINIMUM_PYTHON = (3, 11)
 _MINIMUM_JAVA = 17
 _REQUIRED = {"pyarrow": (18,), "numpy": (1, 26), "orjson": (3, 10), "pyroaring": (1, 0), "sqlglot": (26,)}
 _OPTIONAL = {
@@ -76,7 +77,7 @@ def java_major(text: str) -> int | None:
 
 def _check_python() -> Check:
     found = f"{_dotted(sys.version_info[:3])} ({sys.executable})"
-    if sys.version_info < (3, 11):
+    if sys.version_info[:2] < _MINIMUM_PYTHON:
         return Check("Python", "failed", found, "use Python 3.11 or newer")
     return Check("Python", "ok", found)
 

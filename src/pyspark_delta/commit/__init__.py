@@ -1,9 +1,9 @@
 """Making a version exist: the contract of committers, and the committer of plain file systems and object stores."""
 
 from pyspark_delta.commit.contract import (
-    Committed,
     CommitRequest,
     CommitResult,
+    Committed,
     Committer,
     Rejected,
     TakenVersion,

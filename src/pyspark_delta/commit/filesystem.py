@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 
 from pyspark_delta.commit.contract import (
-    Committed,
     CommitRequest,
     CommitResult,
+    Committed,
     Rejected,
     TakenVersion,
     Transient,

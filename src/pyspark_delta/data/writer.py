@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from pyspark_delta.data.not_null import check_not_null
 from pyspark_delta.data.partition_paths import partition_directory
+from pyspark_delta.errors import ConstraintViolationError
 from pyspark_delta.schema.arrow import schema_to_arrow
 from pyspark_delta.schema.partition_values import serialize_partition_column
 from pyspark_delta.schema.types import StructType
@@ -192,7 +193,13 @@ class _DataFile:
         store = store_for(context.table_location, context.storage_options)
         with ExitStack() as stack:
             self._sink = stack.enter_context(store.open_output(join(context.table_location, relative)))
-            self._writer = pq.ParquetWriter(self._sink, self._schema, compression=_codec(context.compression), metadata_collector=self._footer, **_FORMAT)
+            self._writer = pq.ParquetWriter(
+                self._sink,
+                self._schema,
+                compression=_codec(context.compression),
+                metadata_collector=self._footer,
+                **_FORMAT,
+            )
             self._stack = stack.pop_all()
 
     @property
@@ -205,10 +212,7 @@ class _DataFile:
         self._gathered_rows += batch.num_rows
         self._gathered_bytes += batch.nbytes
         self.num_records += batch.num_rows
-        if (
-            self._gathered_rows >= self._context.row_group_rows
-            or self._gathered_bytes >= self._context.row_group_bytes
-        ):
+        if self._gathered_rows >= self._context.row_group_rows or self._gathered_bytes >= self._context.row_group_bytes:
             self._write_row_group()
 
     def close(self) -> WrittenFile:
@@ -223,16 +227,14 @@ class _DataFile:
             self._observations,
             string_prefix=self._context.string_prefix,
         )
-        return WrittenFile(
-            self._path, self._partition_values, size, int(time.time() * 1000), stats, self.num_records
-        )
+        return WrittenFile(self._path, self._partition_values, size, int(time.time() * 1000), stats, self.num_records)
 
     def discard(self) -> None:
         self._stack.__exit__(GeneratorExit, GeneratorExit(), None)
 
     def _write_row_group(self) -> None:
         rows = pa.Table.from_batches(self._gathered)
-        columns = [_cast(rows.column(name), f.type) for name, f in zip(self._columns, self._schema, strict=True)]
+        columns = [_cast(rows.column(name), f) for name, f in zip(self._columns, self._schema, strict=True)]
         rows = pa.Table.from_arrays(columns, schema=self._schema)
         self._observations.add(rows)
         self._writer.write_table(rows, row_group_size=rows.num_rows)
@@ -250,8 +252,18 @@ def _codec(name: str) -> str:
     return {"uncompressed": "none", "lz4_raw": "lz4"}.get(name, name)
 
 
-def _cast(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
-    return column if column.type == target else column.cast(target)
+def _cast(column: pa.ChunkedArray, target: pa.Field) -> pa.ChunkedArray:
+    if column.type == target.type:
+        return column
+    try:
+        return column.cast(target.type)
+    except pa.ArrowInvalid as error:
+        raise ConstraintViolationError(
+            f"A value does not fit the type {target.type} of the column '{target.name}': {error}. Nothing was "
+            "committed. Cast or filter the rows.",
+            error_class="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
+            column=target.name,
+        ) from None
 
 
 def _runs(keys: list[pa.Array]) -> Iterator[tuple[int, int]]:

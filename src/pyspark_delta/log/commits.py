@@ -28,6 +28,7 @@ class CommitText:
     version: int
     path: str
     data: bytes
+    compacted: bool = False
 
     def lines(self) -> list[bytes]:
         """The lines as they are; the last may be empty."""
@@ -79,7 +80,7 @@ def malformed(path: str, problem: str) -> CorruptLogError:
     )
 
 
-def read_commit(store: ObjectStore, file: FileStatus, version: int) -> CommitText:
+def read_commit(store: ObjectStore, file: FileStatus, version: int, *, compacted: bool = False) -> CommitText:
     """Read one file. Its first and last line must be whole JSON objects. Raises CorruptLogError."""
     try:
         data = store.read(file.path)
@@ -89,7 +90,7 @@ def read_commit(store: ObjectStore, file: FileStatus, version: int) -> CommitTex
             "If log clean-up runs at the moment, open the table again.",
             path=file.path,
         ) from error
-    return CommitText(version, file.path, _checked(file.path, data))
+    return CommitText(version, file.path, _checked(file.path, data), compacted)
 
 
 def read_commits(store: ObjectStore, files: Sequence[CommitFile | Compaction]) -> Iterator[CommitText]:
@@ -98,17 +99,19 @@ def read_commits(store: ObjectStore, files: Sequence[CommitFile | Compaction]) -
         return
     if split(files[0].file.path)[0] in ("file", "memory"):
         for entry in files:
-            yield read_commit(store, entry.file, newest_version(entry))
+            yield read_entry(store, entry)
         return
     with ThreadPoolExecutor(min(_PARALLEL_READS, len(files))) as pool:
         for start in range(0, len(files), _PARALLEL_READS):
             block = files[start : start + _PARALLEL_READS]
-            yield from pool.map(lambda entry: read_commit(store, entry.file, newest_version(entry)), block)
+            yield from pool.map(lambda entry: read_entry(store, entry), block)
 
 
-def newest_version(entry: CommitFile | Compaction) -> int:
-    """The newest version that a file of the segment stands for."""
-    return entry.version if isinstance(entry, CommitFile) else entry.end
+def read_entry(store: ObjectStore, entry: CommitFile | Compaction) -> CommitText:
+    """Read one file of a segment. Raises CorruptLogError."""
+    if isinstance(entry, Compaction):
+        return read_commit(store, entry.file, entry.end, compacted=True)
+    return read_commit(store, entry.file, entry.version)
 
 
 def read_actions(store: ObjectStore, commit: CommitFile) -> list[Action]:

@@ -109,9 +109,7 @@ def _list_back(store: ObjectStore, table_location: str, last_version: int) -> Lo
         window *= 4
 
 
-def segment_of(
-    listing: LogListing, store: ObjectStore, table_location: str, version: int | None = None
-) -> LogSegment:
+def segment_of(listing: LogListing, store: ObjectStore, table_location: str, version: int | None = None) -> LogSegment:
     """The segment of `version` (the latest when None) from a listing that reaches back to a checkpoint or the start."""
     latest = listing.latest_version
     if latest is None:
@@ -184,9 +182,7 @@ def earliest_version(store: ObjectStore, table_location: str) -> int:
     return checkpoints[-1].version if checkpoints else min(listing.commits, default=0)
 
 
-def _check_contiguous(
-    segment: LogSegment, listing: LogListing, store: ObjectStore, requested: int | None
-) -> None:
+def _check_contiguous(segment: LogSegment, listing: LogListing, store: ObjectStore, requested: int | None) -> None:
     versions = [c.version for c in segment.commits]
     first = 0 if segment.checkpoint is None else segment.checkpoint.version + 1
     if versions == list(range(first, segment.end_version + 1)):

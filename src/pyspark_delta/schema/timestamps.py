@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pyspark_delta.errors import InvalidOptionError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NEEDS_SEPARATOR = re.compile(r"\d{4}(-\d{1,2}){0,2}([ T].*)?")
+_TEXT = re.compile(
+    r"(?P<year>\d{4})(?:-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2})"
+    r"(?:[ T](?P<hour>\d{1,2})(?::(?P<minute>\d{1,2})(?::(?P<second>\d{1,2})(?:\.(?P<fraction>\d{1,9}))?)?)?"
+    r" ?(?P<zone>[A-Za-z+-][\w:+/-]*)?)?)?)?",
+    re.ASCII,
+)
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d{2}))?", re.ASCII)
 _PATH_SUFFIX = re.compile(r"(\d{4})(\d{2})(\d{2})(\d{2})(\d{2})(\d{2})(\d{3})")
 
 
 def parse_timestamp(value: str | datetime | date | int, *, time_zone: str = "UTC") -> int:
     """The point in time in milliseconds since the epoch, rounded down.
 
-    Text is `yyyy[-M[-d]]` or `yyyy-MM-dd HH:mm[:ss[.ffffff]]`, with `T` in place of the space and with a zone (`Z`,
-    `+01:00`) if wanted; without a zone it is in `time_zone`, as is a naive datetime. Raises InvalidOptionError.
+    Text is `yyyy[-M[-d]]` or `yyyy-M-d H[:m[:s[.ffffff]]]`, with `T` in place of the space and with a zone (`Z`,
+    `+01:00`, `Europe/Paris`) if wanted; without one it is in `time_zone`, as is a naive datetime. These are the texts
+    that Spark casts to a timestamp. Raises InvalidOptionError.
     """
     if isinstance(value, bool):
         raise InvalidOptionError(f"A timestamp is a text, a datetime or milliseconds, found {value!r}.")
@@ -48,14 +55,15 @@ def parse_path_suffix(text: str, *, time_zone: str = "UTC") -> int:
 
 
 def _parse_text(text: str) -> datetime:
-    stripped = text.strip()
-    if not _NEEDS_SEPARATOR.fullmatch(stripped):
+    parts = _TEXT.fullmatch(text.strip())
+    if parts is None:
         raise _not_a_timestamp(text)
-    day, _, time = stripped.replace("T", " ", 1).partition(" ")
-    numbers = (*(int(part) for part in day.split("-")), 1, 1)[:3]
+    year, month, day = int(parts["year"]), int(parts["month"] or 1), int(parts["day"] or 1)
+    hour, minute, second = (int(parts[name] or 0) for name in ("hour", "minute", "second"))
+    microsecond = int((parts["fraction"] or "0").ljust(6, "0")[:6])
+    zone = None if parts["zone"] is None else _zone(parts["zone"])
     try:
-        start = datetime(*numbers)
-        return datetime.fromisoformat(f"{start.date()}T{time.strip()}") if time.strip() else start
+        return datetime(year, month, day, hour, minute, second, microsecond, tzinfo=zone)
     except ValueError:
         raise _not_a_timestamp(text) from None
 
@@ -68,13 +76,14 @@ def _not_a_timestamp(text: str) -> InvalidOptionError:
 
 
 def _zone(name: str) -> tzinfo:
+    if name in ("Z", "UTC", "GMT", "UT"):
+        return UTC
+    offset = _OFFSET.fullmatch(name)
+    if offset is not None:
+        distance = timedelta(hours=int(offset["hours"]), minutes=int(offset["minutes"] or 0))
+        if distance <= timedelta(hours=18):
+            return timezone(-distance if offset["sign"] == "-" else distance)
     try:
         return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        try:
-            return (
-                datetime.fromisoformat(f"2000-01-01T00:00:00{name.removeprefix('GMT').removeprefix('UTC')}").tzinfo
-                or UTC
-            )
-        except ValueError:
-            raise InvalidOptionError(f"The time zone '{name}' is not known.") from None
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise InvalidOptionError(f"The time zone '{name}' is not known.") from None

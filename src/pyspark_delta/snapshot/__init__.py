@@ -1,1 +1,5 @@
-"""."""
+"""Snapshots: the state of a table at a version, immutable and lazy."""
+
+from pyspark_delta.snapshot.snapshot import Snapshot
+
+__all__ = ["Snapshot"]

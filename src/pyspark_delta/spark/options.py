@@ -63,9 +63,9 @@ class ReadOptions:
         text = path or _value(given, "path")
         if not text:
             raise InvalidOptionError(
-                "Reading format 'delta' needs a path: spark.read.format('delta').load('/path/to/table'). Spark does "
-                "not tell this data source the name or location of a catalog table; for one, call "
-                "pyspark_delta.enable(spark), or read its path.",
+                "Reading format 'delta' needs a path, as in spark.read.format('delta').load('/path/to/table'). A table "
+                "of Spark's catalog does not pass its location on to a data source; a view does: "
+                "CREATE TEMPORARY VIEW v USING delta OPTIONS (path '/path/to/table').",
                 error_class="DELTA_MISSING_PATH",
             )
         storage_options = {
@@ -76,9 +76,7 @@ class ReadOptions:
         location, at_version, at_time = _split_suffix(text, storage_options, zone)
         if (at_version, at_time) != (None, None):
             if (version, timestamp_ms) != (None, None):
-                raise InvalidOptionError(
-                    f"The path '{text}' names a version, and so does an option; give one of them."
-                )
+                raise InvalidOptionError(f"The path '{text}' names a version, and so does an option; give one of them.")
             version, timestamp_ms = at_version, at_time
         where = _value(given, "where")
         columns = _value(given, "columns")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
@@ -25,7 +26,10 @@ from pyspark_delta.errors import (
 from pyspark_delta.storage.contract import FileStatus
 from pyspark_delta.storage.object_file import ObjectInput, ObjectOutput
 from pyspark_delta.storage.options import client_options
+from pyspark_delta.storage.paths import canonical_scheme
 
+_NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|The specified bucket does not exist")
+_REFUSED = re.compile(r"status code: 40[13]\b")  # listings report these as plain failures
 _LAST = "\U0010ffff"
 _LIST_CHUNK = 1_000
 _DELETE_CHUNK = 1_000
@@ -36,10 +40,11 @@ class ObjectStorage:
 
     def __init__(self, scheme: str, authority: str, options: Mapping[str, str]) -> None:
         self._scheme = scheme
+        self._kind = canonical_scheme(scheme)
         self._authority = authority
         self._options = dict(options)
         self._prefix = f"{scheme}://{authority}/"
-        self._resolved = client_options(scheme, authority, options)
+        self._resolved = client_options(self._kind, authority, options)
         self._obstore = _import_obstore()
 
     def __repr__(self) -> str:
@@ -54,7 +59,7 @@ class ObjectStorage:
         config, http = self._resolved.store, self._resolved.http
         container = self._authority.partition("@")[0]
         try:
-            match self._scheme:
+            match self._kind:
                 case "s3":
                     return stores.S3Store(container, config=config, client_options=http)
                 case "gs":
@@ -76,15 +81,16 @@ class ObjectStorage:
             return bytes(self._obstore.get(self._client, key).bytes())
 
     def _read_range(self, path: str, key: str, start: int, end: int) -> bytes:
-        if end > start:
-            with contextlib.suppress(self._obstore.exceptions.BaseError), self._translated_missing(path):
+        try:
+            with self._translated("read", path):
                 return bytes(self._obstore.get_range(self._client, key, start=start, end=end))
-        # An empty range, and one behind the end, are errors over HTTP; tell them from real failures.
-        size = self.status(path).size
-        if end <= start or start >= size:
+        except FileNotFoundInStoreError:
+            raise
+        except StorageError:
+            # An empty range, and one behind the end of the file, are errors over HTTP.
+            if end > start and start < self.status(path).size:
+                raise
             return b""
-        with self._translated("read", path):
-            return bytes(self._obstore.get_range(self._client, key, start=start, end=end))
 
     def status(self, path: str) -> FileStatus:
         with self._translated("read", path):
@@ -93,7 +99,7 @@ class ObjectStorage:
     def list_from(self, start: str) -> Iterator[FileStatus]:
         directory = self._key(start[: start.rfind("/") + 1])
         first = self._key(start)
-        if self._scheme not in ("s3", "gs"):
+        if self._kind not in ("s3", "gs"):
             # Azure has no listing from a name on, and does not promise the order of UTF-8.
             files = [found for found, below in self._list(start, directory, first, None) if not below]
             yield from sorted(files, key=lambda status: status.path)
@@ -170,29 +176,31 @@ class ObjectStorage:
         return path[len(self._prefix) :]
 
     @contextlib.contextmanager
-    def _translated_missing(self, path: str) -> Iterator[None]:
-        try:
-            yield
-        except FileNotFoundError as error:
-            raise FileNotFoundInStoreError(f"The file '{path}' does not exist.", path=path) from error
-
-    @contextlib.contextmanager
     def _translated(self, action: str, path: str) -> Iterator[None]:
         """Turn obstore's errors into the StorageError that says what happened to `path`."""
-        errors = self._obstore.exceptions
         try:
-            with self._translated_missing(path):
-                yield
-        except (errors.AlreadyExistsError, errors.PreconditionError) as error:
-            raise FileAlreadyExistsError(f"The file '{path}' exists already.", path=path) from error
-        except (errors.PermissionDeniedError, errors.UnauthenticatedError) as error:
-            raise PermissionDeniedError(
+            yield
+        except (self._obstore.exceptions.BaseError, OSError, ValueError) as error:
+            raise self._translate(action, path, error) from error
+
+    def _translate(self, action: str, path: str, error: Exception) -> StorageError:
+        errors = self._obstore.exceptions
+        text = str(error)
+        if isinstance(error, errors.AlreadyExistsError | errors.PreconditionError):
+            return FileAlreadyExistsError(f"The file '{path}' exists already.", path=path)
+        if isinstance(error, errors.PermissionDeniedError | errors.UnauthenticatedError) or _REFUSED.search(text):
+            return PermissionDeniedError(
                 f"No permission to {action} '{path}'. Check the credentials in the storage options or the "
                 f"environment, and the policy of the bucket. ({_first_line(error)})",
                 path=path,
-            ) from error
-        except (errors.BaseError, OSError, ValueError) as error:
-            raise StorageError(f"Cannot {action} '{path}': {_first_line(error)}", path=path) from error
+            )
+        if _NO_BUCKET.search(text):
+            return StorageError(
+                f"Cannot {action} '{path}': the bucket or container '{self._authority}' does not exist.", path=path
+            )
+        if isinstance(error, FileNotFoundError):
+            return FileNotFoundInStoreError(f"The file '{path}' does not exist.", path=path)
+        return StorageError(f"Cannot {action} '{path}': {_first_line(error)}", path=path)
 
 
 def _import_obstore() -> Any:

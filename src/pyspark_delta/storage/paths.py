@@ -36,6 +36,11 @@ def split(location: str) -> tuple[str, str, str]:
     return scheme, authority, slash + key
 
 
+def canonical_scheme(scheme: str) -> str:
+    """The one spelling of a scheme that locations use: `s3` for `s3a`, `az` for `azure`."""
+    return _ALIASES.get(scheme, scheme)
+
+
 def join(location: str, *names: str) -> str:
     """The location of `names` below `location`."""
     return "/".join((location.rstrip("/"), *names))
@@ -104,7 +109,7 @@ def _absolute(scheme: str, rest: str, raw: str) -> str:
         return path
     if not authority:
         raise CorruptLogError(f"The path '{raw}' in the log names no bucket or container.", path=raw)
-    return f"{_ALIASES.get(scheme, scheme)}://{authority}{path}"
+    return f"{canonical_scheme(scheme)}://{authority}{path}"
 
 
 def _root(location: str) -> str:
@@ -193,7 +198,7 @@ def normalize_location(text: str | os.PathLike[str]) -> str:
     if not authority:
         raise InvalidOperationError(f"The location '{given}' names no bucket or container.", location=given)
     path = os.path.normpath("/" + rest).lstrip("/")
-    return f"{_ALIASES.get(scheme, scheme)}://{authority}" + (f"/{path}" if path else "")
+    return f"{canonical_scheme(scheme)}://{authority}" + (f"/{path}" if path else "")
 
 
 def require_supported(scheme: str, location: str) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _MALFORMED = r"%(?:$|[^0-9A-Fa-f]|[0-9A-Fa-f](?:$|[^0-9A-Fa-f]))"
 _HEX = r"^[0-9A-Fa-f]{2}$"
+_HIDDEN = r"//|/$|^/|(?:^|/)\.{1,2}(?:/|$)|\x00"
 _NOT_PLAIN = r"^$|^/|^[A-Za-z][A-Za-z0-9+.\-]*:|//|/$|(?:^|/)\.{1,2}(?:/|$)|\x00"
 
 
@@ -86,14 +87,17 @@ def _escapes(array: pa.Array) -> list[str]:
 
 # --------------------------------------------------------------------------------------------------- resolving
 def _resolve(table_location: str, array: pa.Array) -> pa.Array:
-    # A '%' decides before decoding whether a text is a URI, so escapes that hide separators need the exact rule.
-    unusual = pc.fill_null(pc.match_substring_regex(array, _NOT_PLAIN), False)
-    decoded = _decode(array.filter(pc.invert(unusual)))
-    hidden = pc.fill_null(pc.match_substring_regex(decoded, r"//|/$|^/|(?:^|/)\.{1,2}(?:/|$)|\x00"), False)
-    if pc.any(unusual).as_py() or pc.any(hidden).as_py():
-        return _each_distinct(array, lambda raw: resolve_file(table_location, raw))
-    prefix = pa.scalar(table_location.rstrip("/"), array.type)
-    return pc.binary_join_element_wise(prefix, decoded, pa.scalar("/", array.type))
+    if not _any_match(array, _NOT_PLAIN):
+        decoded = _decode(array)
+        # What an escape hid (a separator, a dot) counts as well.
+        if decoded is array or not _any_match(decoded, _HIDDEN):
+            prefix = pa.scalar(table_location.rstrip("/"), array.type)
+            return pc.binary_join_element_wise(prefix, decoded, pa.scalar("/", array.type))
+    return _each_distinct(array, lambda raw: resolve_file(table_location, raw))
+
+
+def _any_match(array: pa.Array, pattern: str) -> bool:
+    return bool(pc.any(pc.match_substring_regex(array, pattern)).as_py())
 
 
 def _each_distinct(array: pa.Array, function: Callable[[str], str]) -> pa.Array:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 from pyspark_delta.commit import (
-    Committed,
     CommitRequest,
+    Committed,
     Committer,
     FilesystemCommitter,
     Rejected,
@@ -56,7 +56,7 @@ def commit_draft(
     base: TableState,
     *,
     committer: Committer | None = None,
-    policy: AttemptPolicy = AttemptPolicy(),  # noqa: B008 - frozen
+    policy: AttemptPolicy = AttemptPolicy(),
 ) -> TableState:
     """Commit the draft as a version after `base`; the state of the table at that version.
 
@@ -98,9 +98,7 @@ def commit_draft(
     )
 
 
-def advance(
-    draft: CommitDraft, base: TableState, taken: Sequence[TakenVersion], store: ObjectStore
-) -> TableState:
+def advance(draft: CommitDraft, base: TableState, taken: Sequence[TakenVersion], store: ObjectStore) -> TableState:
     """The state after every version that is there by now, when none of them conflicts with the draft.
 
     `taken` are the versions known already, from the one after `base` on. Raises a CommitConflictError.

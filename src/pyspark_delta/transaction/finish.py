@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from pyspark_delta.actions.encode import encode_action, encode_adds, encode_removes
+from pyspark_delta.actions.encode import encode_action
+from pyspark_delta.actions.encode_files import encode_adds, encode_removes
 from pyspark_delta.actions.model import CommitInfo, DomainMetadata, Metadata, Protocol, SetTransaction
 from pyspark_delta.errors import AppendOnlyTableError
 from pyspark_delta.protocol.configuration import TableConfiguration
@@ -58,9 +59,7 @@ def encode(ready: ReadyCommit) -> bytes:
     """The content of the commit file: one action per line, commitInfo first (C011, C193)."""
     single = (ready.commit_info, ready.protocol, ready.metadata, *ready.transactions, *ready.domains)
     lines = [encode_action(action) + b"\n" for action in single if action is not None]
-    lines.extend(
-        encode_removes(ready.removes, data_change=ready.data_change, deletion_timestamp=ready.timestamp)
-    )
+    lines.extend(encode_removes(ready.removes, data_change=ready.data_change, deletion_timestamp=ready.timestamp))
     lines.extend(encode_adds(ready.adds, data_change=ready.data_change))
     return b"".join(lines)
 

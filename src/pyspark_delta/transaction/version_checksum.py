@@ -93,7 +93,11 @@ def _advanced(totals: Totals | None, commits: Any) -> Totals | None:
         if totals is None:
             return None
         added, removed = {a.path for a in commit.adds}, {r.path for r in commit.removes}
-        if added & removed or any(r.size is None for r in commit.removes) or not all(a.data_change for a in commit.adds):
+        if (
+            added & removed
+            or any(r.size is None for r in commit.removes)
+            or not all(a.data_change for a in commit.adds)
+        ):
             return None  # a file added again, or changed in place: only reconciliation can tell
         transactions = totals.transactions
         if transactions is not None:

@@ -20,7 +20,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from pyspark_delta.errors import InvalidOperationError, annotate
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.spark.source.boundary import boundary
 
 if TYPE_CHECKING:
     from pyspark_delta.spark.source.request import ReadRequest
@@ -43,12 +44,12 @@ class DefaultSource(DataSource):
         return os.environ.get("PYSPARK_DELTA_SHORT_NAME") or "delta"
 
     def schema(self) -> StructType:
-        with annotate():
+        with boundary():
             request = self._resolve()
             return request.spark_schema()
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        with annotate():
+        with boundary():
             from pyspark_delta.spark.source.reader import make_reader
 
             request = self._resolve()
@@ -75,7 +76,7 @@ class DefaultSource(DataSource):
         return self._request
 
     def _refuse_to_write(self, how: str) -> NoReturn:
-        with annotate():
+        with boundary():
             path: Any = self.options.get("path")
             target = f"to '{path}'" if path else "to a catalog table, whose name Spark does not tell a data source,"
             raise InvalidOperationError(
@@ -85,7 +86,7 @@ class DefaultSource(DataSource):
             )
 
     def _refuse_to_stream(self) -> NoReturn:
-        with annotate():
+        with boundary():
             raise InvalidOperationError(
                 "This version of pyspark-delta does not read Delta tables as a stream; use spark.read.",
                 error_class="DELTA_STREAMING_READ_UNSUPPORTED",

@@ -105,9 +105,11 @@ def _literal(value: Any, data_type: DataType) -> tree.Literal | None:
     if isinstance(data_type, DecimalType):
         return tree.Literal(value, data_type) if _fits(value, data_type) else None
     expected = _VALUES.get(data_type.name) if isinstance(data_type, PrimitiveType) else None
-    if expected is None or type(value) is not expected or (expected is float and math.isnan(value)):
+    if expected is None or type(value) is not expected:
         return None
-    if expected is datetime and (value.tzinfo is None) != (data_type == PrimitiveType("timestamp_ntz")):
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    if isinstance(value, datetime) and (value.tzinfo is None) != (data_type == PrimitiveType("timestamp_ntz")):
         return None
     return tree.Literal(value, data_type)
 

@@ -13,28 +13,15 @@ from pyspark.sql.types import StructType as SparkStruct
 from pyspark.sql.types import YearMonthIntervalType
 
 from pyspark_delta.data.reader import read_task
-from pyspark_delta.errors import UnsupportedTableError, annotate
+from pyspark_delta.errors import UnsupportedTableError
 from pyspark_delta.expressions.tree import Expression
-from pyspark_delta.scan.plan import ReadContext, ScanPlan, ScanTask
 from pyspark_delta.spark.source.arrow import conform
+from pyspark_delta.spark.source.boundary import boundary
 from pyspark_delta.spark.source.filters import to_expressions
+from pyspark_delta.spark.source.partitions import FilePartition, group_files
 from pyspark_delta.spark.source.request import ReadRequest
 
-# As spark.sql.files.maxPartitionBytes and spark.sql.files.openCostInBytes, whose values do not arrive here.
-_MAX_PARTITION_BYTES = 128 * 1024 * 1024
-_OPEN_COST_BYTES = 4 * 1024 * 1024
 _PUSHDOWN_PROCESS = "pyspark.sql.worker.data_source_pushdown_filters"
-
-
-class FilePartition(InputPartition):
-    """The files that one Spark task reads, with what is needed to read them."""
-
-    def __init__(self, context: ReadContext, tasks: tuple[ScanTask, ...]) -> None:
-        super().__init__(None)
-        self.context, self.tasks = context, tasks
-
-    def __repr__(self) -> str:
-        return f"FilePartition({len(self.tasks)} files of {self.context.table_location})"
 
 
 class DeltaReader(DataSourceReader):
@@ -45,16 +32,16 @@ class DeltaReader(DataSourceReader):
         self._pushed: tuple[Expression, ...] = ()
 
     def partitions(self) -> list[InputPartition]:
-        with annotate():
+        with boundary():
             plan = self._request.plan(self._pushed)
             return list(group_files(plan, os.cpu_count() or 1))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        with annotate():
+        with boundary():
             # Spark makes up a partition when there is none to read.
             if isinstance(partition, FilePartition):
                 expected = to_arrow_schema(self._schema, timezone="UTC")
-                for task in partition.tasks:
+                for task in partition.tasks():
                     for batch in read_task(partition.context, task):
                         if batch.num_rows:
                             yield conform(batch, expected)
@@ -65,7 +52,7 @@ class FilteringReader(DeltaReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Use the filters to skip files and rows; all are returned, so that Spark has the last word on every row."""
-        with annotate():
+        with boundary():
             self._pushed = to_expressions(filters, self._request.schema())
             return filters
 
@@ -78,23 +65,6 @@ def make_reader(request: ReadRequest, schema: SparkStruct) -> DataSourceReader:
     """
     _require_arrow(schema)
     return FilteringReader(request, schema) if _takes_filters() else DeltaReader(request, schema)
-
-
-def group_files(plan: ScanPlan, cores: int) -> Iterator[FilePartition]:
-    """The files of a plan, in order, in partitions of at most 128 MB, or fewer bytes where cores would stay idle."""
-    tasks = plan_tasks(plan)
-    total = sum(task.size + _OPEN_COST_BYTES for task in tasks)
-    limit = min(_MAX_PARTITION_BYTES, max(_OPEN_COST_BYTES, total // cores))
-    group: list[ScanTask] = []
-    filled = 0
-    for task in tasks:
-        if group and filled + task.size > limit:
-            yield FilePartition(plan.context, tuple(group))
-            group, filled = [], 0
-        group.append(task)
-        filled += task.size + _OPEN_COST_BYTES
-    if group:
-        yield FilePartition(plan.context, tuple(group))
 
 
 def _takes_filters() -> bool:

@@ -1,0 +1,87 @@
+"""Arrow arrays from raw buffers.
+
+`pyarrow.array` imports pandas at its first call, which costs more than opening a table; these constructors do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+
+def string_array(values: Sequence[bytes]) -> pa.StringArray | pa.LargeStringArray:
+    """A string array without nulls from UTF-8 texts; a large one beyond 2 GiB."""
+    lengths = np.fromiter(map(len, values), dtype=np.int64, count=len(values))
+    offsets = np.zeros(len(values) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    data = pa.py_buffer(b"".join(values))
+    if offsets[-1] < 2**31:
+        return pa.StringArray.from_buffers(len(values), pa.py_buffer(offsets.astype(np.int32)), data)
+    return pa.LargeStringArray.from_buffers(len(values), pa.py_buffer(offsets), data)
+
+
+def int64_array(values: Any) -> pa.Int64Array:
+    """An int64 array without nulls that shares the memory of a numpy array."""
+    contiguous = np.ascontiguousarray(values, dtype=np.int64)
+    return pa.Array.from_buffers(pa.int64(), len(contiguous), [None, pa.py_buffer(contiguous)])
+
+
+def bool_array(values: Any) -> pa.BooleanArray:
+    """A boolean array without nulls from a numpy array."""
+    bits = np.packbits(np.ascontiguousarray(values, dtype=bool), bitorder="little")
+    return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(bits)])
+
+
+def map_array(names: Sequence[str], columns: Sequence[pa.Array], length: int) -> pa.MapArray:
+    """A map of string to string in each of `length` rows: the same keys everywhere, values from one column each."""
+    width = len(names)
+    offsets = np.arange(length + 1, dtype=np.int32) * width
+    if width == 0 or length == 0:
+        keys, values = pa.nulls(0, pa.string()), pa.nulls(0, pa.string())
+    else:
+        keys = string_array([name.encode() for name in names]).take(int64_array(np.tile(np.arange(width), length)))
+        order = np.arange(width * length).reshape(width, length).T.ravel()
+        values = columns[0] if width == 1 else pa.concat_arrays(columns).take(int64_array(order))
+    return pa.MapArray.from_arrays(
+        pa.Array.from_buffers(pa.int32(), len(offsets), [None, pa.py_buffer(offsets)]), keys, values
+    )
+
+
+def map_value(maps: pa.MapArray, key: str) -> pa.Array:
+    """The value of one key in each row; null where the row has no such key."""
+    values = _aligned_value(maps, key)
+    return values if values is not None else _looked_up(maps, key)
+
+
+def _aligned_value(maps: pa.MapArray, key: str) -> pa.Array | None:
+    """The values when every row holds the same keys in the same order, as logs nearly always have it."""
+    length = len(maps)
+    if length == 0 or maps.null_count:
+        return None
+    offsets = np.frombuffer(maps.buffers()[1], dtype=np.int32)[maps.offset : maps.offset + length + 1]
+    width = int(offsets[1] - offsets[0])
+    if width == 0 or int(offsets[-1] - offsets[0]) != width * length or not (np.diff(offsets) == width).all():
+        return None
+    start = int(offsets[0])
+    keys, items = maps.keys, maps.items  # the whole children, not only those of the slice
+    first = [keys[start + i].as_py() for i in range(width)]
+    if key not in first:
+        return None
+    position = first.index(key)
+    column = keys.slice(start, width * length)
+    if width > 1:
+        column = column.take(int64_array(np.arange(position, width * length, width)))
+    distinct = column.unique()
+    if len(distinct) != 1 or distinct[0].as_py() != key:
+        return None
+    values = items.slice(start, width * length)
+    return values if width == 1 else values.take(int64_array(np.arange(position, width * length, width)))
+
+
+def _looked_up(maps: pa.MapArray, key: str) -> pa.Array:
+    import pyarrow.compute as pc
+
+    return pc.map_lookup(maps, pa.scalar(key, maps.type.key_type), "first")

@@ -1,0 +1,100 @@
+"""Checkpoints: classic, multi-part, and V2 with a Parquet or JSON top level and sidecars (C020-C079).
+
+What a file is follows from its content, not from its name (C039): sidecar rows make a second level wherever they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.actions.decode import Fields, decode_sidecar
+from pyspark_delta.errors import CorruptLogError
+from pyspark_delta.log.commits import CommitText, read_commit
+from pyspark_delta.log.listing import Checkpoint, log_location
+from pyspark_delta.log.names import SIDECAR_DIRECTORY, UuidCheckpointName
+from pyspark_delta.log.parquet_part import ParquetPart, plain
+from pyspark_delta.storage import FileStatus, ObjectStore
+from pyspark_delta.storage.paths import decode, file_name, join
+
+_REQUIRED_LEAF = {
+    "protocol": "minReaderVersion",
+    "metaData": "id",
+    "txn": "appId",
+    "domainMetadata": "domain",
+    "sidecar": "path",
+    "checkpointMetadata": "version",
+}
+
+
+class CheckpointReader:
+    """The content of one complete checkpoint. Files are opened when something in them is asked for."""
+
+    def __init__(self, store: ObjectStore, table_location: str, checkpoint: Checkpoint) -> None:
+        self.checkpoint = checkpoint
+        self._store = store
+        self._table_location = table_location
+
+    @cached_property
+    def text(self) -> CommitText | None:
+        """The content of a JSON top level; None for Parquet."""
+        name = self.checkpoint.name
+        if isinstance(name, UuidCheckpointName) and name.format == "json":
+            return read_commit(self._store, self.checkpoint.files[0], name.version)
+        return None
+
+    @cached_property
+    def top_level(self) -> tuple[ParquetPart, ...]:
+        """The Parquet files of the top level."""
+        if self.text is not None:
+            return ()
+        return tuple(ParquetPart(self._store, file) for file in self.checkpoint.files)
+
+    @cached_property
+    def sidecars(self) -> tuple[ParquetPart, ...]:
+        """The sidecars, by the rows that name them."""
+        files = [self._sidecar_file(fields) for fields in self.actions("sidecar")]
+        return tuple(ParquetPart(self._store, file) for file in files)
+
+    def actions(self, name: str) -> list[Fields]:
+        """The actions of one kind that is not a file action, ready for the decoders of `actions.decode`."""
+        if self.text is not None:
+            return self.text.fields(name)
+        return [fields for part in self.top_level for fields in _rows(part, name)]
+
+    def parts(self) -> Sequence[ParquetPart]:
+        """The Parquet files that may hold file actions."""
+        return (*self.top_level, *self.sidecars)
+
+    def open(self) -> None:
+        """Read all footers. Raises UnreadableCheckpointError, CorruptLogError."""
+        for part in self.parts():
+            part.open()
+
+    def _sidecar_file(self, fields: Fields) -> FileStatus:
+        sidecar = decode_sidecar(fields)
+        name = file_name(decode(sidecar.path))
+        if not name or name in (".", ".."):
+            raise fields.error(f"the sidecar path {sidecar.path!r} names no file")
+        # Whatever the path says, sidecars lie in the table's own directory (C072).
+        location = join(log_location(self._table_location), SIDECAR_DIRECTORY, name)
+        return FileStatus(location, sidecar.size_in_bytes, sidecar.modification_time)
+
+
+def _rows(part: ParquetPart, name: str) -> Iterator[Fields]:
+    leaf = f"{name}.{_REQUIRED_LEAF[name]}"
+    row_groups = part.row_groups_with(leaf)
+    if not row_groups:
+        return
+    table = part.read([name], row_groups)
+    column = table.column(name).combine_chunks()
+    if isinstance(column, pa.ChunkedArray):
+        column = pa.concat_arrays(column.chunks)
+    if not pa.types.is_struct(column.type):
+        raise CorruptLogError(f"The column '{name}' of '{part.path}' is not a struct.", path=part.path)
+    present = column.filter(pc.is_valid(pc.struct_field(column, [column.type.get_field_index(_REQUIRED_LEAF[name])])))
+    for row in present.to_pylist():
+        yield Fields(plain(row, column.type), name, part.path)

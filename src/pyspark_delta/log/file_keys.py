@@ -1,0 +1,41 @@
+"""The key of a logical file, (path, deletion vector id), in one spelling for every way to write the same path.
+
+Paths are compared decoded and resolved (C144, C215, C220): `a%20b` and `a b`, `file:/t/x`, `/t/x` and `x` below `/t`
+are one file. The key is the location, relative to the table where it lies below it, and after a NUL the id of the
+deletion vector if there is one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark_delta.errors import CorruptLogError
+from pyspark_delta.storage.paths import resolve_file
+
+UNUSUAL_PATH = re.compile(rb"[%:\\\0]|^/|//|(?:^|/)\.|/$|^$")
+"""Paths that may have more than one spelling; all others are their own key."""
+
+SEPARATOR = b"\0"
+
+
+def path_key(table_location: str, raw_path: str) -> bytes:
+    """The key of a path as it is in the log. Raises CorruptLogError for a path that names no file."""
+    encoded = raw_path.encode("utf-8", "surrogatepass")
+    if UNUSUAL_PATH.search(encoded) is None:
+        return encoded
+    location = resolve_file(table_location, raw_path)
+    prefix = table_location.rstrip("/") + "/"
+    return location.removeprefix(prefix).encode("utf-8", "surrogatepass")
+
+
+def deletion_vector_id(descriptor: Any) -> bytes:
+    """The id of a deletion vector from its JSON object (C266). Raises CorruptLogError when it is malformed."""
+    if isinstance(descriptor, Mapping):
+        storage_type, path, offset = (descriptor.get(k) for k in ("storageType", "pathOrInlineDv", "offset"))
+        whole = offset is None or (isinstance(offset, int) and not isinstance(offset, bool))
+        if isinstance(storage_type, str) and isinstance(path, str) and whole:
+            suffix = "" if offset is None else f"@{offset}"
+            return f"{storage_type}{path}{suffix}".encode()
+    raise CorruptLogError(f"A deletion vector descriptor is malformed: {str(descriptor)[:80]}.")

@@ -1,0 +1,141 @@
+"""One Parquet file of a checkpoint, read by leaves and row groups: nothing is decoded that is not asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pyspark_delta.errors import CorruptLogError, FileNotFoundInStoreError, StorageError
+from pyspark_delta.storage import FileStatus, ObjectStore
+
+BATCH_ROWS = 8192  # large reads of long strings spend their time in page faults; small batches reuse memory
+
+
+class UnreadableCheckpointError(CorruptLogError):
+    """A file of a checkpoint is not readable Parquet; an older checkpoint may do."""
+
+    error_class = "DELTA_LOG_FILE_MALFORMED"
+
+
+class ParquetPart:
+    """A classic checkpoint, one part of it, the top level of a V2 checkpoint, or a sidecar.
+
+    The footer is read at the first use and kept.
+    """
+
+    def __init__(self, store: ObjectStore, file: FileStatus) -> None:
+        self.file = file
+        self._store = store
+        self._metadata: pq.FileMetaData | None = None
+        self._schema: pa.Schema | None = None
+        self._leaves: dict[str, int] = {}
+
+    @property
+    def path(self) -> str:
+        """The location of the file."""
+        return self.file.path
+
+    def open(self) -> None:
+        """Read the footer. Raises UnreadableCheckpointError, or CorruptLogError when the file is gone."""
+        if self._metadata is not None:
+            return
+        with self._translated(), self._file() as file:
+            metadata = file.metadata
+            self._schema = file.schema_arrow
+            self._leaves = {metadata.schema.column(i).path: i for i in range(metadata.num_columns)}
+            self._metadata = metadata
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the file."""
+        self.open()
+        assert self._schema is not None
+        return self._schema
+
+    @property
+    def metadata(self) -> pq.FileMetaData:
+        """The footer."""
+        self.open()
+        assert self._metadata is not None
+        return self._metadata
+
+    def leaf(self, path: str) -> int | None:
+        """The index of a leaf column, None when the file has none of that path."""
+        self.open()
+        return self._leaves.get(path)
+
+    def all_null(self, row_group: int, leaf: str) -> bool:
+        """Whether a leaf is absent, or null in every row of the row group by its statistics."""
+        index = self.leaf(leaf)
+        if index is None:
+            return True
+        column = self.metadata.row_group(row_group).column(index)
+        statistics = column.statistics
+        if statistics is None or not statistics.has_null_count:
+            return False
+        return bool(statistics.null_count == column.num_values)
+
+    def row_groups_with(self, leaf: str) -> list[int]:
+        """The row groups that may hold a value of the leaf."""
+        if self.leaf(leaf) is None:
+            return []
+        return [g for g in range(self.metadata.num_row_groups) if not self.all_null(g, leaf)]
+
+    def read(self, columns: Sequence[str], row_groups: Sequence[int]) -> pa.Table:
+        """Some columns, named by leaf or by a prefix of leaves, of some row groups."""
+        with self.reading() as file:
+            return file.read_row_groups(list(row_groups), columns=list(columns), use_threads=False)
+
+    @contextmanager
+    def reading(self) -> Iterator[pq.ParquetFile]:
+        """The open file, for several reads in a row. Errors inside become those of this class."""
+        self.open()
+        with self._translated(), self._file() as file:
+            yield file
+
+    @contextmanager
+    def _file(self) -> Iterator[pq.ParquetFile]:
+        source = self._store.open_input(self.path)
+        remote = not self.path.startswith("/")
+        with pq.ParquetFile(source, metadata=self._metadata, pre_buffer=remote) as file:
+            yield file
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundInStoreError as error:
+            raise CorruptLogError(
+                f"The file '{self.path}' of a checkpoint is missing. Restore it; the checkpoint is useless without.",
+                path=self.path,
+                error_class="DELTA_MISSING_PART_FILES",
+            ) from error
+        except StorageError:
+            raise
+        except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
+            raise UnreadableCheckpointError(
+                f"The checkpoint file '{self.path}' is not readable: {_first_line(error)}. "
+                "It was damaged or cut off; restore or delete it.",
+                path=self.path,
+            ) from error
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error) or type(error).__name__
+    return text.splitlines()[0].rstrip(".")[:200]
+
+
+def plain(value: Any, data_type: pa.DataType) -> Any:
+    """A value of `to_pylist` as JSON would give it: maps, which Arrow gives as lists of pairs, as dicts."""
+    if value is None:
+        return None
+    if pa.types.is_struct(data_type):
+        fields = [data_type.field(i) for i in range(data_type.num_fields)]
+        return {f.name: plain(value[f.name], f.type) for f in fields}
+    if pa.types.is_map(data_type):
+        return dict(value)
+    return value

@@ -1,0 +1,126 @@
+"""Action reconciliation (C211-C221): the newest action of each kind and key decides.
+
+Commits after the checkpoint decide first; a file action of the checkpoint counts only where no later commit names
+its key. The keys of the commits are few, those of the checkpoint many: the checkpoint's are probed, never collected.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.actions.decode import Fields, decode_domain, decode_metadata, decode_protocol, decode_transaction
+from pyspark_delta.actions.model import DomainMetadata, Metadata, Protocol, SetTransaction
+from pyspark_delta.log.arrays import string_array
+from pyspark_delta.log.commits import CommitText, malformed, single
+from pyspark_delta.log.file_keys import path_key
+
+_PERCENT, _COLON, _DOT, _DOUBLE = (re.compile(re.escape(text)) for text in (b"%", b":", b"/.", b"//"))
+
+
+class Keys:
+    """The keys that the commits after a checkpoint name, ready to be taken out of the checkpoint."""
+
+    def __init__(self, keys: Iterable[bytes], table_location: str) -> None:
+        self._table_location = table_location
+        known = list(keys)
+        self._values = string_array(known) if known else None
+
+    def unnamed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of a batch, with `path` and `deletion_vector` columns, whose key no later commit names."""
+        if self._values is None or not len(batch):
+            return batch
+        vectors = batch.column("deletion_vector") if "deletion_vector" in batch.schema.names else None
+        keys = file_keys(batch.column("path"), vectors, self._table_location)
+        named = pc.is_in(keys, value_set=self._values)
+        return batch.filter(pc.invert(named)) if pc.any(named).as_py() else batch
+
+
+def file_keys(paths: pa.Array, vectors: pa.StructArray | None, table_location: str) -> pa.Array:
+    """The keys of many files, as `file_keys.path_key` makes them for one."""
+    keys = paths
+    if _may_be_unusual(paths):
+        keys = _resolved(paths, table_location)
+    if vectors is None or vectors.null_count == len(vectors):
+        return keys
+    storage, inline, offset = (pc.struct_field(vectors, [i]) for i in range(3))
+    suffix = pc.if_else(pc.is_valid(offset), pc.binary_join_element_wise("@", offset.cast(pa.string()), ""), "")
+    suffix = pc.fill_null(suffix, "")
+    identity = pc.binary_join_element_wise(keys, pc.binary_join_element_wise(storage, inline, suffix, ""), "\0")
+    return pc.coalesce(identity, keys)
+
+
+def _may_be_unusual(paths: pa.Array) -> bool:
+    data = _character_data(paths)
+    if data is None:
+        return True
+    if any(pattern.search(data) for pattern in (_PERCENT, _COLON, _DOT, _DOUBLE)):
+        return True
+    return bool(pc.any(pc.or_(pc.starts_with(paths, "/"), pc.starts_with(paths, "."))).as_py())
+
+
+def _character_data(texts: pa.Array) -> memoryview | None:
+    if len(texts) == 0:
+        return memoryview(b"")
+    if not pa.types.is_string(texts.type):
+        return None
+    offsets = np.frombuffer(texts.buffers()[1], dtype=np.int32)
+    start, end = int(offsets[texts.offset]), int(offsets[texts.offset + len(texts)])
+    data = texts.buffers()[2]
+    return memoryview(b"") if data is None else memoryview(data)[start:end]
+
+
+def _resolved(paths: pa.Array, table_location: str) -> pa.Array:
+    """The keys of paths of which some have more than one spelling; only those are resolved one by one."""
+    unusual = pc.match_substring_regex(paths, r"[%:\\\x00]|^/|//|(^|/)\.|/$|^$")
+    odd = paths.filter(unusual)
+    if not len(odd):
+        return paths
+    keys = string_array([path_key(table_location, path) for path in odd.to_pylist()]).cast(paths.type)
+    return pc.replace_with_mask(paths, unusual, keys)
+
+
+def latest_protocol(texts: Iterable[CommitText]) -> Protocol | None:
+    """The protocol of the first commit that has one; commits come newest first."""
+    for text in texts:
+        fields = single(text.fields("protocol"), text.path, "protocol")
+        if fields is not None:
+            return decode_protocol(fields)
+    return None
+
+
+def latest_metadata(texts: Iterable[CommitText]) -> Metadata | None:
+    """The metadata of the first commit that has some; commits come newest first."""
+    for text in texts:
+        fields = single(text.fields("metaData"), text.path, "metaData")
+        if fields is not None:
+            return decode_metadata(fields)
+    return None
+
+
+def transactions(checkpoint: Sequence[Fields], texts: Iterable[CommitText]) -> dict[str, SetTransaction]:
+    """The latest transaction of each application (C178, C213); commits in ascending order."""
+    state = {t.app_id: t for t in map(decode_transaction, checkpoint)}
+    for text in texts:
+        own: dict[str, SetTransaction] = {}
+        for found in map(decode_transaction, text.fields("txn")):
+            if own.setdefault(found.app_id, found).version != found.version:
+                raise malformed(text.path, f"it holds two versions for the application '{found.app_id}'")
+        state.update(own)
+    return state
+
+
+def domains(checkpoint: Sequence[Fields], texts: Iterable[CommitText]) -> dict[str, DomainMetadata]:
+    """The latest metadata of each domain; removed ones are hidden (C207, C214). Commits in ascending order."""
+    state = {d.domain: d for d in map(decode_domain, checkpoint)}
+    for text in texts:
+        own: dict[str, DomainMetadata] = {}
+        for found in map(decode_domain, text.fields("domainMetadata")):
+            if own.setdefault(found.domain, found) != found:
+                raise malformed(text.path, f"it holds two values for the domain '{found.domain}'")
+        state.update(own)
+    return {name: domain for name, domain in state.items() if not domain.removed}

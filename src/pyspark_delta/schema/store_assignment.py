@@ -1,0 +1,138 @@
+"""Whether data of one schema may be stored in a table of another: by name, and without changing a value.
+
+Types may differ where every value that fits is kept exactly: numbers that widen, or that narrow to a type in which
+they fit (a value that does not is an error), and anything to text. What would round or cut values is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pyspark_delta.errors import SchemaMismatchError
+from pyspark_delta.schema.types import (
+    BINARY,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    VARIANT,
+    VOID,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    StructType,
+)
+
+_INTEGERS = (BYTE, SHORT, INTEGER, LONG)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One column, by its path, whose data does not fit the table; None where one side lacks it."""
+
+    path: tuple[str, ...]
+    table: DataType | None
+    data: DataType | None
+    problem: str
+
+
+def check_storable(data: StructType, table: StructType) -> None:
+    """Raises SchemaMismatchError with a table of every column that does not fit."""
+    found = tuple(differences(data, table))
+    if found:
+        raise SchemaMismatchError(_message(found), differences=found)
+
+
+def differences(data: StructType, table: StructType, prefix: tuple[str, ...] = ()) -> Iterator[Difference]:
+    """The columns of `data` that cannot be stored in `table`. A column that `data` lacks is stored as null."""
+    for field in data:
+        path = (*prefix, field.name)
+        target = table.find(field.name)
+        if target is None:
+            if field.type != VOID:
+                yield Difference(path, None, field.type, "not a column of the table")
+        else:
+            yield from _type_differences(path, field.type, target.type)
+
+
+def is_numeric_narrowing(data: DataType, table: DataType) -> bool:
+    """Whether values must be checked to fit: the table's type holds fewer numbers than that of the data."""
+    return _is_exact(data) and _is_exact(table) and data != table
+
+
+def _type_differences(path: tuple[str, ...], data: DataType, table: DataType) -> Iterator[Difference]:
+    match data, table:
+        case StructType(), StructType():
+            yield from differences(data, table, path)
+        case ArrayType(source), ArrayType(target):
+            yield from _type_differences((*path, "element"), source, target)
+        case MapType(source_key, source_value), MapType(target_key, target_value):
+            yield from _type_differences((*path, "key"), source_key, target_key)
+            yield from _type_differences((*path, "value"), source_value, target_value)
+        case _ if problem := _problem(data, table):
+            yield Difference(path, table, data, problem)
+
+
+def _problem(data: DataType, table: DataType) -> str:
+    """Why values of one type cannot be stored as another without a change; empty when they can."""
+    if data == table or data == VOID:
+        return ""
+    if _is_nested(data) or _is_nested(table) or VARIANT in (data, table):
+        return "a different kind of type"
+    if table == STRING:
+        return "" if data != BINARY else "a different kind of type"
+    if (data, table) in ((FLOAT, DOUBLE), (DATE, TIMESTAMP)):
+        return ""
+    if isinstance(data, DecimalType) and isinstance(table, DecimalType):
+        return "" if table.scale >= data.scale else "digits after the point would be lost"
+    if data in _INTEGERS and (table in _INTEGERS or isinstance(table, DecimalType)):
+        return ""
+    if isinstance(data, DecimalType) and data.scale == 0 and table in _INTEGERS:
+        return ""
+    if data in _INTEGERS and table == DOUBLE and data != LONG:
+        return ""
+    if _is_number(data) and _is_number(table):
+        return "values could be rounded"
+    return "a different kind of type"
+
+
+def _is_exact(data_type: DataType) -> bool:
+    return data_type in _INTEGERS or isinstance(data_type, DecimalType)
+
+
+def _is_number(data_type: DataType) -> bool:
+    return _is_exact(data_type) or data_type in (FLOAT, DOUBLE)
+
+
+def _is_nested(data_type: DataType) -> bool:
+    return isinstance(data_type, StructType | ArrayType | MapType)
+
+
+def _message(found: tuple[Difference, ...]) -> str:
+    rows = [("column", "table", "data", "problem")]
+    rows += [(".".join(d.path), _type(d.table), _type(d.data), d.problem) for d in found]
+    widths = [max(len(row[i]) for row in rows) for i in range(4)]
+    lines = ["  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    advice = []
+    if any(d.table is None for d in found):
+        advice.append(
+            "New columns need schema evolution (the option mergeSchema), which this version does not have yet: drop "
+            "the columns, for example with df.drop(...)."
+        )
+    if any(d.table is not None for d in found):
+        advice.append("Cast the columns to the types of the table.")
+    return "The schema of the data does not fit the table:\n" + "\n".join(lines) + "\n" + " ".join(advice)
+
+
+def _type(data_type: DataType | None) -> str:
+    text = "-" if data_type is None else str(data_type)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+

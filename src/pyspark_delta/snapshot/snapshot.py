@@ -1,0 +1,215 @@
+"""A snapshot: the state of a table at one version. Opening reads protocol and metadata; files only when asked for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.actions.model import CommitInfo, DomainMetadata, Metadata, Protocol, SetTransaction
+from pyspark_delta.features.support import check_readable
+from pyspark_delta.log.history import commit_info_of, commit_timestamp, version_at
+from pyspark_delta.log.replay import LogReplay
+from pyspark_delta.log.request import FileRequest
+from pyspark_delta.log.segment import LogSegment, load_segment
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
+from pyspark_delta.schema.types import StructType
+from pyspark_delta.storage import FileStatus, ObjectStore, store_for
+
+_CLUSTERING_DOMAIN = "delta.clustering"
+
+
+class Snapshot:
+    """One version of a table: immutable, lazy, thread-safe to read from."""
+
+    def __init__(
+        self, replay: LogReplay, configuration: TableConfiguration, storage_options: Mapping[str, str]
+    ) -> None:
+        self._replay = replay
+        self.configuration = configuration
+        self.storage_options = storage_options
+
+    @classmethod
+    def load(
+        cls,
+        location: str,
+        *,
+        version: int | None = None,
+        timestamp_ms: int | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        log_tail: Iterable[FileStatus] = (),
+        max_version: int | None = None,
+    ) -> Snapshot:
+        """Open the latest version of the table at `location`, or `version`, or the one current at `timestamp_ms`.
+
+        `log_tail` (commits that are not published yet) and `max_version` (the newest ratified version) are what a
+        catalog supplies. Raises TableNotFoundError, VersionNotFoundError, TimestampOutOfRangeError,
+        CorruptLogError, and UnsupportedTableError when this client may not read the table.
+        """
+        options = dict(storage_options or {})
+        store = store_for(location, options)
+        tail = tuple(log_tail)
+        if timestamp_ms is not None:
+            version = version_at(store, location, timestamp_ms, log_tail=tail, max_version=max_version)
+        segment = load_segment(store, location, version, log_tail=tail, max_version=max_version)
+        return cls.from_replay(LogReplay(store, segment), options)
+
+    @classmethod
+    def from_replay(cls, replay: LogReplay, storage_options: Mapping[str, str]) -> Snapshot:
+        """The snapshot of a log segment. Raises as `load`."""
+        configuration = TableConfiguration(*replay.protocol_and_metadata())
+        check_readable(configuration, replay.segment.table_location)
+        return cls(replay, configuration, storage_options)
+
+    def __repr__(self) -> str:
+        return f"Snapshot({self.location!r}, version={self.version})"
+
+    # ------------------------------------------------------------------------------------------------ identity
+    @property
+    def location(self) -> str:
+        """The location of the table."""
+        return self.segment.table_location
+
+    @property
+    def version(self) -> int:
+        """The version of this state."""
+        return self.segment.end_version
+
+    @property
+    def segment(self) -> LogSegment:
+        """The log files that this state is read from."""
+        return self._replay.segment
+
+    @property
+    def store(self) -> ObjectStore:
+        """The store that the log is read through."""
+        return self._replay.store
+
+    @cached_property
+    def timestamp(self) -> int:
+        """When the version was committed, in milliseconds since the epoch (in-commit timestamp, or the file's)."""
+        return commit_timestamp(self)
+
+    @property
+    def protocol(self) -> Protocol:
+        """The protocol."""
+        return self.configuration.protocol
+
+    @property
+    def metadata(self) -> Metadata:
+        """The metadata."""
+        return self.configuration.metadata
+
+    @property
+    def schema(self) -> StructType:
+        """The logical schema."""
+        return self.configuration.schema
+
+    @property
+    def properties(self) -> Mapping[str, str]:
+        """The table properties, `metaData.configuration`."""
+        return self.configuration.properties
+
+    # ---------------------------------------------------------------------------------------- small state
+    @cached_property
+    def _transactions(self) -> dict[str, SetTransaction]:
+        return self._replay.transactions()
+
+    @cached_property
+    def _domains(self) -> dict[str, DomainMetadata]:
+        return self._replay.domains()
+
+    def transactions(self) -> dict[str, SetTransaction]:
+        """The latest transaction of each application, by application id."""
+        return dict(self._transactions)
+
+    def domains(self) -> dict[str, DomainMetadata]:
+        """The live metadata domains by name, understood or not."""
+        return dict(self._domains)
+
+    def commit_info(self) -> CommitInfo | None:
+        """The `commitInfo` of this version's commit; None when it has none, or when the commit is gone."""
+        return commit_info_of(self)
+
+    def clustering_columns(self) -> list[str]:
+        """The logical names of the clustering columns, nested ones joined by dots; empty when there are none."""
+        domain = self._domains.get(_CLUSTERING_DOMAIN)
+        if domain is None:
+            return []
+        try:
+            columns = json.loads(domain.configuration).get("clusteringColumns", [])
+        except (ValueError, AttributeError):
+            return []
+        paths = [c if isinstance(c, list) else [c] for c in columns if isinstance(c, (list, str))]
+        return [".".join(self._logical_path(path)) for path in paths]
+
+    def _logical_path(self, physical: list[str]) -> list[str]:
+        mode, names, current = mapping_mode(self.configuration), [], self.schema
+        for part in physical:
+            found = next((f for f in current if physical_field(f, mode).name == part), None)
+            names.append(part if found is None else found.name)
+            inner = None if found is None else found.type
+            current = inner if isinstance(inner, StructType) else StructType()
+        return names
+
+    # --------------------------------------------------------------------------------------------------- files
+    @cached_property
+    def partition_names(self) -> tuple[str, ...]:
+        """The physical names of the partition columns: the keys of `partition_values`."""
+        mode = mapping_mode(self.configuration)
+        names = []
+        for name in self.configuration.partition_columns:
+            field = self.schema.find(name)
+            names.append(name if field is None else physical_field(field, mode).name)
+        return tuple(names)
+
+    def read_files(self, request: FileRequest) -> Iterator[pa.RecordBatch]:
+        """The live files that the request's predicates do not rule out, with its columns. Raises CorruptLogError."""
+        yield from self._replay.files("add", request.columns, self.partition_names, request)
+
+    def files(self, columns: tuple[str, ...] = ("path", "partition_values", "size", "modification_time")) -> pa.Table:
+        """All live files with some columns of `actions.columns`."""
+        return _table(self._replay.files("add", columns, self.partition_names), "add", columns)
+
+    def tombstones(
+        self, columns: tuple[str, ...] = ("path", "deletion_timestamp", "size", "deletion_vector")
+    ) -> pa.Table:
+        """The removed files that the log still remembers, expired or not (C217), with some columns."""
+        return _table(self._replay.files("remove", columns, self.partition_names), "remove", columns)
+
+    @cached_property
+    def _totals(self) -> tuple[int, int]:
+        number = size = 0
+        for batch in self._replay.files("add", ("size",), self.partition_names):
+            number += len(batch)
+            size += pc.sum(batch.column("size")).as_py() or 0
+        return number, size
+
+    def num_files(self) -> int:
+        """How many live files there are."""
+        return self._totals[0]
+
+    def size_in_bytes(self) -> int:
+        """The sizes of the live files together."""
+        return self._totals[1]
+
+    def update(self) -> Snapshot:
+        """The latest version of the table: this snapshot itself when it is the latest."""
+        newer = load_segment(self.store, self.location)
+        if newer.end_version == self.version:
+            return self
+        return Snapshot.from_replay(LogReplay(self.store, newer), self.storage_options)
+
+
+def _table(batches: Iterable[pa.RecordBatch], action: str, columns: tuple[str, ...]) -> pa.Table:
+    from pyspark_delta.log.replay import field_of
+
+    return pa.Table.from_batches(list(batches), schema=pa.schema([field_of(action, name) for name in columns]))
+
+
+__all__ = ["Any", "Snapshot"]

@@ -1,0 +1,1 @@
+"""The scans of a snapshot as Spark DataFrames."""

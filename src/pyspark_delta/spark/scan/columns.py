@@ -1,0 +1,195 @@
+"""The columns of a relation over data files (physical), and the projection to the columns of the table (logical)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
+from pyspark.sql import types as spark_types
+
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.properties import MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
+from pyspark_delta.schema.column_mapping import field_id, mapping_mode, physical_field
+from pyspark_delta.schema.json import type_to_json
+from pyspark_delta.schema.types import (
+    LONG,
+    VOID,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+)
+from pyspark_delta.spark.scan.predicates import RelationColumn
+
+PARQUET_FIELD_ID = "parquet.field.id"
+ROW_INDEX = StructField("_tmp_metadata_row_index", LONG)  # the name by which Spark's Parquet reader knows it
+ROW_ID = "_row_id"
+ROW_COMMIT_VERSION = "_row_commit_version"
+
+_INTERNAL_METADATA = ("delta.", "parquet.field.", "__CHAR_VARCHAR_TYPE_STRING")
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumns:
+    """How the columns of a table lie in its files.
+
+    `data` and `partition` are the columns that files and the log hold; a void column is in neither. `stored_row_id` and
+    `stored_row_commit_version` name the physical columns that override what a row's file implies, where there are any.
+    """
+
+    schema: StructType
+    mode: str
+    data: tuple[RelationColumn, ...]
+    partition: tuple[RelationColumn, ...]
+    stored_row_id: str | None = None
+    stored_row_commit_version: str | None = None
+
+    @property
+    def relation_columns(self) -> tuple[RelationColumn, ...]:
+        """All columns that a predicate may name."""
+        return self.data + self.partition
+
+    def data_schema(self, *, row_index: bool = False, row_tracking: bool = False) -> StructType:
+        """The schema to read files with: physical names, everything nullable, field ids where they decide.
+
+        With `row_index`, the Parquet reader adds the position of each row in its file.
+        """
+        fields = [_readable(column.physical, by_id=self.mode == "id") for column in self.data]
+        if row_tracking:
+            names = (self.stored_row_id, self.stored_row_commit_version)
+            fields += [StructField(name, LONG) for name in names if name is not None]
+        if row_index:
+            fields.append(ROW_INDEX)
+        return StructType(tuple(fields))
+
+    def partition_schema(self) -> StructType:
+        """The partition columns in physical names."""
+        return StructType(tuple(_readable(column.physical, by_id=False) for column in self.partition))
+
+
+def table_columns(configuration: TableConfiguration) -> TableColumns:
+    """The columns of one version of a table. Raises as `physical_field` does."""
+    mode = mapping_mode(configuration)
+    partitioned = {name.casefold() for name in configuration.partition_columns}
+    columns = [RelationColumn(field, physical_field(field, mode)) for field in configuration.schema]
+    stored = [c for c in columns if c.logical.type != VOID]
+    by_name = {c.logical.name.casefold(): c for c in stored}
+    return TableColumns(
+        configuration.schema,
+        mode,
+        tuple(c for c in stored if c.logical.name.casefold() not in partitioned),
+        tuple(by_name[name.casefold()] for name in configuration.partition_columns if name.casefold() in by_name),
+        MATERIALIZED_ROW_ID.of(configuration.properties),
+        MATERIALIZED_ROW_COMMIT_VERSION.of(configuration.properties),
+    )
+
+
+def project(frame: DataFrame, columns: TableColumns, extra: Mapping[str, Column] | None = None) -> DataFrame:
+    """The table's columns, in its order and under its names, and then the `extra` ones."""
+    stored = {column.logical.name: column for column in columns.relation_columns}
+    output = [_output(field, stored.get(field.name)) for field in columns.schema]
+    return frame.select(*output, *(column.alias(name) for name, column in (extra or {}).items()))
+
+
+def spark_schema(schema: StructType) -> spark_types.StructType:
+    """The schema that a DataFrame of the table has: nullable, and without the metadata that is Delta's own."""
+    return spark_types.StructType.fromJson(
+        {"type": "struct", "fields": [_field_json(_readable(field, by_id=False)) for field in schema]}
+    )
+
+
+def quoted(name: str) -> str:
+    """A column name as `pyspark.sql.functions.col` takes it literally."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def user_metadata(field: StructField) -> dict[str, Any]:
+    """The metadata of a column that belongs to the user, such as its comment."""
+    return {key: value for key, value in field.metadata.items() if not key.startswith(_INTERNAL_METADATA)}
+
+
+def _output(field: StructField, column: RelationColumn | None) -> Column:
+    metadata = user_metadata(field)
+    if column is None:
+        return F.lit(None).cast(spark_types.NullType()).alias(field.name, metadata=metadata)
+    value = _renamed(F.col(quoted(column.physical.name)), column.logical.type, column.physical.type)
+    return value.alias(field.name, metadata=metadata)
+
+
+def _renamed(value: Column, logical: DataType, physical: DataType) -> Column:
+    """The value with the nested fields under their logical names; null structs stay null."""
+    if _same_names(logical, physical):
+        return value
+    if isinstance(logical, StructType) and isinstance(physical, StructType) and _replaceable(logical, physical):
+        # Unlike a cast, this lets Catalyst push nested fields and predicates on them down to the file.
+        renamed = value
+        for inner, stored in zip(logical, physical, strict=True):
+            field = value.getField(stored.name)
+            renamed = renamed.withField(quoted(inner.name), _renamed(field, inner.type, stored.type))
+        return renamed.dropFields(*(quoted(stored.name) for stored in physical))
+    return value.cast(spark_types._parse_datatype_json_value(type_to_json(_nullable(logical))))
+
+
+def _same_names(logical: DataType, physical: DataType) -> bool:
+    match logical, physical:
+        case StructType(), StructType():
+            return all(
+                a.name == b.name and _same_names(a.type, b.type) for a, b in zip(logical, physical, strict=True)
+            )
+        case ArrayType(), ArrayType():
+            return _same_names(logical.element_type, physical.element_type)
+        case MapType(), MapType():
+            keys = _same_names(logical.key_type, physical.key_type)
+            return keys and _same_names(logical.value_type, physical.value_type)
+        case _:
+            return True
+
+
+def _replaceable(logical: StructType, physical: StructType) -> bool:
+    """Whether adding all logical fields and then dropping all physical ones leaves the logical ones, in order."""
+    return {f.name.casefold() for f in logical}.isdisjoint(f.name.casefold() for f in physical)
+
+
+def _readable(field: StructField, *, by_id: bool) -> StructField:
+    metadata = user_metadata(field)
+    number = field_id(field) if by_id else None
+    if number is not None:
+        metadata[PARQUET_FIELD_ID] = number
+    return StructField(field.name, _readable_type(field.type, by_id=by_id), nullable=True, metadata=metadata)
+
+
+def _readable_type(data_type: DataType, *, by_id: bool) -> DataType:
+    match data_type:
+        case StructType(fields):
+            return StructType(tuple(_readable(f, by_id=by_id) for f in fields))
+        case ArrayType(element):
+            return ArrayType(_readable_type(element, by_id=by_id), contains_null=True)
+        case MapType(key, value):
+            return MapType(_readable_type(key, by_id=by_id), _readable_type(value, by_id=by_id))
+        case _:
+            return data_type
+
+
+def _nullable(data_type: DataType) -> DataType:
+    match data_type:
+        case StructType(fields):
+            return StructType(tuple(replace(f, type=_nullable(f.type), nullable=True, metadata={}) for f in fields))
+        case ArrayType(element):
+            return ArrayType(_nullable(element))
+        case MapType(key, value):
+            return MapType(_nullable(key), _nullable(value))
+        case _:
+            return data_type
+
+
+def _field_json(field: StructField) -> dict[str, Any]:
+    return {
+        "name": field.name,
+        "type": type_to_json(field.type),
+        "nullable": field.nullable,
+        "metadata": dict(field.metadata),
+    }

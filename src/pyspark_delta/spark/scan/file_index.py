@@ -1,0 +1,264 @@
+"""The Catalyst scan: a `FileIndex` in Python, which Spark's planner asks for the files of a query.
+
+Spark prunes columns, plans joins and reads Parquet in its own generated code; this class only answers, once per query
+and in the middle of planning, which files of one snapshot can hold rows for the predicates, and which constants belong
+to each file. Partition values come from the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.deletion_vectors.bitmap import to_words
+from pyspark_delta.deletion_vectors.files import read_deletion_vectors
+from pyspark_delta.actions.model import DeletionVectorDescriptor
+from pyspark_delta.errors import DeltaError
+from pyspark_delta.scan.planner import plan_scan
+from pyspark_delta.schema.partition_values import parse_partition_column
+from pyspark_delta.schema.types import BINARY, LONG, DataType, StructField, StructType
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.scan.columns import TableColumns
+from pyspark_delta.spark.scan.directories import (
+    Groups,
+    directories_json,
+    each_file,
+    group_files,
+    hadoop_paths,
+    rows_json,
+    strings_json,
+)
+from pyspark_delta.spark.scan.failures import relay
+from pyspark_delta.spark.scan.jvm import Jvm
+from pyspark_delta.spark.scan.predicates import Translator
+from pyspark_delta.spark.scan.unsafe_rows import encode_rows
+from pyspark_delta.storage import store_for
+from pyspark_delta.storage.paths import to_hadoop
+
+DELETED_ROWS = StructField("_pyspark_delta_deleted_rows", BINARY)
+BASE_ROW_ID = StructField("_pyspark_delta_base_row_id", LONG)
+DEFAULT_ROW_COMMIT_VERSION = StructField("_pyspark_delta_default_row_commit_version", LONG)
+_ROW_TRACKING = (BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION)
+
+
+class Files(Enum):
+    """Which files of the snapshot an index answers for."""
+
+    ALL = "all"
+    INTACT = "without deletion vector"
+    DELETED_FROM = "with deletion vector"
+
+
+class DeltaFileIndex:
+    """The files of one snapshot for Spark's planner. Immutable: a DataFrame stays at the version it was made at.
+
+    The JVM holds a proxy of this object for as long as a plan refers to it, and py4j holds the object for as long as
+    the JVM holds the proxy. Equal indexes make equal plans, on which Spark's cache and exchange reuse depend.
+    """
+
+    class Java:
+        implements = ("org.apache.spark.sql.execution.datasources.FileIndex",)
+
+    def __init__(
+        self, jvm: Jvm, snapshot: Snapshot, columns: TableColumns, files: Files, *, row_tracking: bool, time_zone: str
+    ) -> None:
+        self._jvm = jvm
+        self._snapshot = snapshot
+        self._files = files
+        self._partition = columns.partition
+        self._translator = Translator(columns.relation_columns)
+        self._time_zone = time_zone
+        self._row_tracking = row_tracking
+        self._hidden = ((DELETED_ROWS,) if files is Files.DELETED_FROM else ()) + (_ROW_TRACKING if row_tracking else ())
+        self._schema = StructType(columns.partition_schema().fields + self._hidden)
+        self._java_schema = jvm.struct_type(self._schema)
+        self._java_root = jvm.seq([jvm.root.org.apache.hadoop.fs.Path(to_hadoop(snapshot.location))])
+        self._key = (
+            snapshot.location,
+            snapshot.version,
+            snapshot.configuration.metadata.id,
+            files,
+            row_tracking,
+            time_zone,
+            tuple(sorted(snapshot.storage_options.items())),
+        )
+
+    @property
+    def schema(self) -> StructType:
+        """The partition columns, and after them the hidden constants of each file."""
+        return self._schema
+
+    @property
+    def hidden(self) -> tuple[StructField, ...]:
+        """The constants of each file among them."""
+        return self._hidden
+
+    # ------------------------------------------------------------------------------------------- called by the JVM
+    def rootPaths(self) -> Any:
+        return self._java_root
+
+    def partitionSchema(self) -> Any:
+        return self._java_schema
+
+    def sizeInBytes(self) -> int:
+        return int(self._snapshot.size_in_bytes())
+
+    def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:
+        try:
+            return self._list(_elements(partition_filters), _elements(data_filters))
+        except DeltaError as error:
+            raise relay(error) from None
+
+    def inputFiles(self) -> Any:
+        try:
+            paths = hadoop_paths(self._snapshot.location, self._select(None)["path"])
+            return self._jvm.strings(strings_json(paths))
+        except DeltaError as error:
+            raise relay(error) from None
+
+    def refresh(self) -> None:
+        return None
+
+    def metadataOpsTimeNs(self) -> Any:
+        return self._jvm.none
+
+    def isTimeTravel(self) -> bool:
+        return False
+
+    def equals(self, other: Any) -> bool:
+        return isinstance(other, DeltaFileIndex) and other._key == self._key
+
+    def hashCode(self) -> int:
+        return hash(self._key) & 0x7FFFFFFF
+
+    def toString(self) -> str:
+        return f"Delta[version={self._snapshot.version}, {self._snapshot.location}]"
+
+    # ---------------------------------------------------------------------------------------------------- the files
+    def _list(self, partition_filters: Sequence[Any], data_filters: Sequence[Any]) -> Any:
+        jvm = self._jvm
+        files = self._select(self._translator.translate([*partition_filters, *data_filters]))
+        if self._hidden:
+            groups = each_file(len(files))
+        else:
+            groups = group_files([self._texts(files, c.physical.name) for c in self._partition], len(files))
+        values = self._partition_values(files, groups)
+        if partition_filters and len(groups):
+            kept = self._satisfying(partition_filters, values, len(groups))
+            files, groups, values = _restrict(files, groups, values, kept)
+        if not len(groups):
+            return jvm.nil
+        values += self._hidden_values(files)
+        rows = encode_rows(values, len(groups))
+        paths = hadoop_paths(self._snapshot.location, files["path"])
+        result = jvm.nil
+        for text in directories_json(files, paths, groups, rows, jvm.byte_array_offset):
+            batch = jvm.directories(text)
+            result = batch if result is jvm.nil else result.concat(batch)
+        return result
+
+    def _select(self, where: Any) -> pa.Table:
+        files = plan_scan(self._snapshot, where=where, row_ids=self._row_tracking).files
+        if self._files is not Files.ALL:
+            marked = files["deletion_vector"].is_valid()
+            files = files.filter(marked if self._files is Files.DELETED_FROM else pc.invert(marked))
+        return files.combine_chunks()
+
+    def _texts(self, files: pa.Table, physical_name: str) -> pa.Array:
+        values = files["partition_values"].combine_chunks()
+        return pc.map_lookup(values, pa.scalar(physical_name), "last")
+
+    def _partition_values(self, files: pa.Table, groups: Groups) -> list[tuple[pa.Array, DataType]]:
+        first = pa.array(groups.first_file)
+        values = []
+        for column in self._partition:
+            texts = self._texts(files, column.physical.name).take(first)
+            name, data_type = column.logical.name, column.logical.type
+            values.append((parse_partition_column(texts, data_type, self._time_zone, column=name), data_type))
+        return values
+
+    def _hidden_values(self, files: pa.Table) -> list[tuple[pa.Array, DataType]]:
+        """One value per file: with hidden constants, every file is its own group."""
+        values: list[tuple[pa.Array, DataType]] = []
+        if self._files is Files.DELETED_FROM:
+            values.append((self._deleted_rows(files), BINARY))
+        if self._row_tracking:
+            values.append((files["base_row_id"].combine_chunks(), LONG))
+            values.append((files["default_row_commit_version"].combine_chunks(), LONG))
+        return values
+
+    def _deleted_rows(self, files: pa.Table) -> pa.Array:
+        snapshot = self._snapshot
+        bitmaps = read_deletion_vectors(
+            lambda location: store_for(location, snapshot.storage_options),
+            snapshot.location,
+            [DeletionVectorDescriptor(**one) for one in files["deletion_vector"].to_pylist()],
+            data_files=files["path"].to_pylist(),
+        )
+        return pa.array([to_words(bitmap).tobytes() for bitmap in bitmaps], pa.large_binary())
+
+    def _satisfying(
+        self, filters: Sequence[Any], values: Sequence[tuple[pa.Array, DataType]], count: int
+    ) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The groups whose partition values satisfy the filters, as Catalyst itself evaluates them.
+
+        Spark does not repeat partition filters after the scan, so what the planner could not decide must be decided
+        here, and with Spark's own meaning of every function.
+        """
+        jvm = self._jvm
+        expressions = jvm.root.org.apache.spark.sql.catalyst.expressions
+        condition = filters[0]
+        for one in filters[1:]:
+            condition = getattr(expressions, "And")(condition, one)
+        names = {field.name.casefold(): index for index, field in enumerate(self._schema.fields[: len(values)])}
+        attributes = _elements(condition.references().toSeq())
+        used = [values[names[str(attribute.name()).casefold()]] for attribute in attributes]
+        ordinal = expressions.AttributeReference(
+            "group",
+            jvm.root.org.apache.spark.sql.types.DataType.fromJson('"long"'),
+            False,
+            jvm.root.org.apache.spark.sql.types.Metadata.empty(),
+            expressions.NamedExpression.newExprId(),
+            jvm.nil,
+        )
+        rows = encode_rows([*used, (pa.array(np.arange(count)), LONG)], count)
+        kept = []
+        for text in rows_json(rows, jvm.byte_array_offset):
+            kept += self._evaluate(condition, jvm.seq([*attributes, ordinal]), ordinal, jvm.rows(text))
+        return np.array(kept, dtype=np.int64)
+
+    def _evaluate(self, condition: Any, attributes: Any, ordinal: Any, rows: Any) -> list[int]:
+        logical = self._jvm.root.org.apache.spark.sql.catalyst.plans.logical
+        local = logical.LocalRelation(attributes, rows, False, self._jvm.none)
+        plan = logical.Project(self._jvm.seq([ordinal]), logical.Filter(condition, local))
+        rule = self._jvm.module("org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation")
+        text = rule.apply(plan).data().mkString(";")
+        return [int(row[1:-1], 16) for row in text.split(";")] if text else []
+
+
+def _restrict(
+    files: pa.Table,
+    groups: Groups,
+    values: Sequence[tuple[pa.Array, DataType]],
+    kept: np.ndarray[Any, np.dtype[np.int64]],
+) -> tuple[pa.Table, Groups, list[tuple[pa.Array, DataType]]]:
+    """The same files, groups and values, of the kept groups alone."""
+    renumbered = np.full(len(groups), -1, dtype=np.int64)
+    renumbered[kept] = np.arange(len(kept))
+    of_file = renumbered[groups.of_file]
+    files = files.filter(pa.array(of_file >= 0)).combine_chunks()
+    taken = pa.array(kept)
+    return (
+        files,
+        Groups(of_file[of_file >= 0], groups.first_file[kept]),
+        [(array.take(taken), data_type) for array, data_type in values],
+    )
+
+
+def _elements(sequence: Any) -> list[Any]:
+    return [sequence.apply(index) for index in range(sequence.size())]

@@ -1,0 +1,108 @@
+"""What the Catalyst scan needs of the JVM behind a classic session: conversions, each one call however many rows.
+
+Everything here leans on classes that Spark ships but does not promise. It is used by the Catalyst scan alone, which
+proves at its start that they are there (`file_index.probe`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from pyspark_delta.schema.json import schema_to_json
+from pyspark_delta.schema.types import StructType
+
+_LONGEST_TEXT = 2**31 - 1
+
+
+class Jvm:
+    """The virtual machine of one py4j gateway."""
+
+    def __init__(self, gateway: Any) -> None:
+        self.gateway = gateway
+        self.root = gateway.jvm
+        self.byte_array_offset = int(self.root.org.apache.spark.unsafe.Platform.BYTE_ARRAY_OFFSET)
+        self.nil = self.seq(())
+        self.none = self.root.scala.Option.empty()
+        self._mapper = self._make_mapper()
+        self._directories = self._array_class("org.apache.spark.sql.execution.datasources.PartitionDirectory")
+        self._rows = self._array_class("org.apache.spark.sql.catalyst.expressions.UnsafeRow")
+        self._strings = self._array_class("java.lang.String")
+
+    def load_class(self, name: str) -> Any:
+        """The Java class of that name."""
+        return self.root.java.lang.Thread.currentThread().getContextClassLoader().loadClass(name)
+
+    def module(self, name: str) -> Any:
+        """The instance of a Scala object."""
+        return self.load_class(f"{name}$").getField("MODULE$").get(None)
+
+    def seq(self, values: Iterable[Any]) -> Any:
+        """A Scala sequence of JVM objects."""
+        return self.root.org.apache.spark.api.python.PythonUtils.toSeq(list(values))
+
+    def map(self, values: Mapping[str, str]) -> Any:
+        """A Scala map of texts."""
+        return self.root.org.apache.spark.api.python.PythonUtils.toScalaMap(dict(values))
+
+    def struct_type(self, schema: StructType) -> Any:
+        """Spark's `StructType` of a schema."""
+        return self.root.org.apache.spark.sql.types.DataType.fromJson(schema_to_json(schema))
+
+    def directories(self, json: str) -> Any:
+        """A sequence of `PartitionDirectory` from the JSON form of its fields."""
+        return self._read(json, self._directories)
+
+    def rows(self, json: str) -> Any:
+        """A sequence of `UnsafeRow` from the JSON form of its fields."""
+        return self._read(json, self._rows)
+
+    def strings(self, json: str) -> Any:
+        """A `String[]`."""
+        return self._mapper.readValue(json, self._strings)
+
+    def _read(self, json: str, array_class: Any) -> Any:
+        array = self._mapper.readValue(json, array_class)
+        return self.root.scala.collection.immutable.ArraySeq.unsafeWrapArray(array)
+
+    def _array_class(self, name: str) -> Any:
+        return self.root.java.lang.reflect.Array.newInstance(self.load_class(name), 0).getClass()
+
+    def _make_mapper(self) -> Any:
+        """Jackson, reading Spark's and Hadoop's classes by their fields.
+
+        `InternalRow` is abstract: it becomes `UnsafeRow`. A field declared as Object (the bytes of a row) carries its
+        class in the JSON. The Scala module constructs case classes and sequences.
+        """
+        jackson = self.root.com.fasterxml.jackson
+        limits = jackson.core.StreamReadConstraints.builder().maxStringLength(_LONGEST_TEXT).build()
+        factory = jackson.core.JsonFactory.builder().streamReadConstraints(limits).build()
+        mapper = jackson.databind.ObjectMapper(factory)
+        module = jackson.databind.module.SimpleModule()
+        module.addAbstractTypeMapping(
+            self.load_class("org.apache.spark.sql.catalyst.InternalRow"),
+            self.load_class("org.apache.spark.sql.catalyst.expressions.UnsafeRow"),
+        )
+        mapper.registerModule(jackson.module.scala.DefaultScalaModule())
+        mapper.registerModule(module)
+        accessor, visibility = jackson.annotation.PropertyAccessor, jackson.annotation.JsonAutoDetect.Visibility
+        for kind, level in (("ALL", "NONE"), ("FIELD", "ANY"), ("CREATOR", "ANY")):
+            mapper.setVisibility(accessor.valueOf(kind), visibility.valueOf(level))
+        mapper.activateDefaultTyping(
+            jackson.databind.jsontype.impl.LaissezFaireSubTypeValidator.instance,
+            jackson.databind.ObjectMapper.DefaultTyping.valueOf("JAVA_LANG_OBJECT"),
+        )
+        return mapper
+
+
+def jvm_of(spark: SparkSession) -> Jvm:
+    """The JVM of a classic session."""
+    return _jvm(spark.sparkContext._gateway)  # type: ignore[attr-defined]
+
+
+@lru_cache(maxsize=2)
+def _jvm(gateway: Any) -> Jvm:
+    return Jvm(gateway)

@@ -1,0 +1,171 @@
+"""Rows in Spark's own binary format (`UnsafeRow`), encoded column by column.
+
+A row is a bitmap of its nulls in 64-bit words, one 8-byte slot per field, and then what does not fit a slot: text,
+binary and decimals of more than 18 digits, at an offset and of a size that the slot holds. The JVM takes such rows as
+they are, so that the constants of twenty thousand files cross into it in one call.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pyspark_delta.schema.types import DataType, DecimalType
+
+Numbers = np.ndarray[Any, np.dtype[np.int64]]
+
+_WORD = 8
+_UNIT = 24  # rows are padded to whole words that are whole groups of base64 too
+_INLINE_DECIMAL_DIGITS = 18
+_WIDE_DECIMAL_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedRows:
+    """Rows as base64 text, one entry per row, with their sizes in bytes."""
+
+    text: pa.Array
+    sizes: Numbers
+    num_fields: int
+
+    @property
+    def bitmap_width(self) -> int:
+        """Bytes of the null bitmap in front of each row."""
+        return bitmap_width(self.num_fields)
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """One field of all rows: `slots` are 8-byte values, or sizes of the variable part where `content` is given."""
+
+    valid: np.ndarray[Any, np.dtype[np.bool_]]
+    slots: Numbers
+    content: np.ndarray[Any, np.dtype[np.uint8]] | None = None
+    starts: Numbers | None = None
+    reserved: Numbers | None = None  # bytes each row keeps for the variable part
+
+
+def bitmap_width(num_fields: int) -> int:
+    """Bytes of the null bitmap of a row."""
+    return (num_fields + 63) // 64 * _WORD
+
+
+def encode_rows(columns: Sequence[tuple[pa.Array, DataType]], count: int) -> EncodedRows:
+    """`count` rows of primitive columns: numbers, decimals, dates, timestamps, booleans, text and binary."""
+    encoded = [_encode(array, data_type) for array, data_type in columns]
+    fixed = bitmap_width(len(encoded)) + _WORD * len(encoded)
+    sizes = np.full(count, fixed, dtype=np.int64)
+    for column in encoded:
+        if column.reserved is not None:
+            sizes += column.reserved
+    padded = (sizes + _UNIT - 1) // _UNIT * _UNIT
+    starts = np.concatenate([[0], np.cumsum(padded)]).astype(np.int64)
+    buffer = np.zeros(int(starts[-1]), dtype=np.uint8)
+    _fill(buffer, starts[:-1], encoded, fixed)
+    return EncodedRows(_base64(buffer, starts), sizes, len(encoded))
+
+
+def _fill(
+    buffer: np.ndarray[Any, np.dtype[np.uint8]], starts: Numbers, columns: Sequence[_Column], fixed: int
+) -> None:
+    words = buffer.view("<i8")
+    first_word = starts // _WORD
+    offset = np.full(len(starts), fixed, dtype=np.int64)  # where the next variable part begins, from the row's start
+    for index, column in enumerate(columns):
+        null = ~column.valid
+        words[first_word[null] + index // 64] |= np.uint64(1 << (index % 64)).astype(np.int64)
+        slot = first_word + bitmap_width(len(columns)) // _WORD + index
+        if column.content is None:
+            words[slot] = np.where(column.valid, column.slots, 0)
+            continue
+        assert column.starts is not None
+        assert column.reserved is not None
+        # A wide decimal keeps its place even when it is null; Spark updates it in place.
+        keeps = column.valid | (column.reserved > 0)
+        words[slot] = np.where(keeps, (offset << 32) | np.where(column.valid, column.slots, 0), 0)
+        _copy(buffer, starts + offset, column.content, column.starts, np.where(column.valid, column.slots, 0))
+        offset += column.reserved
+
+
+def _copy(
+    target: np.ndarray[Any, np.dtype[np.uint8]],
+    to: Numbers,
+    source: np.ndarray[Any, np.dtype[np.uint8]],
+    start: Numbers,
+    size: Numbers,
+) -> None:
+    """Copy `size[i]` bytes from `start[i]` to `to[i]`, for all i at once."""
+    total = int(size.sum())
+    if total == 0:
+        return
+    within = np.arange(total, dtype=np.int64) - np.repeat(np.cumsum(size) - size, size)
+    target[np.repeat(to, size) + within] = source[np.repeat(start, size) + within]
+
+
+def _encode(array: pa.Array, data_type: DataType) -> _Column:
+    valid = np.asarray(array.is_valid())
+    if isinstance(data_type, DecimalType):
+        return _encode_decimal(array, valid, data_type)
+    match str(data_type):
+        case "string" | "binary":
+            return _encode_bytes(array, valid)
+        case "boolean":
+            return _Column(valid, np.asarray(array.cast(pa.int8()).fill_null(0)).astype(np.int64))
+        case "float":
+            bits = np.asarray(array.fill_null(0.0)).astype("<f4").view("<u4")
+            return _Column(valid, bits.astype(np.int64))
+        case "double":
+            return _Column(valid, np.asarray(array.fill_null(0.0)).astype("<f8").view("<i8"))
+        case "date" | "integer" | "interval year to month":
+            numbers = np.asarray(array.view(pa.int32()).fill_null(0))
+            return _Column(valid, numbers.view("<u4").astype(np.int64))
+        case "timestamp" | "timestamp_ntz" | "interval day to second":
+            return _Column(valid, np.asarray(array.view(pa.int64()).fill_null(0)))
+        case "long":
+            return _Column(valid, np.asarray(array.fill_null(0)))
+        case "short" | "byte":
+            bits = 0xFFFF if str(data_type) == "short" else 0xFF
+            return _Column(valid, np.asarray(array.fill_null(0)).astype(np.int64) & bits)
+        case "void":
+            return _Column(valid, np.zeros(len(array), dtype=np.int64))
+        case other:
+            raise TypeError(f"rows of constants hold no {other}")
+
+
+def _encode_bytes(array: pa.Array, valid: np.ndarray[Any, np.dtype[np.bool_]]) -> _Column:
+    large = array.cast(pa.large_binary())
+    _, offsets, data = large.buffers()
+    positions = np.frombuffer(offsets, dtype="<i8")[large.offset : large.offset + len(large) + 1]
+    content = np.frombuffer(data, dtype=np.uint8) if data is not None else np.zeros(0, dtype=np.uint8)
+    sizes = np.where(valid, np.diff(positions), 0)
+    return _Column(valid, sizes, content, positions[:-1], (sizes + _WORD - 1) // _WORD * _WORD)
+
+
+def _encode_decimal(array: pa.Array, valid: np.ndarray[Any, np.dtype[np.bool_]], decimal: DecimalType) -> _Column:
+    halves = np.frombuffer(array.buffers()[1], dtype="<i8")[2 * array.offset : 2 * (array.offset + len(array))]
+    low, high = halves[0::2], halves[1::2]
+    if decimal.precision <= _INLINE_DECIMAL_DIGITS:
+        return _Column(valid, np.where(valid, low, 0))
+    # Java's BigInteger: big-endian two's complement without redundant leading bytes; Spark accepts redundant ones.
+    content = np.empty((len(array), 2), dtype=">i8")
+    content[:, 0], content[:, 1] = high, low
+    count = len(array)
+    return _Column(
+        valid,
+        np.full(count, _WIDE_DECIMAL_BYTES, dtype=np.int64),
+        content.view(np.uint8).reshape(-1),
+        np.arange(count, dtype=np.int64) * _WIDE_DECIMAL_BYTES,
+        np.full(count, _WIDE_DECIMAL_BYTES, dtype=np.int64),
+    )
+
+
+def _base64(buffer: np.ndarray[Any, np.dtype[np.uint8]], starts: Numbers) -> pa.Array:
+    """Rows are whole groups of three bytes, so one encoding of the buffer holds each row's as a slice."""
+    text = base64.b64encode(buffer)
+    offsets = (starts // 3 * 4).astype("<i8")
+    return pa.LargeStringArray.from_buffers(len(starts) - 1, pa.py_buffer(offsets.tobytes()), pa.py_buffer(text))

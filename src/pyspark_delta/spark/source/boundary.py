@@ -1,0 +1,23 @@
+"""Where errors leave for Spark, which carries nothing but the text of their traceback."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark_delta.errors import MissingDependencyError, annotate
+
+
+@contextmanager
+def boundary() -> Iterator[None]:
+    """Let a DeltaError of the block travel with its facts; say which Python lacks a package that is not there."""
+    with annotate():
+        try:
+            yield
+        except ModuleNotFoundError as error:
+            raise MissingDependencyError(
+                f"The Python that Spark starts, {sys.executable}, has no module '{error.name}': install pyspark-delta "
+                "there with pip, or set PYSPARK_PYTHON to the Python that has it.",
+                module=error.name,
+            ) from None

@@ -1,0 +1,57 @@
+"""The files of a scan in balanced partitions, each of which one Spark task reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from pyspark_delta.scan.plan import ReadContext, ScanPlan, ScanTask
+from pyspark_delta.scan.tasks import scan_tasks
+
+# As spark.sql.files.maxPartitionBytes and spark.sql.files.openCostInBytes, whose values do not arrive here.
+_MAX_PARTITION_BYTES = 128 * 1024 * 1024
+_OPEN_COST_BYTES = 4 * 1024 * 1024
+_TASK_COLUMNS = (
+    "path",
+    "size",
+    "partition_values",
+    "deletion_vector",
+    "base_row_id",
+    "default_row_commit_version",
+)
+
+
+class FilePartition(InputPartition):
+    """The files that one Spark task reads, with what is needed to read them; the files are an Arrow stream."""
+
+    def __init__(self, context: ReadContext, files: pa.Table) -> None:
+        super().__init__(None)
+        self.context, self.number_of_files = context, files.num_rows
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, files.schema) as stream:
+            stream.write_table(files)
+        self._files: bytes = sink.getvalue().to_pybytes()
+
+    def __repr__(self) -> str:
+        return f"FilePartition({self.number_of_files} files of {self.context.table_location})"
+
+    def tasks(self) -> list[ScanTask]:
+        """The files as tasks of the Arrow reader."""
+        return scan_tasks(pa.ipc.open_stream(self._files).read_all())
+
+
+def group_files(plan: ScanPlan, cores: int) -> Iterator[FilePartition]:
+    """The files of a plan, in order, in partitions of some 128 MB, or of less where cores would stay idle."""
+    files = plan.files.select([name for name in _TASK_COLUMNS if name in plan.files.column_names])
+    if files.num_rows == 0:
+        return
+    ends = np.cumsum(files["size"].to_numpy() + _OPEN_COST_BYTES)
+    limit = min(_MAX_PARTITION_BYTES, max(_OPEN_COST_BYTES, int(ends[-1]) // cores))
+    starts = ends - files["size"].to_numpy() - _OPEN_COST_BYTES
+    bounds = [0, *(np.flatnonzero(np.diff(starts // limit)) + 1).tolist(), files.num_rows]
+    for start, end in pairwise(bounds):
+        yield FilePartition(plan.context, files.slice(start, end - start))

@@ -1,0 +1,93 @@
+"""The columns of a frame brought to the schema of a table: matched by name, nulls for what the frame lacks.
+
+Only what cannot fail is cast here. Numbers that may not fit keep their type: the Arrow writer casts them, and refuses
+a value that does not fit whatever the session's ANSI setting is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from pyspark_delta.schema.json import parse_schema, type_to_json
+from pyspark_delta.schema.store_assignment import is_numeric_narrowing
+from pyspark_delta.schema.types import VOID, ArrayType, DataType, MapType, StructField, StructType
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+def frame_schema(frame: DataFrame) -> StructType:
+    """The schema of a frame as Delta types. Raises UnsupportedTableError naming a type that Delta does not have."""
+    return parse_schema(frame.schema.json())
+
+
+def align(frame: DataFrame, data: StructType, table: StructType) -> DataFrame:
+    """The frame with exactly the columns of `table`, in its order; `data` is the frame's schema."""
+    return frame.select(*(_column(data, field) for field in table))
+
+
+def _column(data: StructType, target: StructField) -> Column:
+    source = data.find(target.name)
+    if source is None or source.type == VOID:
+        return F.lit(None).cast(spark_type(target.type)).alias(target.name)
+    column = F.col(f"`{source.name.replace('`', '``')}`")
+    return _fit(column, source.type, target.type).alias(target.name)
+
+
+def _fit(value: Column, data: DataType, table: DataType) -> Column:
+    if _same(data, table):
+        return value
+    match data, table:
+        case StructType(), StructType():
+            return _fit_struct(value, data, table)
+        case ArrayType(source), ArrayType(target):
+            return F.transform(value, lambda element: _fit(element, source, target))
+        case MapType(), MapType():
+            return _fit_map(value, data, table)
+        case _ if is_numeric_narrowing(data, table):
+            return value
+        case _:
+            return value.cast(spark_type(table))
+
+
+def _fit_struct(value: Column, data: StructType, table: StructType) -> Column:
+    members = []
+    for target in table:
+        source = data.find(target.name)
+        if source is None or source.type == VOID:
+            member = F.lit(None).cast(spark_type(target.type))
+        else:
+            member = _fit(value.getField(source.name), source.type, target.type)
+        members.append(member.alias(target.name))
+    return F.when(value.isNotNull(), F.struct(*members))
+
+
+def _fit_map(value: Column, data: MapType, table: MapType) -> Column:
+    if not _same(data.key_type, table.key_type):
+        value = F.transform_keys(value, lambda key, _: _fit(key, data.key_type, table.key_type))
+    if not _same(data.value_type, table.value_type):
+        value = F.transform_values(value, lambda _, item: _fit(item, data.value_type, table.value_type))
+    return value
+
+
+def _same(data: DataType, table: DataType) -> bool:
+    """Whether the types agree in everything but nullability and metadata."""
+    match data, table:
+        case StructType(ours), StructType(theirs):
+            return len(ours) == len(theirs) and all(
+                a.name == b.name and _same(a.type, b.type) for a, b in zip(ours, theirs, strict=True)
+            )
+        case ArrayType(ours), ArrayType(theirs):
+            return _same(ours, theirs)
+        case MapType(), MapType():
+            return _same(data.key_type, table.key_type) and _same(data.value_type, table.value_type)
+        case _:
+            return data == table
+
+
+def spark_type(data_type: DataType) -> T.DataType:
+    """The PySpark type of a Delta type."""
+    field = {"name": "value", "type": type_to_json(data_type), "nullable": True, "metadata": {}}
+    return T.StructField.fromJson(field).dataType

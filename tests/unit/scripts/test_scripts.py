@@ -1,0 +1,170 @@
+"""The scripts behind make and CI: what they read from texts, and when they fail."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+SCRIPTS = Path(__file__).parents[3] / "scripts"
+
+
+def script(name: str) -> ModuleType:
+    """A script as a module."""
+    spec = importlib.util.spec_from_file_location(f"script_{name}", SCRIPTS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+check_environment = script("check_environment")
+check_skips = script("check_skips")
+conformance = script("conformance")
+run_tests = script("run_tests")
+
+
+# ------------------------------------------------------------------------------------------- check_environment
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('java version "1.8.0_392"', 8),
+        ('openjdk version "21" 2023-09-19', 21),
+        ('openjdk version "25-ea" 2025-09-16', 25),
+        ("no java here", None),
+    ],
+)
+def test_java_version_is_read(text: str, version: int | None) -> None:
+    assert check_environment.java_version(text) == version
+
+
+def test_old_java_is_one_sentence_with_the_fix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    problem = check_environment.java_problem()
+    assert "Java 17 or newer" in problem
+    assert "is Java 11" in problem
+    assert "apt-get install" in problem
+    assert "\n" not in problem
+
+
+def test_absent_java_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "no java on the PATH" in check_environment.java_problem()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert f"JAVA_HOME ({tmp_path})" in check_environment.java_problem()
+
+
+def test_this_python_will_do() -> None:
+    assert check_environment.python_problem() == ""
+
+
+# --------------------------------------------------------------------------------------------------- check_skips
+def test_rules_match_test_and_reason() -> None:
+    (rule,) = check_skips.read_rules("# why\n\ntests.a.test_b::test_c[x*] | no npm * | needs a tool\n")
+    assert rule.allows("tests.a.test_b::test_c[x1]", "no npm here")
+    assert not rule.allows("tests.a.test_b::test_c[y]", "no npm here")
+    assert not rule.allows("tests.a.test_b::test_c[x1]", "another reason")
+
+
+def test_incomplete_rules_are_refused() -> None:
+    with pytest.raises(ValueError, match="Line 1"):
+        check_skips.read_rules("tests.a::test_b | reason")
+
+
+REPORT = """<testsuites><testsuite>
+<testcase classname="tests.a" name="test_ok"/>
+<testcase classname="tests.a" name="test_skipped[x]"><skipped type="pytest.skip" message="no npm"/></testcase>
+<testcase classname="tests.a" name="test_expected"><skipped type="pytest.xfail" message="broken"/></testcase>
+</testsuite></testsuites>"""
+
+
+@pytest.mark.parametrize(
+    ("allowed", "code"),
+    [
+        ("", 1),
+        ("tests.a::test_skipped[x] | no npm | a tool\n", 1),
+        ("tests.a::test_skipped[x] | no npm | a tool\ntests.a::test_expected | broken | known\n", 0),
+    ],
+)
+def test_skips_need_leave(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, allowed: str, code: int) -> None:
+    (tmp_path / "core.xml").write_text(REPORT)
+    (tmp_path / "allowed.txt").write_text(allowed)
+    monkeypatch.setattr(check_skips, "REPORTS", tmp_path)
+    monkeypatch.setattr(check_skips, "ALLOWED", tmp_path / "allowed.txt")
+    assert check_skips.main() == code
+
+
+def test_no_report_is_a_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_skips, "REPORTS", tmp_path)
+    assert check_skips.main() == 1
+
+
+def test_the_list_of_allowed_skips_is_well_formed() -> None:
+    check_skips.read_rules(check_skips.ALLOWED.read_text())
+
+
+# --------------------------------------------------------------------------------------------------- conformance
+CHECKLIST = """| Area | Title | Rows |
+## LOG — Table model
+
+| # | Who | Level | Source · section | Rule |
+|---|---|---|---|---|
+| C001 | RW | def | 004 | A rule with \\| in it. |
+| C002 | W | must | 004 | Another. |
+"""
+
+
+def test_rows_of_the_checklist_are_read_without_their_rules() -> None:
+    rows = conformance.read_rows(CHECKLIST)
+    assert [(r.id, r.area, r.who, r.level) for r in rows] == [
+        ("C001", "Table model", "RW", "def"),
+        ("C002", "Table model", "W", "must"),
+    ]
+
+
+def test_row_numbers_are_read_from_test_names(tmp_path: Path) -> None:
+    (tmp_path / "test_x.py").write_text(
+        "def test_c001_c002_both(): ...\nclass TestIt:\n    def test_c001_again(self): ...\n"
+        "def test_abc123_is_no_row(): ...\ndef c002_is_no_test(): ...\n"
+    )
+    assert conformance.named_tests(tmp_path) == {
+        "C001": ["test_x.py::test_c001_again", "test_x.py::test_c001_c002_both"],
+        "C002": ["test_x.py::test_c001_c002_both"],
+    }
+
+
+def test_page_states_each_row() -> None:
+    page = conformance.render(conformance.read_rows(CHECKLIST), {"C001": ["test_x.py::test_c001"]})
+    assert "| C001 | reader and writer | definition | tested | `test_x.py::test_c001` |" in page
+    assert "| C002 | writer | must | not yet (writing) |  |" in page
+    assert "| for readers | 1 | 1 | 0 | 0 |" in page
+    assert "A rule" not in page
+
+
+# ----------------------------------------------------------------------------------------------------- run_tests
+@pytest.mark.parametrize(
+    ("line", "closes"),
+    [
+        ("867 passed in 0.81s", True),
+        ("===== 1 failed, 182 passed, 3 skipped in 4.16s =====", True),
+        ("12 deselected in 0.20s", True),
+        ("0.81s call tests/x.py::test_y", False),
+    ],
+)
+def test_closing_lines_are_recognised(line: str, closes: bool) -> None:
+    assert bool(run_tests.CLOSING.match(line)) == closes
+
+
+def test_unknown_stages_are_refused() -> None:
+    assert run_tests.main(["no-such-stage"]) == 2

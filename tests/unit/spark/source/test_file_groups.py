@@ -1,0 +1,93 @@
+"""The files of a scan in balanced partitions that travel to workers."""
+
+from __future__ import annotations
+
+import pickle
+
+import pyarrow as pa
+import pytest
+
+from pyspark_delta.actions.columns import FILE_FIELDS
+from pyspark_delta.actions.model import DeletionVectorDescriptor
+from pyspark_delta.scan.plan import ReadContext, ScanPlan
+from pyspark_delta.schema.types import StructType
+from pyspark_delta.spark.source.partitions import FilePartition, group_files
+
+MB = 1024 * 1024
+
+
+def plan(sizes: list[int]) -> ScanPlan:
+    """A plan over files of those sizes."""
+    rows = [
+        {
+            "path": f"f{number}.parquet",
+            "partition_values": [("p", None if number % 2 else str(number))],
+            "size": size,
+            "modification_time": 0,
+            "stats": "x" * 1000,
+            "deletion_vector": {
+                "storage_type": "u",
+                "path_or_inline_dv": "ab",
+                "offset": 1,
+                "size_in_bytes": 36,
+                "cardinality": 2,
+            }
+            if number == 1
+            else None,
+            "base_row_id": number * 10,
+            "default_row_commit_version": 3,
+        }
+        for number, size in enumerate(sizes)
+    ]
+    schema = pa.schema([field for field in FILE_FIELDS if field.name not in ("tags", "clustering_provider")])
+    return ScanPlan(1, StructType(), ReadContext("/t", (), ()), pa.Table.from_pylist(rows, schema=schema))
+
+
+def paths(groups: list[FilePartition]) -> list[list[str]]:
+    """The files of each partition."""
+    return [[task.path for task in group.tasks()] for group in groups]
+
+
+def test_every_file_is_in_one_partition_in_order() -> None:
+    groups = list(group_files(plan([5 * MB] * 100), cores=4))
+    assert [path for group in paths(groups) for path in group] == [f"f{n}.parquet" for n in range(100)]
+
+
+def test_no_file_no_partition() -> None:
+    assert list(group_files(plan([]), cores=4)) == []
+
+
+@pytest.mark.parametrize(
+    ("sizes", "cores", "least", "most"),
+    [
+        ([1000] * 200, 4, 4, 8),  # many tiny files: as many partitions as cores
+        ([300 * MB] * 4, 2, 4, 4),  # large files: one each
+        ([10 * MB] * 100, 2, 10, 12),  # limited by the size of a partition
+        ([1000], 16, 1, 1),
+        ([0] * 3, 2, 1, 3),
+    ],
+)
+def test_partitions_are_balanced(sizes: list[int], cores: int, least: int, most: int) -> None:
+    groups = list(group_files(plan(sizes), cores=cores))
+    assert least <= len(groups) <= most
+    assert all(group.number_of_files for group in groups)
+
+
+def test_tasks_hold_what_the_log_says() -> None:
+    (group,) = group_files(plan([1, 2]), cores=1)
+    first, second = group.tasks()
+    assert (first.path, first.size, first.partition_values) == ("f0.parquet", 1, {"p": "0"})
+    assert (first.deletion_vector, first.base_row_id, first.default_row_commit_version) == (None, 0, 3)
+    assert second.partition_values == {"p": None}
+    assert second.deletion_vector == DeletionVectorDescriptor(
+        storage_type="u", path_or_inline_dv="ab", offset=1, size_in_bytes=36, cardinality=2
+    )
+
+
+def test_a_partition_travels_alone() -> None:
+    groups = list(group_files(plan([64 * MB] * 200), cores=1))
+    message = pickle.dumps(groups[0])
+    assert len(message) < 5000
+    copy = pickle.loads(message)
+    assert copy.tasks() == groups[0].tasks()
+    assert copy.context == groups[0].context
