@@ -7,9 +7,9 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from typing import Annotated, Any, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
-import pyarrow as pa
+import orjson
 import typer
 from typer.core import TyperGroup
 
@@ -21,14 +21,17 @@ from pyspark_delta.cli.schema_tree import schema_rows
 from pyspark_delta.errors import DeltaError, InvalidOptionError
 from pyspark_delta.schema.json import type_to_json
 from pyspark_delta.storage import normalize_location
-from pyspark_delta.table import Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pyspark_delta.table import Table
 
 P = ParamSpec("P")
 
 app = typer.Typer(
     name="pyspark-delta",
     help="Look at Delta tables and at the environment, without Spark.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -53,7 +56,7 @@ def run(arguments: list[str]) -> int:
     """Run one command and return the exit code."""
     prepare_streams()
     try:
-        code = app(arguments, prog_name="pyspark-delta", standalone_mode=False)
+        code = app(arguments or ["--help"], prog_name="pyspark-delta", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader went away (head, less): no error. What is still buffered must not be flushed at exit.
@@ -69,7 +72,7 @@ def run(arguments: list[str]) -> int:
         usage = getattr(error, "format_message", None)
         if usage is None:
             raise
-        print(f"{usage()} See pyspark-delta --help.", file=sys.stderr)
+        print(f"Error: {usage().rstrip('.')}. See pyspark-delta --help.", file=sys.stderr)
         return int(getattr(error, "exit_code", 2))
     return code if isinstance(code, int) else 0
 
@@ -83,7 +86,7 @@ def _reporting(command: Callable[P, None]) -> Callable[P, None]:
             command(*args, **kwargs)
         except DeltaError as error:
             if kwargs.get("as_json"):
-                print_error_json(error)
+                _print_error_json(error)
             else:
                 print(f"Error: {error.message}", file=sys.stderr)
             raise typer.Exit(1) from None
@@ -91,10 +94,8 @@ def _reporting(command: Callable[P, None]) -> Callable[P, None]:
     return reporting
 
 
-def print_error_json(error: DeltaError) -> None:
+def _print_error_json(error: DeltaError) -> None:
     """`{"type": error class, "message": sentence}` on standard error."""
-    import orjson
-
     line = orjson.dumps({"type": error.error_class, "message": error.message.encode(errors="replace").decode()})
     print(line.decode(), file=sys.stderr)
 
@@ -225,7 +226,7 @@ def log(
     """The actions of one commit, in order; --json prints one action a line, as it is in the log."""
     options = _storage_options(option)
     if commit is None:
-        commit = Table.open(path, storage_options=options).version
+        commit = _open(path, None, None, option).version
     actions = actions_of(normalize_location(path), commit, options)
     if as_json:
         print_json_lines(actions)
@@ -283,7 +284,7 @@ def explain(
             "predicate": stage.predicate,
             "note": stage.note,
         }
-        for stage in scan.plan.stages
+        for stage in scan.stages()
     ]
     print_json({"version": table.version, "numFiles": scan.files().num_rows, "stages": stages})
 
@@ -305,6 +306,9 @@ def doctor(
 
 
 def _open(path: str, version: int | None, timestamp: str | None, option: list[str] | None) -> Table:
+    # Only here, so that doctor and --help work, and start fast, where packages are missing.
+    from pyspark_delta.table import Table
+
     return Table.open(path, version=version, timestamp=timestamp, storage_options=_storage_options(option))
 
 

@@ -345,9 +345,6 @@ class _Binder:
         if name in ("isnull", "isnotnull") and len(arguments) == 1:
             test = IsNull(self.value(arguments[0]))
             return test if name == "isnull" else Not(test)
-        if name == "between" and len(arguments) == 3:
-            operand, low, high = arguments
-            return And((self.compare(">=", operand, low), self.compare("<=", operand, high)))
         return bind_function(node, self.value, self.zone, self.keep)
 
 
@@ -381,10 +378,13 @@ _BINDERS: dict[type[exp.Expression], _Bind] = {
 
 def _one_of(operand: Expression, values: list[Literal], zone: tzinfo) -> Expression:
     """IN with values of other types: equal to one of them, each compared in its own way."""
-    tests = [coercion.compare("=", operand, value, zone) for value in values]
-    plain = [t for t in tests if isinstance(t, Comparison) and t.left == operand and isinstance(t.right, Literal)]
-    if len(plain) == len(tests):
-        return In(operand, tuple(t.right for t in plain if isinstance(t.right, Literal)))
+    tests = [coercion.compare("=", operand, value, zone) for value in values if value.value is not None]
+    plain = [t for t in tests if isinstance(t, Comparison) and isinstance(t.right, Literal)]
+    nulls = [Literal(None, type_of(operand)) for value in values if value.value is None][:1]
+    sides = {t.left for t in plain}
+    if len(plain) == len(tests) and len(sides) == 1:
+        return In(sides.pop(), (*(t.right for t in plain if isinstance(t.right, Literal)), *nulls))
+    tests += [Literal(None, BOOLEAN)] * len(nulls)
     return Or(tuple(tests)) if len(tests) > 1 else tests[0]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,48 +11,35 @@ from pyspark_delta.actions.columns import WIRE_NAMES
 from pyspark_delta.errors import CorruptLogError
 from pyspark_delta.log.parquet_part import ParquetPart
 
-_STREAM_ROWS = 65536
 
-
-def file_batches(
-    part: ParquetPart,
-    action: str,
-    fields: Sequence[pa.Field],
-    row_groups: Sequence[int] | None = None,
-    *,
-    rows: int = _STREAM_ROWS,
-) -> Iterator[pa.RecordBatch]:
-    """The file actions of one file, `add` or `remove`; `fields` must hold the path. Raises CorruptLogError."""
-    groups = part.row_groups_with(f"{action}.path") if row_groups is None else list(row_groups)
-    if not groups:
-        return
-    wanted = leaf_columns(part, action, fields)
-    for batch in part.batches(wanted, groups, rows=rows):
-        yield extract(batch, action, fields, part.path)
-
-
-def leaf_columns(part: ParquetPart, action: str, fields: Sequence[pa.Field]) -> list[str]:
-    """The column names to read for the fields: those that the file has."""
+def leaf_columns(part: ParquetPart, action: str, fields: Sequence[pa.Field], row_group: int) -> list[str]:
+    """The columns to read for the fields: those that the file has, and that hold a value in the row group."""
     struct = part.schema.field(action).type
     if not pa.types.is_struct(struct):
         raise CorruptLogError(f"The column '{action}' of '{part.path}' is not a struct.", path=part.path)
-    present = {struct.field(i).name for i in range(struct.num_fields)}
-    return [f"{action}.{WIRE_NAMES[f.name]}" for f in fields if WIRE_NAMES[f.name] in present]
+    wanted = []
+    for field in fields:
+        name = WIRE_NAMES[field.name]
+        if struct.get_field_index(name) < 0:
+            continue
+        leaf = f"{action}.{name}.storageType" if field.name == "deletion_vector" else f"{action}.{name}"
+        if part.leaf(leaf) is None or not part.all_null(row_group, leaf):
+            wanted.append(f"{action}.{name}")
+    return wanted
 
 
-def extract(batch: pa.RecordBatch, action: str, fields: Sequence[pa.Field], path: str) -> pa.RecordBatch:
-    """The rows of a batch of the checkpoint that hold the action, with the columns of `fields`."""
-    struct = batch.column(action)
-    children = {struct.type.field(i).name: struct.field(i) for i in range(struct.type.num_fields)}
+def extract(struct: pa.StructArray, fields: Sequence[pa.Field], path: str) -> pa.RecordBatch:
+    """The columns of `fields`, one row for each row of the checkpoint; rows without the action have no path.
+
+    Raises CorruptLogError where a column has another type.
+    """
+    children = {struct.type.field(i).name: i for i in range(struct.type.num_fields)}
     columns = []
     for wanted in fields:
-        child = children.get(WIRE_NAMES[wanted.name])
-        columns.append(_conform(child, wanted, len(batch), path))
-    result = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
-    paths = result.column("path")
-    if paths.null_count:
-        result = result.filter(pc.is_valid(paths))
-    return result
+        position = children.get(WIRE_NAMES[wanted.name])
+        child = None if position is None else struct.field(position)
+        columns.append(_conform(child, wanted, len(struct), path))
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
 
 def _conform(column: pa.Array | None, wanted: pa.Field, length: int, path: str) -> pa.Array:
@@ -68,7 +55,9 @@ def _conform(column: pa.Array | None, wanted: pa.Field, length: int, path: str) 
         return column.cast(wanted.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise CorruptLogError(
-            f"The field '{WIRE_NAMES[wanted.name]}' in the checkpoint '{path}' is {column.type}: {error}.", path=path
+            f"The field '{WIRE_NAMES[wanted.name]}' in the checkpoint '{path}' is {column.type}: {error}. "
+            "Restore the checkpoint, or delete it.",
+            path=path,
         ) from None
 
 

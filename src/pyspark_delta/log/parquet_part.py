@@ -87,16 +87,15 @@ class ParquetPart:
 
     def read(self, columns: Sequence[str], row_groups: Sequence[int]) -> pa.Table:
         """Some columns, named by leaf or by a prefix of leaves, of some row groups."""
-        with self._translated(), self._file() as file:
+        with self.reading() as file:
             return file.read_row_groups(list(row_groups), columns=list(columns), use_threads=False)
 
-    def batches(
-        self, columns: Sequence[str], row_groups: Sequence[int], *, rows: int = BATCH_ROWS
-    ) -> Iterator[pa.RecordBatch]:
-        """As `read`, in batches of at most `rows` rows."""
+    @contextmanager
+    def reading(self) -> Iterator[pq.ParquetFile]:
+        """The open file, for several reads in a row. Errors inside become those of this class."""
+        self.open()
         with self._translated(), self._file() as file:
-            for batch in file.iter_batches(rows, row_groups=list(row_groups), columns=list(columns)):
-                yield batch
+            yield file
 
     @contextmanager
     def _file(self) -> Iterator[pq.ParquetFile]:

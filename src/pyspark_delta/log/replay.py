@@ -7,17 +7,19 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from pyspark_delta.actions.columns import DELETION_VECTOR, FILE_FIELDS, TOMBSTONE_FIELDS
+from pyspark_delta.actions.columns import DELETION_VECTOR, FILE_FIELDS, PARTITION_VALUES, PATH, STATS, TOMBSTONE_FIELDS
 from pyspark_delta.actions.model import DomainMetadata, Metadata, Protocol, SetTransaction
 from pyspark_delta.errors import CorruptLogError, InvalidOperationError
 from pyspark_delta.log import reconciliation
-from pyspark_delta.log.checkpoint_columns import file_batches
+from pyspark_delta.log.checkpoint_scan import ScanCounters, scan_part
 from pyspark_delta.log.checkpoints import CheckpointReader
 from pyspark_delta.log.commits import CommitText, read_commits, read_entry
 from pyspark_delta.log.file_lines import FileLines, UnreconciledCompaction
 from pyspark_delta.log.line_columns import parse_lines
 from pyspark_delta.log.listing import log_location
+from pyspark_delta.log.request import FileRequest
 from pyspark_delta.log.segment import CommitFile, Compaction, LogSegment
+from pyspark_delta.log.skipping import keep_files
 from pyspark_delta.storage import ObjectStore
 
 _KEPT_BYTES = 64 << 20  # of commit text; more is read again when it is asked for again
@@ -37,6 +39,7 @@ class LogReplay:
         self._files: tuple[CommitFile | Compaction, ...] = segment.replay_files()
         self._texts: dict[str, CommitText] = {}
         self._kept = 0
+        self.counters = ScanCounters()
 
     @cached_property
     def checkpoint(self) -> CheckpointReader | None:
@@ -136,30 +139,61 @@ class LogReplay:
         """The keys that the commits after the checkpoint name."""
         return reconciliation.Keys(self.lines.by_key, self.segment.table_location)
 
-    def files(self, action: str, columns: Sequence[str], partition_names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Live files (`add`) or tombstones (`remove`) with some columns, in no order."""
+    def files(
+        self,
+        action: str,
+        columns: Sequence[str],
+        partition_names: Sequence[str],
+        request: FileRequest | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Live files (`add`) or tombstones (`remove`) with some columns, in no order.
+
+        Files that the predicates of `request` rule out are left out, as far as that can be told cheaply.
+        """
         fields = [field_of(action, name) for name in columns]
-        internal = fields + [f for f in (field_of(action, "path"), DELETION_VECTOR) if f.name not in columns]
-        for batch in self._batches(action, fields, internal, partition_names):
+        for batch in self._batches(action, fields, partition_names, request):
             if len(batch):
                 yield batch.select(list(columns))
 
     def _batches(
-        self, action: str, fields: list[pa.Field], internal: list[pa.Field], partition_names: Sequence[str]
+        self, action: str, fields: list[pa.Field], partition_names: Sequence[str], request: FileRequest | None
     ) -> Iterator[pa.RecordBatch]:
         chosen = self.lines.adds() if action == "add" else self.lines.removes()
-        yield from parse_lines(chosen, action, fields, partition_names, self.locate)
+        yield from self._of_lines(chosen, action, fields, partition_names, request)
+        if self.checkpoint is None:
+            return
+        prefix = b'{"' + action.encode() + b'"'
         earlier = [
             line
             for key, line in self.checkpoint_lines.by_key.items()
-            if key not in self.lines.by_key and line.startswith(b'{"' + action.encode() + b'"')
+            if line.startswith(prefix) and key not in self.lines.by_key
         ]
-        yield from parse_lines(earlier, action, fields, partition_names, self.locate)
-        if self.checkpoint is not None:
-            self.checkpoint.open()
-            for part in self.checkpoint.parts():
-                for batch in file_batches(part, action, internal):
-                    yield self.keys.unnamed(batch)
+        yield from self._of_lines(earlier, action, fields, partition_names, request)
+        names = [f.name for f in fields]
+        internal = fields + [f for f in (PATH, DELETION_VECTOR) if f.name not in names]
+        self.checkpoint.open()
+        for part in self.checkpoint.parts():
+            for batch in scan_part(part, action, internal, request, self.counters):
+                yield self.keys.unnamed(batch)
+
+    def _of_lines(
+        self,
+        lines: list[bytes],
+        action: str,
+        fields: list[pa.Field],
+        partition_names: Sequence[str],
+        request: FileRequest | None,
+    ) -> Iterator[pa.RecordBatch]:
+        if not lines:
+            return
+        names = {f.name for f in fields}
+        wanted = list(fields)
+        if request is not None and request.partition_predicate is not None and "partition_values" not in names:
+            wanted.append(PARTITION_VALUES)
+        if request is not None and request.stats_predicate is not None and "stats" not in names:
+            wanted.append(STATS)
+        for batch in parse_lines(lines, action, wanted, partition_names, self.locate):
+            yield batch if request is None else keep_files(batch, request)
 
     def locate(self, line: bytes) -> tuple[str, int]:
         """Which file and which line of it a line of `lines` stems from, for messages."""

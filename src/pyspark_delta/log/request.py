@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pyspark_delta.expressions.tree import Expression
-from pyspark_delta.schema.types import StructType
+from pyspark_delta.expressions.text import columns_of
+from pyspark_delta.expressions.tree import Column, Expression
+from pyspark_delta.schema.types import DataType, StructType
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,3 +24,14 @@ class FileRequest:
     stats_predicate: Expression | None = None
     partition_schema: StructType = StructType()
     time_zone: str = "UTC"  # of zone-less timestamp partition values
+
+    def partition_columns(self) -> dict[str, DataType]:
+        """The physical names and types of the partition columns that the predicate names."""
+        if self.partition_predicate is None:
+            return {}
+        types = {field.name: field.type for field in self.partition_schema}
+        return {c.path[0]: types.get(c.path[0], c.type) for c in columns_of(self.partition_predicate)}
+
+    def stats_leaves(self) -> tuple[Column, ...]:
+        """The statistics that the predicate names."""
+        return () if self.stats_predicate is None else tuple(dict.fromkeys(columns_of(self.stats_predicate)))

@@ -78,7 +78,7 @@ def plan_scan(
             time_zone=time_zone,
         ),
         files=files,
-        stages=_stages(snapshot, skipping, files.num_rows) if predicate is not None else (),
+        stages=_stages(skipping),
     )
 
 
@@ -151,33 +151,33 @@ def _read_files(snapshot: Snapshot, skipping: Skipping, row_ids: bool, time_zone
     split = skipping.split
     if NEVER in (split.partition, split.stats):
         return schema.empty_table()
-    request = FileRequest(
-        columns=tuple(schema.names),
-        partition_predicate=split.partition,
-        stats_predicate=split.stats,
-        partition_schema=_partition_schema(snapshot.configuration),
-        time_zone=time_zone,
-    )
+    request = file_request(snapshot.configuration, tuple(schema.names), split.partition, split.stats, time_zone)
     batches = [batch.select(schema.names) for batch in snapshot.read_files(request)]
     return pa.Table.from_batches(batches, schema) if batches else schema.empty_table()
 
 
-def _partition_schema(configuration: TableConfiguration) -> StructType:
+def file_request(
+    configuration: TableConfiguration,
+    columns: tuple[str, ...],
+    partition: Expression | None = None,
+    stats: Expression | None = None,
+    time_zone: str = "UTC",
+) -> FileRequest:
+    """The request for the files of a table that two split predicates do not drop."""
     mode = mapping_mode(configuration)
     fields = (configuration.schema.find(name) for name in configuration.partition_columns)
-    return StructType(tuple(physical_field(f, mode) for f in fields if f is not None))
+    partition_schema = StructType(tuple(physical_field(f, mode) for f in fields if f is not None))
+    return FileRequest(columns, partition, stats, partition_schema, time_zone)
 
 
-def _stages(snapshot: Snapshot, skipping: Skipping, kept: int) -> tuple[PruningStage, ...]:
-    """What each predicate did. Both run in one pass over the log, so between them nothing is counted."""
-    total = snapshot.num_files()
+def _stages(skipping: Skipping) -> tuple[PruningStage, ...]:
+    partition, stats, _ = skipping.split
     stages: list[PruningStage] = []
-    if skipping.split.partition is not None:
-        after = kept if skipping.split.stats is None else None
-        stages.append(PruningStage(PARTITION_PRUNING, total, after, _text(skipping.partition_conditions)))
+    if partition is not None:
+        stages.append(PruningStage(PARTITION_PRUNING, None, None, _text(skipping.partition_conditions), "", partition))
     note = "; ".join(skipping.reasons)
-    if skipping.split.stats is not None or note or not stages:
-        stages.append(PruningStage(DATA_SKIPPING, total, kept, _text(skipping.stats_conditions), note))
+    if stats is not None or note:
+        stages.append(PruningStage(DATA_SKIPPING, None, None, _text(skipping.stats_conditions), note, stats))
     return tuple(stages)
 
 

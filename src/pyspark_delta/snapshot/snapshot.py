@@ -170,7 +170,7 @@ class Snapshot:
 
     def read_files(self, request: FileRequest) -> Iterator[pa.RecordBatch]:
         """The live files that the request's predicates do not rule out, with its columns. Raises CorruptLogError."""
-        yield from self._replay.files("add", request.columns, self.partition_names)
+        yield from self._replay.files("add", request.columns, self.partition_names, request)
 
     def files(self, columns: tuple[str, ...] = ("path", "partition_values", "size", "modification_time")) -> pa.Table:
         """All live files with some columns of `actions.columns`."""

@@ -10,8 +10,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.scan.columns import ROW_COMMIT_VERSION, ROW_ID, TableColumns, project, quoted, table_columns
-from pyspark_delta.spark.scan.deletion_filter import is_kept, row_index
+from pyspark_delta.spark.scan.columns import ROW_COMMIT_VERSION, ROW_ID, ROW_INDEX, TableColumns, project, quoted, table_columns
+from pyspark_delta.spark.scan.deletion_filter import is_kept
 from pyspark_delta.spark.scan.file_index import (
     BASE_ROW_ID,
     DEFAULT_ROW_COMMIT_VERSION,
@@ -64,7 +64,7 @@ def _relation_frame(
     relation = sources.HadoopFsRelation(
         index,
         jvm.struct_type(index.schema),
-        jvm.struct_type(columns.data_schema(row_tracking=row_tracking)),
+        jvm.struct_type(columns.data_schema(row_index=bool(index.hidden), row_tracking=row_tracking)),
         jvm.none,
         sources.parquet.ParquetFileFormat(),
         jvm.map(_options(columns)),
@@ -72,8 +72,8 @@ def _relation_frame(
     )
     frame = DataFrame(session.baseRelationToDataFrame(relation), spark)
     if files is Files.DELETED_FROM:
-        frame = frame.filter(is_kept(jvm, frame, DELETED_ROWS.name))
-    return project(frame, columns, _row_tracking(frame, columns) if row_tracking else None)
+        frame = frame.filter(is_kept(jvm, DELETED_ROWS.name, ROW_INDEX.name))
+    return project(frame, columns, _row_tracking(columns) if row_tracking else None)
 
 
 def _options(columns: TableColumns) -> dict[str, str]:
@@ -84,9 +84,9 @@ def _options(columns: TableColumns) -> dict[str, str]:
     return options
 
 
-def _row_tracking(frame: DataFrame, columns: TableColumns) -> dict[str, Column]:
+def _row_tracking(columns: TableColumns) -> dict[str, Column]:
     """Row id and row commit version: what the file stores of a row, else what its file implies (C327, C328)."""
-    identity: Any = F.col(BASE_ROW_ID.name) + row_index(frame)
+    identity: Any = F.col(BASE_ROW_ID.name) + F.col(ROW_INDEX.name)
     version: Any = F.col(DEFAULT_ROW_COMMIT_VERSION.name)
     if columns.stored_row_id is not None:
         identity = F.coalesce(F.col(quoted(columns.stored_row_id)), identity)

@@ -26,6 +26,7 @@ from pyspark_delta.schema.types import (
 from pyspark_delta.spark.scan.predicates import RelationColumn
 
 PARQUET_FIELD_ID = "parquet.field.id"
+ROW_INDEX = StructField("_tmp_metadata_row_index", LONG)  # the name by which Spark's Parquet reader knows it
 ROW_ID = "_row_id"
 ROW_COMMIT_VERSION = "_row_commit_version"
 
@@ -52,12 +53,17 @@ class TableColumns:
         """All columns that a predicate may name."""
         return self.data + self.partition
 
-    def data_schema(self, *, row_tracking: bool) -> StructType:
-        """The schema to read files with: physical names, everything nullable, field ids where they decide."""
+    def data_schema(self, *, row_index: bool = False, row_tracking: bool = False) -> StructType:
+        """The schema to read files with: physical names, everything nullable, field ids where they decide.
+
+        With `row_index`, the Parquet reader adds the position of each row in its file.
+        """
         fields = [_readable(column.physical, by_id=self.mode == "id") for column in self.data]
         if row_tracking:
             names = (self.stored_row_id, self.stored_row_commit_version)
             fields += [StructField(name, LONG) for name in names if name is not None]
+        if row_index:
+            fields.append(ROW_INDEX)
         return StructType(tuple(fields))
 
     def partition_schema(self) -> StructType:

@@ -30,8 +30,8 @@ from pyspark_delta.spark.scan.directories import (
     each_file,
     group_files,
     hadoop_paths,
-    json_texts,
     rows_json,
+    strings_json,
 )
 from pyspark_delta.spark.scan.failures import relay
 from pyspark_delta.spark.scan.jvm import Jvm
@@ -93,6 +93,11 @@ class DeltaFileIndex:
         """The partition columns, and after them the hidden constants of each file."""
         return self._schema
 
+    @property
+    def hidden(self) -> tuple[StructField, ...]:
+        """The constants of each file among them."""
+        return self._hidden
+
     # ------------------------------------------------------------------------------------------- called by the JVM
     def rootPaths(self) -> Any:
         return self._java_root
@@ -112,8 +117,7 @@ class DeltaFileIndex:
     def inputFiles(self) -> Any:
         try:
             paths = hadoop_paths(self._snapshot.location, self._select(None)["path"])
-            texts = pc.binary_join(pa.ListArray.from_arrays([0, len(paths)], json_texts(paths)), '","')[0].as_py()
-            return self._jvm.strings(f'["{texts}"]' if len(paths) else "[]")
+            return self._jvm.strings(strings_json(paths))
         except DeltaError as error:
             raise relay(error) from None
 

@@ -94,7 +94,7 @@ def test_other_layouts_of_the_same_values_are_cast() -> None:
     ids=["column", "element", "value", "member", "member of element"],
 )
 def test_a_null_in_a_not_null_place_is_an_error(array: pa.Array, field: t.StructField) -> None:
-    with pytest.raises(DataFileError, match="NOT NULL.*'c|'c.*NOT NULL"):
+    with pytest.raises(DataFileError, match=r"NOT NULL.*'c|'c.*NOT NULL"):
         conform(pa.record_batch([array], names=["x"]), expected(field))
 
 

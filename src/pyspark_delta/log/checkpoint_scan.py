@@ -1,0 +1,249 @@
+"""Scanning the file actions of a checkpoint: row groups first, then predicates, then the columns of what is left.
+
+Row groups are passed over by their footer statistics; in the others the columns of the predicates are read before
+those of the answer, and the answer only where some file is kept. Statistics come from `stats_parsed` where it has
+every leaf asked for, otherwise from the JSON text, streamed in small batches and only of files that the partition
+predicate keeps.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from pyspark_delta.actions.columns import PARTITION_VALUES, STATS
+from pyspark_delta.expressions.tree import Column, Expression
+from pyspark_delta.log.checkpoint_columns import extract, leaf_columns
+from pyspark_delta.log.parquet_part import BATCH_ROWS, ParquetPart
+from pyspark_delta.log.request import FileRequest
+from pyspark_delta.log.row_groups import Range, may_keep
+from pyspark_delta.log.skipping import (
+    kept,
+    kept_by_partition,
+    parsed_partition_column,
+    partition_column,
+    stats_batch,
+)
+from pyspark_delta.schema.types import DOUBLE, FLOAT, TIMESTAMP, DataType
+from pyspark_delta.stats.parse import parse_stats
+
+_ANSWER_ROWS = 65536
+_IN_FLIGHT = 16  # batches of JSON statistics waiting to be parsed
+
+
+@dataclass(slots=True)
+class ScanCounters:
+    """How much of a checkpoint a scan has decoded: for tests of how the work grows."""
+
+    row_groups: int = 0
+    stats_texts: int = 0
+
+
+def scan_part(
+    part: ParquetPart,
+    action: str,
+    fields: Sequence[pa.Field],
+    request: FileRequest | None = None,
+    counters: ScanCounters | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The file actions of one file, with the columns of `fields` (path among them), that a request does not rule out.
+
+    Raises CorruptLogError.
+    """
+    groups = part.row_groups_with(f"{action}.path")
+    if not groups:
+        return
+    scan = _PartScan(part, action, fields, request or FileRequest(columns=()), counters or ScanCounters())
+    groups = [g for g in groups if scan.may_keep(g)]
+    if not groups:
+        return
+    with part.reading() as file:
+        for group in groups:
+            yield from scan.read(file, group)
+
+
+class _PartScan:
+    def __init__(
+        self,
+        part: ParquetPart,
+        action: str,
+        fields: Sequence[pa.Field],
+        request: FileRequest,
+        counters: ScanCounters,
+    ) -> None:
+        self._part, self._action, self._fields, self._request, self._counters = part, action, fields, request, counters
+        self._partitions = request.partition_columns()
+        self._leaves = request.stats_leaves()
+
+    # ------------------------------------------------------------------------------------------- by the footer
+    def may_keep(self, group: int) -> bool:
+        """Whether some file of the row group may be kept."""
+        partition, stats = self._request.partition_predicate, self._request.stats_predicate
+        if partition is not None:
+            ranges = {}
+            for name, data_type in self._partitions.items():
+                leaf = self._parsed_partition_leaf(name, data_type, group)
+                known = None if leaf is None else self._range(leaf, group, data_type)
+                if known is not None and not known.has_nulls:
+                    ranges[(name,)] = known
+            if ranges and not may_keep(partition, ranges):
+                return False
+        if stats is not None:
+            found = {leaf.path: self._stats_range(leaf, group) for leaf in self._leaves}
+            return may_keep(stats, {path: known for path, known in found.items() if known is not None})
+        return True
+
+    def _stats_range(self, leaf: Column, group: int) -> Range | None:
+        name = self._stats_leaf(leaf)
+        return None if name is None else self._range(name, group, leaf.type)
+
+    def _range(self, leaf: str, group: int, data_type: DataType) -> Range | None:
+        index, path = self._part.leaf(leaf), self._part.leaf(f"{self._action}.path")
+        assert index is not None
+        assert path is not None
+        row_group = self._part.metadata.row_group(group)
+        statistics, paths = row_group.column(index).statistics, row_group.column(path).statistics
+        if statistics is None or paths is None or not (statistics.has_null_count and paths.has_null_count):
+            return None
+        nulls = statistics.null_count > paths.null_count  # more than the rows that hold another action
+        values = statistics.null_count < row_group.num_rows
+        if not statistics.has_min_max:
+            return Range(None, None, nulls, values)
+        high = None if data_type in (FLOAT, DOUBLE) else statistics.max  # NaN is the greatest, and never in there
+        return Range(statistics.min, high, nulls, values)
+
+    def _parsed_partition_leaf(self, name: str, data_type: DataType, group: int) -> str | None:
+        if "." in name or data_type == TIMESTAMP:
+            return None
+        leaf = f"{self._action}.partitionValues_parsed.{name}"
+        return leaf if self._part.leaf(leaf) is not None and not self._part.all_null(group, leaf) else None
+
+    def _stats_leaf(self, leaf: Column) -> str | None:
+        if any("." in part for part in leaf.path):
+            return None
+        for first in (leaf.path[0], "nullCounts") if leaf.path[0] == "nullCount" else (leaf.path[0],):
+            name = ".".join((self._action, "stats_parsed", first, *leaf.path[1:]))
+            if self._part.leaf(name) is not None:
+                return name
+        return None
+
+    # --------------------------------------------------------------------------------------- by the predicates
+    def read(self, file: pq.ParquetFile, group: int) -> Iterator[pa.RecordBatch]:
+        """The kept files of one row group."""
+        self._counters.row_groups += 1
+        mask = self._partition_mask(file, group)
+        if mask is not None and not pc.any(mask).as_py():
+            return
+        if self._request.stats_predicate is not None:
+            mask = self._stats_mask(file, group, self._request.stats_predicate, mask)
+            if mask is not None and not pc.any(mask).as_py():
+                return
+        yield from self._answer(file, group, mask)
+
+    def _partition_mask(self, file: pq.ParquetFile, group: int) -> pa.BooleanArray | None:
+        predicate = self._request.partition_predicate
+        if predicate is None:
+            return None
+        columns = self._parsed_partitions(file, group) or self._partitions_of_maps(file, group)
+        return kept_by_partition(predicate, columns)
+
+    def _parsed_partitions(self, file: pq.ParquetFile, group: int) -> dict[str, pa.Array] | None:
+        leaves = {n: self._parsed_partition_leaf(n, t, group) for n, t in self._partitions.items()}
+        names = [leaf for leaf in leaves.values() if leaf is not None]
+        if not names or len(names) < len(leaves):
+            return None
+        struct = self._read(file, group, names)
+        parsed = pc.struct_field(struct, ["partitionValues_parsed"])
+        if parsed.null_count > struct.null_count:
+            return None  # files without the parsed form
+        columns = {}
+        for name, data_type in self._partitions.items():
+            column = parsed_partition_column(pc.struct_field(parsed, [name]), data_type)
+            if column is None:
+                return None
+            columns[name] = column
+        return columns
+
+    def _partitions_of_maps(self, file: pq.ParquetFile, group: int) -> dict[str, pa.Array]:
+        struct = self._read(file, group, [f"{self._action}.partitionValues"])
+        maps = extract(struct, [PARTITION_VALUES], self._part.path).column(0)
+        return {n: partition_column(maps, n, t, self._request.time_zone) for n, t in self._partitions.items()}
+
+    def _stats_mask(
+        self, file: pq.ParquetFile, group: int, predicate: Expression, mask: pa.BooleanArray | None
+    ) -> pa.BooleanArray | None:
+        leaves = [self._stats_leaf(leaf) for leaf in self._leaves]
+        has_text = self._part.leaf(f"{self._action}.stats") is not None
+        present = [leaf for leaf in leaves if leaf is not None]
+        usable = len(present) == len(leaves) and not all(self._part.all_null(group, leaf) for leaf in present)
+        if present and (usable or not has_text):
+            struct = self._read(file, group, present)
+            parsed = pc.struct_field(struct, ["stats_parsed"])
+            own = kept(predicate, stats_batch(parsed, self._leaves, len(struct)))
+            return own if mask is None else pc.and_(mask, own)
+        if not has_text:
+            return mask
+        return self._text_mask(file, group, predicate, mask)
+
+    def _text_mask(
+        self, file: pq.ParquetFile, group: int, predicate: Expression, mask: pa.BooleanArray | None
+    ) -> pa.BooleanArray:
+        waiting: deque[Future[pa.BooleanArray]] = deque()
+        parts: list[pa.BooleanArray] = []
+        start = 0
+        for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=[f"{self._action}.stats"]):
+            texts = extract(batch.column(self._action), [STATS], self._part.path).column(0)
+            own = None if mask is None else mask.slice(start, len(batch))
+            start += len(batch)
+            waiting.append(_parsers().submit(self._kept_by_text, texts, predicate, own))
+            if len(waiting) > _IN_FLIGHT:
+                parts.append(waiting.popleft().result())
+        parts.extend(future.result() for future in waiting)
+        return pa.concat_arrays(parts)
+
+    def _kept_by_text(self, texts: pa.Array, predicate: Expression, mask: pa.BooleanArray | None) -> pa.BooleanArray:
+        if mask is None:
+            self._counters.stats_texts += len(texts)
+            return kept(predicate, parse_stats(texts, self._leaves))
+        survivors = pc.indices_nonzero(mask)
+        if not len(survivors):
+            return mask
+        self._counters.stats_texts += len(survivors)
+        own = kept(predicate, parse_stats(texts.take(survivors), self._leaves))
+        return pc.replace_with_mask(mask, mask, own)
+
+    # -------------------------------------------------------------------------------------------------- columns
+    def _answer(self, file: pq.ParquetFile, group: int, mask: pa.BooleanArray | None) -> Iterator[pa.RecordBatch]:
+        names = leaf_columns(self._part, self._action, self._fields, group)
+        start = 0
+        for batch in file.iter_batches(_ANSWER_ROWS, row_groups=[group], columns=names):
+            files = extract(batch.column(self._action), self._fields, self._part.path)
+            keep = None if mask is None else mask.slice(start, len(batch))
+            start += len(batch)
+            paths = files.column("path")
+            if paths.null_count:
+                valid = paths.is_valid()
+                keep = valid if keep is None else pc.and_(keep, valid)
+            if keep is not None:
+                files = files.filter(keep)
+            if len(files):
+                yield files
+
+    def _read(self, file: pq.ParquetFile, group: int, names: list[str]) -> pa.StructArray:
+        column: Any = file.read_row_group(group, columns=names).column(self._action)
+        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+@cache
+def _parsers() -> ThreadPoolExecutor:
+    """The threads that parse statistics; what runs there never waits for anything else there."""
+    return ThreadPoolExecutor(max(1, min(8, os.cpu_count() or 1)), thread_name_prefix="delta-stats")

@@ -1,0 +1,283 @@
+"""Statistics of files as the log keeps them, JSON text, to typed columns of exactly the leaves that are asked for.
+
+A text that is malformed, and a value of another type than its column's, count as missing: statistics only help to
+skip files, and a file without any is read (C414).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from decimal import Context, Decimal, InvalidOperation
+from typing import Any, TypeAlias
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from pyspark_delta.expressions.tree import Column
+from pyspark_delta.schema.arrow import to_arrow
+from pyspark_delta.schema.calendar import CalendarText
+from pyspark_delta.schema.types import (
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    DataType,
+    DecimalType,
+)
+
+Tree: TypeAlias = dict[str, Any]  # path part -> Tree, or the Column at a leaf
+
+_INTEGERS = (BYTE, SHORT, INTEGER, LONG)
+_NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "+Infinity": math.inf, "INF": math.inf}
+_EXACT = Context(prec=400)
+_OPEN, _CLOSE = ord("{"), ord("}")
+
+
+def parse_stats(texts: pa.Array, leaves: Sequence[Column]) -> pa.RecordBatch:
+    """The statistics at some leaves, one row per text: nested as in the JSON, each leaf of its column's Arrow type.
+
+    A leaf is `("numRecords",)`, `("tightBounds",)`, or `minValues`, `maxValues` or `nullCount` and a physical path.
+    """
+    tree = leaf_tree(leaves)
+    parsed = _parse_block(texts, tree)
+    if parsed is None:
+        parsed = _parse_singly(texts, leaves)
+    return assemble(tree, parsed, len(texts))
+
+
+def leaf_tree(leaves: Sequence[Column]) -> Tree:
+    """The leaves by the parts of their paths; a leaf that lies inside another one is left out."""
+    tree: Tree = {}
+    for leaf in sorted(set(leaves), key=lambda column: (len(column.path), column.path)):
+        node: Any = tree
+        for part in leaf.path[:-1]:
+            node = node.setdefault(part, {}) if isinstance(node, dict) else None
+        if isinstance(node, dict):
+            node.setdefault(leaf.path[-1], leaf)
+    return tree
+
+
+def assemble(tree: Tree, leaves: Mapping[tuple[str, ...], pa.Array], length: int) -> pa.RecordBatch:
+    """Columns at leaves as one batch, nested as the tree is; leaves without a column are null."""
+    arrays = [_nested(node, (name,), leaves, length) for name, node in tree.items()]
+    if not arrays:
+        return pa.RecordBatch.from_struct_array(pa.StructArray.from_arrays([pa.nulls(length)], ["nothing"]))
+    return pa.RecordBatch.from_arrays(arrays, names=list(tree))
+
+
+def _nested(node: Any, path: tuple[str, ...], leaves: Mapping[tuple[str, ...], pa.Array], length: int) -> pa.Array:
+    if isinstance(node, Column):
+        found = leaves.get(path)
+        return pa.nulls(length, to_arrow(node.type)) if found is None else found
+    children = [_nested(child, (*path, name), leaves, length) for name, child in node.items()]
+    return pa.StructArray.from_arrays(children, names=list(node))
+
+
+# ------------------------------------------------------------------------------------------- the whole block at once
+def _parse_block(texts: pa.Array, tree: Tree) -> dict[tuple[str, ...], pa.Array] | None:
+    """All texts as one stream of objects, without copying them; None when one of them is out of the ordinary."""
+    found = _objects(texts)
+    if found is None:
+        return None
+    data, present = found
+    count = len(texts) if present is None else int(np.count_nonzero(present))
+    if count == 0:
+        return {}
+    fields = [_wire_field(name, node) for name, node in tree.items()]
+    try:
+        table = pj.read_json(
+            pa.BufferReader(data),
+            # One block and no line ends: Arrow then never looks for the borders of rows.
+            read_options=pj.ReadOptions(use_threads=False, block_size=len(data) + 1),
+            parse_options=pj.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore"),
+        )
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    if table.num_rows != count:
+        return None
+    columns: dict[tuple[str, ...], pa.Array] = {}
+    for name, node in tree.items():
+        chunks = table.column(name).chunks
+        _collect(node, (name,), chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks), columns)
+    if present is None:
+        return columns
+    rows = np.cumsum(present) - 1
+    indices = pa.array(rows, mask=~present)
+    return {path: column.take(indices) for path, column in columns.items()}
+
+
+def _objects(texts: pa.Array) -> tuple[pa.Buffer, np.ndarray[Any, Any] | None] | None:
+    """The bytes of all texts, and which rows have one (None: all); None unless each text looks like an object."""
+    if not pa.types.is_string(texts.type):
+        return None
+    buffers = texts.buffers()
+    if buffers[2] is None:
+        return pa.py_buffer(b""), np.zeros(len(texts), dtype=bool)
+    offsets = np.frombuffer(buffers[1], dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1]
+    present: np.ndarray[Any, Any] | None = offsets[1:] > offsets[:-1]
+    if texts.null_count:
+        valid = np.asarray(texts.is_valid())
+        if (present & ~valid).any():  # type: ignore[operator]
+            return None  # bytes under a null would be taken for a row
+    data = np.frombuffer(buffers[2], dtype=np.uint8)
+    starts, ends = offsets[:-1], offsets[1:]
+    assert present is not None
+    if present.all():
+        present = None
+    else:
+        starts, ends = starts[present], ends[present]
+    if not (data[starts] == _OPEN).all() or not (data[ends - 1] == _CLOSE).all():
+        return None
+    first, last = int(offsets[0]), int(offsets[-1])
+    return buffers[2].slice(first, last - first), present
+
+
+def _wire_field(name: str, node: Any) -> pa.Field:
+    if isinstance(node, Column):
+        return pa.field(name, _wire_type(node.type))
+    return pa.field(name, pa.struct([_wire_field(n, child) for n, child in node.items()]))
+
+
+def _wire_type(data_type: DataType) -> pa.DataType:
+    """The type that Arrow's JSON reader parses a value as, before it is brought to the column's type."""
+    if data_type in _INTEGERS:
+        return pa.int64()
+    if data_type in (FLOAT, DOUBLE):
+        return pa.float64()
+    if data_type == BOOLEAN or isinstance(data_type, DecimalType):
+        return to_arrow(data_type)
+    return pa.string()
+
+
+def _collect(node: Any, path: tuple[str, ...], column: pa.Array, columns: dict[tuple[str, ...], pa.Array]) -> None:
+    if isinstance(node, Column):
+        columns[path] = _typed(column, node.type)
+        return
+    for position, (name, child) in enumerate(node.items()):
+        field = column.field(position)
+        if column.null_count:
+            field = pc.struct_field(column, [position])
+        _collect(child, (*path, name), field, columns)
+
+
+def _typed(column: pa.Array, data_type: DataType) -> pa.Array:
+    target = to_arrow(data_type)
+    if column.type == target:
+        return column
+    if pa.types.is_string(column.type):
+        return _calendar(column, data_type, target)
+    try:
+        return column.cast(target)
+    except pa.ArrowInvalid:
+        low, high = -(2 ** (target.bit_width - 1)), 2 ** (target.bit_width - 1) - 1
+        fits = pc.and_(pc.greater_equal(column, low), pc.less_equal(column, high))
+        return pc.if_else(fits, column, pa.scalar(None, column.type)).cast(target)
+
+
+def _calendar(column: pa.Array, data_type: DataType, target: pa.DataType) -> pa.Array:
+    if data_type not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
+        return pa.nulls(len(column), target)
+    try:
+        return column.cast(target)  # the usual spelling, in which Arrow is fast
+    except pa.ArrowInvalid:
+        parsed = CalendarText(column)
+    if data_type == DATE:
+        fits = parsed.valid & (np.abs(parsed.days) < 2**31)
+        days = np.where(fits, parsed.days, 0).astype(np.int32)
+        return pa.array(days, mask=~fits).cast(target)
+    micros, fits = parsed.local_micros()
+    if data_type == TIMESTAMP:  # a zone is needed: which one a writer meant that gave none, nobody knows
+        valid, micros = parsed.valid & fits & parsed.zoned, micros - parsed.offset
+    else:
+        valid = parsed.valid & fits & (parsed.offset == 0)
+    return pa.array(np.where(valid, micros, 0), mask=~valid).cast(pa.timestamp("us")).cast(target)
+
+
+# -------------------------------------------------------------------------------------------------- one text at a time
+def _parse_singly(texts: pa.Array, leaves: Sequence[Column]) -> dict[tuple[str, ...], pa.Array]:
+    exact = any(isinstance(leaf.type, DecimalType) for leaf in leaves)
+    objects = [_load(text, exact) for text in texts.to_pylist()]
+    columns = {}
+    for leaf in leaves:
+        values = [_value(_at(value, leaf.path), leaf.type) for value in objects]
+        wire = pa.string() if leaf.type in (DATE, TIMESTAMP, TIMESTAMP_NTZ) else to_arrow(leaf.type)
+        columns[leaf.path] = _typed(pa.array(values, wire), leaf.type)
+    return columns
+
+
+def _load(text: str | None, exact: bool) -> Any:
+    if not text:
+        return None
+    try:
+        return json.loads(text, parse_float=Decimal) if exact else orjson.loads(text)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return json.loads(text)  # which knows NaN
+    except (ValueError, RecursionError):
+        return None
+
+
+def _at(value: Any, path: tuple[str, ...]) -> Any:
+    for part in path:
+        if not isinstance(value, dict):
+            return None
+        value = value.get(part)
+    return value
+
+
+def _value(value: Any, data_type: DataType) -> Any:
+    """The value as the type's, None where it is none."""
+    if value is None or data_type == BOOLEAN:
+        return value if isinstance(value, bool) else None
+    if isinstance(value, bool):
+        return None
+    if data_type in _INTEGERS:
+        bits = to_arrow(data_type).bit_width
+        whole = int(value) if isinstance(value, (int, float, Decimal)) and _is_integral(value) else None
+        return whole if whole is not None and -(2 ** (bits - 1)) <= whole < 2 ** (bits - 1) else None
+    if data_type in (FLOAT, DOUBLE):
+        if isinstance(value, str):
+            return _NOT_FINITE.get(value)
+        return _float(value) if isinstance(value, (int, float, Decimal)) else None
+    if isinstance(data_type, DecimalType):
+        return _decimal(value, data_type)
+    return value if isinstance(value, str) and (data_type in (STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ)) else None
+
+
+def _is_integral(value: int | float | Decimal) -> bool:
+    try:
+        return value == value // 1 and abs(value) < 2**64
+    except (ArithmeticError, ValueError):
+        return False
+
+
+def _float(value: int | float | Decimal) -> float | None:
+    try:
+        return float(value)
+    except OverflowError:
+        return None
+
+
+def _decimal(value: Any, data_type: DecimalType) -> Decimal | None:
+    try:
+        number = Decimal(str(value)) if not isinstance(value, Decimal) else value
+        scaled = _EXACT.scaleb(number, data_type.scale)
+        whole = number.is_finite() and scaled == _EXACT.to_integral_value(scaled)
+        if not whole or abs(scaled) >= 10**data_type.precision:
+            return None
+        return _EXACT.quantize(number, _EXACT.scaleb(Decimal(1), -data_type.scale))
+    except (InvalidOperation, ValueError, OverflowError):
+        return None
