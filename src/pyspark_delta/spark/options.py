@@ -40,6 +40,7 @@ class ReadOptions:
 
     At most one of `version` and `timestamp_ms` (milliseconds since the epoch) is set. `columns` are logical names in
     the order asked for; `where` is SQL text. `storage_options` are the keys meant for the store, as they arrived.
+    `time_zone` is the one that times without a zone are in.
     """
 
     location: str
@@ -48,6 +49,7 @@ class ReadOptions:
     storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
     columns: tuple[str, ...] | None = None
     where: str | None = None
+    time_zone: str = field(default="UTC", compare=False)
 
     @classmethod
     def parse(
@@ -87,6 +89,7 @@ class ReadOptions:
             storage_options=storage_options,
             columns=None if columns is None else parse_columns(columns),
             where=where.strip() or None if where is not None else None,
+            time_zone=zone,
         )
 
 
