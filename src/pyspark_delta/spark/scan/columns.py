@@ -137,7 +137,9 @@ def _renamed(value: Column, logical: DataType, physical: DataType) -> Column:
 def _same_names(logical: DataType, physical: DataType) -> bool:
     match logical, physical:
         case StructType(), StructType():
-            return all(a.name == b.name and _same_names(a.type, b.type) for a, b in zip(logical, physical, strict=True))
+            return all(
+                a.name == b.name and _same_names(a.type, b.type) for a, b in zip(logical, physical, strict=True)
+            )
         case ArrayType(), ArrayType():
             return _same_names(logical.element_type, physical.element_type)
         case MapType(), MapType():

@@ -93,7 +93,8 @@ def directories_json(files: pa.Table, paths: pa.Array, groups: Groups, rows: Enc
 def rows_json(rows: EncodedRows, offset: int) -> Iterator[str]:
     """JSON arrays of rows alone."""
     head = (
-        f'{{"numFields":{rows.num_fields},"bitSetWidthInBytes":{rows.bitmap_width},"baseOffset":{offset},"sizeInBytes":'
+        f'{{"numFields":{rows.num_fields},"bitSetWidthInBytes":{rows.bitmap_width},'
+        f'"baseOffset":{offset},"sizeInBytes":'
     )
     texts = pc.binary_join_element_wise(
         pa.scalar(head, pa.large_string()),

@@ -74,9 +74,7 @@ class DeltaFileIndex:
         self._translator = Translator(columns.relation_columns)
         self._time_zone = time_zone
         self._row_tracking = row_tracking
-        self._hidden = ((DELETED_ROWS,) if files is Files.DELETED_FROM else ()) + (
-            _ROW_TRACKING if row_tracking else ()
-        )
+        self._hidden = ((DELETED_ROWS,) if files is Files.DELETED_FROM else ()) + (_ROW_TRACKING if row_tracking else ())
         self._schema = StructType(columns.partition_schema().fields + self._hidden)
         self._java_schema = jvm.struct_type(self._schema)
         self._java_root = jvm.seq([jvm.root.org.apache.hadoop.fs.Path(to_hadoop(snapshot.location))])

@@ -18,7 +18,6 @@ from pyspark_delta.schema.types import VOID, ArrayType, DataType, MapType, Struc
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-
 def frame_schema(frame: DataFrame) -> StructType:
     """The schema of a frame as Delta types. Raises UnsupportedTableError naming a type that Delta does not have."""
     return parse_schema(frame.schema.json())

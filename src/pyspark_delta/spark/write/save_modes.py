@@ -170,7 +170,9 @@ def _write(
     return _Written(files.drop_columns(["num_records"]) if files.num_rows else no_files(), rows)
 
 
-def _with_session_defaults(frame: DataFrame, configuration: TableConfiguration, options: WriteOptions) -> WriteOptions:
+def _with_session_defaults(
+    frame: DataFrame, configuration: TableConfiguration, options: WriteOptions
+) -> WriteOptions:
     """The session's settings for Parquet files, where neither option nor table says otherwise."""
     conf, files = frame.sparkSession.conf, options.files
     if files.compression is None and "delta.parquet.compression.codec" not in configuration.properties:
