@@ -48,7 +48,9 @@ class ReadOptions:
     """What a user asked to read.
 
     At most one of `version` and `timestamp_ms` (milliseconds since the epoch) is set. `columns` are logical names in
-    the order asked for; `where` is SQL text; `row_tracking` adds `_row_id` and `_row_commit_version`. `storage_options` are the keys meant for the store, as they arrived.
+    the order asked for; `where` is SQL text; `row_tracking` adds `_row_id` and `_row_commit_version`.
+    `storage_options` are the keys meant for the store, as they arrived. `time_zone` is the one that times without a
+    zone are in.
     """
 
     location: str
@@ -58,6 +60,7 @@ class ReadOptions:
     columns: tuple[str, ...] | None = None
     where: str | None = None
     row_tracking: bool = False
+    time_zone: str = field(default="UTC", compare=False)
 
     @classmethod
     def parse(
@@ -98,6 +101,7 @@ class ReadOptions:
             columns=None if columns is None else parse_columns(columns),
             where=where.strip() or None if where is not None else None,
             row_tracking=_flag(given, "includeRowTracking"),
+            time_zone=zone,
         )
 
 
