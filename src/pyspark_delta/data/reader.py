@@ -42,6 +42,7 @@ def read_task(context: ReadContext, task: ScanTask) -> Iterator[pa.RecordBatch]:
             column.field.type,
             context.time_zone,
             column=column.field.name,
+            table=context.table_location,
         )[0]
         for column in context.columns
         if isinstance(column, PartitionConstant)
@@ -154,6 +155,7 @@ def _prepared(plan: ScanPlan) -> Iterator[Prepared]:
                 column.field.type,
                 plan.context.time_zone,
                 column=column.field.name,
+                table=plan.context.table_location,
             )
             for column in constants
         }
