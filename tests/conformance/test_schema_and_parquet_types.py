@@ -385,7 +385,7 @@ def test_c324_the_materialised_column_may_be_absent_from_a_file(tmp_path: Path) 
 
 
 def test_unknown_types_are_refused_by_name() -> None:
-    with pytest.raises(UnsupportedTableError, match="'geometry\\(SRID:0\\)' at schema.x is not supported"):
+    with pytest.raises(UnsupportedTableError, match=r"'geometry\(SRID:0\)' at schema\.x is not supported"):
         parse_schema(field_json("geometry(SRID:0)"))
     assert PrimitiveType("variant") == VARIANT
 

@@ -38,8 +38,7 @@ def test_an_error_reaches_the_consumer_in_its_place() -> None:
         if n == 3:
             raise ValueError("three")
 
-    found = []
+    found: list[int] = []
     with pytest.raises(ValueError, match="three"):
-        for item in ordered_parallel(produce, range(10), 3):
-            found.append(item)  # noqa: PERF402
+        found.extend(ordered_parallel(produce, range(10), 3))
     assert found == [0, 1, 2, 3]
