@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from pyspark_delta.schema.types import (
     VARIANT,
     VOID,
     ArrayType,
+    DecimalType,
     MapType,
     StructField,
     StructType,
@@ -290,3 +292,10 @@ def test_tasks_are_read_together(tmp_path: Path) -> None:
     plan = plan_of(tmp_path, schema_of(x=LONG, p=INTEGER), files, partitions=["p"])
     (batch,) = read_tasks(plan.context, list(tasks_of(plan.files)))
     assert batch.to_pylist() == [{"x": x, "p": p} for p in range(5) for x in range(3)]
+
+
+def test_row_groups_of_decimals_are_chosen_by_their_bounds(tmp_path: Path) -> None:
+    values = pa.array([Decimal(i) / 100 for i in range(400)], pa.decimal128(9, 2))
+    file = write(tmp_path, pa.table({"x": values}), row_group_size=100)
+    rows = rows_of(tmp_path, schema_of(x=DecimalType(9, 2)), [file], where="x BETWEEN 0.98 AND 1.02 OR x = 3.99")
+    assert [r["x"] for r in rows] == [Decimal(n) / 100 for n in (98, 99, 100, 101, 102, 399)]
