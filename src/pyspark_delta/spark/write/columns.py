@@ -13,10 +13,20 @@ from pyspark.sql import types as T
 
 from pyspark_delta.schema.json import parse_schema, type_to_json
 from pyspark_delta.schema.store_assignment import is_numeric_narrowing
-from pyspark_delta.schema.types import VOID, ArrayType, DataType, MapType, StructField, StructType
+from pyspark_delta.schema.types import (
+    VOID,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
 
 def frame_schema(frame: DataFrame) -> StructType:
     """The schema of a frame as Delta types. Raises UnsupportedTableError naming a type that Delta does not have."""
@@ -46,6 +56,9 @@ def _fit(value: Column, data: DataType, table: DataType) -> Column:
             return F.transform(value, lambda element: _fit(element, source, target))
         case MapType(), MapType():
             return _fit_map(value, data, table)
+        case PrimitiveType(), DecimalType():
+            # Arrow casts whole numbers only to decimals that hold all of them.
+            return value.cast(spark_type(DecimalType(20, 0))) if data != VOID else value.cast(spark_type(table))
         case _ if is_numeric_narrowing(data, table):
             return value
         case _:
