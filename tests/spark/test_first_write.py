@@ -16,8 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql import functions as F
+from pyspark.sql import DataFrame, Row, SparkSession, functions
 
 from pyspark_delta._version import __version__
 from pyspark_delta.errors import (
@@ -132,7 +131,7 @@ def test_ignore_leaves_an_existing_table(write_spark: SparkSession, table: str) 
 
 
 def test_an_unknown_mode_lists_the_valid_ones(write_spark: SparkSession, table: str) -> None:
-    with pytest.raises(InvalidOptionError, match="append, overwrite, error, errorifexists, ignore.*'append'"):
+    with pytest.raises(InvalidOptionError, match=r"append, overwrite, error, errorifexists, ignore.*'append'"):
         save(write_spark.range(1), table, "apend")
 
 
@@ -144,7 +143,7 @@ def test_an_empty_frame_creates_an_empty_table(write_spark: SparkSession, table:
 
 # -------------------------------------------------------------------------------------------------- provenance
 def test_c192_commit_info_of_a_write(write_spark: SparkSession, table: str) -> None:
-    frame = write_spark.range(10).withColumn("d", F.lit("x"))
+    frame = write_spark.range(10).withColumn("d", functions.lit("x"))
     save(frame, table, partition_by=["d"])
     save(frame, table, "append", options={"userMetadata": "nightly"})
     save(frame, table, "overwrite")
@@ -180,8 +179,8 @@ def test_c192_commit_info_of_a_write(write_spark: SparkSession, table: str) -> N
 
 
 def test_c010_c011_c014_log_and_data_file_names(write_spark: SparkSession, table: str) -> None:
-    save(write_spark.range(10).withColumn("p", F.col("id") % 2), table, partition_by=["p"])
-    save(write_spark.range(10).withColumn("p", F.col("id") % 2), table, "append")
+    save(write_spark.range(10).withColumn("p", functions.col("id") % 2), table, partition_by=["p"])
+    save(write_spark.range(10).withColumn("p", functions.col("id") % 2), table, "append")
     log = sorted(p.name for p in Path(table, "_delta_log").iterdir() if not p.name.startswith("."))
     assert [n for n in log if n.endswith(".json")] == [f"{v:020d}.json" for v in range(2)]
     paths = [add["path"] for v in range(2) for add in actions(table, v, "add")]
@@ -295,7 +294,7 @@ def test_c438_c439_timestamps_are_64_bit_microseconds_in_utc(write_spark: SparkS
 
 
 def test_void_columns_are_not_stored(write_spark: SparkSession, table: str) -> None:
-    save(write_spark.range(2).withColumn("v", F.lit(None)), table)
+    save(write_spark.range(2).withColumn("v", functions.lit(None)), table)
     assert Table.open(table).schema.names == ("id",)
 
 
@@ -359,7 +358,7 @@ def test_c373_every_file_has_every_partition_value(write_spark: SparkSession, ta
 
 
 def test_partitioning_of_an_existing_table_is_its_own(write_spark: SparkSession, table: str) -> None:
-    frame = write_spark.range(4).withColumn("p", F.col("id") % 2)
+    frame = write_spark.range(4).withColumn("p", functions.col("id") % 2)
     save(frame, table, partition_by=["p"])
     save(frame, table, "append")
     save(frame, table, "append", partition_by=["P"])
@@ -418,7 +417,7 @@ def test_limits_on_files(write_spark: SparkSession, table: str) -> None:
 
 def test_properties_of_a_new_table(write_spark: SparkSession, table: str) -> None:
     options = {"delta.dataSkippingNumIndexedCols": "1", "delta.checkpointInterval": "5"}
-    save(write_spark.range(3).withColumn("x", F.col("id")), table, options=options)
+    save(write_spark.range(3).withColumn("x", functions.col("id")), table, options=options)
     assert Table.open(table).metadata.configuration == options
     assert all(list(json.loads(a["stats"])["minValues"]) in (["id"], []) for a in actions(table, 0, "add"))
 

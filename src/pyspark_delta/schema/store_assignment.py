@@ -82,7 +82,7 @@ def _type_differences(path: tuple[str, ...], data: DataType, table: DataType) ->
 
 def _problem(data: DataType, table: DataType) -> str:
     """Why values of one type cannot be stored as another without a change; empty when they can."""
-    if data == table or data == VOID:
+    if data in (table, VOID):
         return ""
     if _is_nested(data) or _is_nested(table) or VARIANT in (data, table):
         return "a different kind of type"
