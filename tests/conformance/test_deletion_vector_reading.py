@@ -35,9 +35,9 @@ DOCUMENTED_SAMPLE = "^Bg9^0rr910000000000iXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"
 UUID_TEXT = "d2c639aa-8816-431a-aaf6-d3fe2512ff61"
 
 
-def descriptor(kind: str, text: str, *, offset: int | None = None, size: int = 40, rows: int = 6) -> (
-    DeletionVectorDescriptor
-):
+def descriptor(
+    kind: str, text: str, *, offset: int | None = None, size: int = 40, rows: int = 6
+) -> DeletionVectorDescriptor:
     return DeletionVectorDescriptor(
         storage_type=kind, path_or_inline_dv=text, offset=offset, size_in_bytes=size, cardinality=rows
     )

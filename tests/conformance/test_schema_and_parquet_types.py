@@ -178,7 +178,11 @@ def test_c437_dates_and_floating_numbers(tmp_path: Path) -> None:
     assert read_one(tmp_path, DOUBLE, pa.array([1.5])) == [1.5]
 
 
-FAR = [dt.datetime(1, 1, 1), dt.datetime(1969, 12, 31, 23, 59, 59, 999999), dt.datetime(9999, 12, 31, 23, 59, 59, 999999)]
+FAR = [
+    dt.datetime(1, 1, 1),
+    dt.datetime(1969, 12, 31, 23, 59, 59, 999999),
+    dt.datetime(9999, 12, 31, 23, 59, 59, 999999),
+]
 
 
 @pytest.mark.parametrize("data_type", [TIMESTAMP, TIMESTAMP_NTZ], ids=str)
@@ -248,7 +252,9 @@ def test_c442_lists_and_maps_with_the_names_of_old_writers(golden_table: Callabl
     expected = json.loads((folder.parent / f"{folder.name}.expected.json").read_text())
     files = [{"path": f.name, "size": 0} for f in sorted(folder.glob("*.parquet"))]
     assert "repeated group field_id=-1 bag" in str(pq.ParquetFile(folder / files[0]["path"]).schema)
-    assert_content(read_plan(plan_of(folder, parse_schema(json.dumps(expected["schema_json"])), files)).read_all(), expected)
+    assert_content(
+        read_plan(plan_of(folder, parse_schema(json.dumps(expected["schema_json"])), files)).read_all(), expected
+    )
 
 
 def test_c443_files_of_several_writers_mix_in_one_table(tmp_path: Path) -> None:
@@ -310,9 +316,9 @@ def test_a1_old_files_are_widened_at_every_level(
     array = pa.array([stored, None], to_arrow(narrow))
     assert read_one(tmp_path, wide, array) == [value, None]
     assert read_one(tmp_path, ArrayType(wide), pa.array([[stored]], pa.list_(array.type))) == [[value]]
-    assert read_one(
-        tmp_path, MapType(wide, wide), pa.array([[(stored, stored)]], pa.map_(array.type, array.type))
-    ) == [[(value, value)]]
+    assert read_one(tmp_path, MapType(wide, wide), pa.array([[(stored, stored)]], pa.map_(array.type, array.type))) == [
+        [(value, value)]
+    ]
 
 
 @pytest.mark.parametrize(("narrow", "wide"), NARROWINGS, ids=str)
@@ -382,3 +388,18 @@ def test_unknown_types_are_refused_by_name() -> None:
     with pytest.raises(UnsupportedTableError, match="'geometry\\(SRID:0\\)' at schema.x is not supported"):
         parse_schema(field_json("geometry(SRID:0)"))
     assert PrimitiveType("variant") == VARIANT
+
+
+def test_c442_two_level_lists() -> None:
+    folder = Path(__file__).parents[1] / "unit" / "data" / "vectors"
+    schema = schema_of(
+        a=ArrayType(LONG),
+        b=ArrayType(StructType((StructField("y", STRING),))),
+        c=ArrayType(ArrayType(INTEGER)),
+        m=MapType(STRING, ArrayType(INTEGER)),
+    )
+    rows = rows_of(folder, schema, [{"path": "two_level_lists.parquet"}])
+    assert rows == [
+        {"a": [1, 2, 3], "b": [{"y": "y"}], "c": [[1], [2, 3]], "m": [("k", [1])]},
+        {"a": [4], "b": [{"y": "z"}], "c": [[9]], "m": [("l", [5, 6])]},
+    ]

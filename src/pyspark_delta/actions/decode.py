@@ -6,7 +6,7 @@ Unknown actions and unknown fields are ignored (C186). Null and absent mean the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from pyspark_delta.actions.model import (
     Action,
@@ -24,6 +24,7 @@ from pyspark_delta.actions.model import (
 )
 from pyspark_delta.errors import CorruptLogError
 
+T = TypeVar("T")
 JsonObject: TypeAlias = Mapping[str, Any]
 
 _MAX_LONG = 2**63 - 1
@@ -42,7 +43,7 @@ class Fields:
         self.where, self.path = where, path
         if not isinstance(values, Mapping):
             raise self.error(f"expected an object, found {shortened(values)}")
-        self._values = values
+        self._values: JsonObject = values
 
     def error(self, problem: str) -> CorruptLogError:
         """The error for a problem in this object."""
@@ -129,7 +130,21 @@ class Fields:
         value = self._values.get(name)
         return None if value is None else Fields(value, f"{self.where}.{name}", self.path)
 
-    def _required(self, name: str, value: Any) -> Any:
+    def objects(self, name: str) -> list[Fields] | None:
+        """The members of an array of objects, or None."""
+        value = self._values.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, list):
+            raise self._mistyped(name, "an array of objects", value)
+        return [Fields(member, f"{self.where}.{name}[{i}]", self.path) for i, member in enumerate(value)]
+
+    @property
+    def values(self) -> JsonObject:
+        """The whole object."""
+        return self._values
+
+    def _required(self, name: str, value: T | None) -> T:
         if value is None:
             raise self.error(f"the required field '{name}' is missing")
         return value
@@ -245,7 +260,7 @@ def decode_domain(fields: Fields) -> DomainMetadata:
 
 def decode_commit_info(fields: Fields) -> CommitInfo:
     """`commitInfo` (C192): any object, kept whole."""
-    return CommitInfo(values=fields._values)
+    return CommitInfo(values=fields.values)
 
 
 def decode_checkpoint_metadata(fields: Fields) -> CheckpointMetadata:

@@ -59,8 +59,7 @@ def run(arguments: list[str]) -> int:
         code = app(arguments or ["--help"], prog_name="pyspark-delta", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader went away (head, less): no error. What is still buffered must not be flushed at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _abandon_output()
         return 0
     except KeyboardInterrupt:
         return 130
@@ -90,8 +89,15 @@ def _reporting(command: Callable[P, None]) -> Callable[P, None]:
             else:
                 print(f"Error: {error.message}", file=sys.stderr)
             raise typer.Exit(1) from None
+        except BrokenPipeError:
+            _abandon_output()
 
     return reporting
+
+
+def _abandon_output() -> None:
+    """The reader of a pipe went away (head, less), which is no error; what is still buffered goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _print_error_json(error: DeltaError) -> None:
@@ -290,6 +296,7 @@ def explain(
 
 
 @app.command()
+@_reporting
 def doctor(
     spark: Annotated[bool, typer.Option("--spark/--no-spark", help="Also run a small job on Spark's workers.")] = True,
     master: Annotated[str | None, typer.Option("--master", help="Where that job runs; default: as configured.")] = None,

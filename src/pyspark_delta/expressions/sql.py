@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from datetime import tzinfo
+from decimal import Decimal
 from typing import Any, cast
 from typing import Literal as OneOf
 
@@ -21,7 +22,7 @@ from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.expressions import coercion
 from pyspark_delta.expressions.columns import column_of, find_fields, is_collated, is_padded, suggestion
 from pyspark_delta.expressions.functions import bind_function
-from pyspark_delta.expressions.literals import NotExactError, number_literal, unescape, zone_of
+from pyspark_delta.expressions.literals import NotExactError, decimal_type_of, number_literal, unescape, zone_of
 from pyspark_delta.expressions.text import columns_of, is_plain
 from pyspark_delta.expressions.tree import (
     And,
@@ -113,9 +114,11 @@ def parse_predicate(
 
 def _parse(text: str) -> exp.Expression:
     try:
-        statements = _DIALECT.parser().parse(_strings_as_spark(_DIALECT.tokenize(text), text), text)
+        statements = _DIALECT.parser().parse(_as_spark(_DIALECT.tokenize(text), text), text)
     except SqlglotError as error:
         raise _syntax_error(text, error) from None
+    except NotExactError as error:
+        raise InvalidPredicateError(f"Cannot parse the condition {_short(text)}: {error}.") from None
     except RecursionError:
         raise InvalidPredicateError(f"The condition is nested too deeply: {_short(text)}") from None
     if len(statements) != 1 or statements[0] is None or isinstance(statements[0], _NOT_CONDITIONS):
@@ -125,19 +128,40 @@ def _parse(text: str) -> exp.Expression:
     return cast(exp.Expression, statements[0])
 
 
-def _strings_as_spark(tokens: list[Token], text: str) -> list[Token]:
-    """Strings re-read by Spark's rules; two that touch (`'it''s'`) are one, with a quote in it."""
-    joined: list[Token] = []
+def _as_spark(tokens: list[Token], text: str) -> list[Token]:
+    """The tokens, with strings and `BD` numbers by Spark's rules, which the SQL library knows only in part."""
+    read: list[Token] = []
     for token in tokens:
-        if token.token_type != TokenType.STRING:
-            joined.append(token)
-            continue
-        value, start = unescape(text[token.start + 1 : token.end]), token
-        last = joined[-1] if joined else None
-        if last is not None and last.token_type == TokenType.STRING and last.end + 1 == token.start:
-            value, start = f"{last.text}{text[token.start]}{value}", joined.pop()
-        joined.append(Token(TokenType.STRING, value, start.line, start.col, start.start, token.end))
-    return joined
+        if token.token_type == TokenType.STRING:
+            _add_string(read, token, text)
+        elif token.token_type == TokenType.DECIMAL and token.text.upper() == "BD":
+            read += _decimal_of(read[-2], token)
+        else:
+            read.append(token)
+    return read
+
+
+def _add_string(read: list[Token], token: Token, text: str) -> None:
+    """Escapes as in Spark; two strings that touch (`'it''s'`) are one, with a quote in it."""
+    value, start = unescape(text[token.start + 1 : token.end]), token
+    if read and read[-1].token_type == TokenType.STRING and read[-1].end + 1 == token.start:
+        start = read.pop()
+        value = f"{start.text}{text[token.start]}{value}"
+    read.append(Token(TokenType.STRING, value, start.line, start.col, start.start, token.end))
+
+
+def _decimal_of(number: Token, suffix: Token) -> list[Token]:
+    """`1.50BD` arrives as `1.50::BD`; its type has the digits that it is written with."""
+    size = decimal_type_of(Decimal(number.text))
+    parts = [
+        (TokenType.DECIMAL, "DECIMAL"),
+        (TokenType.L_PAREN, "("),
+        (TokenType.NUMBER, str(size.precision)),
+        (TokenType.COMMA, ","),
+        (TokenType.NUMBER, str(size.scale)),
+        (TokenType.R_PAREN, ")"),
+    ]
+    return [Token(kind, word, suffix.line, suffix.col, suffix.start, suffix.end) for kind, word in parts]
 
 
 def _syntax_error(text: str, error: SqlglotError) -> InvalidPredicateError:

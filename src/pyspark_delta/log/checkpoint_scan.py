@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pyspark_delta.actions.columns import PARTITION_VALUES, STATS
+from pyspark_delta.actions.columns import PARTITION_VALUES, PATH, STATS
 from pyspark_delta.expressions.tree import Column, Expression
 from pyspark_delta.log.checkpoint_columns import extract, leaf_columns
 from pyspark_delta.log.parquet_part import BATCH_ROWS, ParquetPart
@@ -29,6 +29,7 @@ from pyspark_delta.log.row_groups import Range, may_keep
 from pyspark_delta.log.skipping import (
     kept,
     kept_by_partition,
+    leaf_columns_of,
     parsed_partition_column,
     partition_column,
     stats_batch,
@@ -71,6 +72,17 @@ def scan_part(
             yield from scan.read(file, group)
 
 
+def scan_stats(part: ParquetPart, leaves: tuple[Column, ...]) -> Iterator[pa.RecordBatch]:
+    """Statistics of all files of one file, in the order of `scan_part`: one column for each leaf."""
+    groups = part.row_groups_with("add.path")
+    if not groups:
+        return
+    scan = _PartScan(part, "add", [], FileRequest(columns=()), ScanCounters())
+    with part.reading() as file:
+        for group in groups:
+            yield from scan.stats(file, group, leaves)
+
+
 class _PartScan:
     def __init__(
         self,
@@ -89,7 +101,7 @@ class _PartScan:
         """Whether some file of the row group may be kept."""
         partition, stats = self._request.partition_predicate, self._request.stats_predicate
         if partition is not None:
-            ranges = {}
+            ranges: dict[tuple[str, ...], Range] = {}
             for name, data_type in self._partitions.items():
                 leaf = self._parsed_partition_leaf(name, data_type, group)
                 known = None if leaf is None else self._range(leaf, group, data_type)
@@ -178,21 +190,48 @@ class _PartScan:
         maps = extract(struct, [PARTITION_VALUES], self._part.path).column(0)
         return {n: partition_column(maps, n, t, self._request.time_zone) for n, t in self._partitions.items()}
 
+    def _parsed_leaves(self, group: int, leaves: Sequence[Column]) -> list[str]:
+        """The columns of `stats_parsed` to read; none where the JSON text has to be, or where there is neither."""
+        names = [self._stats_leaf(leaf) for leaf in leaves]
+        present = [name for name in names if name is not None]
+        usable = len(present) == len(names) and not all(self._part.all_null(group, name) for name in present)
+        return present if usable or not self._has_texts() else []
+
+    def _has_texts(self) -> bool:
+        return self._part.leaf(f"{self._action}.stats") is not None
+
     def _stats_mask(
         self, file: pq.ParquetFile, group: int, predicate: Expression, mask: pa.BooleanArray | None
     ) -> pa.BooleanArray | None:
-        leaves = [self._stats_leaf(leaf) for leaf in self._leaves]
-        has_text = self._part.leaf(f"{self._action}.stats") is not None
-        present = [leaf for leaf in leaves if leaf is not None]
-        usable = len(present) == len(leaves) and not all(self._part.all_null(group, leaf) for leaf in present)
-        if present and (usable or not has_text):
-            struct = self._read(file, group, present)
+        names = self._parsed_leaves(group, self._leaves)
+        if names:
+            struct = self._read(file, group, names)
             parsed = pc.struct_field(struct, ["stats_parsed"])
             own = kept(predicate, stats_batch(parsed, self._leaves, len(struct)))
             return own if mask is None else pc.and_(mask, own)
-        if not has_text:
-            return mask
-        return self._text_mask(file, group, predicate, mask)
+        return self._text_mask(file, group, predicate, mask) if self._has_texts() else mask
+
+    def stats(self, file: pq.ParquetFile, group: int, leaves: tuple[Column, ...]) -> Iterator[pa.RecordBatch]:
+        """The statistics of the files of one row group: one column for each leaf."""
+        names = self._parsed_leaves(group, leaves)
+        if names or not self._has_texts():
+            struct = self._read(file, group, [f"{self._action}.path", *names])
+            parsed = pc.struct_field(struct, ["stats_parsed"]) if names else None
+            valid = pc.is_valid(pc.struct_field(struct, ["path"]))
+            yield leaf_columns_of(stats_batch(parsed, leaves, len(struct)), leaves).filter(valid)
+            return
+        waiting: deque[Future[pa.RecordBatch]] = deque()
+        columns = [f"{self._action}.path", f"{self._action}.stats"]
+        for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns):
+            found = extract(batch.column(self._action), [PATH, STATS], self._part.path)
+            texts = (
+                found.filter(found.column(0).is_valid()).column(1) if found.column(0).null_count else found.column(1)
+            )
+            waiting.append(_parsers().submit(lambda texts: leaf_columns_of(parse_stats(texts, leaves), leaves), texts))
+            if len(waiting) > _IN_FLIGHT:
+                yield waiting.popleft().result()
+        for future in waiting:
+            yield future.result()
 
     def _text_mask(
         self, file: pq.ParquetFile, group: int, predicate: Expression, mask: pa.BooleanArray | None
@@ -236,6 +275,7 @@ class _PartScan:
             if keep is not None:
                 files = files.filter(keep)
             if len(files):
+                files.validate(full=True)  # Parquet readers take any bytes for text
                 yield files
 
     def _read(self, file: pq.ParquetFile, group: int, names: list[str]) -> pa.StructArray:

@@ -6,6 +6,7 @@ What a file is follows from its content, not from its name (C039): sidecar rows 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 
 import pyarrow as pa
@@ -15,11 +16,13 @@ from pyspark_delta.actions.decode import Fields, decode_sidecar
 from pyspark_delta.errors import CorruptLogError
 from pyspark_delta.log.commits import CommitText, read_commit
 from pyspark_delta.log.listing import Checkpoint, log_location
+from pyspark_delta.log.loaded_files import LoadedFiles
 from pyspark_delta.log.names import SIDECAR_DIRECTORY, UuidCheckpointName
 from pyspark_delta.log.parquet_part import ParquetPart, plain
 from pyspark_delta.storage import FileStatus, ObjectStore
 from pyspark_delta.storage.paths import decode, file_name, join
 
+_PARALLEL_OPENS = 16
 _REQUIRED_LEAF = {
     "protocol": "minReaderVersion",
     "metaData": "id",
@@ -37,6 +40,7 @@ class CheckpointReader:
         self.checkpoint = checkpoint
         self._store = store
         self._table_location = table_location
+        self.loaded = LoadedFiles(self.parts)
 
     @cached_property
     def text(self) -> CommitText | None:
@@ -70,9 +74,14 @@ class CheckpointReader:
         return (*self.top_level, *self.sidecars)
 
     def open(self) -> None:
-        """Read all footers. Raises UnreadableCheckpointError, CorruptLogError."""
-        for part in self.parts():
-            part.open()
+        """Read all footers, of object stores several at a time. Raises UnreadableCheckpointError, CorruptLogError."""
+        parts = self.parts()
+        if self._table_location.startswith("/") or len(parts) == 1:
+            for part in parts:
+                part.open()
+            return
+        with ThreadPoolExecutor(_PARALLEL_OPENS) as pool:
+            list(pool.map(ParquetPart.open, parts))
 
     def _sidecar_file(self, fields: Fields) -> FileStatus:
         sidecar = decode_sidecar(fields)

@@ -1,4 +1,4 @@
-"""Commit files: newline-delimited JSON, one action on a line (C010-C012), read without parsing what is not asked for."""
+"""Commit files: newline-delimited JSON, one action on a line (C010-C012); only lines asked for are parsed."""
 
 from __future__ import annotations
 

@@ -16,7 +16,10 @@ from pyspark_delta.log.file_keys import SEPARATOR, UNUSUAL_PATH, deletion_vector
 
 _ADD = b'{"add":{"path":"'
 _REMOVE = b'{"remove":{"path":"'
-_OTHER = (b'{"commitInfo"', b'{"metaData"', b'{"protocol"', b'{"txn"', b'{"domainMetadata"', b'{"cdc"')
+_OTHER = tuple(
+    f'{{"{name}"'.encode()
+    for name in ("commitInfo", "metaData", "protocol", "txn", "domainMetadata", "cdc", "sidecar", "checkpointMetadata")
+)
 _DELETION_VECTOR = b'"deletionVector"'
 
 

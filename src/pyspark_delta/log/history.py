@@ -1,46 +1,112 @@
-"""Versions and times: when a version was committed, and which version was current at a time (C355-C361)."""
+"""Versions and times: when a version was committed, and which version was current at a time (C355-C361).
+
+A commit's time is its in-commit timestamp where the table has them, otherwise the modification time of its file.
+Modification times may run backwards; they are taken as at least one millisecond after the commit before.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from pyspark_delta.actions.decode import decode_commit_info
+import orjson
+
+from pyspark_delta.actions.decode import Fields, decode_commit_info
 from pyspark_delta.actions.model import CommitInfo
-from pyspark_delta.errors import CorruptLogError, FileNotFoundInStoreError, TableNotFoundError, TimestampOutOfRangeError
-from pyspark_delta.log.commits import read_commit
+from pyspark_delta.errors import (
+    CorruptLogError,
+    FileNotFoundInStoreError,
+    TableNotFoundError,
+    TimestampOutOfRangeError,
+)
+from pyspark_delta.log.commits import malformed, read_commit
 from pyspark_delta.log.listing import LogListing, extend, list_log, log_location
 from pyspark_delta.log.names import CommitName
 from pyspark_delta.log.segment import LogSegment
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.properties import (
+    ENABLE_IN_COMMIT_TIMESTAMPS,
+    IN_COMMIT_TIMESTAMP_TIME,
+    IN_COMMIT_TIMESTAMP_VERSION,
+)
 from pyspark_delta.storage import FileStatus, ObjectStore
 from pyspark_delta.storage.paths import join
+
+_FEATURE = "inCommitTimestamp"
+_FIRST_LINE = 16384  # bytes that nearly always hold the commitInfo, which comes first in commits with timestamps
+
+_DESCRIBED = (
+    "userId",
+    "userName",
+    "operation",
+    "operationParameters",
+    "job",
+    "notebook",
+    "clusterId",
+    "readVersion",
+    "isolationLevel",
+    "isBlindAppend",
+    "operationMetrics",
+    "userMetadata",
+    "engineInfo",
+)
 
 
 class Versioned(Protocol):
     """What history needs of a snapshot."""
 
     @property
-    def segment(self) -> LogSegment: ...
+    def segment(self) -> LogSegment:
+        """The log files of the version."""
+        ...
 
     @property
-    def store(self) -> ObjectStore: ...
+    def store(self) -> ObjectStore:
+        """The store of the log."""
+        ...
 
     @property
-    def version(self) -> int: ...
+    def version(self) -> int:
+        """The version."""
+        ...
+
+    @property
+    def configuration(self) -> TableConfiguration:
+        """Protocol and metadata of the version."""
+        ...
 
 
+@dataclass(frozen=True, slots=True)
+class _InCommitTimes:
+    """From which version on, and after which time, commits carry their time; 0 and None: all of them do."""
+
+    version: int
+    time: int | None
+
+
+# ----------------------------------------------------------------------------------------------------- one version
 def commit_info_of(snapshot: Versioned) -> CommitInfo | None:
-    """The commitInfo of the snapshot's version; None when there is none or the commit file is gone."""
+    """The commitInfo of the snapshot's version; None when there is none, or the commit file is gone."""
     file = _commit_file(snapshot)
-    return None if file is None else _read_commit_info(snapshot.store, file, snapshot.version)
+    if file is None:
+        return None
+    try:
+        return _commit_info(snapshot.store, file, snapshot.version)
+    except FileNotFoundInStoreError:
+        return None
 
 
 def commit_timestamp(snapshot: Versioned) -> int:
-    """When the snapshot's version was committed, in milliseconds since the epoch."""
-    info = commit_info_of(snapshot)
-    if info is not None and info.in_commit_timestamp is not None:
-        return info.in_commit_timestamp
+    """When the snapshot's version was committed, in milliseconds since the epoch.
+
+    Raises CorruptLogError when the commit should carry its time and does not.
+    """
     file = _commit_file(snapshot)
+    enabled = _in_commit_times(snapshot.configuration)
+    if enabled is not None and snapshot.version >= enabled.version and file is not None:
+        return _in_commit_timestamp(snapshot.store, file, snapshot.version)
     if file is not None:
         return file.modification_time
     checkpoint = snapshot.segment.checkpoint
@@ -48,58 +114,134 @@ def commit_timestamp(snapshot: Versioned) -> int:
 
 
 def last_modified(snapshot: Versioned) -> int:
-    """The time of the snapshot's version, as `DESCRIBE DETAIL` shows it."""
+    """The time of the snapshot's version, as `DESCRIBE DETAIL` shows it, in milliseconds since the epoch."""
     return commit_timestamp(snapshot)
 
 
+# --------------------------------------------------------------------------------------------------- many versions
 def commit_history(snapshot: Versioned, limit: int | None = None) -> list[dict[str, Any]]:
-    """The commits of the table, newest first, by the names of `DESCRIBE HISTORY`."""
-    listing = list_log(snapshot.store, snapshot.segment.table_location, 0, snapshot.version)
+    """The commits up to the snapshot's version, newest first, by the names of `DESCRIBE HISTORY`.
+
+    Only `limit` commits are read. `timestamp` is a datetime in UTC; fields that a commit does not give are None.
+    """
+    first = 0 if limit is None else max(0, snapshot.version - limit + 1)
+    listing = list_log(snapshot.store, snapshot.segment.table_location, first, snapshot.version)
+    for commit in snapshot.segment.commits:  # those that only a catalog knows
+        if commit.version >= first:
+            listing.commits[commit.version] = commit.file
+    enabled = _in_commit_times(snapshot.configuration)
+    times = _modification_times(listing)
     rows = []
     for version in sorted(listing.commits, reverse=True)[:limit]:
-        info = _read_commit_info(snapshot.store, listing.commits[version], version)
-        values = {} if info is None else info.values
-        rows.append({"version": version, "timestamp": listing.commits[version].modification_time, **values})
+        info = _commit_info(snapshot.store, listing.commits[version], version)
+        values: Mapping[str, Any] = {} if info is None else info.values
+        time = times[version]
+        if enabled is not None and version >= enabled.version and info is not None:
+            time = info.in_commit_timestamp or time
+        rows.append(
+            {
+                "version": version,
+                "timestamp": datetime.fromtimestamp(time / 1000, tz=UTC),
+                **{name: values.get(name) for name in _DESCRIBED},
+            }
+        )
     return rows
 
 
 def version_at(
-    store: ObjectStore,
-    table_location: str,
+    latest: Versioned,
     timestamp_ms: int,
     *,
     log_tail: Iterable[FileStatus] = (),
-    max_version: int | None = None,
 ) -> int:
-    """The newest version that is not after a time. Raises TimestampOutOfRangeError, TableNotFoundError."""
-    listing = list_log(store, table_location, 0, max_version)
-    extend(listing, log_tail, max_version)
-    times = _times(store, listing)
-    if not times:
-        raise TableNotFoundError(table_location)
-    chosen = [v for v, t in times.items() if t <= timestamp_ms]
-    if not chosen:
-        raise TimestampOutOfRangeError(f"The earliest version is {min(times)}.")
-    if timestamp_ms > times[max(times)]:
-        raise TimestampOutOfRangeError(f"The latest version is {max(times)}.")
-    return max(chosen)
+    """The newest version up to `latest` that was committed at or before a time in milliseconds since the epoch.
+
+    Raises TimestampOutOfRangeError for a time before the first version that can be read or after the last.
+    """
+    store, location = latest.store, latest.segment.table_location
+    listing = list_log(store, location, 0, latest.version)
+    extend(listing, log_tail, latest.version)
+    versions = _readable(listing)
+    if not versions:
+        raise TableNotFoundError(location)
+    enabled = _in_commit_times(latest.configuration)
+    if enabled is None:
+        return _at_modification_time(listing, versions, timestamp_ms, location, versions[-1])
+    own = [v for v in versions if v >= enabled.version]
+    earlier = [v for v in versions if v < enabled.version]
+    if earlier and (not own or (enabled.time is not None and timestamp_ms < enabled.time)):
+        return _at_modification_time(listing, earlier, timestamp_ms, location, None if own else earlier[-1])
+    return _at_in_commit_time(store, listing, own, timestamp_ms, location)
 
 
-def _times(store: ObjectStore, listing: LogListing) -> dict[int, int]:
-    times, previous = {}, None
+def _readable(listing: LogListing) -> list[int]:
+    """The versions that can be read and that have a commit file, ascending (C017)."""
+    starts = {c.version for c in listing.checkpoints()}
+    ordered = sorted(listing.commits)
+    found: list[int] = []
+    for version in ordered:
+        follows = bool(found) and found[-1] == version - 1
+        if follows or version == 0 or version in starts or version - 1 in starts:
+            found.append(version)
+    return found
+
+
+def _at_modification_time(
+    listing: LogListing, versions: list[int], timestamp_ms: int, location: str, last: int | None
+) -> int:
+    times = _modification_times(listing)
+    if timestamp_ms < times[versions[0]]:
+        raise _too_early(timestamp_ms, versions[0], times[versions[0]], location)
+    if last is not None and timestamp_ms > times[last]:
+        raise _too_late(timestamp_ms, last, times[last], location)
+    return max(v for v in versions if times[v] <= timestamp_ms)
+
+
+def _at_in_commit_time(
+    store: ObjectStore, listing: LogListing, versions: list[int], timestamp_ms: int, location: str
+) -> int:
+    """By bisection: in-commit timestamps grow, so few commits need to be read."""
+
+    def time_of(version: int) -> int:
+        return _in_commit_timestamp(store, listing.commits[version], version)
+
+    first, last = time_of(versions[0]), time_of(versions[-1])
+    if timestamp_ms < first:
+        raise _too_early(timestamp_ms, versions[0], first, location)
+    if timestamp_ms > last:
+        raise _too_late(timestamp_ms, versions[-1], last, location)
+    low, high = 0, len(versions) - 1  # the answer is at `low` or after it, and before or at `high`
+    while low < high:
+        middle = (low + high + 1) // 2
+        if time_of(versions[middle]) <= timestamp_ms:
+            low = middle
+        else:
+            high = middle - 1
+    return versions[low]
+
+
+def _modification_times(listing: LogListing) -> dict[int, int]:
+    times: dict[int, int] = {}
+    previous: int | None = None
     for version in sorted(listing.commits):
-        info = _read_commit_info(store, listing.commits[version], version)
         time = listing.commits[version].modification_time
-        if info is not None and info.in_commit_timestamp is not None:
-            time = info.in_commit_timestamp
         previous = time if previous is None else max(time, previous + 1)
         times[version] = previous
     return times
 
 
+def _in_commit_times(configuration: TableConfiguration) -> _InCommitTimes | None:
+    """Which commits carry their time; None when the table does not have in-commit timestamps (C355, C360)."""
+    properties = configuration.properties
+    if not configuration.supports(_FEATURE) or not ENABLE_IN_COMMIT_TIMESTAMPS.of(properties):
+        return None
+    return _InCommitTimes(IN_COMMIT_TIMESTAMP_VERSION.of(properties) or 0, IN_COMMIT_TIMESTAMP_TIME.of(properties))
+
+
+# ------------------------------------------------------------------------------------------------- reading commits
 def _commit_file(snapshot: Versioned) -> FileStatus | None:
     segment = snapshot.segment
-    if segment.commits:
+    if segment.commits and segment.commits[-1].version == segment.end_version:
         return segment.commits[-1].file
     location = join(log_location(segment.table_location), str(CommitName(segment.end_version)))
     try:
@@ -108,9 +250,55 @@ def _commit_file(snapshot: Versioned) -> FileStatus | None:
         return None
 
 
-def _read_commit_info(store: ObjectStore, file: FileStatus, version: int) -> CommitInfo | None:
-    try:
-        fields = read_commit(store, file, version).fields("commitInfo")
-    except CorruptLogError:
-        raise
+def _commit_info(store: ObjectStore, file: FileStatus, version: int) -> CommitInfo | None:
+    """The commitInfo of a commit, from its first line when it is there."""
+    start = store.read(file.path, (0, _FIRST_LINE)) if file.size > _FIRST_LINE else store.read(file.path)
+    line, newline, _ = start.partition(b"\n")
+    if line.startswith(b'{"commitInfo"') and (newline or file.size <= _FIRST_LINE):
+        try:
+            value = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise malformed(file.path, f"line 1 is not valid JSON ({error})") from None
+        return decode_commit_info(Fields(value["commitInfo"], "line 1, commitInfo", file.path))
+    fields = read_commit(store, file, version).fields("commitInfo")
     return decode_commit_info(fields[0]) if fields else None
+
+
+def _in_commit_timestamp(store: ObjectStore, file: FileStatus, version: int) -> int:
+    info = _commit_info(store, file, version)
+    if info is None or info.in_commit_timestamp is None:
+        raise CorruptLogError(
+            f"The commit '{file.path}' has no inCommitTimestamp, though the table has in-commit timestamps from "
+            "before that version on. The writer of the commit is at fault; read the table by version.",
+            path=file.path,
+            error_class="DELTA_MISSING_COMMIT_TIMESTAMP",
+        )
+    return info.in_commit_timestamp
+
+
+def _too_early(timestamp_ms: int, version: int, time: int, location: str) -> TimestampOutOfRangeError:
+    return TimestampOutOfRangeError(
+        f"The timestamp {_shown(timestamp_ms)} is before the earliest version of '{location}' that can be read, "
+        f"{version}, committed at {_shown(time)}. Use a timestamp from then on.",
+        error_class="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
+        timestamp=timestamp_ms,
+        version=version,
+        commit_timestamp=time,
+    )
+
+
+def _too_late(timestamp_ms: int, version: int, time: int, location: str) -> TimestampOutOfRangeError:
+    return TimestampOutOfRangeError(
+        f"The timestamp {_shown(timestamp_ms)} is after the latest version of '{location}', {version}, committed at "
+        f"{_shown(time)}. Use a timestamp up to then, or read the latest version.",
+        timestamp=timestamp_ms,
+        version=version,
+        commit_timestamp=time,
+    )
+
+
+def _shown(timestamp_ms: int) -> str:
+    try:
+        return datetime.fromtimestamp(timestamp_ms / 1000, tz=UTC).isoformat(sep=" ", timespec="milliseconds")
+    except (OverflowError, ValueError, OSError):
+        return f"{timestamp_ms} ms"

@@ -1,4 +1,4 @@
-"""`_last_checkpoint`: the hint that names a recent checkpoint (C080-C084). It is never trusted for more than a start."""
+"""`_last_checkpoint`: the hint that names a recent checkpoint (C080-C084), trusted for a start and no more."""
 
 from __future__ import annotations
 

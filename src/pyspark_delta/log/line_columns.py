@@ -11,7 +11,9 @@ import pyarrow.json as pj
 
 from pyspark_delta.actions.columns import DELETION_VECTOR, WIRE_NAMES
 from pyspark_delta.actions.decode import Fields
+from pyspark_delta.errors import CorruptLogError
 from pyspark_delta.log.arrays import map_array
+from pyspark_delta.log.commits import malformed
 
 _BLOCK = 8192
 _REQUIRED = ("path", "size", "modification_time")
@@ -68,7 +70,12 @@ def _parse_block(
             if _lacks_required(column):
                 return None
         columns.append(column)
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+    batch = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+    try:
+        batch.validate(full=True)
+    except pa.ArrowInvalid:
+        return None  # bytes that are not UTF-8, which Arrow's parser lets through
+    return batch
 
 
 def _wire_field(wanted: pa.Field, partition_names: Sequence[str]) -> pa.Field:
@@ -106,25 +113,18 @@ def _parse_singly(lines: Sequence[bytes], action: str, fields: Sequence[pa.Field
 
 def _row(line: bytes, action: str, fields: Sequence[pa.Field], locate: Locate) -> list[Any]:
     try:
+        return _read_row(line, action, fields, "", 0)
+    except CorruptLogError:
+        return _read_row(line, action, fields, *locate(line))  # once more, for the message
+
+
+def _read_row(line: bytes, action: str, fields: Sequence[pa.Field], path: str, number: int) -> list[Any]:
+    try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        path, number = locate(line)
-        raise Fields({}, f"line {number}", path).error(f"it is not valid JSON ({error})") from None
-    where = "?"
-    content = value.get(action)
-    reader = Fields(content, where, where) if isinstance(content, dict) else None
-    try:
-        if reader is None:
-            raise _Malformed
-        return [_value(reader, f, action) for f in fields]
-    except Exception:
-        path, number = locate(line)
-        reader = Fields(content, f"line {number}, {action}", path)
-        return [_value(reader, f, action) for f in fields]
-
-
-class _Malformed(Exception):
-    pass
+        raise malformed(path, f"line {number} is not valid JSON ({error})") from None
+    reader = Fields(value.get(action), f"line {number}, {action}", path)
+    return [_value(reader, f, action) for f in fields]
 
 
 def _value(reader: Fields, wanted: pa.Field, action: str) -> Any:

@@ -7,13 +7,13 @@ its key. The keys of the commits are few, those of the checkpoint many: the chec
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_delta.actions.decode import Fields, decode_domain, decode_metadata, decode_protocol, decode_transaction
+from pyspark_delta.actions.decode import decode_domain, decode_metadata, decode_protocol, decode_transaction
 from pyspark_delta.actions.model import DomainMetadata, Metadata, Protocol, SetTransaction
 from pyspark_delta.log.arrays import string_array
 from pyspark_delta.log.commits import CommitText, malformed, single
@@ -32,12 +32,17 @@ class Keys:
 
     def unnamed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a batch, with `path` and `deletion_vector` columns, whose key no later commit names."""
+        mask = self.unnamed_mask(batch)
+        return batch if mask is None else batch.filter(mask)
+
+    def unnamed_mask(self, batch: pa.RecordBatch) -> pa.BooleanArray | None:
+        """Which rows `unnamed` keeps; None for all."""
         if self._values is None or not len(batch):
-            return batch
+            return None
         vectors = batch.column("deletion_vector") if "deletion_vector" in batch.schema.names else None
         keys = file_keys(batch.column("path"), vectors, self._table_location)
         named = pc.is_in(keys, value_set=self._values)
-        return batch.filter(pc.invert(named)) if pc.any(named).as_py() else batch
+        return pc.invert(named) if pc.any(named).as_py() else None
 
 
 def file_keys(paths: pa.Array, vectors: pa.StructArray | None, table_location: str) -> pa.Array:
@@ -102,9 +107,9 @@ def latest_metadata(texts: Iterable[CommitText]) -> Metadata | None:
     return None
 
 
-def transactions(checkpoint: Sequence[Fields], texts: Iterable[CommitText]) -> dict[str, SetTransaction]:
+def transactions(before: Iterable[SetTransaction], texts: Iterable[CommitText]) -> dict[str, SetTransaction]:
     """The latest transaction of each application (C178, C213); commits in ascending order."""
-    state = {t.app_id: t for t in map(decode_transaction, checkpoint)}
+    state = {t.app_id: t for t in before}
     for text in texts:
         own: dict[str, SetTransaction] = {}
         for found in map(decode_transaction, text.fields("txn")):
@@ -114,9 +119,9 @@ def transactions(checkpoint: Sequence[Fields], texts: Iterable[CommitText]) -> d
     return state
 
 
-def domains(checkpoint: Sequence[Fields], texts: Iterable[CommitText]) -> dict[str, DomainMetadata]:
+def domains(before: Iterable[DomainMetadata], texts: Iterable[CommitText]) -> dict[str, DomainMetadata]:
     """The latest metadata of each domain; removed ones are hidden (C207, C214). Commits in ascending order."""
-    state = {d.domain: d for d in map(decode_domain, checkpoint)}
+    state = {d.domain: d for d in before}
     for text in texts:
         own: dict[str, DomainMetadata] = {}
         for found in map(decode_domain, text.fields("domainMetadata")):

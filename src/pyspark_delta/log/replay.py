@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from typing import TypeVar
 
 import pyarrow as pa
 
-from pyspark_delta.actions.columns import DELETION_VECTOR, FILE_FIELDS, PARTITION_VALUES, PATH, STATS, TOMBSTONE_FIELDS
+from pyspark_delta.actions.columns import (
+    DELETION_VECTOR,
+    FILE_FIELDS,
+    PARTITION_VALUES,
+    PATH,
+    STATS,
+    TOMBSTONE_FIELDS,
+)
+from pyspark_delta.actions.decode import decode_domain, decode_metadata, decode_protocol, decode_transaction
 from pyspark_delta.actions.model import DomainMetadata, Metadata, Protocol, SetTransaction
-from pyspark_delta.errors import CorruptLogError, InvalidOperationError
+from pyspark_delta.errors import CorruptLogError, DeltaWarning, InvalidOperationError
 from pyspark_delta.log import reconciliation
 from pyspark_delta.log.checkpoint_scan import ScanCounters, scan_part
 from pyspark_delta.log.checkpoints import CheckpointReader
@@ -18,9 +28,12 @@ from pyspark_delta.log.file_lines import FileLines, UnreconciledCompaction
 from pyspark_delta.log.line_columns import parse_lines
 from pyspark_delta.log.listing import log_location
 from pyspark_delta.log.request import FileRequest
-from pyspark_delta.log.segment import CommitFile, Compaction, LogSegment
+from pyspark_delta.log.segment import CommitFile, Compaction, LogSegment, without_checkpoint
 from pyspark_delta.log.skipping import keep_files
+from pyspark_delta.log.version_checksum import VersionChecksum, read_checksum
 from pyspark_delta.storage import ObjectStore
+
+T = TypeVar("T")
 
 _KEPT_BYTES = 64 << 20  # of commit text; more is read again when it is asked for again
 
@@ -31,15 +44,33 @@ _FIELDS = {
 
 
 class LogReplay:
-    """The actions of one version, reconciled. Immutable to its users; what was read is kept within bounds."""
+    """The actions of one version, reconciled. Immutable to its users; what was read is kept within bounds.
+
+    When the checkpoint of the segment turns out to be unreadable and an older one, or the whole log, leads to the
+    same version, that is used instead, with a DeltaWarning.
+    """
 
     def __init__(self, store: ObjectStore, segment: LogSegment) -> None:
         self.store = store
         self.segment = segment
+        self.counters = ScanCounters()
         self._files: tuple[CommitFile | Compaction, ...] = segment.replay_files()
         self._texts: dict[str, CommitText] = {}
         self._kept = 0
-        self.counters = ScanCounters()
+        self._base: tuple[int, FileLines] | None = None
+        self._live: tuple[pa.BooleanArray | None] | None = None
+
+    def successor(self, segment: LogSegment) -> LogReplay:
+        """The replay of a later version that begins with the same files; what was read stays read."""
+        later = LogReplay(self.store, segment)
+        later._texts, later._kept = dict(self._texts), self._kept
+        if segment.checkpoint == self.segment.checkpoint:
+            if "checkpoint" in self.__dict__:
+                later.__dict__["checkpoint"] = self.checkpoint
+            if "checkpoint_lines" in self.__dict__:
+                later.__dict__["checkpoint_lines"] = self.checkpoint_lines
+            later._base = (self.segment.end_version, self.lines) if "lines" in self.__dict__ else self._base
+        return later
 
     @cached_property
     def checkpoint(self) -> CheckpointReader | None:
@@ -48,25 +79,43 @@ class LogReplay:
             return None
         return CheckpointReader(self.store, self.segment.table_location, self.segment.checkpoint)
 
+    @cached_property
+    def checksum(self) -> VersionChecksum | None:
+        """The checksum file of the version, when there is one and it is well-formed."""
+        return read_checksum(self.store, self.segment.checksum)
+
     # ------------------------------------------------------------------------------------ everything but files
     def protocol_and_metadata(self) -> tuple[Protocol, Metadata]:
-        """The newest of both, newest commit first, then the checkpoint. Raises CorruptLogError without one."""
-        protocol, metadata = self._from_commits()
+        """The newest of both. Raises CorruptLogError without one.
+
+        The version checksum has them; otherwise they are looked for from the newest commit back to the checkpoint.
+        """
+        if self.checksum is not None:
+            return self.checksum.protocol, self.checksum.metadata
+        return self._guarded(self._replayed_protocol_and_metadata)
+
+    def replayed_protocol_and_metadata(self) -> tuple[Protocol, Metadata]:
+        """The newest of both, whatever the version checksum says. Raises CorruptLogError without one."""
+        return self._guarded(self._replayed_protocol_and_metadata)
+
+    def _replayed_protocol_and_metadata(self) -> tuple[Protocol, Metadata]:
+        protocol, metadata = self.changed_protocol_and_metadata(self.newest_first())
         if self.checkpoint is not None and (protocol is None or metadata is None):
             if protocol is None:
-                protocol = next((reconciliation.decode_protocol(f) for f in self.checkpoint.actions("protocol")), None)
+                protocol = next(map(decode_protocol, self.checkpoint.actions("protocol")), None)
             if metadata is None:
-                metadata = next((reconciliation.decode_metadata(f) for f in self.checkpoint.actions("metaData")), None)
+                metadata = next(map(decode_metadata, self.checkpoint.actions("metaData")), None)
         if protocol is None:
             raise self._missing("protocol")
         if metadata is None:
             raise self._missing("metaData")
         return protocol, metadata
 
-    def _from_commits(self) -> tuple[Protocol | None, Metadata | None]:
+    def changed_protocol_and_metadata(self, texts: Iterator[CommitText]) -> tuple[Protocol | None, Metadata | None]:
+        """The newest of both in some commits, which come newest first; no more is read than needed."""
         protocol: Protocol | None = None
         metadata: Metadata | None = None
-        for text in self.newest_first():
+        for text in texts:
             protocol = protocol or reconciliation.latest_protocol([text])
             metadata = metadata or reconciliation.latest_metadata([text])
             if protocol is not None and metadata is not None:
@@ -84,23 +133,43 @@ class LogReplay:
 
     def transactions(self) -> dict[str, SetTransaction]:
         """The latest transaction of each application."""
-        return reconciliation.transactions(self._checkpoint_actions("txn"), self.oldest_first())
+        if self.checksum is not None and self.checksum.transactions is not None:
+            return dict(self.checksum.transactions)
+        return self.replayed_transactions()
+
+    def replayed_transactions(self) -> dict[str, SetTransaction]:
+        """The latest transaction of each application, whatever the version checksum says."""
+        return self._guarded(lambda: reconciliation.transactions(self._checkpoint_transactions(), self.oldest_first()))
+
+    def _checkpoint_transactions(self) -> list[SetTransaction]:
+        return [] if self.checkpoint is None else [decode_transaction(f) for f in self.checkpoint.actions("txn")]
 
     def domains(self) -> dict[str, DomainMetadata]:
         """The live metadata domains."""
-        return reconciliation.domains(self._checkpoint_actions("domainMetadata"), self.oldest_first())
+        if self.checksum is not None and self.checksum.domains is not None:
+            return dict(self.checksum.domains)
+        return self.replayed_domains()
 
-    def _checkpoint_actions(self, name: str) -> Sequence[reconciliation.Fields]:
-        return [] if self.checkpoint is None else self.checkpoint.actions(name)
+    def replayed_domains(self) -> dict[str, DomainMetadata]:
+        """The live metadata domains, whatever the version checksum says."""
+        return self._guarded(lambda: reconciliation.domains(self._checkpoint_domains(), self.oldest_first()))
+
+    def _checkpoint_domains(self) -> list[DomainMetadata]:
+        return [] if self.checkpoint is None else [decode_domain(f) for f in self.checkpoint.actions("domainMetadata")]
 
     # ------------------------------------------------------------------------------------------------- commits
-    def newest_first(self) -> Iterator[CommitText]:
-        """The commits after the checkpoint, newest first."""
-        return self._read(tuple(reversed(self._files)))
+    def newest_first(self, after: int = -1) -> Iterator[CommitText]:
+        """The commits after the checkpoint (and after a version), newest first."""
+        return self._read(tuple(reversed(self._after(after))))
 
-    def oldest_first(self) -> Iterator[CommitText]:
-        """The commits after the checkpoint in ascending order."""
-        return self._read(self._files)
+    def oldest_first(self, after: int = -1) -> Iterator[CommitText]:
+        """The commits after the checkpoint (and after a version) in ascending order."""
+        return self._read(self._after(after))
+
+    def _after(self, version: int) -> tuple[CommitFile | Compaction, ...]:
+        if version < 0:
+            return self._files
+        return tuple(commit for commit in self.segment.commits if commit.version > version)
 
     def _read(self, files: Sequence[CommitFile | Compaction]) -> Iterator[CommitText]:
         known = dict(self._texts)
@@ -121,11 +190,12 @@ class LogReplay:
     @cached_property
     def lines(self) -> FileLines:
         """The file actions of the commits after the checkpoint."""
+        after, base = self._base or (-1, FileLines())
         try:
-            return FileLines().apply(self.oldest_first(), self.segment.table_location)
+            return base.apply(self.oldest_first(after), self.segment.table_location)
         except UnreconciledCompaction:
             self._files = self.segment.commits
-            return FileLines().apply(self.oldest_first(), self.segment.table_location)
+            return base.apply(self.oldest_first(after), self.segment.table_location)
 
     @cached_property
     def checkpoint_lines(self) -> FileLines:
@@ -151,9 +221,14 @@ class LogReplay:
         Files that the predicates of `request` rule out are left out, as far as that can be told cheaply.
         """
         fields = [field_of(action, name) for name in columns]
+        self._guarded(self._open_checkpoint)
         for batch in self._batches(action, fields, partition_names, request):
             if len(batch):
                 yield batch.select(list(columns))
+
+    def _open_checkpoint(self) -> None:
+        if self.checkpoint is not None:
+            self.checkpoint.open()
 
     def _batches(
         self, action: str, fields: list[pa.Field], partition_names: Sequence[str], request: FileRequest | None
@@ -170,11 +245,19 @@ class LogReplay:
         ]
         yield from self._of_lines(earlier, action, fields, partition_names, request)
         names = [f.name for f in fields]
+        if action == "add" and self.checkpoint.loaded.serves(fields):
+            yield self.checkpoint.loaded.select(fields, request, self._live_mask)
+            return
         internal = fields + [f for f in (PATH, DELETION_VECTOR) if f.name not in names]
-        self.checkpoint.open()
         for part in self.checkpoint.parts():
             for batch in scan_part(part, action, internal, request, self.counters):
                 yield self.keys.unnamed(batch)
+
+    def _live_mask(self, files: pa.RecordBatch) -> pa.BooleanArray | None:
+        """Which of all files of the checkpoint are live; None for all."""
+        if self._live is None:
+            self._live = (self.keys.unnamed_mask(files),)
+        return self._live[0]
 
     def _of_lines(
         self,
@@ -197,12 +280,45 @@ class LogReplay:
 
     def locate(self, line: bytes) -> tuple[str, int]:
         """Which file and which line of it a line of `lines` stems from, for messages."""
-        for entry in reversed(self._files):
+        for entry in reversed(self.segment.commits):
             text = self._texts.get(entry.file.path) or read_entry(self.store, entry)
             for number, candidate in enumerate(text.lines(), 1):
                 if candidate == line:
                     return text.path, number
         return log_location(self.segment.table_location), 0
+
+    # ------------------------------------------------------------------------------------ unreadable checkpoints
+    def _guarded(self, compute: Callable[[], T]) -> T:
+        """The result, from an older checkpoint or the commits alone where the newest checkpoint is unreadable."""
+        while True:
+            try:
+                return compute()
+            except CorruptLogError as error:
+                if not self._fall_back(error):
+                    raise
+
+    def _fall_back(self, error: CorruptLogError) -> bool:
+        checkpoint = self.segment.checkpoint
+        if checkpoint is None or error.error_class == "DELTA_MISSING_PART_FILES":
+            return False
+        if error.path not in {file.path for file in checkpoint.files} and not self._is_sidecar(error.path):
+            return False
+        older = without_checkpoint(self.segment, self.store)
+        if older is None:
+            return False
+        warnings.warn(
+            f"{error.message} Version {self.segment.end_version} was read without it, which takes longer.",
+            DeltaWarning,
+            stacklevel=2,
+        )
+        self.segment, self._files, self._base = older, older.replay_files(), None
+        self._live = None
+        for name in ("checkpoint", "checkpoint_lines", "lines", "keys"):
+            self.__dict__.pop(name, None)
+        return True
+
+    def _is_sidecar(self, path: str) -> bool:
+        return path.startswith(f"{log_location(self.segment.table_location)}/_sidecars/")
 
 
 def field_of(action: str, name: str) -> pa.Field:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyspark_delta.expressions.text import columns_of
 from pyspark_delta.expressions.tree import Column, Expression
@@ -22,14 +22,14 @@ class FileRequest:
     columns: tuple[str, ...]
     partition_predicate: Expression | None = None
     stats_predicate: Expression | None = None
-    partition_schema: StructType = StructType()
+    partition_schema: StructType = field(default_factory=StructType)
     time_zone: str = "UTC"  # of zone-less timestamp partition values
 
     def partition_columns(self) -> dict[str, DataType]:
         """The physical names and types of the partition columns that the predicate names."""
         if self.partition_predicate is None:
             return {}
-        types = {field.name: field.type for field in self.partition_schema}
+        types = {f.name: f.type for f in self.partition_schema}
         return {c.path[0]: types.get(c.path[0], c.type) for c in columns_of(self.partition_predicate)}
 
     def stats_leaves(self) -> tuple[Column, ...]:

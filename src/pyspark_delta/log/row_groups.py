@@ -60,13 +60,17 @@ def _outcomes(expression: Expression, ranges: Ranges) -> Outcomes:
             parts = [_outcomes(o, ranges) for o in operands]
             false = any(p.false for p in parts)
             return Outcomes(
-                all(p.true for p in parts), false, any(p.unknown for p in parts) and all(p.true or p.unknown for p in parts)
+                all(p.true for p in parts),
+                false,
+                any(p.unknown for p in parts) and all(p.true or p.unknown for p in parts),
             )
         case Or(operands):
             parts = [_outcomes(o, ranges) for o in operands]
             true = any(p.true for p in parts)
             return Outcomes(
-                true, all(p.false for p in parts), any(p.unknown for p in parts) and all(p.false or p.unknown for p in parts)
+                true,
+                all(p.false for p in parts),
+                any(p.unknown for p in parts) and all(p.false or p.unknown for p in parts),
             )
         case Not(operand):
             inner = _outcomes(operand, ranges)

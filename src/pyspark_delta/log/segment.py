@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pyspark_delta.errors import CorruptLogError, TableNotFoundError, VersionNotFoundError
 from pyspark_delta.log.last_checkpoint import read_last_checkpoint
 from pyspark_delta.log.listing import Checkpoint, LogListing, extend, list_log, log_location
-from pyspark_delta.log.names import CommitName, CompactionName
+from pyspark_delta.log.names import CommitName
 from pyspark_delta.storage import FileStatus, ObjectStore
 
+_LONGEST_TAIL = 200  # commits that an updated segment may have before it changes over to a newer checkpoint
 _WINDOW = 1000  # versions that the first look back for a checkpoint covers
 
 
@@ -148,6 +149,49 @@ def _assemble(
     )
 
 
+def later_segment(
+    store: ObjectStore, segment: LogSegment, *, log_tail: tuple[FileStatus, ...] = (), max_version: int | None = None
+) -> LogSegment | None:
+    """The segment of the latest version, from a listing that begins at the version of `segment`.
+
+    `segment` itself when nothing is newer; None when the table has to be opened anew: the version is gone, was
+    written again, or its successors are incomplete.
+    """
+    listing = list_log(store, segment.table_location, segment.end_version, max_version)
+    extend(listing, log_tail, max_version)
+    latest = listing.latest_version
+    if latest is None or latest < segment.end_version or _rewritten(segment, listing):
+        return None
+    if latest == segment.end_version:
+        return segment
+    checkpoint = segment.checkpoint
+    newer = [c for c in listing.checkpoints() if c.version > segment.end_version]
+    if newer and latest - (segment.checkpoint_version or 0) > _LONGEST_TAIL:
+        checkpoint = newer[0]
+    start = -1 if checkpoint is None else checkpoint.version
+    known = {c.version: c.file for c in segment.commits}
+    commits = {v: f for v, f in {**known, **listing.commits}.items() if start < v <= latest}
+    if sorted(commits) != list(range(start + 1, latest + 1)):
+        return None
+    found = (Compaction(name.start, name.end, file) for name, file in listing.compactions.items() if name.end <= latest)
+    return LogSegment(
+        table_location=segment.table_location,
+        end_version=latest,
+        checkpoint=checkpoint,
+        commits=tuple(CommitFile(v, commits[v]) for v in sorted(commits)),
+        compactions=tuple(c for c in (*segment.compactions, *found) if c.start > start),
+        checksum=listing.checksums.get(latest),
+    )
+
+
+def _rewritten(segment: LogSegment, listing: LogListing) -> bool:
+    """Whether the commit of the segment's version is another file than it was: the table was made anew."""
+    if not segment.commits:
+        return False
+    found = listing.commits.get(segment.end_version)
+    return found is None or found != segment.commits[-1].file
+
+
 def without_checkpoint(segment: LogSegment, store: ObjectStore) -> LogSegment | None:
     """The same version read from an older checkpoint, or from the first commit; None where the log does not allow it.
 
@@ -200,11 +244,11 @@ def _check_contiguous(segment: LogSegment, listing: LogListing, store: ObjectSto
             error_class="DELTA_TRUNCATED_TRANSACTION_LOG",
             version=0,
         )
-    present = set(versions)
-    missing = next(v for v in range(first, segment.end_version + 1) if v not in present)
+    present = {*versions, segment.end_version}
+    missing = next(v for v in range(first, segment.end_version + 1) if v not in set(versions))
+    after = min((v for v in present if v > missing), default=missing)
     raise CorruptLogError(
-        f"The versions in '{location}' are not contiguous: version {missing} is missing between version "
-        f"{first - 1 if missing == first else missing - 1} and {min(v for v in (*present, segment.end_version) if v > missing) if missing < segment.end_version else segment.end_version}. "
+        f"The versions in '{location}' are not contiguous: version {missing} is missing before version {after}. "
         f"The file {CommitName(missing)} was deleted or lost; restore it.",
         path=f"{location}/{CommitName(missing)}",
         error_class="DELTA_VERSIONS_NOT_CONTIGUOUS",
@@ -222,15 +266,3 @@ def _nothing_found(store: ObjectStore, table_location: str, listing: LogListing)
             error_class="DELTA_MISSING_PART_FILES",
         )
     return TableNotFoundError(table_location)
-
-
-__all__ = [
-    "CommitFile",
-    "Compaction",
-    "CompactionName",
-    "LogSegment",
-    "earliest_version",
-    "load_segment",
-    "segment_of",
-    "without_checkpoint",
-]

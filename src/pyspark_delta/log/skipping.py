@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -71,9 +71,7 @@ def keep_files(batch: pa.RecordBatch, request: FileRequest) -> pa.RecordBatch:
     return batch
 
 
-def partition_column(
-    maps: pa.MapArray, name: str, data_type: DataType, time_zone: str
-) -> pa.DictionaryArray:
+def partition_column(maps: pa.MapArray, name: str, data_type: DataType, time_zone: str) -> pa.DictionaryArray:
     """One partition column from the maps of the log: typed, dictionary-encoded. Raises CorruptLogError."""
     encoded = map_value(maps, name).dictionary_encode()
     values = parse_partition_column(encoded.dictionary, data_type, time_zone, column=name)
@@ -103,6 +101,17 @@ def stats_batch(struct: pa.StructArray | None, leaves: tuple[Column, ...], lengt
         if typed is not None:
             found[leaf.path] = typed
     return assemble(leaf_tree(leaves), found, length)
+
+
+def leaf_columns_of(parsed: pa.RecordBatch, leaves: Sequence[Column]) -> pa.RecordBatch:
+    """Nested statistics as one flat column for each leaf, in the order of `leaves`."""
+    struct = parsed.to_struct_array()
+    columns = []
+    for leaf in leaves:
+        column = _leaf(struct, leaf.path)
+        assert column is not None
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(leaves))])
 
 
 def _leaf(struct: pa.StructArray, path: tuple[str, ...]) -> pa.Array | None:

@@ -35,7 +35,7 @@ from pyspark_delta.snapshot import Snapshot
 PARTITION_PRUNING, DATA_SKIPPING = "partition pruning", "data skipping"
 ROW_ID_COLUMN, ROW_COMMIT_VERSION_COLUMN = "_row_id", "_row_commit_version"
 
-_FILE_COLUMNS = ("path", "size", "partition_values", "deletion_vector")
+_FILE_COLUMNS = ("path", "size", "modification_time", "partition_values", "deletion_vector")
 _ROW_TRACKING_COLUMNS = ("base_row_id", "default_row_commit_version")
 
 
@@ -119,14 +119,18 @@ def _plan_column(f: StructField, configuration: TableConfiguration) -> ColumnPla
     return FromFile(f, physical)
 
 
-def _row_tracking_columns(configuration: TableConfiguration) -> list[ColumnPlan]:
-    """Row ids exist as soon as row tracking is supported, be it enabled or not (C327, C328)."""
+def require_row_tracking(configuration: TableConfiguration) -> None:
+    """Raise InvalidOperationError when rows have no ids; they have, once row tracking is supported (C327, C328)."""
     if not configuration.supports("rowTracking"):
         raise InvalidOperationError(
             "The table has no row ids: row tracking is not supported by its protocol. Enable it with the table "
             "property delta.enableRowTracking.",
             error_class="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
         )
+
+
+def _row_tracking_columns(configuration: TableConfiguration) -> list[ColumnPlan]:
+    require_row_tracking(configuration)
     properties = configuration.properties
     return [
         RowId(StructField(ROW_ID_COLUMN, LONG), properties.get(MATERIALIZED_ROW_ID.name)),

@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.actions.model import CommitInfo, DomainMetadata, Metadata, Protocol, SetTransaction
+from pyspark_delta.errors import ChecksumMismatchError
 from pyspark_delta.features.support import check_readable
+from pyspark_delta.log import reconciliation
 from pyspark_delta.log.history import commit_info_of, commit_timestamp, version_at
-from pyspark_delta.log.replay import LogReplay
+from pyspark_delta.log.replay import LogReplay, field_of
 from pyspark_delta.log.request import FileRequest
-from pyspark_delta.log.segment import LogSegment, load_segment
+from pyspark_delta.log.segment import LogSegment, later_segment, load_segment
+from pyspark_delta.log.version_checksum import VersionChecksum, differences
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
 from pyspark_delta.schema.types import StructType
@@ -55,7 +57,9 @@ class Snapshot:
         store = store_for(location, options)
         tail = tuple(log_tail)
         if timestamp_ms is not None:
-            version = version_at(store, location, timestamp_ms, log_tail=tail, max_version=max_version)
+            replay = LogReplay(store, load_segment(store, location, log_tail=tail, max_version=max_version))
+            latest = cls(replay, TableConfiguration(*replay.protocol_and_metadata()), options)
+            version = version_at(latest, timestamp_ms, log_tail=tail)
         segment = load_segment(store, location, version, log_tail=tail, max_version=max_version)
         return cls.from_replay(LogReplay(store, segment), options)
 
@@ -132,6 +136,10 @@ class Snapshot:
         """The live metadata domains by name, understood or not."""
         return dict(self._domains)
 
+    def checksum(self) -> VersionChecksum | None:
+        """The version checksum file of this version, when there is one and it is well-formed."""
+        return self._replay.checksum
+
     def commit_info(self) -> CommitInfo | None:
         """The `commitInfo` of this version's commit; None when it has none, or when the commit is gone."""
         return commit_info_of(self)
@@ -184,6 +192,13 @@ class Snapshot:
 
     @cached_property
     def _totals(self) -> tuple[int, int]:
+        checksum = self._replay.checksum
+        if checksum is not None:
+            return checksum.num_files, checksum.table_size_bytes
+        return self._counted
+
+    @cached_property
+    def _counted(self) -> tuple[int, int]:
         number = size = 0
         for batch in self._replay.files("add", ("size",), self.partition_names):
             number += len(batch)
@@ -198,18 +213,78 @@ class Snapshot:
         """The sizes of the live files together."""
         return self._totals[1]
 
-    def update(self) -> Snapshot:
-        """The latest version of the table: this snapshot itself when it is the latest."""
-        newer = load_segment(self.store, self.location)
-        if newer.end_version == self.version:
+    def update(self, *, log_tail: Iterable[FileStatus] = (), max_version: int | None = None) -> Snapshot:
+        """The latest version of the table: this snapshot itself when it is the latest.
+
+        Only the log from this version on is listed, and only new commits are read. Raises as `load`.
+        """
+        later = later_segment(self.store, self.segment, log_tail=tuple(log_tail), max_version=max_version)
+        if later is self.segment:
             return self
-        return Snapshot.from_replay(LogReplay(self.store, newer), self.storage_options)
+        if later is None:
+            return Snapshot.load(
+                self.location, storage_options=self.storage_options, log_tail=log_tail, max_version=max_version
+            )
+        replay = self._replay.successor(later)
+        protocol, metadata = self._changes(replay)
+        configuration = TableConfiguration(protocol or self.protocol, metadata or self.metadata)
+        if protocol is None and metadata is None:
+            configuration = self.configuration
+        else:
+            check_readable(configuration, self.location)
+        updated = Snapshot(replay, configuration, self.storage_options)
+        if replay.checksum is None:
+            updated._inherit(self)
+        return updated
+
+    def _changes(self, replay: LogReplay) -> tuple[Protocol | None, Metadata | None]:
+        if replay.checksum is not None:
+            return replay.checksum.protocol, replay.checksum.metadata
+        return replay.changed_protocol_and_metadata(replay.newest_first(self.version))
+
+    def _inherit(self, before: Snapshot) -> None:
+        """Take over the small state that an earlier snapshot has loaded, with the commits since."""
+        if "_transactions" in before.__dict__:
+            commits = self._replay.oldest_first(before.version)
+            self.__dict__["_transactions"] = reconciliation.transactions(before._transactions.values(), commits)
+        if "_domains" in before.__dict__:
+            commits = self._replay.oldest_first(before.version)
+            self.__dict__["_domains"] = reconciliation.domains(before._domains.values(), commits)
+
+    # -------------------------------------------------------------------------------------------- validation
+    def checksum_differences(self) -> tuple[str, ...]:
+        """Where the version checksum and the replayed log disagree, one sentence each; empty without a checksum.
+
+        Reads the whole state. A difference means that one of the two is corrupt (C121, C122).
+        """
+        checksum = self._replay.checksum
+        if checksum is None:
+            return ()
+        protocol, metadata = self._replay.replayed_protocol_and_metadata()
+        number, size = self._counted
+        return differences(
+            checksum,
+            protocol=protocol,
+            metadata=metadata,
+            num_files=number,
+            size_in_bytes=size,
+            transactions=self._replay.replayed_transactions(),
+            domains=self._replay.replayed_domains(),
+        )
+
+
+def validate_checksum(snapshot: Snapshot) -> None:
+    """Compare the version checksum with the log. Raises ChecksumMismatchError that says every difference."""
+    found = snapshot.checksum_differences()
+    if found:
+        file = snapshot.segment.checksum
+        path = "" if file is None else file.path
+        raise ChecksumMismatchError(
+            f"The version checksum '{path}' does not fit the log: {'; '.join(found)}. One of them is corrupt.",
+            path=path,
+            differences=found,
+        )
 
 
 def _table(batches: Iterable[pa.RecordBatch], action: str, columns: tuple[str, ...]) -> pa.Table:
-    from pyspark_delta.log.replay import field_of
-
     return pa.Table.from_batches(list(batches), schema=pa.schema([field_of(action, name) for name in columns]))
-
-
-__all__ = ["Any", "Snapshot"]

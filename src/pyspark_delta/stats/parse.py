@@ -129,7 +129,7 @@ def _objects(texts: pa.Array) -> tuple[pa.Buffer, np.ndarray[Any, Any] | None] |
     present: np.ndarray[Any, Any] | None = offsets[1:] > offsets[:-1]
     if texts.null_count:
         valid = np.asarray(texts.is_valid())
-        if (present & ~valid).any():  # type: ignore[operator]
+        if (present & ~valid).any():
             return None  # bytes under a null would be taken for a row
     data = np.frombuffer(buffers[2], dtype=np.uint8)
     starts, ends = offsets[:-1], offsets[1:]
@@ -246,8 +246,8 @@ def _value(value: Any, data_type: DataType) -> Any:
         return None
     if data_type in _INTEGERS:
         bits = to_arrow(data_type).bit_width
-        whole = int(value) if isinstance(value, (int, float, Decimal)) and _is_integral(value) else None
-        return whole if whole is not None and -(2 ** (bits - 1)) <= whole < 2 ** (bits - 1) else None
+        whole: int | None = int(value) if isinstance(value, (int, float, Decimal)) and _is_integral(value) else None
+        return whole if whole is not None and -(1 << bits - 1) <= whole < 1 << bits - 1 else None
     if data_type in (FLOAT, DOUBLE):
         if isinstance(value, str):
             return _NOT_FINITE.get(value)
@@ -259,7 +259,7 @@ def _value(value: Any, data_type: DataType) -> Any:
 
 def _is_integral(value: int | float | Decimal) -> bool:
     try:
-        return value == value // 1 and abs(value) < 2**64
+        return value == value // 1 and -(2**64) < value < 2**64
     except (ArithmeticError, ValueError):
         return False
 

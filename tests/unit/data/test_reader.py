@@ -53,7 +53,11 @@ def test_batches_of_a_large_file_are_bounded(tmp_path: Path) -> None:
 def test_deletion_vectors_and_row_ids_count_physical_rows_across_row_groups(tmp_path: Path) -> None:
     deleted = np.array([0, 1, 49, 50, 99, 149])
     file = write(tmp_path, numbers(150), row_group_size=50)
-    file |= {"deletion_vector": encode_inline(of_indexes(deleted)), "base_row_id": 1000, "default_row_commit_version": 7}
+    file |= {
+        "deletion_vector": encode_inline(of_indexes(deleted)),
+        "base_row_id": 1000,
+        "default_row_commit_version": 7,
+    }
     rows = rows_of(tmp_path, X, [file], extra=[ROW_ID, ROW_VERSION])
     assert [r["x"] for r in rows] == [i for i in range(150) if i not in deleted]
     assert all(r["_row_id"] == r["x"] + 1000 and r["_row_commit_version"] == 7 for r in rows)
@@ -119,8 +123,10 @@ def test_columns_of_the_residual_are_dropped_again(tmp_path: Path) -> None:
 
 def test_a_file_without_rows_gives_none(tmp_path: Path) -> None:
     file = write(tmp_path, numbers(0))
-    assert read_plan(plan_of(tmp_path, X, [file])).read_all().equals(
-        output_schema(plan_of(tmp_path, X, []).context).empty_table()
+    assert (
+        read_plan(plan_of(tmp_path, X, [file]))
+        .read_all()
+        .equals(output_schema(plan_of(tmp_path, X, []).context).empty_table())
     )
 
 

@@ -12,6 +12,7 @@ from pyspark.sql import types as spark_types
 
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
+from pyspark_delta.scan.planner import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
 from pyspark_delta.schema.column_mapping import field_id, mapping_mode, physical_field
 from pyspark_delta.schema.json import type_to_json
 from pyspark_delta.schema.types import (
@@ -27,9 +28,15 @@ from pyspark_delta.spark.scan.predicates import RelationColumn
 
 PARQUET_FIELD_ID = "parquet.field.id"
 ROW_INDEX = StructField("_tmp_metadata_row_index", LONG)  # the name by which Spark's Parquet reader knows it
-ROW_ID = "_row_id"
-ROW_COMMIT_VERSION = "_row_commit_version"
 
+# Rows must not depend on what the session happens to be set to, and a missing file is never silently skipped.
+RELATION_OPTIONS = {
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+    "ignoreMissingFiles": "false",
+    "ignoreCorruptFiles": "false",
+    "mergeSchema": "false",
+}
 _INTERNAL_METADATA = ("delta.", "parquet.field.", "__CHAR_VARCHAR_TYPE_STRING")
 
 
@@ -95,11 +102,25 @@ def project(frame: DataFrame, columns: TableColumns, extra: Mapping[str, Column]
     return frame.select(*output, *(column.alias(name) for name, column in (extra or {}).items()))
 
 
-def spark_schema(schema: StructType) -> spark_types.StructType:
-    """The schema that a DataFrame of the table has: nullable, and without the metadata that is Delta's own."""
-    return spark_types.StructType.fromJson(
-        {"type": "struct", "fields": [_field_json(_readable(field, by_id=False)) for field in schema]}
-    )
+def relation_options(storage_options: Mapping[str, str], columns: TableColumns) -> dict[str, str]:
+    """The options of a Parquet relation over the table's files."""
+    options = {**storage_options, **RELATION_OPTIONS}
+    if columns.mode == "id":
+        options["spark.sql.parquet.fieldId.read.enabled"] = "true"
+        options["spark.sql.parquet.fieldId.read.ignoreMissing"] = "true"
+    return options
+
+
+def row_tracking_columns(
+    columns: TableColumns, base_row_id: Column, default_version: Column, row_index: Column
+) -> dict[str, Column]:
+    """Row id and row commit version: what the file stores of a row, else what its file implies (C327, C328)."""
+    identity, version = base_row_id + row_index, default_version
+    if columns.stored_row_id is not None:
+        identity = F.coalesce(F.col(quoted(columns.stored_row_id)), identity)
+    if columns.stored_row_commit_version is not None:
+        version = F.coalesce(F.col(quoted(columns.stored_row_commit_version)), version)
+    return {ROW_ID_COLUMN: identity, ROW_COMMIT_VERSION_COLUMN: version}
 
 
 def quoted(name: str) -> str:
@@ -184,12 +205,3 @@ def _nullable(data_type: DataType) -> DataType:
             return MapType(_nullable(key), _nullable(value))
         case _:
             return data_type
-
-
-def _field_json(field: StructField) -> dict[str, Any]:
-    return {
-        "name": field.name,
-        "type": type_to_json(field.type),
-        "nullable": field.nullable,
-        "metadata": dict(field.metadata),
-    }

@@ -1,7 +1,7 @@
 """Rows that deletion vectors mark, dropped inside Spark's generated code.
 
 Catalyst scan: the vector of a file rides with it as a hidden constant, one bit per row, and the bit of each row is
-tested where the row is produced.
+tested where the row is produced. DataFrame scan: the vectors are joined to the rows as arrays of words.
 """
 
 from __future__ import annotations
@@ -22,6 +22,14 @@ def is_kept(jvm: Jvm, deleted_rows: str, row_index: str) -> Column:
     word = _word_at(jvm, vector, place)
     bit = F.call_function("shiftright", word, position.bitwiseAND(31).cast("int")).bitwiseAND(1)
     return F.when(place < F.octet_length(vector), bit == 0).otherwise(True)
+
+
+def is_kept_by_words(words: str, row_index: str) -> Column:
+    """The same with public functions: the column `words` is an array of 64-bit words, bit `i & 63` of word `i >> 6`."""
+    position = F.col(row_index)
+    word = F.call_function("get", F.col(words), F.shiftright(position, 6).cast("int"))
+    bit = F.call_function("shiftright", word, position.bitwiseAND(63).cast("int")).bitwiseAND(1)
+    return F.coalesce(bit == 0, F.lit(True))
 
 
 def _word_at(jvm: Jvm, content: Column, place: Column) -> Column:

@@ -16,11 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.spark.scan.unsafe_rows import EncodedRows
-from pyspark_delta.storage.paths import to_hadoop
+from pyspark_delta.storage.paths import to_hadoop, to_uri
 from pyspark_delta.storage.percent import resolve_column
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
+_PLAIN_PATH = r"^[A-Za-z0-9_\-.=/:@]*$"
 _NEEDS_ESCAPE = r'[\\"\x00-\x1f]'
 _BATCH_CHARACTERS = 64_000_000
 
@@ -63,6 +64,21 @@ def hadoop_paths(table_location: str, raw_paths: pa.Array | pa.ChunkedArray) -> 
         return pc.binary_join_element_wise("file:", locations, "")
     coded = locations.dictionary_encode()
     return pa.array([to_hadoop(one) for one in coded.dictionary.to_pylist()], pa.string()).take(coded.indices)
+
+
+def uri_texts(hadoop: pa.Array) -> pa.Array:
+    """How Spark shows the paths in `_metadata.file_path`: percent-encoded, `file:/` with one slash."""
+    special = pc.invert(pc.match_substring_regex(hadoop, _PLAIN_PATH))
+    if not pc.any(special).as_py():
+        return hadoop
+    encoded = [_encoded(text) for text in hadoop.filter(special).to_pylist()]
+    return pc.replace_with_mask(hadoop, special, pa.array(encoded, hadoop.type))
+
+
+def _encoded(hadoop: str) -> str:
+    if hadoop.startswith("file:"):
+        return "file:" + to_uri(hadoop.removeprefix("file:")).removeprefix("file://")
+    return to_uri(hadoop)
 
 
 def directories_json(files: pa.Table, paths: pa.Array, groups: Groups, rows: EncodedRows, offset: int) -> Iterator[str]:

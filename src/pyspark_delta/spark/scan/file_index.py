@@ -163,7 +163,9 @@ class DeltaFileIndex:
         return result
 
     def _select(self, where: Any) -> pa.Table:
-        files = plan_scan(self._snapshot, where=where, row_ids=self._row_tracking).files
+        files = plan_scan(
+            self._snapshot, where=where, row_ids=self._row_tracking, time_zone=self._time_zone
+        ).files
         if self._files is not Files.ALL:
             marked = files["deletion_vector"].is_valid()
             files = files.filter(marked if self._files is Files.DELETED_FROM else pc.invert(marked))

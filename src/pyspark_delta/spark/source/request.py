@@ -9,13 +9,14 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from pyspark_delta.errors import InvalidOptionError, SchemaMismatchError
 from pyspark_delta.expressions.sql import parse_predicate
-from pyspark_delta.expressions.tree import And, Expression
+from pyspark_delta.expressions.tree import Expression, all_of
 from pyspark_delta.scan.plan import ScanPlan
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.options import ReadOptions
-from pyspark_delta.spark.schemas import differences, to_spark
+from pyspark_delta.spark.scan.columns import spark_schema
+from pyspark_delta.spark.schema_differences import differences
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,8 @@ class ReadRequest:
         return StructType(tuple(_field(schema, name) for name in self.options.columns))
 
     def spark_schema(self) -> SparkStruct:
-        """The same as Spark's type."""
-        return to_spark(self.schema())
+        """The same as Spark's type, everything nullable (C374)."""
+        return spark_schema(self.schema())
 
     def check_schema(self, given: SparkStruct) -> None:
         """Raise SchemaMismatchError when a schema that the user gave is not the table's (names, types, order)."""
@@ -64,12 +65,13 @@ class ReadRequest:
 
     def plan(self, pushed: tuple[Expression, ...] = ()) -> ScanPlan:
         """Plan the scan of the rows that the option `where` and the pushed filters may hold for."""
-        snapshot = self.snapshot()
+        snapshot, time_zone = self.snapshot(), self.options.time_zone
         operands = pushed
         if self.options.where is not None:
-            operands = (parse_predicate(self.options.where, snapshot.configuration.schema), *pushed)
-        where = operands[0] if len(operands) == 1 else And(operands) if operands else None
-        return plan_scan(snapshot, [field.name for field in self.schema()], where)
+            where = parse_predicate(self.options.where, snapshot.configuration.schema, time_zone=time_zone)
+            operands = (where, *pushed)
+        predicate = all_of(*operands)
+        return plan_scan(snapshot, self.schema().names, predicate, time_zone=time_zone)
 
 
 def _field(schema: StructType, name: str) -> StructField:

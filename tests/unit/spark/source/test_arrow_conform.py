@@ -5,18 +5,17 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType, _parse_datatype_json_string
+from pyspark.sql.types import StructType
 
 from pyspark_delta.errors import DataFileError
 from pyspark_delta.schema import types as t
-from pyspark_delta.spark.schemas import to_spark
+from pyspark_delta.schema.json import type_to_json
 from pyspark_delta.spark.source.arrow import conform
 
 
 def expected(*fields: t.StructField) -> pa.Schema:
     """What PySpark asks for."""
-    spark = _parse_datatype_json_string(to_spark(t.StructType(fields)).json())
-    assert isinstance(spark, StructType)
+    spark = StructType.fromJson(type_to_json(t.StructType(fields)))
     return to_arrow_schema(spark, timezone="UTC")
 
 

@@ -1,0 +1,122 @@
+"""Columns of a checkpoint's files, kept in memory once they have been asked for twice.
+
+A checkpoint never changes, so the columns serve every later version that is read from it: only the keys that newer
+commits name are taken out. Partition columns are dictionary-encoded, statistics typed.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.actions.columns import DELETION_VECTOR, PARTITION_VALUES, PATH
+from pyspark_delta.expressions.tree import Column
+from pyspark_delta.log.checkpoint_scan import scan_part, scan_stats
+from pyspark_delta.log.parquet_part import ParquetPart
+from pyspark_delta.log.request import FileRequest
+from pyspark_delta.log.skipping import kept, kept_by_partition, partition_column
+from pyspark_delta.schema.types import DataType
+from pyspark_delta.stats.parse import assemble, leaf_tree
+
+MAX_BYTES_VARIABLE = "PYSPARK_DELTA_FILE_CACHE_BYTES"
+DEFAULT_MAX_BYTES = 512 << 20
+_NEVER_KEPT = ("stats", "tags")  # large, and no part of planning
+
+
+class LoadedFiles:
+    """The kept columns of the files in one checkpoint; thread-safe."""
+
+    def __init__(self, parts: Callable[[], Sequence[ParquetPart]]) -> None:
+        self._parts = parts
+        self._lock = threading.Lock()
+        self._requests = 0
+        self._columns: dict[str, pa.Array] = {}
+        self._partitions: dict[tuple[str, DataType, str], pa.DictionaryArray] = {}
+        self._stats: dict[Column, pa.Array] = {}
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the columns take."""
+        kept_columns = [*self._columns.values(), *self._partitions.values(), *self._stats.values()]
+        return sum(column.nbytes for column in kept_columns)
+
+    def serves(self, fields: Sequence[pa.Field]) -> bool:
+        """Whether a request for these columns is answered from memory: not the first one, nor one too large."""
+        with self._lock:
+            self._requests += 1
+            again = self._requests > 1
+        if not again or any(f.name in _NEVER_KEPT for f in fields):
+            return False
+        limit = int(os.environ.get(MAX_BYTES_VARIABLE) or DEFAULT_MAX_BYTES)
+        rows = sum(part.metadata.num_rows for part in self._parts())
+        return rows * 128 <= limit and self.nbytes <= limit
+
+    def select(
+        self, fields: Sequence[pa.Field], request: FileRequest | None, live: Callable[[pa.RecordBatch], Any]
+    ) -> pa.RecordBatch:
+        """The files that `live` and the predicates of a request keep. Raises CorruptLogError.
+
+        `live` gives a mask over all files, with their path and deletion vector, or None for all.
+        """
+        with self._lock:
+            base = self._batch([PATH, DELETION_VECTOR])
+            mask = live(base)
+            if request is not None and request.partition_predicate is not None:
+                columns = {n: self._partition(n, t, request.time_zone) for n, t in request.partition_columns().items()}
+                mask = _both(mask, kept_by_partition(request.partition_predicate, columns))
+            if request is not None and request.stats_predicate is not None:
+                leaves = request.stats_leaves()
+                values = self._stats_of(leaves)
+                survivors = None if mask is None else pc.indices_nonzero(mask)
+                if survivors is None or len(survivors) > len(base) // 4:
+                    own = kept(request.stats_predicate, assemble(leaf_tree(leaves), values, len(base)))
+                    mask = _both(mask, own)
+                else:
+                    taken = {path: column.take(survivors) for path, column in values.items()}
+                    own = kept(request.stats_predicate, assemble(leaf_tree(leaves), taken, len(survivors)))
+                    return self._batch(fields).take(survivors.filter(own))
+            answer = self._batch(fields)
+        return answer if mask is None else answer.filter(mask)
+
+    def _batch(self, fields: Sequence[pa.Field]) -> pa.RecordBatch:
+        missing = [f for f in fields if f.name not in self._columns]
+        if missing:
+            self._load(missing)
+        return pa.RecordBatch.from_arrays([self._columns[f.name] for f in fields], schema=pa.schema(fields))
+
+    def _load(self, fields: Sequence[pa.Field]) -> None:
+        wanted = [*fields, *(() if any(f.name == "path" for f in fields) else (PATH,))]
+        batches = [batch for part in self._parts() for batch in scan_part(part, "add", wanted)]
+        table = pa.Table.from_batches(batches, pa.schema(wanted))
+        for field in fields:
+            self._columns[field.name] = _whole(table.column(field.name))
+
+    def _partition(self, name: str, data_type: DataType, time_zone: str) -> pa.DictionaryArray:
+        key = (name, data_type, time_zone)
+        if key not in self._partitions:
+            maps = self._batch([PARTITION_VALUES]).column(0)
+            self._partitions[key] = partition_column(maps, name, data_type, time_zone)
+        return self._partitions[key]
+
+    def _stats_of(self, leaves: Sequence[Column]) -> dict[tuple[str, ...], pa.Array]:
+        missing = tuple(leaf for leaf in leaves if leaf not in self._stats)
+        if missing:
+            batches = [batch for part in self._parts() for batch in scan_stats(part, missing)]
+            for position, leaf in enumerate(missing):
+                self._stats[leaf] = pa.concat_arrays([batch.column(position) for batch in batches])
+        return {leaf.path: self._stats[leaf] for leaf in leaves}
+
+
+def _both(mask: pa.BooleanArray | None, other: pa.BooleanArray) -> pa.BooleanArray:
+    return other if mask is None else pc.and_(mask, other)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.nulls(0, column.type)

@@ -1,0 +1,69 @@
+"""The snapshots of a process, by table: opened once, and brought up to date with one listing at each use.
+
+Bounded by the number of tables (`PYSPARK_DELTA_SNAPSHOT_CACHE_ENTRIES`, 16 unless set; 0 turns the cache off); the
+columns of files that a snapshot keeps are bounded by `PYSPARK_DELTA_FILE_CACHE_BYTES` for each table.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from pyspark_delta.snapshot.snapshot import Snapshot
+
+ENTRIES_VARIABLE = "PYSPARK_DELTA_SNAPSHOT_CACHE_ENTRIES"
+DEFAULT_ENTRIES = 16
+
+_Key: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
+
+_lock = threading.Lock()
+_snapshots: OrderedDict[_Key, Snapshot] = OrderedDict()
+
+
+def latest_snapshot(location: str, storage_options: Mapping[str, str] | None = None) -> Snapshot:
+    """The latest version of a table. Raises as `Snapshot.load`."""
+    key = _key(location, storage_options)
+    with _lock:
+        known = _snapshots.get(key)
+    try:
+        snapshot = Snapshot.load(location, storage_options=storage_options) if known is None else known.update()
+    except Exception:
+        with _lock:
+            _snapshots.pop(key, None)
+        raise
+    with _lock:
+        newer = _snapshots.get(key)
+        if newer is not None and newer is not known and newer.version >= snapshot.version:
+            snapshot = newer  # another thread was ahead
+        _snapshots[key] = snapshot
+        _snapshots.move_to_end(key)
+        while len(_snapshots) > _limit():
+            _snapshots.popitem(last=False)
+    return snapshot
+
+
+def remember(snapshot: Snapshot) -> None:
+    """Put a snapshot, for example that of a commit just made, in place of an older one of its table."""
+    key = _key(snapshot.location, snapshot.storage_options)
+    with _lock:
+        known = _snapshots.get(key)
+        if known is not None and known.version < snapshot.version:
+            _snapshots[key] = snapshot
+
+
+def clear_cache(location: str | None = None) -> None:
+    """Forget the snapshots of one location, or all of them."""
+    with _lock:
+        for key in [k for k in _snapshots if location is None or k[0] == location]:
+            del _snapshots[key]
+
+
+def _key(location: str, storage_options: Mapping[str, str] | None) -> _Key:
+    return location, tuple(sorted((storage_options or {}).items()))
+
+
+def _limit() -> int:
+    return int(os.environ.get(ENTRIES_VARIABLE, DEFAULT_ENTRIES))
