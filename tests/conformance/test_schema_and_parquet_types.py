@@ -46,6 +46,7 @@ from pyspark_delta.schema.types import (
     StructType,
 )
 from pyspark_delta.schema.widening import check_type_changes, is_widening
+from pyspark_delta.table import Table
 
 # The example at the end of the section Schema Serialization Format.
 EXAMPLE: dict[str, Any] = {
@@ -344,6 +345,23 @@ def test_a1_the_recorded_history_is_checked() -> None:
         check_type_changes(parse_schema(field_json("long", **{"delta.typeChanges": [{"toType": "long"}]})))
 
 
+@pytest.mark.parametrize(("features", "refused"), [(["typeWidening"], True), (["timestampNtz"], False)])
+def test_a1_a_scan_refuses_a_history_it_cannot_read(tmp_path: Path, features: list[str], refused: bool) -> None:
+    schema = field_json("string", **{"delta.typeChanges": [{"fromType": "long", "toType": "string"}]})
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}
+    metadata = {"id": "m", "format": {"provider": "parquet", "options": {}}, "schemaString": schema,
+                "partitionColumns": [], "configuration": {}}  # fmt: skip
+    (tmp_path / "_delta_log").mkdir()
+    lines = [json.dumps({"protocol": protocol}), json.dumps({"metaData": metadata})]
+    (tmp_path / "_delta_log" / f"{0:020}.json").write_text("\n".join(lines))
+    table = Table.open(tmp_path)
+    if refused:
+        with pytest.raises(UnsupportedTableError, match="Column 'x' was changed from long to string"):
+            table.scan()
+    else:
+        assert table.scan().to_arrow().num_rows == 0
+
+
 def test_a5_void_widens_to_anything() -> None:
     assert is_widening(VOID, STRING)
     assert not is_widening(STRING, VOID)
@@ -385,7 +403,7 @@ def test_c324_the_materialised_column_may_be_absent_from_a_file(tmp_path: Path) 
 
 
 def test_unknown_types_are_refused_by_name() -> None:
-    with pytest.raises(UnsupportedTableError, match="'geometry\\(SRID:0\\)' at schema.x is not supported"):
+    with pytest.raises(UnsupportedTableError, match=r"'geometry\(SRID:0\)' at schema\.x is not supported"):
         parse_schema(field_json("geometry(SRID:0)"))
     assert PrimitiveType("variant") == VARIANT
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_delta.commit import Committed, CommitRequest, FilesystemCommitter, Unknown
+from pyspark_delta.commit import CommitRequest, Committed, FilesystemCommitter, Unknown
 from pyspark_delta.commit.filesystem import transaction_id
 from pyspark_delta.errors import FileNotFoundInStoreError, PermissionDeniedError, StorageError
 from pyspark_delta.storage import ObjectStore, store_for

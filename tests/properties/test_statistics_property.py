@@ -85,4 +85,3 @@ def _bound(value: Any, bound: Any) -> Any:
             return float(bound)
         case _:
             return bound
-

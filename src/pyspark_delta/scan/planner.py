@@ -30,6 +30,7 @@ from pyspark_delta.scan.plan import (
 from pyspark_delta.scan.skipping import Skipping, plan_skipping
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
 from pyspark_delta.schema.types import LONG, VOID, StructField, StructType
+from pyspark_delta.schema.widening import check_type_changes
 from pyspark_delta.snapshot import Snapshot
 
 PARTITION_PRUNING, DATA_SKIPPING = "partition pruning", "data skipping"
@@ -54,9 +55,12 @@ def plan_scan(
     columns `_row_id` and `_row_commit_version`. `time_zone` is the session time zone: of timestamps in `where` and of
     partition values that name none (C421).
 
-    Raises InvalidPredicateError, and InvalidOperationError for unknown columns or a table without row tracking.
+    Raises InvalidPredicateError, UnsupportedTableError for a recorded change of type that cannot be read, and
+    InvalidOperationError for unknown columns or a table without row tracking.
     """
     configuration = snapshot.configuration
+    if configuration.supports("typeWidening") or configuration.supports("typeWidening-preview"):
+        check_type_changes(configuration.schema)
     output = _select(columns, configuration.schema)
     predicate = parse_predicate(where, configuration.schema, time_zone=time_zone) if isinstance(where, str) else where
     skipping = plan_skipping(predicate, configuration)

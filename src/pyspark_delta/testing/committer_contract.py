@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import orjson
 
 from pyspark_delta.commit import (
-    Committed,
     CommitRequest,
+    Committed,
     Committer,
     Rejected,
     TakenVersion,
@@ -97,7 +97,9 @@ class CommitterContract:
             requests = [_request(setup, version) for _ in range(8)]
             with ThreadPoolExecutor(8) as pool:
                 outcomes = list(pool.map(lambda request: setup.make().commit(request), requests))
-            won = [request for request, outcome in zip(requests, outcomes, strict=True) if outcome == Committed(version)]
+            won = [
+                request for request, outcome in zip(requests, outcomes, strict=True) if outcome == Committed(version)
+            ]
             assert len(won) == 1
             assert setup.read(version) == won[0].content
             lost = [outcome for outcome in outcomes if not isinstance(outcome, Committed)]

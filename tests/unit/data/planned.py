@@ -65,7 +65,7 @@ def plan_of(
     )
     rows = [
         {
-            **{"partition_values": [], "size": 0},
+            "size": 0,
             **row,
             "deletion_vector": _vector(row.get("deletion_vector")),
             "partition_values": list(dict(row.get("partition_values", {})).items()),

@@ -38,8 +38,21 @@ def test_an_error_reaches_the_consumer_in_its_place() -> None:
         if n == 3:
             raise ValueError("three")
 
-    found = []
+    found: list[int] = []
     with pytest.raises(ValueError, match="three"):
-        for item in ordered_parallel(produce, range(10), 3):
-            found.append(item)  # noqa: PERF402
+        found.extend(ordered_parallel(produce, range(10), 3))
     assert found == [0, 1, 2, 3]
+
+
+def test_units_that_are_done_at_once_are_not_all_started() -> None:
+    started: list[int] = []
+
+    def produce(n: int) -> list[int]:
+        started.append(n)
+        return [n]
+
+    items = ordered_parallel(produce, range(1000), 2)
+    for _ in range(10):
+        next(items)
+    items.close()  # type: ignore[attr-defined]
+    assert len(started) <= 10 + 3

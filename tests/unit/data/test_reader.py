@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.unit.data.planned import plan_of, rows_of, schema_of, write
 
-from pyspark_delta.data.reader import output_schema, read_plan, read_task, tasks_of
+from pyspark_delta.data.reader import output_schema, read_plan, read_task, read_tasks, tasks_of
 from pyspark_delta.deletion_vectors import encode_inline, of_indexes
 from pyspark_delta.errors import CorruptLogError, DataFileError, DeletionVectorError
 from pyspark_delta.scan.plan import Missing, RowCommitVersion, RowId
@@ -22,6 +23,7 @@ from pyspark_delta.schema.types import (
     VARIANT,
     VOID,
     ArrayType,
+    DecimalType,
     MapType,
     StructField,
     StructType,
@@ -210,7 +212,7 @@ def test_a_value_beyond_its_type_is_refused_not_wrapped(tmp_path: Path) -> None:
     from pyspark_delta.schema.types import BYTE
 
     file = write(tmp_path, pa.table({"x": pa.array([1, 300], pa.int32())}))
-    with pytest.raises(DataFileError, match="Column 'x' of data file .* not of type byte"):
+    with pytest.raises(DataFileError, match=r"Column 'x' of data file .* not of type byte"):
         rows_of(tmp_path, schema_of(x=BYTE), [file])
 
 
@@ -272,3 +274,28 @@ def test_a_plain_variant_is_read_in_either_order(tmp_path: Path) -> None:
         stored = pa.table({"v": pa.array([{"value": value, "metadata": metadata}, None], kind)})
         rows = rows_of(tmp_path, schema_of(v=VARIANT), [write(tmp_path, stored)])
         assert rows == [{"v": {"value": value, "metadata": metadata}}, {"v": None}]
+
+
+def test_wide_rows_come_in_smaller_batches(tmp_path: Path) -> None:
+    wide = pa.table({"x": [f"{i:05}" * 20_000 for i in range(1500)], "n": list(range(1500))})
+    file = write(tmp_path, wide, compression="zstd", use_dictionary=False)
+    schema = schema_of(x=STRING, n=LONG)
+    sizes = [b.num_rows for b in read_plan(plan_of(tmp_path, schema, [file], output=["x"]))]
+    assert sum(sizes) == 1500
+    assert max(sizes) <= 400
+    narrow = plan_of(tmp_path, schema_of(n=LONG), [file])
+    assert [b.num_rows for b in read_plan(narrow)] == [1500]
+
+
+def test_tasks_are_read_together(tmp_path: Path) -> None:
+    files = [write(tmp_path, numbers(3), f"{i}.parquet") | {"partition_values": {"p": str(i)}} for i in range(5)]
+    plan = plan_of(tmp_path, schema_of(x=LONG, p=INTEGER), files, partitions=["p"])
+    (batch,) = read_tasks(plan.context, list(tasks_of(plan.files)))
+    assert batch.to_pylist() == [{"x": x, "p": p} for p in range(5) for x in range(3)]
+
+
+def test_row_groups_of_decimals_are_chosen_by_their_bounds(tmp_path: Path) -> None:
+    values = pa.array([Decimal(i) / 100 for i in range(400)], pa.decimal128(9, 2))
+    file = write(tmp_path, pa.table({"x": values}), row_group_size=100)
+    rows = rows_of(tmp_path, schema_of(x=DecimalType(9, 2)), [file], where="x BETWEEN 0.98 AND 1.02 OR x = 3.99")
+    assert [r["x"] for r in rows] == [Decimal(n) / 100 for n in (98, 99, 100, 101, 102, 399)]

@@ -98,6 +98,16 @@ def test_long_strings_and_many_elements(decode: Decoder) -> None:
     assert found == [[], list(range(300)), list(range(300, 600))]
 
 
+def test_the_fields_of_an_object_are_sorted_by_name() -> None:
+    metadata = b"\x11\x03\x00\x01\x02\x03" + b"cab"
+    typed = pa.array([{"c": {"typed_value": 1}, "b": {"typed_value": 2}}])
+    rest = b"\x02\x01\x01\x00\x02" + b"\x0c\x07"  # {"a": 7}
+    (row,) = reassemble(shredded(typed, [rest], metadata)).to_pylist()
+    count = int.from_bytes(row["value"][1:5], "little")
+    ids = [int.from_bytes(row["value"][5 + 4 * i : 9 + 4 * i], "little") for i in range(count)]
+    assert ids == [1, 2, 0]
+
+
 @pytest.mark.parametrize(
     ("typed", "value"),
     [

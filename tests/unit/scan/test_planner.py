@@ -28,7 +28,7 @@ def test_columns_are_planned_by_what_holds_them(partitioned: Snapshot) -> None:
     plan = plan_scan(partitioned, ["NUMBER", "letter"])
     assert plan.schema.names == plan.context.output == ("number", "letter")
     assert [type(column) for column in plan.context.columns] == [FromFile, PartitionConstant]
-    assert plan.files.column_names == ["path", "partition_values", "size", "deletion_vector"]
+    assert plan.files.column_names == ["path", "partition_values", "size", "modification_time", "deletion_vector"]
     assert plan_scan(partitioned).schema == partitioned.schema
     assert plan_scan(partitioned, []).schema.names == ()
 

@@ -15,8 +15,7 @@ from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.options import ReadOptions
-from pyspark_delta.spark.scan.columns import spark_schema
-from pyspark_delta.spark.schema_differences import differences
+from pyspark_delta.spark.schemas import differences, to_spark
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +50,7 @@ class ReadRequest:
 
     def spark_schema(self) -> SparkStruct:
         """The same as Spark's type, everything nullable (C374)."""
-        return spark_schema(self.schema())
+        return to_spark(self.schema())
 
     def check_schema(self, given: SparkStruct) -> None:
         """Raise SchemaMismatchError when a schema that the user gave is not the table's (names, types, order)."""

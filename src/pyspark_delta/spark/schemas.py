@@ -1,9 +1,22 @@
-"""How a schema that a user gives differs from that of the table."""
+"""Delta schemas as Spark's types."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyspark.sql.types import ArrayType, DataType, MapType
 from pyspark.sql.types import StructType as SparkStruct
+
+from pyspark_delta.schema.json import type_to_json
+from pyspark_delta.schema.types import StructType
+
+# Field metadata that is the table's business: column mapping, generation expressions, type changes (C431).
+_INTERNAL = ("delta.", "parquet.field.")
+
+
+def to_spark(schema: StructType) -> SparkStruct:
+    """The logical schema for Spark, without the metadata that only the protocol reads."""
+    return SparkStruct.fromJson(_without_internal(type_to_json(schema)))
 
 
 def differences(*, expected: SparkStruct, given: SparkStruct) -> list[str]:
@@ -18,6 +31,21 @@ def differences(*, expected: SparkStruct, given: SparkStruct) -> list[str]:
             if _nullable(actual) != _nullable(field.dataType):
                 found.append(f"column '{field.name}' is {actual.simpleString()}, not {field.dataType.simpleString()}")
     return found
+
+
+def _without_internal(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_without_internal(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: _public(item) if key == "metadata" and isinstance(item, dict) else _without_internal(item)
+        for key, item in value.items()
+    }
+
+
+def _public(metadata: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in metadata.items() if not key.startswith(_INTERNAL)}
 
 
 def _nullable(data_type: DataType) -> DataType:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructType
 
-from pyspark_delta.spark.schema_differences import differences
+from pyspark_delta.spark.schemas import differences
 
 
 def test_equal_schemas_have_no_differences() -> None:
