@@ -288,7 +288,12 @@ def _writer_class(base: type) -> type:
             return super().clusterBy(*args, **kwargs)
 
         def save(
-            self, path: Any = None, format: Any = None, mode: Any = None, partitionBy: Any = None, **options: Any  # noqa: A002
+            self,
+            path: Any = None,
+            format: Any = None,
+            mode: Any = None,
+            partitionBy: Any = None,
+            **options: Any,  # noqa: A002
         ) -> None:
             source = format or self._delta_source
             if not _is_delta(self._delta_frame.sparkSession, source):
@@ -300,7 +305,9 @@ def _writer_class(base: type) -> type:
             self._refuse_layout()
             _save(self._delta_frame, path, mode or self._delta_mode, partitioning, self._delta_options.items(options))
 
-        def saveAsTable(self, name: str, format: Any = None, mode: Any = None, partitionBy: Any = None, **options: Any) -> None:  # noqa: A002
+        def saveAsTable(
+            self, name: str, format: Any = None, mode: Any = None, partitionBy: Any = None, **options: Any
+        ) -> None:  # noqa: A002
             path = path_of_identifier(name)
             if path is not None:
                 self.save(path, "delta", mode, partitionBy, **options)

@@ -33,6 +33,7 @@ from pyspark_delta.spark.scan.file_index import (
 from pyspark_delta.spark.scan.jvm import Jvm, jvm_of
 from pyspark_delta.spark.scan.unsafe_rows import encode_rows
 
+
 def catalyst_frame(spark: SparkSession, snapshot: Snapshot, *, row_tracking: bool = False) -> DataFrame:
     """The rows of a snapshot; files are chosen each time a query over the frame is planned.
 
@@ -114,4 +115,12 @@ def _relation_frame(
     frame = DataFrame(session.baseRelationToDataFrame(relation), spark)
     if files is Files.DELETED_FROM:
         frame = frame.filter(is_kept(jvm, DELETED_ROWS.name, ROW_INDEX.name))
-    return project(frame, columns, row_tracking_columns(columns, F.col(BASE_ROW_ID.name), F.col(DEFAULT_ROW_COMMIT_VERSION.name), F.col(ROW_INDEX.name)) if row_tracking else None)
+    return project(
+        frame,
+        columns,
+        row_tracking_columns(
+            columns, F.col(BASE_ROW_ID.name), F.col(DEFAULT_ROW_COMMIT_VERSION.name), F.col(ROW_INDEX.name)
+        )
+        if row_tracking
+        else None,
+    )

@@ -74,7 +74,9 @@ class DeltaFileIndex:
         self._translator = Translator(columns.relation_columns)
         self._time_zone = time_zone
         self._row_tracking = row_tracking
-        self._hidden = ((DELETED_ROWS,) if files is Files.DELETED_FROM else ()) + (_ROW_TRACKING if row_tracking else ())
+        self._hidden = ((DELETED_ROWS,) if files is Files.DELETED_FROM else ()) + (
+            _ROW_TRACKING if row_tracking else ()
+        )
         self._schema = StructType(columns.partition_schema().fields + self._hidden)
         self._java_schema = jvm.struct_type(self._schema)
         self._java_root = jvm.seq([jvm.root.org.apache.hadoop.fs.Path(to_hadoop(snapshot.location))])
@@ -163,9 +165,7 @@ class DeltaFileIndex:
         return result
 
     def _select(self, where: Any) -> pa.Table:
-        files = plan_scan(
-            self._snapshot, where=where, row_ids=self._row_tracking, time_zone=self._time_zone
-        ).files
+        files = plan_scan(self._snapshot, where=where, row_ids=self._row_tracking, time_zone=self._time_zone).files
         if self._files is not Files.ALL:
             marked = files["deletion_vector"].is_valid()
             files = files.filter(marked if self._files is Files.DELETED_FROM else pc.invert(marked))

@@ -70,9 +70,7 @@ def encode_rows(columns: Sequence[tuple[pa.Array, DataType]], count: int) -> Enc
     return EncodedRows(_base64(buffer, starts), sizes, len(encoded))
 
 
-def _fill(
-    buffer: np.ndarray[Any, np.dtype[np.uint8]], starts: Numbers, columns: Sequence[_Column], fixed: int
-) -> None:
+def _fill(buffer: np.ndarray[Any, np.dtype[np.uint8]], starts: Numbers, columns: Sequence[_Column], fixed: int) -> None:
     words = buffer.view("<i8")
     first_word = starts // _WORD
     offset = np.full(len(starts), fixed, dtype=np.int64)  # where the next variable part begins, from the row's start
