@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.deletion_vectors.bitmap import to_words
 from pyspark_delta.deletion_vectors.files import read_deletion_vectors
-from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.errors import DeltaError
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.schema.partition_values import parse_partition_column
@@ -216,7 +216,7 @@ class DeltaFileIndex:
         expressions = jvm.root.org.apache.spark.sql.catalyst.expressions
         condition = filters[0]
         for one in filters[1:]:
-            condition = getattr(expressions, "And")(condition, one)
+            condition = expressions.And(condition, one)
         names = {field.name.casefold(): index for index, field in enumerate(self._schema.fields[: len(values)])}
         attributes = _elements(condition.references().toSeq())
         used = [values[names[str(attribute.name()).casefold()]] for attribute in attributes]

@@ -27,7 +27,6 @@ from pyspark_delta.spark.scan.columns import (
     FIELD_ID_SETTINGS,
     TableColumns,
     project,
-    quoted,
     relation_options,
     row_tracking_columns,
     table_columns,
@@ -60,8 +59,9 @@ def data_frame(
 
     Two settings of the session change and stay changed. Spark lists the files again, one by one; on the driver that is
     fast, so the threshold from which it starts a job for it is raised where the table has more files. Tables that map
-    columns by id need field ids to be read, which no other schema has. Raises InvalidPredicateError for a condition with a
-    part that only a classic session can skip files by.
+    columns by id need field ids to be read, which no other schema has.
+
+    Raises InvalidPredicateError for a condition with a part that only a classic session can skip files by.
     """
     time_zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     files = plan_scan(snapshot, where=where, row_ids=row_tracking, time_zone=time_zone).files.combine_chunks()
@@ -109,9 +109,7 @@ class _Scan:
         if not self._row_tracking:
             return project(frame, columns)
         nothing = F.lit(None).cast("bigint")
-        return project(
-            frame, columns, {name: nothing for name in row_tracking_columns(columns, nothing, nothing, nothing)}
-        )
+        return project(frame, columns, dict.fromkeys(row_tracking_columns(columns, nothing, nothing, nothing), nothing))
 
     def parts(self, files: pa.Table, *, with_vectors: bool) -> list[DataFrame]:
         """Frames that together hold the rows of the files."""
