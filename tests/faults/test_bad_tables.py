@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from tests.faults.damage import DAMAGES, ROWS, Damage, matches, sound
 
 from pyspark_delta.cli.app import run
-from pyspark_delta.errors import DeltaError
+from pyspark_delta.errors import DeltaError, DeltaWarning
 from pyspark_delta.table import Table
 
 each = pytest.mark.parametrize("damage", [pytest.param(d, id=d.name) for d in DAMAGES])
@@ -23,16 +24,22 @@ def rows(location: Path) -> list[tuple[Any, ...]]:
     return sorted((tuple(row.values()) for row in table.scan().to_arrow().to_pylist()), key=lambda row: row[0])
 
 
+def told(damage: Damage) -> AbstractContextManager[Any]:
+    """Expects the warning of a damage."""
+    return nullcontext() if damage.warns is None else pytest.warns(DeltaWarning, match=damage.warns)
+
+
 def test_sound_table_is_read(tmp_path: Path) -> None:
-    assert rows(sound(tmp_path / "table").path) == ROWS
+    assert rows(sound(tmp_path / "damaged").path) == ROWS
 
 
 @each
 def test_table_tells_the_damage(damage: Damage, tmp_path: Path) -> None:
-    table = sound(tmp_path / "table")
+    table = sound(tmp_path / "damaged")
     damage.apply(table)
     if damage.rows is not None:
-        assert rows(table.path) == list(damage.rows)
+        with told(damage):
+            assert rows(table.path) == list(damage.rows)
         return
     with pytest.raises(DeltaError) as caught:
         rows(table.path)
@@ -45,9 +52,10 @@ def test_table_tells_the_damage(damage: Damage, tmp_path: Path) -> None:
 
 @each
 def test_command_line_tells_the_damage(damage: Damage, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    table = sound(tmp_path / "table")
+    table = sound(tmp_path / "damaged")
     damage.apply(table)
-    code = run(["cat", str(table.path), "--json"])
+    with told(damage):
+        code = run(["cat", str(table.path), "--json"])
     shown = capsys.readouterr()
     if damage.rows is not None:
         assert code == 0

@@ -19,7 +19,19 @@ from pyspark_delta.storage.memory import MemoryStore
 LARGEST = 200_000  # bytes of a log
 MUTANTS_AT_ONCE = 500
 VALUE = re.compile(rb':("[^"]*"|-?\d+|true|false|null)')
-VALUES = (b"null", b"true", b"-1", b"1e400", b"[]", b"{}", b'"x"', b"9223372036854775808", b'"\\u0000"', b"1.5", b'"../x"')
+VALUES = (
+    b"null",
+    b"true",
+    b"-1",
+    b"1e400",
+    b"[]",
+    b"{}",
+    b'"x"',
+    b"9223372036854775808",
+    b'"\\u0000"',
+    b"1.5",
+    b'"../x"',
+)
 
 Mutation = Callable[[random.Random, bytes], bytes]
 
@@ -146,4 +158,3 @@ def test_mutants_are_read_or_refused(block: int) -> None:
         except Exception as error:
             raise AssertionError(f"seed {seed}, log {name}: {type(error).__name__} escaped") from error
     assert 0 < refused < MUTANTS_AT_ONCE  # else the mutations are too tame, or nothing can be read
-

@@ -415,11 +415,10 @@ def log_compaction(spark: SparkSession, path: str) -> None:
     # delta-spark writes no compactions; the kernel beside it does.
     jvm, kernel = spark._jvm, spark._jvm.io.delta.kernel
     engine = kernel.defaults.engine.DefaultEngine.create(spark._jsparkSession.sessionState().newHadoopConf())
-    locations = kernel.internal.fs.Path(path), kernel.internal.fs.Path(f"{path}/_delta_log")
+    log = kernel.internal.fs.Path(f"file:{path}/_delta_log")
     for start, end in ((1, 3), (2, 6)):
-        jvm.io.delta.kernel.internal.compaction.LogCompactionWriter(*locations, start, end, 0).writeLogCompactionFile(
-            engine
-        )
+        writer = jvm.io.delta.kernel.internal.compaction.LogCompactionWriter(log, log, start, end, 0)
+        writer.writeLogCompactionFile(engine)
 
 
 @table
@@ -485,16 +484,6 @@ def materialized_partition_columns(spark: SparkSession, path: str) -> None:
         """create table {t} (id long, p string) using delta partitioned by (p)
            tblproperties ('delta.feature.materializePartitionColumns' = 'supported')""",
         "insert into {t} values (1, 'a'), (2, null), (3, 'a=b')",
-    )
-
-
-@table
-def zstd_files(spark: SparkSession, path: str) -> None:
-    sql(
-        spark,
-        path,
-        "create table {t} (id long, s string) using delta tblproperties ('delta.parquet.compression.codec' = 'zstd')",
-        "insert into {t} select id, repeat('x', 100) from range(50)",
     )
 
 

@@ -161,7 +161,9 @@ def _constants(context: ReadContext) -> list[PartitionConstant]:
 
 
 def _typed(text: pa.Array, column: PartitionConstant, context: ReadContext) -> pa.Array:
-    return parse_partition_column(text, column.field.type, context.time_zone, column=column.field.name)
+    return parse_partition_column(
+        text, column.field.type, context.time_zone, column=column.field.name, table=context.table_location
+    )
 
 
 def partition_text(files: pa.Table, physical_name: str) -> pa.Array:

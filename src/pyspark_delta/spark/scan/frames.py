@@ -137,6 +137,7 @@ class _Scan:
                 column.logical.type,
                 self._time_zone,
                 column=column.logical.name,
+                table=self._snapshot.location,
             )
             for column in self._columns.partition
         ]
