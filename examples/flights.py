@@ -23,9 +23,9 @@ from pyspark.sql import functions as fn
 from pyspark_delta import Table, enable
 
 SCHEMA = """
-  year int, month int, day int, dep_time int, sched_dep_time int, dep_delay double, arr_time int, sched_arr_time int,
-  arr_delay double, carrier string, flight int, tailnum string, origin string, dest string, air_time double,
-  distance double, hour int, minute int, time_hour timestamp
+  year int, month int, day int, dep_time int, sched_dep_time int, dep_delay int, arr_time int, sched_arr_time int,
+  arr_delay int, carrier string, flight int, tailnum string, origin string, dest string, air_time int,
+  distance int, hour int, minute int, time_hour timestamp
 """
 
 
