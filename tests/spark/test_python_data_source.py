@@ -54,7 +54,9 @@ class HandMade:
         """Commit the rows as one file. Commits are an hour apart."""
         name = f"part-{self._version}.parquet"
         pq.write_table(rows, self.path / name)
-        columns = {c: rows[c] for c in rows.column_names if pa.types.is_integer(rows[c].type) and rows[c].null_count == 0}
+        columns = {
+            c: rows[c] for c in rows.column_names if pa.types.is_integer(rows[c].type) and rows[c].null_count == 0
+        }
         stats = {
             "numRecords": rows.num_rows,
             "minValues": {c: min(values.to_pylist()) for c, values in columns.items()},
@@ -174,7 +176,9 @@ def test_every_type_arrives_in_spark(read: Callable[..., DataFrame], tmp_path: P
         "decimal": ("decimal(38,10)", pa.decimal128(38, 10), Decimal("1234567890123456789012345678.0123456789")),
         "interval": ("interval day to second", pa.int64(), 90_061_000_001),
         "list": (
-            {"type": "array", "elementType": "integer", "containsNull": True}, pa.list_(pa.int32()), [1, None],
+            {"type": "array", "elementType": "integer", "containsNull": True},
+            pa.list_(pa.int32()),
+            [1, None],
         ),
         "map": (
             {"type": "map", "keyType": "string", "valueType": "long", "valueContainsNull": True},
@@ -234,9 +238,7 @@ def test_c374_nulls_in_a_not_null_column_are_nulls(read: Callable[..., DataFrame
 
 def test_variants_arrive(read: Callable[..., DataFrame], golden: Path) -> None:
     tables = [path for path in golden.glob("*/*variant*") if path.is_dir() and "shred" not in path.name]
-    readable = [
-        path for path in tables if json.loads(Path(f"{path}.expected.json").read_text()).get("kind") == "table"
-    ]
+    readable = [path for path in tables if json.loads(Path(f"{path}.expected.json").read_text()).get("kind") == "table"]
     assert readable
     for path in readable:
         frame = read(path)
@@ -411,7 +413,9 @@ def test_the_schema_of_the_table_may_be_repeated(plain_spark: SparkSession, numb
     assert ids(frame) == list(range(30))
 
 
-@pytest.mark.parametrize("schema", ["id int, name string, p string", "id long, name string", "p string, name string, id long"])
+@pytest.mark.parametrize(
+    "schema", ["id int, name string, p string", "id long, name string", "p string, name string, id long"]
+)
 def test_another_schema_is_refused(plain_spark: SparkSession, numbers: Path, schema: str) -> None:
     with pytest.raises(SchemaMismatchError, match=r"\.schema\(") as raised, translate():
         plain_spark.read.format("delta").schema(schema).load(str(numbers)).collect()
@@ -423,7 +427,10 @@ def test_another_schema_is_refused(plain_spark: SparkSession, numbers: Path, sch
 def test_a_write_is_refused_and_says_what_enable_adds(
     plain_spark: SparkSession, numbers: Path, tmp_path: Path, mode: str
 ) -> None:
-    with pytest.raises(InvalidOperationError, match=r"Nothing was written.*pyspark_delta\.enable\(spark\)"), translate():
+    with (
+        pytest.raises(InvalidOperationError, match=r"Nothing was written.*pyspark_delta\.enable\(spark\)"),
+        translate(),
+    ):
         plain_spark.range(3).write.format("delta").mode(mode).save(str(tmp_path / "new"))
     assert not (tmp_path / "new").exists()
 
@@ -445,7 +452,9 @@ def test_a_write_to_a_catalog_table_never_loses_rows_silently(plain_spark: Spark
 def test_streams_are_refused(plain_spark: SparkSession, numbers: Path, tmp_path: Path) -> None:
     stream = plain_spark.readStream.format("rate").load()
     with pytest.raises(InvalidOperationError, match="Nothing was written"), translate():
-        query = stream.writeStream.format("delta").option("checkpointLocation", str(tmp_path / "c")).start(str(tmp_path))
+        query = (
+            stream.writeStream.format("delta").option("checkpointLocation", str(tmp_path / "c")).start(str(tmp_path))
+        )
         query.awaitTermination(60)
     with pytest.raises(InvalidOperationError, match="as a stream"), translate():
         frame = plain_spark.readStream.format("delta").load(str(numbers))
