@@ -8,9 +8,9 @@ from collections.abc import Callable
 from functools import cache
 
 import pytest
-from pyspark_delta.errors import DeltaError
 from tests.golden.catalogue import GOLDEN, golden_tables
 
+from pyspark_delta.errors import DeltaError
 from pyspark_delta.log.history import commit_history
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot import Snapshot

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from tests.interop.content import content
 from tests.interop.conftest import DeltaSparkServer
+from tests.interop.content import content
 
 from pyspark_delta.table import Table
 
