@@ -141,7 +141,7 @@ def read_everything(location: str) -> None:
 @pytest.mark.skipif(not GOLDEN.is_dir(), reason=f"golden tables not found at {GOLDEN}; set PYSPARK_DELTA_GOLDEN")
 @pytest.mark.parametrize("block", range(20))
 def test_mutants_are_read_or_refused(block: int) -> None:
-    refused, authority, written = 0, f"fuzz-{block}", []
+    refused, silent, authority, written = 0, 0, f"fuzz-{block}", []
     store = MemoryStore.named(authority)
     for seed in range(block * MUTANTS_AT_ONCE, (block + 1) * MUTANTS_AT_ONCE):
         name, files = mutant(random.Random(seed))
@@ -152,8 +152,10 @@ def test_mutants_are_read_or_refused(block: int) -> None:
             store.write(path, data)
         try:
             read_everything(location)
-        except DeltaError:
+        except DeltaError as error:
             refused += 1
+            silent += not error.message
         except Exception as error:
             raise AssertionError(f"seed {seed}, log {name}: {type(error).__name__} escaped") from error
+    assert silent == 0
     assert 0 < refused < MUTANTS_AT_ONCE  # else the mutations are too tame, or nothing can be read

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -80,7 +81,8 @@ def count_jobs(spark: SparkSession) -> Callable[[Callable[[], object]], int]:
 
 
 def _start(builder: SparkSession.Builder, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
-    # Spark's Python processes must find the package where it is not installed.
+    # Spark's Python processes must be those of this environment, and find the package where it is not installed.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(SOURCES), os.environ.get("PYTHONPATH")]))
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)

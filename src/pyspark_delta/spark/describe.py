@@ -36,7 +36,7 @@ def detail_frame(spark: SparkSession, detail: Mapping[str, Any]) -> DataFrame:
     return _frame(spark, [detail], _DETAIL)
 
 
-def _frame(spark: SparkSession, values: Iterable[Mapping[str, Any]], schema: StructType) -> DataFrame:
+def _frame(spark: SparkSession, values: Iterable[Mapping[str, Any]], schema: Any) -> DataFrame:
     rows = [
         Row(*(_value(one.get(field.name), field.dataType.typeName(), field.dataType) for field in schema))
         for one in values

@@ -15,7 +15,8 @@ from pyspark_delta.storage import normalize_location, store_for
 from pyspark_delta.storage.paths import join
 
 _KNOWN = {
-    name.lower(): name for name in (
+    name.lower(): name
+    for name in (
         "path",
         "paths",
         "versionAsOf",

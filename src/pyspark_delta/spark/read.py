@@ -72,9 +72,7 @@ def session_time_zone(spark: SparkSession) -> str:
     return spark.conf.get("spark.sql.session.timeZone") or "UTC"
 
 
-def _read_without_catalyst(
-    spark: SparkSession, snapshot: Snapshot, where: str | None, row_tracking: bool
-) -> DataFrame:
+def _read_without_catalyst(spark: SparkSession, snapshot: Snapshot, where: str | None, row_tracking: bool) -> DataFrame:
     from pyspark_delta.spark.scan.frames import data_frame, frame_can_read
 
     if (is_remote() or _jvm_reads(spark, snapshot)) and frame_can_read(snapshot):

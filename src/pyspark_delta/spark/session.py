@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from threading import RLock
@@ -121,7 +121,7 @@ def _read_of(before: Any) -> Any:
     def read(self: SparkSession) -> Any:
         """A reader of data; format "delta" is planned by pyspark-delta."""
         reader = before.fget(self)
-        return _reader_class(type(reader))(self) if is_enabled(self) else reader
+        return _reader_class(cast(Hashable, type(reader)))(self) if is_enabled(self) else reader
 
     return property(read, doc=before.__doc__)
 
@@ -129,7 +129,7 @@ def _read_of(before: Any) -> Any:
 def _table_of(before: Any) -> Any:
     def table(self: SparkSession, tableName: str) -> DataFrame:
         if is_enabled(self) and path_of_identifier(tableName) is not None:
-            return cast(DataFrame, self.read.table(tableName))
+            return self.read.table(tableName)
         return cast(DataFrame, before(self, tableName))
 
     table.__doc__ = before.__doc__
@@ -140,7 +140,7 @@ def _write_of(before: Any) -> Any:
     def write(self: DataFrame) -> Any:
         """A writer of this frame; format "delta" is written by pyspark-delta."""
         writer = before.fget(self)
-        return _writer_class(type(writer))(self) if is_enabled(self.sparkSession) else writer
+        return _writer_class(cast(Hashable, type(writer)))(self) if is_enabled(self.sparkSession) else writer
 
     return property(write, doc=before.__doc__)
 
@@ -288,7 +288,12 @@ def _writer_class(base: type) -> type:
             return super().clusterBy(*args, **kwargs)
 
         def save(
-            self, path: Any = None, format: Any = None, mode: Any = None, partitionBy: Any = None, **options: Any  # noqa: A002
+            self,
+            path: Any = None,
+            format: Any = None,  # noqa: A002
+            mode: Any = None,
+            partitionBy: Any = None,
+            **options: Any,
         ) -> None:
             source = format or self._delta_source
             if not _is_delta(self._delta_frame.sparkSession, source):
@@ -300,7 +305,14 @@ def _writer_class(base: type) -> type:
             self._refuse_layout()
             _save(self._delta_frame, path, mode or self._delta_mode, partitioning, self._delta_options.items(options))
 
-        def saveAsTable(self, name: str, format: Any = None, mode: Any = None, partitionBy: Any = None, **options: Any) -> None:  # noqa: A002
+        def saveAsTable(
+            self,
+            name: str,
+            format: Any = None,  # noqa: A002
+            mode: Any = None,
+            partitionBy: Any = None,
+            **options: Any,
+        ) -> None:
             path = path_of_identifier(name)
             if path is not None:
                 self.save(path, "delta", mode, partitionBy, **options)
@@ -311,8 +323,8 @@ def _writer_class(base: type) -> type:
                 super().saveAsTable(name, format, mode, partitionBy, **options)
                 return
             raise InvalidOperationError(
-                f"Cannot save as table '{name}': Spark's catalog does not keep the location of a Delta table. Save to a "
-                'path, as in df.write.format("delta").save("/path/to/table").'
+                f"Cannot save as table '{name}': Spark's catalog does not keep the location of a Delta table. "
+                'Save to a path, as in df.write.format("delta").save("/path/to/table").'
             )
 
         def _is_delta(self) -> bool:

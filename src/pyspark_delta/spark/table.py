@@ -117,7 +117,8 @@ class DeltaTable:
         detail = Table(self._open()).detail()
         names = ("location", "numFiles", "sizeInBytes", "partitionColumns", "clusteringColumns", "lastModified")
         rows = "".join(
-            f"<tr><th style='text-align:left'>{name}</th><td>{html.escape(str(detail[name]))}</td></tr>" for name in names
+            f"<tr><th style='text-align:left'>{name}</th><td>{html.escape(str(detail[name]))}</td></tr>"
+            for name in names
         )
         return f"<table>{rows}</table>"
 

@@ -308,7 +308,7 @@ def test_without_typer_one_sentence_says_what_to_install() -> None:
     assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("table_id", ["dat/multi_partitioned", "delta-rs/checkpoints"])
+@pytest.mark.parametrize("table_id", ["dat/multi_partitioned", "dat/nested_types"])
 def test_golden_tables_are_shown(golden_table: Callable[[str], Path], table_id: str) -> None:
     path = golden_table(table_id)
     expected = json.loads(Path(f"{path}.expected.json").read_text())

@@ -1,4 +1,4 @@
-"""The Catalyst scan of a snapshot as a DataFrame: relations over the file index, the deletion filter, the projection."""
+"""The Catalyst scan of a snapshot as a DataFrame: relations over file indexes, the deletion filter, the projection."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ from pyspark_delta.spark.scan.file_index import (
 from pyspark_delta.spark.scan.jvm import Jvm, jvm_of
 from pyspark_delta.spark.scan.unsafe_rows import encode_rows
 
+
 def catalyst_frame(spark: SparkSession, snapshot: Snapshot, *, row_tracking: bool = False) -> DataFrame:
     """The rows of a snapshot; files are chosen each time a query over the frame is planned.
 
     Raises InvalidOperationError for `row_tracking` on a table that has no row ids.
     """
-    ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[attr-defined]
+    ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
     jvm = jvm_of(spark)
     columns = table_columns(snapshot.configuration)
     if row_tracking:
@@ -52,13 +53,13 @@ def catalyst_frame(spark: SparkSession, snapshot: Snapshot, *, row_tracking: boo
 
 def unavailable(spark: SparkSession) -> str | None:
     """Why this Spark cannot take a file index from Python; None when it can. Tried once for each JVM."""
-    return _try_internals(spark.sparkContext._gateway)  # type: ignore[attr-defined]
+    return _try_internals(spark.sparkContext._gateway)
 
 
 def has_file_system(spark: SparkSession, scheme: str) -> bool:
     """Whether Hadoop, as the session configures it, has a file system for a scheme."""
     jvm = jvm_of(spark)
-    configuration = spark._jsparkSession.sessionState().newHadoopConf()  # type: ignore[attr-defined]
+    configuration = spark._jsparkSession.sessionState().newHadoopConf()
     try:
         jvm.root.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, configuration)
     except Exception:  # what py4j and PySpark make of UnsupportedFileSystemException differs
@@ -100,7 +101,7 @@ def _relation_frame(
 ) -> DataFrame:
     time_zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     index = DeltaFileIndex(jvm, snapshot, columns, files, row_tracking=row_tracking, time_zone=time_zone)
-    session = spark._jsparkSession  # type: ignore[attr-defined]
+    session = spark._jsparkSession
     sources = jvm.root.org.apache.spark.sql.execution.datasources
     relation = sources.HadoopFsRelation(
         index,
@@ -114,4 +115,12 @@ def _relation_frame(
     frame = DataFrame(session.baseRelationToDataFrame(relation), spark)
     if files is Files.DELETED_FROM:
         frame = frame.filter(is_kept(jvm, DELETED_ROWS.name, ROW_INDEX.name))
-    return project(frame, columns, row_tracking_columns(columns, F.col(BASE_ROW_ID.name), F.col(DEFAULT_ROW_COMMIT_VERSION.name), F.col(ROW_INDEX.name)) if row_tracking else None)
+    return project(
+        frame,
+        columns,
+        row_tracking_columns(
+            columns, F.col(BASE_ROW_ID.name), F.col(DEFAULT_ROW_COMMIT_VERSION.name), F.col(ROW_INDEX.name)
+        )
+        if row_tracking
+        else None,
+    )

@@ -37,6 +37,8 @@ RELATION_OPTIONS = {
     "ignoreCorruptFiles": "false",
     "mergeSchema": "false",
 }
+# Match columns by field id; a file without ids has none of the columns, instead of being an error (C248).
+FIELD_ID_SETTINGS = ("spark.sql.parquet.fieldId.read.enabled", "spark.sql.parquet.fieldId.read.ignoreMissing")
 _INTERNAL_METADATA = ("delta.", "parquet.field.", "__CHAR_VARCHAR_TYPE_STRING")
 
 
@@ -106,8 +108,7 @@ def relation_options(storage_options: Mapping[str, str], columns: TableColumns) 
     """The options of a Parquet relation over the table's files."""
     options = {**storage_options, **RELATION_OPTIONS}
     if columns.mode == "id":
-        options["spark.sql.parquet.fieldId.read.enabled"] = "true"
-        options["spark.sql.parquet.fieldId.read.ignoreMissing"] = "true"
+        options.update(dict.fromkeys(FIELD_ID_SETTINGS, "true"))
     return options
 
 
@@ -158,9 +159,7 @@ def _renamed(value: Column, logical: DataType, physical: DataType) -> Column:
 def _same_names(logical: DataType, physical: DataType) -> bool:
     match logical, physical:
         case StructType(), StructType():
-            return all(
-                a.name == b.name and _same_names(a.type, b.type) for a, b in zip(logical, physical, strict=True)
-            )
+            return all(a.name == b.name and _same_names(a.type, b.type) for a, b in zip(logical, physical, strict=True))
         case ArrayType(), ArrayType():
             return _same_names(logical.element_type, physical.element_type)
         case MapType(), MapType():

@@ -39,7 +39,7 @@ def _word_at(jvm: Jvm, content: Column, place: Column) -> Column:
     its class path, as fast as reading the row index alone.
     """
     utils = jvm.root.org.apache.spark.sql.classic.ExpressionUtils
-    arguments = [utils.expression(column._jc) for column in (content, place)]  # type: ignore[attr-defined]
+    arguments = [utils.expression(column._jc) for column in (content, place)]
     call = jvm.root.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke(
         jvm.load_class("org.apache.parquet.bytes.BytesUtils"),
         jvm.root.org.apache.spark.sql.types.DataType.fromJson('"integer"'),

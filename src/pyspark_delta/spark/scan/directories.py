@@ -109,8 +109,7 @@ def directories_json(files: pa.Table, paths: pa.Array, groups: Groups, rows: Enc
 def rows_json(rows: EncodedRows, offset: int) -> Iterator[str]:
     """JSON arrays of rows alone."""
     head = (
-        f'{{"numFields":{rows.num_fields},"bitSetWidthInBytes":{rows.bitmap_width},'
-        f'"baseOffset":{offset},"sizeInBytes":'
+        f'{{"numFields":{rows.num_fields},"bitSetWidthInBytes":{rows.bitmap_width},"baseOffset":{offset},"sizeInBytes":'
     )
     texts = pc.binary_join_element_wise(
         pa.scalar(head, pa.large_string()),
@@ -160,7 +159,9 @@ def comma_joined(texts: pa.Array, sizes: Numbers) -> pa.Array:
     ends = np.cumsum(sizes)
     separators = np.ones(len(texts), dtype=np.int8)
     separators[ends - 1] = 0
-    comma = pa.DictionaryArray.from_arrays(pa.array(separators), pa.array(["", ","], pa.large_string())).dictionary_decode()
+    comma = pa.DictionaryArray.from_arrays(
+        pa.array(separators), pa.array(["", ","], pa.large_string())
+    ).dictionary_decode()
     parts = pc.binary_join_element_wise(texts, comma, pa.scalar("", pa.large_string()))
     _, offsets, data = parts.buffers()
     positions = np.frombuffer(offsets, dtype="<i8")[parts.offset : parts.offset + len(parts) + 1]

@@ -24,9 +24,9 @@ from pyspark_delta.schema.partition_values import parse_partition_column
 from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.scan.columns import (
+    FIELD_ID_SETTINGS,
     TableColumns,
     project,
-    quoted,
     relation_options,
     row_tracking_columns,
     table_columns,
@@ -57,14 +57,16 @@ def data_frame(
 ) -> DataFrame:
     """The rows of a snapshot for which `where` is true.
 
-    Spark lists the files again one by one. On the driver that is fast, so the threshold from which it starts a job
-    for it is raised in the session where the table has more files. Raises InvalidPredicateError for a condition with a
-    part that only a classic session can skip files by.
+    Two settings of the session change and stay changed. Spark lists the files again, one by one; on the driver that is
+    fast, so the threshold from which it starts a job for it is raised where the table has more files. Tables that map
+    columns by id need field ids to be read, which no other schema has.
+
+    Raises InvalidPredicateError for a condition with a part that only a classic session can skip files by.
     """
     time_zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     files = plan_scan(snapshot, where=where, row_ids=row_tracking, time_zone=time_zone).files.combine_chunks()
     columns = table_columns(snapshot.configuration)
-    _list_on_driver(spark, files.num_rows)
+    _prepare_session(spark, files.num_rows, by_id=columns.mode == "id")
     scan = _Scan(spark, snapshot, columns, row_tracking, time_zone)
     marked = files["deletion_vector"].is_valid()
     parts = [
@@ -77,10 +79,14 @@ def data_frame(
     return frame if where is None else frame.where(where)
 
 
-def _list_on_driver(spark: SparkSession, files: int) -> None:
+def _prepare_session(spark: SparkSession, files: int, *, by_id: bool) -> None:
+    """Settings that Spark reads when a query runs, which on Connect is later: so they stay."""
     threshold = spark.conf.get(_LISTING_THRESHOLD)
     if threshold is not None and files > int(threshold):
         spark.conf.set(_LISTING_THRESHOLD, str(files))
+    if by_id:
+        for name in FIELD_ID_SETTINGS:
+            spark.conf.set(name, "true")
 
 
 class _Scan:
@@ -103,7 +109,7 @@ class _Scan:
         if not self._row_tracking:
             return project(frame, columns)
         nothing = F.lit(None).cast("bigint")
-        return project(frame, columns, {name: nothing for name in row_tracking_columns(columns, nothing, nothing, nothing)})
+        return project(frame, columns, dict.fromkeys(row_tracking_columns(columns, nothing, nothing, nothing), nothing))
 
     def parts(self, files: pa.Table, *, with_vectors: bool) -> list[DataFrame]:
         """Frames that together hold the rows of the files."""
@@ -163,14 +169,10 @@ class _Scan:
             frame = frame.where(is_kept_by_words(_WORDS, _ROW_INDEX))
         extra = None
         if self._row_tracking:
-            extra = row_tracking_columns(
-                self._columns, F.col(_BASE_ROW_ID), F.col(_DEFAULT_VERSION), F.col(_ROW_INDEX)
-            )
+            extra = row_tracking_columns(self._columns, F.col(_BASE_ROW_ID), F.col(_DEFAULT_VERSION), F.col(_ROW_INDEX))
         return project(frame, self._columns, extra)
 
-    def _constants(
-        self, files: pa.Table, paths: pa.Array, values: Sequence[pa.Array], with_vectors: bool
-    ) -> DataFrame:
+    def _constants(self, files: pa.Table, paths: pa.Array, values: Sequence[pa.Array], with_vectors: bool) -> DataFrame:
         """One row per file: its path as Spark shows it, and what belongs to each of its rows."""
         table = {_PATH: uri_texts(paths), _KNOWN: pa.repeat(True, files.num_rows)}
         for column, array in zip(self._columns.partition, values, strict=True):
