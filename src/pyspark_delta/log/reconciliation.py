@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from pyspark_delta.actions.decode import decode_domain, decode_metadata, decode_protocol, decode_transaction
 from pyspark_delta.actions.model import DomainMetadata, Metadata, Protocol, SetTransaction
-from pyspark_delta.log.arrays import string_array
+from pyspark_delta.log.arrays import chosen_rows, string_array
 from pyspark_delta.log.commits import CommitText, malformed, single
 from pyspark_delta.log.file_keys import path_key
 
@@ -60,7 +60,7 @@ class Keys:
         for batch in batches:
             own = named.slice(start, len(batch))
             start += len(batch)
-            yield batch.filter(pc.invert(own)) if own.true_count else batch
+            yield chosen_rows(batch, pc.invert(own)) if own.true_count else batch
 
     def _keys_of(self, batch: pa.RecordBatch) -> pa.Array:
         vectors = batch.column("deletion_vector") if "deletion_vector" in batch.schema.names else None
