@@ -17,8 +17,8 @@ help:  ## list the targets
 
 setup: $(VENV)/.tests  ## make the virtual environment .venv with everything for development
 
-demo: $(VENV)/.package  ## write and read a first table with Spark, step by step
-	$(BIN)/python examples/demo.py
+demo: $(VENV)/.demo  ## write and read the flights of a year with Spark, step by step
+	$(BIN)/python examples/flights.py
 
 test: $(VENV)/.tests $(VENV_OLDEST)/.tests .cache/.peers  ## run the whole test suite
 	$(BIN)/python scripts/run_tests.py
@@ -55,6 +55,10 @@ $(VENV)/.package: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python $(PIP_INSTALL) --upgrade "pip>=25.1"
 	$(BIN)/python $(PIP_INSTALL) --editable ".[cli,cloud]" "$(NEWEST_PYSPARK)"
+	@touch $@
+
+$(VENV)/.demo: $(VENV)/.package
+	$(BIN)/python $(PIP_INSTALL) --group demo
 	@touch $@
 
 $(VENV)/.tests: $(VENV)/.package pyproject.toml

@@ -164,7 +164,9 @@ def _stats_json(rows: dict[str, Any]) -> pa.Array:
 def _partition_maps(rows: dict[str, Any]) -> pa.MapArray:
     count = len(rows["number"])
     offsets = pa.array(np.arange(count + 1, dtype=np.int32))
-    return pa.MapArray.from_arrays(offsets, pa.array(["p_date"] * count, pa.string()), _dates(rows["day"]).cast(pa.string()))
+    return pa.MapArray.from_arrays(
+        offsets, pa.array(["p_date"] * count, pa.string()), _dates(rows["day"]).cast(pa.string())
+    )
 
 
 def _add_struct(rows: dict[str, Any], log: SyntheticLog) -> pa.StructArray:

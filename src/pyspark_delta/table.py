@@ -14,8 +14,8 @@ from pyspark_delta.actions.model import Metadata, Protocol
 from pyspark_delta.data.reader import read_plan
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.log.history import commit_history, last_modified
-from pyspark_delta.scan.explain import explain_plan
-from pyspark_delta.scan.plan import ScanPlan
+from pyspark_delta.scan.explain import count_stages, explain_plan
+from pyspark_delta.scan.plan import PruningStage, ScanPlan
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.schema.timestamps import parse_timestamp
 from pyspark_delta.schema.types import StructType
@@ -144,7 +144,7 @@ class Table:
         Raises InvalidPredicateError for a predicate that cannot be parsed, names an unknown column, or uses a function
         that is only available in Spark.
         """
-        return Scan(plan_scan(self._snapshot, columns, where))
+        return Scan(plan_scan(self._snapshot, columns, where), self._snapshot)
 
 
 @dataclass(frozen=True)
@@ -152,6 +152,7 @@ class Scan:
     """A planned read: which files, which columns. Nothing is read from data files before it is asked for."""
 
     plan: ScanPlan
+    snapshot: Snapshot
 
     @property
     def schema(self) -> StructType:
@@ -171,9 +172,13 @@ class Scan:
         """The files that skipping kept, columns as in `Table.files`."""
         return self.plan.files
 
+    def stages(self) -> tuple[PruningStage, ...]:
+        """The stages of skipping, with how many files each of them kept."""
+        return count_stages(self.plan, self.snapshot)
+
     def explain(self) -> str:
         """How many files each stage of skipping kept, and why, as text."""
-        return explain_plan(self.plan)
+        return explain_plan(self.plan, self.snapshot)
 
 
 def _utc(milliseconds: int | None) -> datetime | None:

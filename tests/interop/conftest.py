@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
+
+from pyspark_delta.spark.session import enable
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,11 +31,66 @@ class DeltaSpark:
     def run(self, script: Path, *arguments: str, timeout: int = 900) -> str:
         """Run a script with the arguments and the JARs; its output."""
         command = [str(self.python), str(script), *arguments, *(str(jar) for jar in self.jars)]
-        environment = {**os.environ, "PYSPARK_PYTHON": str(self.python)}
-        environment.pop("SPARK_REMOTE", None)
-        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False, env=environment)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=timeout, check=False, env=self.environment
+        )
         assert done.returncode == 0, done.stderr[-3000:]
         return done.stdout
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment of its processes."""
+        kept = {key: value for key, value in os.environ.items() if key not in ("SPARK_REMOTE", "PYTHONPATH")}
+        return {**kept, "PYSPARK_PYTHON": str(self.python)}
+
+
+class DeltaSparkServer:
+    """One process of delta-spark that answers questions (`delta_spark_server.py`)."""
+
+    def __init__(self, peer: DeltaSpark, folder: Path) -> None:
+        script = Path(__file__).with_name("delta_spark_server.py")
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - as long as the process
+        self._folder, self._reads = folder, 0
+        self._process = subprocess.Popen(
+            [str(peer.python), str(script), *(str(jar) for jar in peer.jars)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            env=peer.environment,
+            cwd=folder,
+        )
+
+    def ask(self, do: str, **question: Any) -> Any:
+        """The answer to a question; the test fails on an error."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps({"do": do, **question}) + "\n")
+        self._process.stdin.flush()
+        for line in self._process.stdout:
+            if line.startswith("ANSWER "):
+                reply = json.loads(line.removeprefix("ANSWER "))
+                assert "error" not in reply, f"delta-spark: {reply['error']}"
+                return reply["ok"]
+        self._log.seek(0)
+        raise AssertionError(f"delta-spark ended: {self._log.read()[-3000:]}")
+
+    def read(self, path: Path, version: int | None = None) -> pa.Table:
+        """The rows of a table as delta-spark reads them."""
+        self._reads += 1
+        out = self._folder / f"read-{self._reads}.arrow"
+        self.ask("read", path=str(path), version=version, out=str(out))
+        with pa.memory_map(str(out)) as source:
+            return pa.ipc.open_file(source).read_all()
+
+    def sql(self, *statements: str) -> None:
+        """Run statements."""
+        self.ask("sql", statements=statements)
+
+    def close(self) -> None:
+        """End the process."""
+        self._process.communicate(timeout=60)
+        self._log.close()
 
 
 @pytest.fixture(scope="session")
@@ -46,3 +110,34 @@ def delta_spark_tables(delta_spark_peer: DeltaSpark, tmp_path_factory: pytest.Te
     out = tmp_path_factory.mktemp("delta-spark-tables")
     delta_spark_peer.run(Path(__file__).with_name("delta_spark_tables.py"), str(out))
     return out
+
+
+@pytest.fixture(scope="session")
+def delta_spark_server(
+    delta_spark_peer: DeltaSpark, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[DeltaSparkServer]:
+    """delta-spark, running."""
+    server = DeltaSparkServer(delta_spark_peer, tmp_path_factory.mktemp("delta-spark-server"))
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def our_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A classic session that pyspark-delta is enabled in; the one of this process where there is one."""
+    source = str(ROOT / "src")
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    if source not in os.environ.get("PYTHONPATH", "").split(os.pathsep):
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
+    found = SparkSession.getActiveSession()
+    spark = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        .getOrCreate()
+    )
+    yield enable(spark)
+    if found is None:
+        spark.stop()

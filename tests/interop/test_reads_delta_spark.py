@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark_delta.data.reader import read_plan
-from pyspark_delta.scan.planner import plan_scan
 from tests.golden.catalogue import canonical_rows
 
+from pyspark_delta.data.reader import read_plan
+from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.table import Table
 
 MAKER = Path(__file__).with_name("delta_spark_tables.py")

@@ -44,7 +44,7 @@ def test_the_data_source_module_does_not_load_pyarrow() -> None:
 
 
 def test_without_pyspark_the_import_works_and_the_source_is_absent() -> None:
-    code = "import pyspark_delta, pyspark_deltapy; print([hasattr(m, 'DefaultSource') for m in (pyspark_delta, pyspark_deltapy)])"
+    code = "import pyspark_delta as d, pyspark_deltapy as p; print([hasattr(m, 'DefaultSource') for m in (d, p)])"
     assert run(WITHOUT.format(names=["pyspark"]) + code) == "[False, False]"
 
 
@@ -64,7 +64,7 @@ def test_the_short_name_follows_the_environment(environment: dict[str, str], nam
 
 
 def test_an_empty_short_name_claims_none() -> None:
-    code = "import pyspark_delta, pyspark_deltapy as p; print(hasattr(pyspark_delta, 'DefaultSource'), p.DefaultSource.name())"
+    code = "import pyspark_delta as d, pyspark_deltapy as p; print(hasattr(d, 'DefaultSource'), p.DefaultSource.name())"
     assert run(code, PYSPARK_DELTA_SHORT_NAME="") == "False deltapy"
 
 

@@ -7,9 +7,9 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
-from typing import Annotated, Any, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
-import pyarrow as pa
+import orjson
 import typer
 from typer.core import TyperGroup
 
@@ -21,14 +21,17 @@ from pyspark_delta.cli.schema_tree import schema_rows
 from pyspark_delta.errors import DeltaError, InvalidOptionError
 from pyspark_delta.schema.json import type_to_json
 from pyspark_delta.storage import normalize_location
-from pyspark_delta.table import Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from pyspark_delta.table import Table
 
 P = ParamSpec("P")
 
 app = typer.Typer(
     name="pyspark-delta",
     help="Look at Delta tables and at the environment, without Spark.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -53,11 +56,10 @@ def run(arguments: list[str]) -> int:
     """Run one command and return the exit code."""
     prepare_streams()
     try:
-        code = app(arguments, prog_name="pyspark-delta", standalone_mode=False)
+        code = app(arguments or ["--help"], prog_name="pyspark-delta", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader went away (head, less): no error. What is still buffered must not be flushed at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _abandon_output()
         return 0
     except KeyboardInterrupt:
         return 130
@@ -69,7 +71,7 @@ def run(arguments: list[str]) -> int:
         usage = getattr(error, "format_message", None)
         if usage is None:
             raise
-        print(f"{usage()} See pyspark-delta --help.", file=sys.stderr)
+        print(f"Error: {usage().rstrip('.')}. See pyspark-delta --help.", file=sys.stderr)
         return int(getattr(error, "exit_code", 2))
     return code if isinstance(code, int) else 0
 
@@ -83,18 +85,23 @@ def _reporting(command: Callable[P, None]) -> Callable[P, None]:
             command(*args, **kwargs)
         except DeltaError as error:
             if kwargs.get("as_json"):
-                print_error_json(error)
+                _print_error_json(error)
             else:
                 print(f"Error: {error.message}", file=sys.stderr)
             raise typer.Exit(1) from None
+        except BrokenPipeError:
+            _abandon_output()
 
     return reporting
 
 
-def print_error_json(error: DeltaError) -> None:
-    """`{"type": error class, "message": sentence}` on standard error."""
-    import orjson
+def _abandon_output() -> None:
+    """The reader of a pipe went away (head, less), which is no error; what is still buffered goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
+
+def _print_error_json(error: DeltaError) -> None:
+    """`{"type": error class, "message": sentence}` on standard error."""
     line = orjson.dumps({"type": error.error_class, "message": error.message.encode(errors="replace").decode()})
     print(line.decode(), file=sys.stderr)
 
@@ -225,7 +232,7 @@ def log(
     """The actions of one commit, in order; --json prints one action a line, as it is in the log."""
     options = _storage_options(option)
     if commit is None:
-        commit = Table.open(path, storage_options=options).version
+        commit = _open(path, None, None, option).version
     actions = actions_of(normalize_location(path), commit, options)
     if as_json:
         print_json_lines(actions)
@@ -283,12 +290,13 @@ def explain(
             "predicate": stage.predicate,
             "note": stage.note,
         }
-        for stage in scan.plan.stages
+        for stage in scan.stages()
     ]
     print_json({"version": table.version, "numFiles": scan.files().num_rows, "stages": stages})
 
 
 @app.command()
+@_reporting
 def doctor(
     spark: Annotated[bool, typer.Option("--spark/--no-spark", help="Also run a small job on Spark's workers.")] = True,
     master: Annotated[str | None, typer.Option("--master", help="Where that job runs; default: as configured.")] = None,
@@ -305,6 +313,9 @@ def doctor(
 
 
 def _open(path: str, version: int | None, timestamp: str | None, option: list[str] | None) -> Table:
+    # Only here, so that doctor and --help work, and start fast, where packages are missing.
+    from pyspark_delta.table import Table
+
     return Table.open(path, version=version, timestamp=timestamp, storage_options=_storage_options(option))
 
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from importlib import metadata
 from typing import Any, Literal
 
-_SPARK_JOB_SECONDS = 180
+_SPARK_JOB_SECONDS = 300
 _MINIMUM_PYTHON = (3, 11)
 _MINIMUM_JAVA = 17
 _REQUIRED = {"pyarrow": (18,), "numpy": (1, 26), "orjson": (3, 10), "pyroaring": (1, 0), "sqlglot": (26,)}

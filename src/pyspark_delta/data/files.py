@@ -38,6 +38,7 @@ from pyspark_delta.storage import store_for
 from pyspark_delta.storage.paths import resolve_file
 
 _BATCH_ROWS = 65_536
+_BATCH_BYTES = 32 << 20
 _RUN_BYTES = 128 << 20  # row groups are fetched together up to this size
 _KEPT_LAYOUTS = 16
 
@@ -71,7 +72,8 @@ class _Layout:
     """How the columns of a context are read from files of one schema."""
 
     columns: tuple[Column | None, ...]  # None for columns that are not in files
-    names: tuple[str, ...]  # Parquet leaves to read
+    leaves: list[int]  # Parquet leaves to read
+    names: list[str]  # their paths
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ class DataFileReader:
                     path=path,
                 )
             layout = self._layout(file, path)
-            groups = self._row_groups.groups(file.metadata, dict(zip(self._names, layout.columns, strict=True)))
+            groups = self._row_groups.groups(file.metadata, zip(self._names, layout.columns, strict=True))
             for start, batch in self._raw_batches(file, layout, groups, path):
                 kept = marks.kept(start, len(batch))
                 if kept is None:
@@ -131,7 +133,10 @@ class DataFileReader:
             position = start
             with _translated(path):
                 for batch in file.iter_batches(
-                    batch_size=_BATCH_ROWS, row_groups=run, columns=list(layout.names), use_threads=self._use_threads
+                    batch_size=_batch_rows(file.metadata, run, layout.leaves),
+                    row_groups=run,
+                    columns=layout.names,
+                    use_threads=self._use_threads,
                 ):
                     yield position, batch
                     position += batch.num_rows
@@ -150,7 +155,7 @@ class DataFileReader:
             arrays = [array.filter(passed) for array in arrays]
         if not self._output:
             count = len(arrays[0]) if arrays else len(rows.index)
-            return _row_count(count)
+            return without_columns(count)
         return pa.RecordBatch.from_arrays([arrays[i] for i in self._output], schema=self._schema)
 
     def _array(
@@ -208,7 +213,7 @@ class DataFileReader:
             )
         columns = tuple(_resolve(fields, plan) for plan in self._context.columns)
         needed = sorted({leaf for column in columns if column is not None for leaf in leaves(column)})
-        return _Layout(columns, tuple(file.schema.column(leaf).path for leaf in needed))
+        return _Layout(columns, needed, [file.schema.column(leaf).path for leaf in needed])
 
 
 def _resolve(fields: FileSchema, plan: ColumnPlan) -> Column | None:
@@ -272,12 +277,22 @@ def _runs(metadata: pq.FileMetaData, wanted: Sequence[int]) -> Iterator[tuple[li
         yield run, start
 
 
+def _batch_rows(metadata: pq.FileMetaData, run: Sequence[int], leaves: Sequence[int]) -> int:
+    """How many rows to decode at once: fewer where rows are wide."""
+    groups = [metadata.row_group(i) for i in run]
+    rows: int = sum(group.num_rows for group in groups)
+    if sum(group.total_byte_size for group in groups) * _BATCH_ROWS <= _BATCH_BYTES * rows:
+        return _BATCH_ROWS
+    size: int = sum(group.column(leaf).total_uncompressed_size for group in groups for leaf in leaves)
+    return max(1, min(_BATCH_ROWS, _BATCH_BYTES * rows // max(1, size)))
+
+
 def _empty_batches(rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
     for start in range(0, rows, _BATCH_ROWS):
-        yield start, _row_count(min(_BATCH_ROWS, rows - start))
+        yield start, without_columns(min(_BATCH_ROWS, rows - start))
 
 
-def _row_count(rows: int) -> pa.RecordBatch:
+def without_columns(rows: int) -> pa.RecordBatch:
     """A batch that has rows and no columns."""
     return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))
 

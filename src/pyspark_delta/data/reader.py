@@ -1,19 +1,19 @@
 """Reading data files as rows of the table: what a `ScanPlan` says, carried out with Arrow.
 
-`read_plan` runs a whole plan in this process; `read_task` runs one task, for engines that distribute tasks themselves.
+`read_plan` runs a whole plan in this process; `read_tasks` runs some tasks, for engines that distribute them.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.actions.model import DeletionVectorDescriptor
-from pyspark_delta.data.files import DataFileReader, RowMarks
+from pyspark_delta.data.files import DataFileReader, RowMarks, without_columns
 from pyspark_delta.data.parallel import ordered_parallel
 from pyspark_delta.deletion_vectors import read_deletion_vectors, to_indexes
 from pyspark_delta.scan.plan import PartitionConstant, ReadContext, ScanPlan, ScanTask
@@ -27,37 +27,42 @@ _UNIT_FILES = 64
 _SLICE = 4096  # rows of the file table that become tasks at once
 _SMALL_BATCH = 16_384  # batches below this many rows are joined
 _JOINED_ROWS = 65_536
+_JOINED_BYTES = 32 << 20
 _MAX_THREADS = 8
 
 
 def read_task(context: ReadContext, task: ScanTask) -> Iterator[pa.RecordBatch]:
-    """The rows of one task, as batches of `output_schema(context)`.
+    """The rows of one task, as batches of `output_schema(context)`; see `read_tasks`."""
+    yield from read_tasks(context, [task])
 
-    Raises DataFileError when the file is missing, damaged, or not of the table's schema; DeletionVectorError when its
+
+def read_tasks(context: ReadContext, tasks: Sequence[ScanTask]) -> Iterator[pa.RecordBatch]:
+    """The rows of some tasks in order, as batches of `output_schema(context)`; those of small files are joined.
+
+    Raises DataFileError when a file is missing, damaged, or not of the table's schema; DeletionVectorError when a
     deletion vector cannot be applied; CorruptLogError for a partition value that is not of its type.
     """
-    constants = {
-        column.physical_name: parse_partition_column(
-            pa.array([task.partition_values.get(column.physical_name)], pa.string()),
-            column.field.type,
-            context.time_zone,
-            column=column.field.name,
-        )[0]
-        for column in context.columns
-        if isinstance(column, PartitionConstant)
+    typed = {
+        column.physical_name: _typed(
+            pa.array([task.partition_values.get(column.physical_name) for task in tasks], pa.string()), column, context
+        )
+        for column in _constants(context)
     }
-    yield from _Scan(context, threads_within_file=True).read_files([(task, constants)])
+    prepared = [(task, {name: values[i] for name, values in typed.items()}) for i, task in enumerate(tasks)]
+    scan = _Scan(context, threads_within_file=True)
+    for unit in _grouped(prepared):
+        yield from scan.read_unit(unit)
 
 
 def read_plan(plan: ScanPlan, threads: int | None = None) -> pa.RecordBatchReader:
     """The rows of a plan, file by file in the plan's order, decoded by `threads` workers (the cores, by default).
 
     Batches are made as they are consumed, with a bounded number ahead: memory does not grow with the table. Errors as
-    in `read_task` are raised while reading.
+    in `read_tasks` are raised while reading.
     """
     workers = threads if threads is not None else min(os.cpu_count() or 1, _MAX_THREADS)
     scan = _Scan(plan.context, threads_within_file=plan.files.num_rows < workers)
-    batches = ordered_parallel(scan.read_unit, _units(plan), min(workers, max(1, plan.files.num_rows)))
+    batches = ordered_parallel(scan.read_unit, _grouped(_prepared(plan)), min(workers, max(1, plan.files.num_rows)))
     return pa.RecordBatchReader.from_batches(output_schema(plan.context), batches)
 
 
@@ -80,24 +85,23 @@ class _Scan:
     def read_unit(self, unit: list[Prepared]) -> Iterator[pa.RecordBatch]:
         """The rows of some files, small batches joined."""
         waiting: list[pa.RecordBatch] = []
-        rows = 0
-        for batch in self.read_files(unit):
-            if waiting and rows + batch.num_rows > _JOINED_ROWS:
-                yield _joined(waiting)
-                waiting, rows = [], 0
+        rows = size = 0
+        for batch in self._read_files(unit):
             if batch.num_rows >= _SMALL_BATCH and not waiting:
                 yield batch
                 continue
+            if waiting and (rows + batch.num_rows > _JOINED_ROWS or size + batch.nbytes > _JOINED_BYTES):
+                yield from _joined(waiting)
+                waiting, rows, size = [], 0, 0
             waiting.append(batch)
             rows += batch.num_rows
-        if waiting:
-            yield _joined(waiting)
+            size += batch.nbytes
+        yield from _joined(waiting)
 
-    def read_files(self, files: Iterable[Prepared]) -> Iterator[pa.RecordBatch]:
+    def _read_files(self, unit: list[Prepared]) -> Iterator[pa.RecordBatch]:
         """The rows of some files, their deletion vectors fetched together."""
-        prepared = list(files)
-        marks = self._marks([task for task, _ in prepared])
-        for (task, constants), marked in zip(prepared, marks, strict=True):
+        marks = self._marks([task for task, _ in unit])
+        for (task, constants), marked in zip(unit, marks, strict=True):
             yield from self._reader.read(task, constants, marked)
 
     def _marks(self, tasks: list[ScanTask]) -> list[RowMarks]:
@@ -115,25 +119,22 @@ class _Scan:
         return store_for(location, self._context.storage_options)
 
 
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    if len(batches) == 1:
-        return batches[0]
-    table = pa.Table.from_batches(batches)
-    if not table.num_columns:
-        return batches[0].slice(0, 0) if not table.num_rows else _without_columns(table.num_rows)
-    return table.combine_chunks().to_batches()[0] if table.num_rows else batches[0]
-
-
-def _without_columns(rows: int) -> pa.RecordBatch:
-    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))
+def _joined(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of some batches in as few as possible."""
+    if len(batches) <= 1:
+        yield from batches
+    elif batches[0].num_columns:
+        yield from pa.Table.from_batches(batches).combine_chunks().to_batches()
+    else:
+        yield without_columns(sum(batch.num_rows for batch in batches))
 
 
 # ------------------------------------------------------------------------------------- from the file table to tasks
-def _units(plan: ScanPlan) -> Iterator[list[Prepared]]:
-    """The files of a plan in order, small ones together."""
+def _grouped(files: Iterable[Prepared]) -> Iterator[list[Prepared]]:
+    """Files in order, small ones together."""
     unit: list[Prepared] = []
     size = 0
-    for prepared in _prepared(plan):
+    for prepared in files:
         if unit and (size + prepared[0].size > _UNIT_BYTES or len(unit) >= _UNIT_FILES):
             yield unit
             unit, size = [], 0
@@ -145,20 +146,24 @@ def _units(plan: ScanPlan) -> Iterator[list[Prepared]]:
 
 def _prepared(plan: ScanPlan) -> Iterator[Prepared]:
     """The tasks of a plan with their partition values typed, a slice of the file table at a time."""
-    constants = [column for column in plan.context.columns if isinstance(column, PartitionConstant)]
     for start in range(0, plan.files.num_rows, _SLICE):
         files = plan.files.slice(start, _SLICE)
         typed = {
-            column.physical_name: parse_partition_column(
-                partition_text(files, column.physical_name),
-                column.field.type,
-                plan.context.time_zone,
-                column=column.field.name,
-            )
-            for column in constants
+            column.physical_name: _typed(partition_text(files, column.physical_name), column, plan.context)
+            for column in _constants(plan.context)
         }
         for i, task in enumerate(tasks_of(files)):
             yield task, {name: values[i] for name, values in typed.items()}
+
+
+def _constants(context: ReadContext) -> list[PartitionConstant]:
+    return [column for column in context.columns if isinstance(column, PartitionConstant)]
+
+
+def _typed(text: pa.Array, column: PartitionConstant, context: ReadContext) -> pa.Array:
+    return parse_partition_column(
+        text, column.field.type, context.time_zone, column=column.field.name, table=context.table_location
+    )
 
 
 def partition_text(files: pa.Table, physical_name: str) -> pa.Array:

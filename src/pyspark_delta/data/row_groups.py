@@ -6,7 +6,7 @@ one row for each row group.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,18 +37,19 @@ class RowGroupFilter:
             parts = Rewriter(known).rewrite(conjuncts(residual))
             self._condition = all_of(*(part for part in parts if part is not None))
 
-    def groups(self, metadata: pq.FileMetaData, columns: Mapping[str, Column | None]) -> Sequence[int]:
+    def groups(self, metadata: pq.FileMetaData, columns: Iterable[tuple[str, Column | None]]) -> Sequence[int]:
         """The row groups to read; `columns` tells where the top-level columns of the predicate are in the file."""
         every = range(metadata.num_row_groups)
         if self._condition is None or not every:
             return every
+        known = dict(columns)
         tree: dict[str, Any] = {}
         for reference in columns_of(self._condition):
             *above, last = reference.path
             node = tree
             for name in above:
                 node = node.setdefault(name, {})
-            node[last] = _statistics(metadata, reference, columns)
+            node[last] = _statistics(metadata, reference, known)
         dropped = pc.equal(evaluate(self._condition, _record(tree)), False)
         return [int(i) for i in np.flatnonzero(~np.asarray(pc.fill_null(dropped, False)))]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -230,6 +230,9 @@ class _DataFile:
         return WrittenFile(self._path, self._partition_values, size, int(time.time() * 1000), stats, self.num_records)
 
     def discard(self) -> None:
+        with suppress(Exception):  # the footer goes to a sink that is discarded anyway
+            self._writer.close()
+        self._writer.is_open = False  # or it would try once more when it is collected
         self._stack.__exit__(GeneratorExit, GeneratorExit(), None)
 
     def _write_row_group(self) -> None:

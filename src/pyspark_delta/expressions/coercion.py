@@ -159,6 +159,8 @@ def _wider_decimal(left: DecimalType, right: DecimalType) -> DecimalType:
 
 def always(operand: Expression, outcome: bool) -> Expression:
     """A condition that is `outcome` where the operand is not null, and unknown where it is."""
+    while isinstance(operand, Cast):  # no cast of ours makes a null
+        operand = operand.operand
     return Comparison("=" if outcome else "<>", operand, operand)
 
 

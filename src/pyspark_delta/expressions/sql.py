@@ -9,19 +9,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from datetime import tzinfo
-from typing import Any, cast
 from typing import Literal as OneOf
+from typing import cast
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
-from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined, unused-ignore]
 
 from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.expressions import coercion
 from pyspark_delta.expressions.columns import column_of, find_fields, is_collated, is_padded, suggestion
 from pyspark_delta.expressions.functions import bind_function
-from pyspark_delta.expressions.literals import NotExactError, number_literal, unescape, zone_of
+from pyspark_delta.expressions.literals import NotExactError, number_literal, zone_of
+from pyspark_delta.expressions.syntax import parse, short
 from pyspark_delta.expressions.text import columns_of, is_plain
 from pyspark_delta.expressions.tree import (
     And,
@@ -82,8 +80,6 @@ _TYPES = {
     "TIMESTAMPLTZ": TIMESTAMP,
     "TIMESTAMPNTZ": TIMESTAMP_NTZ,
 }
-_NOT_CONDITIONS = (exp.Alias, exp.Query, exp.Command, exp.DDL, exp.DML, exp.Tuple)
-_DIALECT = sqlglot.Dialect.get_or_raise("spark")
 
 
 def parse_predicate(
@@ -103,60 +99,12 @@ def parse_predicate(
     zone = zone_of(time_zone)
     keep = on_opaque == "keep"
     try:
-        node = _parse(text)
+        node = parse(text)
     except InvalidPredicateError:
         if keep:
             return Opaque(text)
         raise
     return _Binder(text, schema, zone, keep).condition(node)
-
-
-def _parse(text: str) -> exp.Expression:
-    try:
-        statements = _DIALECT.parser().parse(_strings_as_spark(_DIALECT.tokenize(text), text), text)
-    except SqlglotError as error:
-        raise _syntax_error(text, error) from None
-    except RecursionError:
-        raise InvalidPredicateError(f"The condition is nested too deeply: {_short(text)}") from None
-    if len(statements) != 1 or statements[0] is None or isinstance(statements[0], _NOT_CONDITIONS):
-        raise InvalidPredicateError(
-            f"Expected one condition, such as \"id > 5 AND name = 'a'\"; found {_short(text) or 'nothing'}."
-        )
-    return cast(exp.Expression, statements[0])
-
-
-def _strings_as_spark(tokens: list[Token], text: str) -> list[Token]:
-    """Strings re-read by Spark's rules; two that touch (`'it''s'`) are one, with a quote in it."""
-    joined: list[Token] = []
-    for token in tokens:
-        if token.token_type != TokenType.STRING:
-            joined.append(token)
-            continue
-        value, start = unescape(text[token.start + 1 : token.end]), token
-        last = joined[-1] if joined else None
-        if last is not None and last.token_type == TokenType.STRING and last.end + 1 == token.start:
-            value, start = f"{last.text}{text[token.start]}{value}", joined.pop()
-        joined.append(Token(TokenType.STRING, value, start.line, start.col, start.start, token.end))
-    return joined
-
-
-def _syntax_error(text: str, error: SqlglotError) -> InvalidPredicateError:
-    details: list[dict[str, Any]] = getattr(error, "errors", None) or []
-    if not details:
-        return InvalidPredicateError(f"Cannot parse the condition {_short(text)}: {str(error).splitlines()[0]}")
-    first = details[0]
-    line, column = first.get("line"), first.get("col")
-    description = str(first.get("description", "syntax error")).split(" for <class")[0]
-    return InvalidPredicateError(
-        f"Cannot parse the condition {_short(text)}: {description} at line {line}, column {column}"
-        f" (near '{first.get('highlight')}').",
-        line=line,
-        column=column,
-    )
-
-
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 200 else f"{text[:197]}...") if text.strip() else ""
 
 
 class _Binder:
@@ -186,7 +134,7 @@ class _Binder:
             if self.keep:
                 return Opaque(_sql(node))
             raise InvalidPredicateError(
-                f"Cannot evaluate '{_sql(node)}' in the condition {_short(self.text)}: {error}.",
+                f"Cannot evaluate '{_sql(node)}' in the condition {short(self.text)}: {error}.",
                 part=_sql(node),
             ) from None
 
@@ -345,9 +293,6 @@ class _Binder:
         if name in ("isnull", "isnotnull") and len(arguments) == 1:
             test = IsNull(self.value(arguments[0]))
             return test if name == "isnull" else Not(test)
-        if name == "between" and len(arguments) == 3:
-            operand, low, high = arguments
-            return And((self.compare(">=", operand, low), self.compare("<=", operand, high)))
         return bind_function(node, self.value, self.zone, self.keep)
 
 
@@ -381,10 +326,13 @@ _BINDERS: dict[type[exp.Expression], _Bind] = {
 
 def _one_of(operand: Expression, values: list[Literal], zone: tzinfo) -> Expression:
     """IN with values of other types: equal to one of them, each compared in its own way."""
-    tests = [coercion.compare("=", operand, value, zone) for value in values]
-    plain = [t for t in tests if isinstance(t, Comparison) and t.left == operand and isinstance(t.right, Literal)]
-    if len(plain) == len(tests):
-        return In(operand, tuple(t.right for t in plain if isinstance(t.right, Literal)))
+    tests = [coercion.compare("=", operand, value, zone) for value in values if value.value is not None]
+    plain = [t for t in tests if isinstance(t, Comparison) and isinstance(t.right, Literal)]
+    nulls = [Literal(None, type_of(operand)) for value in values if value.value is None][:1]
+    sides = {t.left for t in plain}
+    if len(plain) == len(tests) and len(sides) == 1:
+        return In(sides.pop(), (*(t.right for t in plain if isinstance(t.right, Literal)), *nulls))
+    tests += [Literal(None, BOOLEAN)] * len(nulls)
     return Or(tuple(tests)) if len(tests) > 1 else tests[0]
 
 

@@ -276,6 +276,7 @@ class _PartScan:
             if keep is not None:
                 files = chosen_rows(files, keep)
             if len(files):
+                files.validate(full=True)  # Parquet readers take any bytes for text
                 yield files
 
     def _read(self, file: pq.ParquetFile, group: int, names: list[str]) -> pa.StructArray:

@@ -70,7 +70,12 @@ def _parse_block(
             if _lacks_required(column):
                 return None
         columns.append(column)
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+    batch = pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+    try:
+        batch.validate(full=True)
+    except pa.ArrowInvalid:
+        return None  # bytes that are not UTF-8, which Arrow's parser lets through
+    return batch
 
 
 def _wire_field(wanted: pa.Field, partition_names: Sequence[str]) -> pa.Field:

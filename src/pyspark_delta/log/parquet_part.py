@@ -88,7 +88,9 @@ class ParquetPart:
     def read(self, columns: Sequence[str], row_groups: Sequence[int]) -> pa.Table:
         """Some columns, named by leaf or by a prefix of leaves, of some row groups."""
         with self.reading() as file:
-            return file.read_row_groups(list(row_groups), columns=list(columns), use_threads=False)
+            table = file.read_row_groups(list(row_groups), columns=list(columns), use_threads=False)
+            table.validate(full=True)  # Parquet readers take any bytes for text
+            return table
 
     @contextmanager
     def reading(self) -> Iterator[pq.ParquetFile]:

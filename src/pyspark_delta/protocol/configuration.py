@@ -3,25 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from pyspark_delta.actions.model import Metadata, Protocol
+from pyspark_delta.errors import CorruptLogError, UnsupportedTableError
 from pyspark_delta.schema.json import parse_schema
+from pyspark_delta.schema.traversal import types_in
 from pyspark_delta.schema.types import StructType
 
 
 @dataclass(frozen=True)
 class TableConfiguration:
-    """Protocol and metadata of one version; the schema is parsed on first use."""
+    """Protocol and metadata of one version; the schema is parsed on first use. `location` is for messages."""
 
     protocol: Protocol
     metadata: Metadata
+    location: str = field(default="", compare=False)
 
     @cached_property
     def schema(self) -> StructType:
-        """The logical schema. Raises CorruptLogError when `schemaString` is not a schema."""
-        return parse_schema(self.metadata.schema_string)
+        """The logical schema.
+
+        Raises CorruptLogError when `schemaString` is not a schema, or not one that the partition columns fit;
+        UnsupportedTableError when it names an unknown type.
+        """
+        try:
+            schema = parse_schema(self.metadata.schema_string)
+            _check_names(schema, self.partition_columns)
+        except (CorruptLogError, UnsupportedTableError) as error:
+            if not self.location:
+                raise
+            facts = {**error.facts, "path": self.location}
+            message = f"The metadata of table '{self.location}' cannot be used: {error.message}"
+            raise type(error)(message, error_class=error.error_class, **facts) from None
+        return schema
 
     @property
     def partition_columns(self) -> tuple[str, ...]:
@@ -42,3 +58,23 @@ class TableConfiguration:
         if legacy_reader is not None and legacy_reader <= protocol.min_reader_version < 3:
             return True
         return legacy_writer is not None and legacy_writer <= protocol.min_writer_version < 7
+
+
+def _check_names(schema: StructType, partition_columns: tuple[str, ...]) -> None:
+    """Check that names are unique regardless of case, and that the partition columns are columns (C134)."""
+    for found in types_in(schema):
+        if isinstance(found, StructType):
+            seen: dict[str, str] = {}
+            for name in found.names:
+                other = seen.setdefault(name.lower(), name)
+                if other is not name:
+                    raise CorruptLogError(
+                        f"The schema has two columns that differ only in case, if at all: '{other}' and '{name}'.",
+                        error_class="DELTA_DUPLICATE_COLUMNS_FOUND",
+                    )
+    for name in partition_columns:
+        if schema.find(name) is None:
+            raise CorruptLogError(
+                f"The partition column '{name}' is not among the columns of the schema: {', '.join(schema.names)}.",
+                error_class="DELTA_MISSING_PARTITION_COLUMN",
+            )

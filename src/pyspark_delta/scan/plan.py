@@ -94,17 +94,19 @@ class ScanTask:
 
 @dataclass(frozen=True, slots=True)
 class PruningStage:
-    """How many files one stage of skipping kept, and why it dropped the others.
+    """One way in which files were skipped, or why none were.
 
-    `name` is `partition pruning` or `data skipping`; `predicate` the conditions it used, as SQL (empty when none could
-    be used); `note` why others were of no use. `files_after` of a stage that ran in one pass with the next one is None.
+    `name` is `partition pruning` or `data skipping`; `predicate` the conditions it could use, as SQL, and `pushed`
+    what they became on partition values or statistics (None when none could be used); `note` says why others could
+    not. Planning passes over the log only once and leaves the counts None; `scan.explain.count_stages` fills them in.
     """
 
     name: str
-    files_before: int
+    files_before: int | None
     files_after: int | None
     predicate: str
     note: str = ""
+    pushed: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True)

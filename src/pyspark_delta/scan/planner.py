@@ -30,12 +30,13 @@ from pyspark_delta.scan.plan import (
 from pyspark_delta.scan.skipping import Skipping, plan_skipping
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
 from pyspark_delta.schema.types import LONG, VOID, StructField, StructType
+from pyspark_delta.schema.widening import check_type_changes
 from pyspark_delta.snapshot import Snapshot
 
 PARTITION_PRUNING, DATA_SKIPPING = "partition pruning", "data skipping"
 ROW_ID_COLUMN, ROW_COMMIT_VERSION_COLUMN = "_row_id", "_row_commit_version"
 
-_FILE_COLUMNS = ("path", "size", "partition_values", "deletion_vector")
+_FILE_COLUMNS = ("path", "size", "modification_time", "partition_values", "deletion_vector")
 _ROW_TRACKING_COLUMNS = ("base_row_id", "default_row_commit_version")
 
 
@@ -54,9 +55,12 @@ def plan_scan(
     columns `_row_id` and `_row_commit_version`. `time_zone` is the session time zone: of timestamps in `where` and of
     partition values that name none (C421).
 
-    Raises InvalidPredicateError, and InvalidOperationError for unknown columns or a table without row tracking.
+    Raises InvalidPredicateError, UnsupportedTableError for a recorded change of type that cannot be read, and
+    InvalidOperationError for unknown columns or a table without row tracking.
     """
     configuration = snapshot.configuration
+    if configuration.supports("typeWidening") or configuration.supports("typeWidening-preview"):
+        check_type_changes(configuration.schema)
     output = _select(columns, configuration.schema)
     predicate = parse_predicate(where, configuration.schema, time_zone=time_zone) if isinstance(where, str) else where
     skipping = plan_skipping(predicate, configuration)
@@ -78,7 +82,7 @@ def plan_scan(
             time_zone=time_zone,
         ),
         files=files,
-        stages=_stages(snapshot, skipping, files.num_rows) if predicate is not None else (),
+        stages=_stages(skipping),
     )
 
 
@@ -119,14 +123,18 @@ def _plan_column(f: StructField, configuration: TableConfiguration) -> ColumnPla
     return FromFile(f, physical)
 
 
-def _row_tracking_columns(configuration: TableConfiguration) -> list[ColumnPlan]:
-    """Row ids exist as soon as row tracking is supported, be it enabled or not (C327, C328)."""
+def require_row_tracking(configuration: TableConfiguration) -> None:
+    """Raise InvalidOperationError when rows have no ids; they have, once row tracking is supported (C327, C328)."""
     if not configuration.supports("rowTracking"):
         raise InvalidOperationError(
             "The table has no row ids: row tracking is not supported by its protocol. Enable it with the table "
             "property delta.enableRowTracking.",
             error_class="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
         )
+
+
+def _row_tracking_columns(configuration: TableConfiguration) -> list[ColumnPlan]:
+    require_row_tracking(configuration)
     properties = configuration.properties
     return [
         RowId(StructField(ROW_ID_COLUMN, LONG), properties.get(MATERIALIZED_ROW_ID.name)),
@@ -151,33 +159,33 @@ def _read_files(snapshot: Snapshot, skipping: Skipping, row_ids: bool, time_zone
     split = skipping.split
     if NEVER in (split.partition, split.stats):
         return schema.empty_table()
-    request = FileRequest(
-        columns=tuple(schema.names),
-        partition_predicate=split.partition,
-        stats_predicate=split.stats,
-        partition_schema=_partition_schema(snapshot.configuration),
-        time_zone=time_zone,
-    )
+    request = file_request(snapshot.configuration, tuple(schema.names), split.partition, split.stats, time_zone)
     batches = [batch.select(schema.names) for batch in snapshot.read_files(request)]
     return pa.Table.from_batches(batches, schema) if batches else schema.empty_table()
 
 
-def _partition_schema(configuration: TableConfiguration) -> StructType:
+def file_request(
+    configuration: TableConfiguration,
+    columns: tuple[str, ...],
+    partition: Expression | None = None,
+    stats: Expression | None = None,
+    time_zone: str = "UTC",
+) -> FileRequest:
+    """The request for the files of a table that two split predicates do not drop."""
     mode = mapping_mode(configuration)
     fields = (configuration.schema.find(name) for name in configuration.partition_columns)
-    return StructType(tuple(physical_field(f, mode) for f in fields if f is not None))
+    partition_schema = StructType(tuple(physical_field(f, mode) for f in fields if f is not None))
+    return FileRequest(columns, partition, stats, partition_schema, time_zone)
 
 
-def _stages(snapshot: Snapshot, skipping: Skipping, kept: int) -> tuple[PruningStage, ...]:
-    """What each predicate did. Both run in one pass over the log, so between them nothing is counted."""
-    total = snapshot.num_files()
+def _stages(skipping: Skipping) -> tuple[PruningStage, ...]:
+    partition, stats, _ = skipping.split
     stages: list[PruningStage] = []
-    if skipping.split.partition is not None:
-        after = kept if skipping.split.stats is None else None
-        stages.append(PruningStage(PARTITION_PRUNING, total, after, _text(skipping.partition_conditions)))
+    if partition is not None:
+        stages.append(PruningStage(PARTITION_PRUNING, None, None, _text(skipping.partition_conditions), "", partition))
     note = "; ".join(skipping.reasons)
-    if skipping.split.stats is not None or note or not stages:
-        stages.append(PruningStage(DATA_SKIPPING, total, kept, _text(skipping.stats_conditions), note))
+    if stats is not None or note:
+        stages.append(PruningStage(DATA_SKIPPING, None, None, _text(skipping.stats_conditions), note, stats))
     return tuple(stages)
 
 

@@ -44,14 +44,15 @@ _Parser = Callable[[pa.Array, DataType, str], pa.Array]
 
 
 def parse_partition_column(
-    text: pa.Array | pa.ChunkedArray, data_type: DataType, time_zone: str = "UTC", *, column: str = "?"
+    text: pa.Array | pa.ChunkedArray, data_type: DataType, time_zone: str = "UTC", *, column: str = "?", table: str = ""
 ) -> pa.Array:
     """The values of one partition column, one entry per file, from the text in the log.
 
-    `time_zone` is the zone of timestamps without one. Raises CorruptLogError, naming `column` and the value, when a
-    text is not of the type, and InvalidOptionError for an unknown zone.
+    `time_zone` is the zone of timestamps without one. Raises CorruptLogError, naming `column`, `table` and the
+    value, when a text is not of the type, and InvalidOptionError for an unknown zone.
     """
     arrow_type = to_arrow(data_type)
+    of_table = f" of table '{table}'" if table else ""
     if isinstance(text, pa.ChunkedArray):
         text = text.combine_chunks()
     text = text.cast(pa.string())
@@ -62,14 +63,18 @@ def parse_partition_column(
         return pa.nulls(len(text))
     parser = _parser_of(data_type)
     if parser is None:
-        raise CorruptLogError(f"Column '{column}' of type {data_type} cannot be a partition column.", column=column)
+        raise CorruptLogError(
+            f"Column '{column}'{of_table} of type {data_type} cannot be a partition column.", path=table, column=column
+        )
     encoded = text.dictionary_encode()
     distinct = encoded.dictionary
     values = parser(distinct, data_type, time_zone)
     if values.null_count:
         wrong = distinct.filter(values.is_null())[0].as_py()
         raise CorruptLogError(
-            f"The partition value {wrong!r} of column '{column}' is not of type {data_type}.",
+            f"The partition value {wrong!r} of column '{column}'{of_table} is not of type {data_type}. "
+            "The log or the schema is damaged, or was written by a faulty writer.",
+            path=table,
             column=column,
             value=wrong,
         )

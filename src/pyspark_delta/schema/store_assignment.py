@@ -82,7 +82,7 @@ def _type_differences(path: tuple[str, ...], data: DataType, table: DataType) ->
 
 def _problem(data: DataType, table: DataType) -> str:
     """Why values of one type cannot be stored as another without a change; empty when they can."""
-    if data == table or data == VOID:
+    if data in (table, VOID):
         return ""
     if _is_nested(data) or _is_nested(table) or VARIANT in (data, table):
         return "a different kind of type"
@@ -119,7 +119,9 @@ def _message(found: tuple[Difference, ...]) -> str:
     rows = [("column", "table", "data", "problem")]
     rows += [(".".join(d.path), _type(d.table), _type(d.data), d.problem) for d in found]
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
-    lines = ["  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines = [
+        "  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
     advice = []
     if any(d.table is None for d in found):
         advice.append(
@@ -134,5 +136,3 @@ def _message(found: tuple[Difference, ...]) -> str:
 def _type(data_type: DataType | None) -> str:
     text = "-" if data_type is None else str(data_type)
     return text if len(text) <= 60 else f"{text[:57]}..."
-
-

@@ -58,7 +58,7 @@ class Snapshot:
         tail = tuple(log_tail)
         if timestamp_ms is not None:
             replay = LogReplay(store, load_segment(store, location, log_tail=tail, max_version=max_version))
-            latest = cls(replay, TableConfiguration(*replay.protocol_and_metadata()), options)
+            latest = cls(replay, TableConfiguration(*replay.protocol_and_metadata(), location), options)
             version = version_at(latest, timestamp_ms, log_tail=tail)
         segment = load_segment(store, location, version, log_tail=tail, max_version=max_version)
         return cls.from_replay(LogReplay(store, segment), options)
@@ -66,7 +66,7 @@ class Snapshot:
     @classmethod
     def from_replay(cls, replay: LogReplay, storage_options: Mapping[str, str]) -> Snapshot:
         """The snapshot of a log segment. Raises as `load`."""
-        configuration = TableConfiguration(*replay.protocol_and_metadata())
+        configuration = TableConfiguration(*replay.protocol_and_metadata(), replay.segment.table_location)
         check_readable(configuration, replay.segment.table_location)
         return cls(replay, configuration, storage_options)
 
@@ -227,7 +227,7 @@ class Snapshot:
             )
         replay = self._replay.successor(later)
         protocol, metadata = self._changes(replay)
-        configuration = TableConfiguration(protocol or self.protocol, metadata or self.metadata)
+        configuration = TableConfiguration(protocol or self.protocol, metadata or self.metadata, self.location)
         if protocol is None and metadata is None:
             configuration = self.configuration
         else:

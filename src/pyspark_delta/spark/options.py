@@ -15,7 +15,17 @@ from pyspark_delta.storage import normalize_location, store_for
 from pyspark_delta.storage.paths import join
 
 _KNOWN = {
-    name.lower(): name for name in ("path", "paths", "versionAsOf", "timestampAsOf", "columns", "where", "timeZone")
+    name.lower(): name
+    for name in (
+        "path",
+        "paths",
+        "versionAsOf",
+        "timestampAsOf",
+        "columns",
+        "where",
+        "timeZone",
+        "includeRowTracking",
+    )
 }
 _CHANGE_FEED = {
     name.lower(): name
@@ -39,7 +49,9 @@ class ReadOptions:
     """What a user asked to read.
 
     At most one of `version` and `timestamp_ms` (milliseconds since the epoch) is set. `columns` are logical names in
-    the order asked for; `where` is SQL text. `storage_options` are the keys meant for the store, as they arrived.
+    the order asked for; `where` is SQL text; `row_tracking` adds `_row_id` and `_row_commit_version`.
+    `storage_options` are the keys meant for the store, as they arrived. `time_zone` is the one that times without a
+    zone are in.
     """
 
     location: str
@@ -48,6 +60,8 @@ class ReadOptions:
     storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
     columns: tuple[str, ...] | None = None
     where: str | None = None
+    row_tracking: bool = False
+    time_zone: str = field(default="UTC", compare=False)
 
     @classmethod
     def parse(
@@ -87,6 +101,8 @@ class ReadOptions:
             storage_options=storage_options,
             columns=None if columns is None else parse_columns(columns),
             where=where.strip() or None if where is not None else None,
+            row_tracking=_flag(given, "includeRowTracking"),
+            time_zone=zone,
         )
 
 
@@ -117,6 +133,15 @@ def _unquote(name: str) -> str:
 
 def _value(given: Mapping[str, tuple[str, str]], name: str) -> str | None:
     return given[name][1] if name in given else None
+
+
+def _flag(given: Mapping[str, tuple[str, str]], name: str) -> bool:
+    text = _value(given, name.lower())
+    if text is None:
+        return False
+    if text.strip().lower() not in ("true", "false"):
+        raise InvalidOptionError(f"The option '{name}' is true or false, found '{text}'.", option=name)
+    return text.strip().lower() == "true"
 
 
 def _refuse_unusable(given: Mapping[str, tuple[str, str]]) -> None:

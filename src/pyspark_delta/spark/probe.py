@@ -55,8 +55,17 @@ def _ask_workers(spark: SparkSession) -> list[dict[str, str | None]]:
             pass
         yield pa.RecordBatch.from_pydict({"report": [worker_json.dumps(ask())]})
 
-    rows = spark.range(0, 64, 1, 8).mapInArrow(answer, "report string").distinct().collect()
-    return [json.loads(row["report"]) for row in rows]
+    tasks = _cores(spark)
+    rows = spark.range(0, tasks, 1, tasks).mapInArrow(answer, "report string").collect()
+    return [json.loads(text) for text in sorted({row["report"] for row in rows})]
+
+
+def _cores(spark: SparkSession) -> int:
+    """As many tasks as cores reach every machine; Spark Connect does not tell how many there are."""
+    try:
+        return max(2, min(256, spark.sparkContext.defaultParallelism))
+    except Exception:
+        return 8
 
 
 def _self_contained(function: Any) -> Any:

@@ -37,7 +37,7 @@ def collect_stats(
         if column.leaf is None:
             _put(nulls, column.path, observations.null_counts.get(column.path, 0))
             continue
-        null_count, low, high = _footer_column(footer, column.leaf, observations)
+        null_count, low, high = _footer_column(footer, column, column.leaf, observations)
         _put(nulls, column.path, null_count)
         if column.has_bounds and low is not None and high is not None:
             _put(minimum, column.path, _lower(column, low, string_prefix))
@@ -53,7 +53,9 @@ def collect_stats(
     return orjson.dumps(stats).decode()
 
 
-def _footer_column(footer: pq.FileMetaData, leaf: int, observations: Observations) -> tuple[int | None, Any, Any]:
+def _footer_column(
+    footer: pq.FileMetaData, column: StatsColumn, leaf: int, observations: Observations
+) -> tuple[int | None, Any, Any]:
     """Null count and physical bounds over all row groups; None for what some row group does not tell."""
     nulls: int | None = 0
     lows: list[Any] = []
@@ -66,14 +68,21 @@ def _footer_column(footer: pq.FileMetaData, leaf: int, observations: Observation
             return None, None, None
         nulls = None if nulls is None else nulls + statistics.null_count
         if statistics.has_min_max:
-            lows.append(statistics.min_raw)
-            highs.append(statistics.max_raw)
+            lows.append(_ordered(column, statistics.min_raw))
+            highs.append(_ordered(column, statistics.max_raw))
         elif bounds := observations.bounds.get((number, leaf)):
             lows.append(bounds[0].encode())
             highs.append(bounds[1].encode())
         elif statistics.null_count < chunk.num_values:
             known = False
     return (nulls, min(lows), max(highs)) if known and lows else (nulls, None, None)
+
+
+def _ordered(column: StatsColumn, value: Any) -> Any:
+    """The physical value as one whose order is that of the type: large decimals are signed big-endian bytes."""
+    if isinstance(column.type, DecimalType) and isinstance(value, bytes):
+        return int.from_bytes(value, "big", signed=True)
+    return value
 
 
 def _lower(column: StatsColumn, value: Any, string_prefix: int) -> Any:
@@ -108,8 +117,7 @@ def _exact(column: StatsColumn, value: Any) -> Any:
         case PrimitiveType("date"):
             return _day(value)
         case DecimalType(_, scale):
-            unscaled = value if isinstance(value, int) else int.from_bytes(value, "big", signed=True)
-            return orjson.Fragment(_decimal_text(unscaled, scale))
+            return orjson.Fragment(_decimal_text(value, scale))
         case _:
             return value
 

@@ -12,7 +12,7 @@ ISOLATION_LEVEL = "Serializable"
 
 
 def commit_info(draft: CommitDraft, *, read_version: int, timestamp: int) -> CommitInfo:
-    """The provenance of a draft that is committed on `read_version` (-1 for a new table); time in ms since the epoch."""
+    """The provenance of a draft committed on `read_version` (-1 for a new table); time in ms since the epoch."""
     values: dict[str, Any] = {
         "timestamp": timestamp,
         "operation": draft.operation.name,

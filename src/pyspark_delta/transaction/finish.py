@@ -72,7 +72,7 @@ def _configuration(draft: CommitDraft, base: TableState) -> TableConfiguration:
         raise ValueError("the first version of a table needs protocol and metadata")
     if before is not None and protocol is before.protocol and metadata is before.metadata:
         return before
-    return TableConfiguration(protocol, metadata)
+    return TableConfiguration(protocol, metadata, before.location if before else "")
 
 
 def _check_append_only(draft: CommitDraft, configuration: TableConfiguration) -> None:

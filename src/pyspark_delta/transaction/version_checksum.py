@@ -1,4 +1,4 @@
-"""The version checksum of a commit just made, computed from that of an earlier version (Version Checksum File; C105-C126)."""
+"""The version checksum of a commit just made, computed from an earlier one (Version Checksum File; C105-C126)."""
 
 from __future__ import annotations
 

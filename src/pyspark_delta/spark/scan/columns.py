@@ -12,6 +12,7 @@ from pyspark.sql import types as spark_types
 
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
+from pyspark_delta.scan.planner import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
 from pyspark_delta.schema.column_mapping import field_id, mapping_mode, physical_field
 from pyspark_delta.schema.json import type_to_json
 from pyspark_delta.schema.types import (
@@ -26,9 +27,18 @@ from pyspark_delta.schema.types import (
 from pyspark_delta.spark.scan.predicates import RelationColumn
 
 PARQUET_FIELD_ID = "parquet.field.id"
-ROW_ID = "_row_id"
-ROW_COMMIT_VERSION = "_row_commit_version"
+ROW_INDEX = StructField("_tmp_metadata_row_index", LONG)  # the name by which Spark's Parquet reader knows it
 
+# Rows must not depend on what the session happens to be set to, and a missing file is never silently skipped.
+RELATION_OPTIONS = {
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+    "ignoreMissingFiles": "false",
+    "ignoreCorruptFiles": "false",
+    "mergeSchema": "false",
+}
+# Match columns by field id; a file without ids has none of the columns, instead of being an error (C248).
+FIELD_ID_SETTINGS = ("spark.sql.parquet.fieldId.read.enabled", "spark.sql.parquet.fieldId.read.ignoreMissing")
 _INTERNAL_METADATA = ("delta.", "parquet.field.", "__CHAR_VARCHAR_TYPE_STRING")
 
 
@@ -52,12 +62,17 @@ class TableColumns:
         """All columns that a predicate may name."""
         return self.data + self.partition
 
-    def data_schema(self, *, row_tracking: bool) -> StructType:
-        """The schema to read files with: physical names, everything nullable, field ids where they decide."""
+    def data_schema(self, *, row_index: bool = False, row_tracking: bool = False) -> StructType:
+        """The schema to read files with: physical names, everything nullable, field ids where they decide.
+
+        With `row_index`, the Parquet reader adds the position of each row in its file.
+        """
         fields = [_readable(column.physical, by_id=self.mode == "id") for column in self.data]
         if row_tracking:
             names = (self.stored_row_id, self.stored_row_commit_version)
             fields += [StructField(name, LONG) for name in names if name is not None]
+        if row_index:
+            fields.append(ROW_INDEX)
         return StructType(tuple(fields))
 
     def partition_schema(self) -> StructType:
@@ -89,11 +104,24 @@ def project(frame: DataFrame, columns: TableColumns, extra: Mapping[str, Column]
     return frame.select(*output, *(column.alias(name) for name, column in (extra or {}).items()))
 
 
-def spark_schema(schema: StructType) -> spark_types.StructType:
-    """The schema that a DataFrame of the table has: nullable, and without the metadata that is Delta's own."""
-    return spark_types.StructType.fromJson(
-        {"type": "struct", "fields": [_field_json(_readable(field, by_id=False)) for field in schema]}
-    )
+def relation_options(storage_options: Mapping[str, str], columns: TableColumns) -> dict[str, str]:
+    """The options of a Parquet relation over the table's files."""
+    options = {**storage_options, **RELATION_OPTIONS}
+    if columns.mode == "id":
+        options.update(dict.fromkeys(FIELD_ID_SETTINGS, "true"))
+    return options
+
+
+def row_tracking_columns(
+    columns: TableColumns, base_row_id: Column, default_version: Column, row_index: Column
+) -> dict[str, Column]:
+    """Row id and row commit version: what the file stores of a row, else what its file implies (C327, C328)."""
+    identity, version = base_row_id + row_index, default_version
+    if columns.stored_row_id is not None:
+        identity = F.coalesce(F.col(quoted(columns.stored_row_id)), identity)
+    if columns.stored_row_commit_version is not None:
+        version = F.coalesce(F.col(quoted(columns.stored_row_commit_version)), version)
+    return {ROW_ID_COLUMN: identity, ROW_COMMIT_VERSION_COLUMN: version}
 
 
 def quoted(name: str) -> str:
@@ -131,9 +159,7 @@ def _renamed(value: Column, logical: DataType, physical: DataType) -> Column:
 def _same_names(logical: DataType, physical: DataType) -> bool:
     match logical, physical:
         case StructType(), StructType():
-            return all(
-                a.name == b.name and _same_names(a.type, b.type) for a, b in zip(logical, physical, strict=True)
-            )
+            return all(a.name == b.name and _same_names(a.type, b.type) for a, b in zip(logical, physical, strict=True))
         case ArrayType(), ArrayType():
             return _same_names(logical.element_type, physical.element_type)
         case MapType(), MapType():
@@ -178,12 +204,3 @@ def _nullable(data_type: DataType) -> DataType:
             return MapType(_nullable(key), _nullable(value))
         case _:
             return data_type
-
-
-def _field_json(field: StructField) -> dict[str, Any]:
-    return {
-        "name": field.name,
-        "type": type_to_json(field.type),
-        "nullable": field.nullable,
-        "metadata": dict(field.metadata),
-    }

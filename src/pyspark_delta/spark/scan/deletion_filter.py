@@ -1,47 +1,54 @@
 """Rows that deletion vectors mark, dropped inside Spark's generated code.
 
 Catalyst scan: the vector of a file rides with it as a hidden constant, one bit per row, and the bit of each row is
-tested where the row is produced.
+tested where the row is produced. DataFrame scan: the vectors are joined to the rows as arrays of words.
 """
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 
 from pyspark_delta.spark.scan.jvm import Jvm
 
 
-def row_index(frame: DataFrame) -> Column:
-    """The position of a row in its data file, from 0."""
-    return frame.metadataColumn("_metadata").getField("row_index")
-
-
-def is_kept(jvm: Jvm, frame: DataFrame, deleted_rows: str) -> Column:
+def is_kept(jvm: Jvm, deleted_rows: str, row_index: str) -> Column:
     """True for a row whose bit in the binary column `deleted_rows` of its file is not set.
 
-    Bit `i & 7` of byte `i >> 3` stands for row `i`; rows beyond the last byte are kept.
+    Bit `i & 7` of byte `i >> 3` stands for row `i`, there are whole 32-bit words, and rows beyond them are kept.
     """
-    vector, position = F.col(deleted_rows), row_index(frame)
-    place = F.shiftright(position, 3).cast("int")
-    bit = F.shiftright(_byte_at(jvm, vector, place), position.bitwiseAND(7).cast("int")).bitwiseAND(1)
+    vector, position = F.col(deleted_rows), F.col(row_index)
+    place = F.shiftleft(F.shiftright(position, 5).cast("int"), 2)
+    word = _word_at(jvm, vector, place)
+    bit = F.call_function("shiftright", word, position.bitwiseAND(31).cast("int")).bitwiseAND(1)
     return F.when(place < F.octet_length(vector), bit == 0).otherwise(True)
 
 
-def _byte_at(jvm: Jvm, content: Column, place: Column) -> Column:
-    """One byte of a binary value: SQL has no function for it that makes no copy, so the generated code calls Java."""
-    root = jvm.root
-    expressions, to_expression = root.org.apache.spark.sql.catalyst.expressions, root.org.apache.spark.sql.classic.ExpressionUtils.expression
-    arguments = jvm.seq([to_expression(content._jc), to_expression(place._jc)])  # type: ignore[attr-defined]
-    call = expressions.objects.StaticInvoke(
-        jvm.load_class("java.lang.reflect.Array"),
-        root.org.apache.spark.sql.types.DataType.fromJson('"byte"'),
-        "getByte",
-        arguments,
+def is_kept_by_words(words: str, row_index: str) -> Column:
+    """The same with public functions: the column `words` is an array of 64-bit words, bit `i & 63` of word `i >> 6`."""
+    position = F.col(row_index)
+    word = F.call_function("get", F.col(words), F.shiftright(position, 6).cast("int"))
+    bit = F.call_function("shiftright", word, position.bitwiseAND(63).cast("int")).bitwiseAND(1)
+    return F.coalesce(bit == 0, F.lit(True))
+
+
+def _word_at(jvm: Jvm, content: Column, place: Column) -> Column:
+    """Four bytes of a binary value as a number, little end first.
+
+    SQL has no function for it that makes no copy. The generated code calls a method that every Parquet reader has on
+    its class path, as fast as reading the row index alone.
+    """
+    utils = jvm.root.org.apache.spark.sql.classic.ExpressionUtils
+    arguments = [utils.expression(column._jc) for column in (content, place)]
+    call = jvm.root.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke(
+        jvm.load_class("org.apache.parquet.bytes.BytesUtils"),
+        jvm.root.org.apache.spark.sql.types.DataType.fromJson('"integer"'),
+        "readIntLittleEndian",
+        jvm.seq(arguments),
         jvm.nil,
         True,
         False,
         True,
         jvm.none,
     )
-    return Column(root.org.apache.spark.sql.classic.ExpressionUtils.column(call)).cast("int")
+    return Column(utils.column(call))

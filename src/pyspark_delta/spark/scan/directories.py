@@ -16,11 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.spark.scan.unsafe_rows import EncodedRows
-from pyspark_delta.storage.paths import to_hadoop
+from pyspark_delta.storage.paths import to_hadoop, to_uri
 from pyspark_delta.storage.percent import resolve_column
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
+_PLAIN_PATH = r"^[A-Za-z0-9_\-.=/:@]*$"
 _NEEDS_ESCAPE = r'[\\"\x00-\x1f]'
 _BATCH_CHARACTERS = 64_000_000
 
@@ -65,6 +66,21 @@ def hadoop_paths(table_location: str, raw_paths: pa.Array | pa.ChunkedArray) -> 
     return pa.array([to_hadoop(one) for one in coded.dictionary.to_pylist()], pa.string()).take(coded.indices)
 
 
+def uri_texts(hadoop: pa.Array) -> pa.Array:
+    """How Spark shows the paths in `_metadata.file_path`: percent-encoded, `file:/` with one slash."""
+    special = pc.invert(pc.match_substring_regex(hadoop, _PLAIN_PATH))
+    if not pc.any(special).as_py():
+        return hadoop
+    encoded = [_encoded(text) for text in hadoop.filter(special).to_pylist()]
+    return pc.replace_with_mask(hadoop, special, pa.array(encoded, hadoop.type))
+
+
+def _encoded(hadoop: str) -> str:
+    if hadoop.startswith("file:"):
+        return "file:" + to_uri(hadoop.removeprefix("file:")).removeprefix("file://")
+    return to_uri(hadoop)
+
+
 def directories_json(files: pa.Table, paths: pa.Array, groups: Groups, rows: EncodedRows, offset: int) -> Iterator[str]:
     """JSON arrays of directories, in the order of the groups; `rows` has one row per group.
 
@@ -72,9 +88,7 @@ def directories_json(files: pa.Table, paths: pa.Array, groups: Groups, rows: Enc
     """
     order = np.argsort(groups.of_file, kind="stable")
     sizes = np.bincount(groups.of_file, minlength=len(groups))
-    offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int64())
-    entries = _file_entries(files, paths).take(pa.array(order))
-    joined = pc.binary_join(pa.LargeListArray.from_arrays(offsets, entries), ",")
+    joined = comma_joined(_file_entries(files, paths).take(pa.array(order)), sizes)
     head = (
         f'{{"values":{{"numFields":{rows.num_fields},"bitSetWidthInBytes":{rows.bitmap_width},'
         f'"baseOffset":{offset},"sizeInBytes":'
@@ -95,8 +109,7 @@ def directories_json(files: pa.Table, paths: pa.Array, groups: Groups, rows: Enc
 def rows_json(rows: EncodedRows, offset: int) -> Iterator[str]:
     """JSON arrays of rows alone."""
     head = (
-        f'{{"numFields":{rows.num_fields},"bitSetWidthInBytes":{rows.bitmap_width},'
-        f'"baseOffset":{offset},"sizeInBytes":'
+        f'{{"numFields":{rows.num_fields},"bitSetWidthInBytes":{rows.bitmap_width},"baseOffset":{offset},"sizeInBytes":'
     )
     texts = pc.binary_join_element_wise(
         pa.scalar(head, pa.large_string()),
@@ -107,6 +120,15 @@ def rows_json(rows: EncodedRows, offset: int) -> Iterator[str]:
         pa.scalar("", pa.large_string()),
     )
     return _arrays(texts)
+
+
+def strings_json(texts: pa.Array) -> str:
+    """A JSON array of texts."""
+    if not len(texts):
+        return "[]"
+    quote = pa.scalar('"', pa.large_string())
+    entries = pc.binary_join_element_wise(quote, json_texts(texts).cast(pa.large_string()), quote, "")
+    return f"[{comma_joined(entries, np.array([len(entries)]))[0].as_py()}]"
 
 
 def _file_entries(files: pa.Table, paths: pa.Array) -> pa.Array:
@@ -132,12 +154,28 @@ def json_texts(texts: pa.Array) -> pa.Array:
     return pc.replace_with_mask(texts, special, pa.array(escaped, texts.type))
 
 
+def comma_joined(texts: pa.Array, sizes: Numbers) -> pa.Array:
+    """Runs of texts joined by commas: `sizes` counts the texts of each run, and no run is empty."""
+    ends = np.cumsum(sizes)
+    separators = np.ones(len(texts), dtype=np.int8)
+    separators[ends - 1] = 0
+    comma = pa.DictionaryArray.from_arrays(
+        pa.array(separators), pa.array(["", ","], pa.large_string())
+    ).dictionary_decode()
+    parts = pc.binary_join_element_wise(texts, comma, pa.scalar("", pa.large_string()))
+    _, offsets, data = parts.buffers()
+    positions = np.frombuffer(offsets, dtype="<i8")[parts.offset : parts.offset + len(parts) + 1]
+    bounds = positions[np.concatenate([[0], ends])]
+    return pa.LargeStringArray.from_buffers(len(sizes), pa.py_buffer(bounds.tobytes()), data)
+
+
 def _arrays(texts: pa.Array) -> Iterator[str]:
+    """JSON arrays of the texts, cut where one would be very long."""
     ends = np.cumsum(np.asarray(pc.binary_length(texts)))
     start = 0
     while start < len(texts):
         done = int(ends[start - 1]) if start else 0
         stop = max(start + 1, int(np.searchsorted(ends, done + _BATCH_CHARACTERS, side="right")))
-        batch = pa.LargeListArray.from_arrays(pa.array([0, stop - start], pa.int64()), texts.slice(start, stop - start))
-        yield f"[{pc.binary_join(batch, ',')[0].as_py()}]"
+        batch = comma_joined(texts.slice(start, stop - start), np.array([stop - start]))
+        yield f"[{batch[0].as_py()}]"
         start = stop

@@ -1,8 +1,8 @@
 """Errors that arise while the JVM plans a query, carried to the caller as the `DeltaError` they are.
 
-The JVM calls the file index in the middle of a query. py4j turns what it raises into text inside a Java exception, which
-PySpark hands on as a `Py4JJavaError`. So the error is kept here under a mark in that text, and PySpark's conversion of
-Java exceptions answers with the original.
+The JVM calls the file index in the middle of a query. py4j turns what it raises into text inside a Java exception,
+which PySpark hands on as a `Py4JJavaError`. So the error is kept here under a mark in that text, and PySpark's
+conversion of Java exceptions answers with the original.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def _install() -> None:
             return _find(java_exception) or original(java_exception)
 
         convert_exception.restores_delta_errors = True  # type: ignore[attr-defined]
-        captured.convert_exception = convert_exception
+        setattr(captured, "convert_exception", convert_exception)  # noqa: B010 - its declared type is narrower
         for name in ("py4j.clientserver", "py4j.java_gateway"):
             logging.getLogger(name).addFilter(_Quiet())
 

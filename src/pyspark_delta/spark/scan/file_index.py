@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.deletion_vectors.bitmap import to_words
 from pyspark_delta.deletion_vectors.files import read_deletion_vectors
-from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.errors import DeltaError
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.schema.partition_values import parse_partition_column
@@ -30,8 +30,8 @@ from pyspark_delta.spark.scan.directories import (
     each_file,
     group_files,
     hadoop_paths,
-    json_texts,
     rows_json,
+    strings_json,
 )
 from pyspark_delta.spark.scan.failures import relay
 from pyspark_delta.spark.scan.jvm import Jvm
@@ -74,7 +74,9 @@ class DeltaFileIndex:
         self._translator = Translator(columns.relation_columns)
         self._time_zone = time_zone
         self._row_tracking = row_tracking
-        self._hidden = ((DELETED_ROWS,) if files is Files.DELETED_FROM else ()) + (_ROW_TRACKING if row_tracking else ())
+        self._hidden = ((DELETED_ROWS,) if files is Files.DELETED_FROM else ()) + (
+            _ROW_TRACKING if row_tracking else ()
+        )
         self._schema = StructType(columns.partition_schema().fields + self._hidden)
         self._java_schema = jvm.struct_type(self._schema)
         self._java_root = jvm.seq([jvm.root.org.apache.hadoop.fs.Path(to_hadoop(snapshot.location))])
@@ -92,6 +94,11 @@ class DeltaFileIndex:
     def schema(self) -> StructType:
         """The partition columns, and after them the hidden constants of each file."""
         return self._schema
+
+    @property
+    def hidden(self) -> tuple[StructField, ...]:
+        """The constants of each file among them."""
+        return self._hidden
 
     # ------------------------------------------------------------------------------------------- called by the JVM
     def rootPaths(self) -> Any:
@@ -112,8 +119,7 @@ class DeltaFileIndex:
     def inputFiles(self) -> Any:
         try:
             paths = hadoop_paths(self._snapshot.location, self._select(None)["path"])
-            texts = pc.binary_join(pa.ListArray.from_arrays([0, len(paths)], json_texts(paths)), '","')[0].as_py()
-            return self._jvm.strings(f'["{texts}"]' if len(paths) else "[]")
+            return self._jvm.strings(strings_json(paths))
         except DeltaError as error:
             raise relay(error) from None
 
@@ -159,7 +165,7 @@ class DeltaFileIndex:
         return result
 
     def _select(self, where: Any) -> pa.Table:
-        files = plan_scan(self._snapshot, where=where, row_ids=self._row_tracking).files
+        files = plan_scan(self._snapshot, where=where, row_ids=self._row_tracking, time_zone=self._time_zone).files
         if self._files is not Files.ALL:
             marked = files["deletion_vector"].is_valid()
             files = files.filter(marked if self._files is Files.DELETED_FROM else pc.invert(marked))
@@ -210,7 +216,7 @@ class DeltaFileIndex:
         expressions = jvm.root.org.apache.spark.sql.catalyst.expressions
         condition = filters[0]
         for one in filters[1:]:
-            condition = getattr(expressions, "And")(condition, one)
+            condition = expressions.And(condition, one)
         names = {field.name.casefold(): index for index, field in enumerate(self._schema.fields[: len(values)])}
         attributes = _elements(condition.references().toSeq())
         used = [values[names[str(attribute.name()).casefold()]] for attribute in attributes]

@@ -100,7 +100,7 @@ class Jvm:
 
 def jvm_of(spark: SparkSession) -> Jvm:
     """The JVM of a classic session."""
-    return _jvm(spark.sparkContext._gateway)  # type: ignore[attr-defined]
+    return _jvm(spark.sparkContext._gateway)
 
 
 @lru_cache(maxsize=2)

@@ -70,9 +70,7 @@ def encode_rows(columns: Sequence[tuple[pa.Array, DataType]], count: int) -> Enc
     return EncodedRows(_base64(buffer, starts), sizes, len(encoded))
 
 
-def _fill(
-    buffer: np.ndarray[Any, np.dtype[np.uint8]], starts: Numbers, columns: Sequence[_Column], fixed: int
-) -> None:
+def _fill(buffer: np.ndarray[Any, np.dtype[np.uint8]], starts: Numbers, columns: Sequence[_Column], fixed: int) -> None:
     words = buffer.view("<i8")
     first_word = starts // _WORD
     offset = np.full(len(starts), fixed, dtype=np.int64)  # where the next variable part begins, from the row's start
@@ -129,8 +127,8 @@ def _encode(array: pa.Array, data_type: DataType) -> _Column:
         case "long":
             return _Column(valid, np.asarray(array.fill_null(0)))
         case "short" | "byte":
-            bits = 0xFFFF if str(data_type) == "short" else 0xFF
-            return _Column(valid, np.asarray(array.fill_null(0)).astype(np.int64) & bits)
+            mask = 0xFFFF if str(data_type) == "short" else 0xFF
+            return _Column(valid, np.asarray(array.fill_null(0)).astype(np.int64) & mask)
         case "void":
             return _Column(valid, np.zeros(len(array), dtype=np.int64))
         case other:
@@ -166,6 +164,6 @@ def _encode_decimal(array: pa.Array, valid: np.ndarray[Any, np.dtype[np.bool_]],
 
 def _base64(buffer: np.ndarray[Any, np.dtype[np.uint8]], starts: Numbers) -> pa.Array:
     """Rows are whole groups of three bytes, so one encoding of the buffer holds each row's as a slice."""
-    text = base64.b64encode(buffer)
+    text = base64.b64encode(buffer.data)
     offsets = (starts // 3 * 4).astype("<i8")
     return pa.LargeStringArray.from_buffers(len(starts) - 1, pa.py_buffer(offsets.tobytes()), pa.py_buffer(text))

@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
+from pyspark_delta.data.reader import tasks_of
 from pyspark_delta.scan.plan import ReadContext, ScanPlan, ScanTask
-from pyspark_delta.scan.tasks import scan_tasks
 
 # As spark.sql.files.maxPartitionBytes and spark.sql.files.openCostInBytes, whose values do not arrive here.
 _MAX_PARTITION_BYTES = 128 * 1024 * 1024
@@ -41,7 +41,7 @@ class FilePartition(InputPartition):
 
     def tasks(self) -> list[ScanTask]:
         """The files as tasks of the Arrow reader."""
-        return scan_tasks(pa.ipc.open_stream(self._files).read_all())
+        return list(tasks_of(pa.ipc.open_stream(self._files).read_all()))
 
 
 def group_files(plan: ScanPlan, cores: int) -> Iterator[FilePartition]:

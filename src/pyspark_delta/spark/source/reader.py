@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType as SparkStruct
 from pyspark.sql.types import YearMonthIntervalType
 
-from pyspark_delta.data.reader import read_task
+from pyspark_delta.data.reader import read_tasks
 from pyspark_delta.errors import UnsupportedTableError
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.spark.source.arrow import conform
@@ -41,10 +41,9 @@ class DeltaReader(DataSourceReader):
             # Spark makes up a partition when there is none to read.
             if isinstance(partition, FilePartition):
                 expected = to_arrow_schema(self._schema, timezone="UTC")
-                for task in partition.tasks():
-                    for batch in read_task(partition.context, task):
-                        if batch.num_rows:
-                            yield conform(batch, expected)
+                for batch in read_tasks(partition.context, partition.tasks()):
+                    if batch.num_rows:
+                        yield conform(batch, expected)
 
 
 class FilteringReader(DeltaReader):

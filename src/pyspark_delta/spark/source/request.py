@@ -9,7 +9,7 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from pyspark_delta.errors import InvalidOptionError, SchemaMismatchError
 from pyspark_delta.expressions.sql import parse_predicate
-from pyspark_delta.expressions.tree import And, Expression
+from pyspark_delta.expressions.tree import Expression, all_of
 from pyspark_delta.scan.plan import ScanPlan
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.schema.types import StructField, StructType
@@ -49,7 +49,7 @@ class ReadRequest:
         return StructType(tuple(_field(schema, name) for name in self.options.columns))
 
     def spark_schema(self) -> SparkStruct:
-        """The same as Spark's type."""
+        """The same as Spark's type, everything nullable (C374)."""
         return to_spark(self.schema())
 
     def check_schema(self, given: SparkStruct) -> None:
@@ -64,12 +64,13 @@ class ReadRequest:
 
     def plan(self, pushed: tuple[Expression, ...] = ()) -> ScanPlan:
         """Plan the scan of the rows that the option `where` and the pushed filters may hold for."""
-        snapshot = self.snapshot()
+        snapshot, time_zone = self.snapshot(), self.options.time_zone
         operands = pushed
         if self.options.where is not None:
-            operands = (parse_predicate(self.options.where, snapshot.configuration.schema), *pushed)
-        where = operands[0] if len(operands) == 1 else And(operands) if operands else None
-        return plan_scan(snapshot, [field.name for field in self.schema()], where)
+            where = parse_predicate(self.options.where, snapshot.configuration.schema, time_zone=time_zone)
+            operands = (where, *pushed)
+        predicate = all_of(*operands)
+        return plan_scan(snapshot, self.schema().names, predicate, time_zone=time_zone)
 
 
 def _field(schema: StructType, name: str) -> StructField:

@@ -8,15 +8,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as F
-from pyspark.sql import types as T
+import pyspark.sql.functions as sf
+import pyspark.sql.types as st
 
 from pyspark_delta.schema.json import parse_schema, type_to_json
 from pyspark_delta.schema.store_assignment import is_numeric_narrowing
-from pyspark_delta.schema.types import VOID, ArrayType, DataType, MapType, StructField, StructType
+from pyspark_delta.schema.types import (
+    VOID,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+
 
 def frame_schema(frame: DataFrame) -> StructType:
     """The schema of a frame as Delta types. Raises UnsupportedTableError naming a type that Delta does not have."""
@@ -31,8 +41,8 @@ def align(frame: DataFrame, data: StructType, table: StructType) -> DataFrame:
 def _column(data: StructType, target: StructField) -> Column:
     source = data.find(target.name)
     if source is None or source.type == VOID:
-        return F.lit(None).cast(spark_type(target.type)).alias(target.name)
-    column = F.col(f"`{source.name.replace('`', '``')}`")
+        return sf.lit(None).cast(spark_type(target.type)).alias(target.name)
+    column = sf.col(f"`{source.name.replace('`', '``')}`")
     return _fit(column, source.type, target.type).alias(target.name)
 
 
@@ -43,9 +53,12 @@ def _fit(value: Column, data: DataType, table: DataType) -> Column:
         case StructType(), StructType():
             return _fit_struct(value, data, table)
         case ArrayType(source), ArrayType(target):
-            return F.transform(value, lambda element: _fit(element, source, target))
+            return sf.transform(value, lambda element: _fit(element, source, target))
         case MapType(), MapType():
             return _fit_map(value, data, table)
+        case PrimitiveType(), DecimalType():
+            # Arrow casts whole numbers only to decimals that hold all of them.
+            return value.cast(spark_type(DecimalType(20, 0))) if data != VOID else value.cast(spark_type(table))
         case _ if is_numeric_narrowing(data, table):
             return value
         case _:
@@ -57,18 +70,18 @@ def _fit_struct(value: Column, data: StructType, table: StructType) -> Column:
     for target in table:
         source = data.find(target.name)
         if source is None or source.type == VOID:
-            member = F.lit(None).cast(spark_type(target.type))
+            member = sf.lit(None).cast(spark_type(target.type))
         else:
             member = _fit(value.getField(source.name), source.type, target.type)
         members.append(member.alias(target.name))
-    return F.when(value.isNotNull(), F.struct(*members))
+    return sf.when(value.isNotNull(), sf.struct(*members))
 
 
 def _fit_map(value: Column, data: MapType, table: MapType) -> Column:
     if not _same(data.key_type, table.key_type):
-        value = F.transform_keys(value, lambda key, _: _fit(key, data.key_type, table.key_type))
+        value = sf.transform_keys(value, lambda key, _: _fit(key, data.key_type, table.key_type))
     if not _same(data.value_type, table.value_type):
-        value = F.transform_values(value, lambda _, item: _fit(item, data.value_type, table.value_type))
+        value = sf.transform_values(value, lambda _, item: _fit(item, data.value_type, table.value_type))
     return value
 
 
@@ -87,7 +100,7 @@ def _same(data: DataType, table: DataType) -> bool:
             return data == table
 
 
-def spark_type(data_type: DataType) -> T.DataType:
+def spark_type(data_type: DataType) -> st.DataType:
     """The PySpark type of a Delta type."""
     field = {"name": "value", "type": type_to_json(data_type), "nullable": True, "metadata": {}}
-    return T.StructField.fromJson(field).dataType
+    return st.StructField.fromJson(field).dataType

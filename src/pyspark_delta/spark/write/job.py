@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -27,12 +28,17 @@ def write_frame(frame: DataFrame, context: WriteContext) -> pa.Table:
 
     Raises the DeltaError that a worker met, as itself. Files that other tasks wrote stay behind; no commit names them.
     """
+    # PySpark resolves the columns by name once more, and stumbles over dots in them: workers go by position.
+    frame = frame.toDF(*(f"c{position}" for position in range(len(context.schema))))
     if context.partition_columns:
         # so that a task has one file open at a time
-        frame = frame.sortWithinPartitions(*(f"`{name.replace('`', '``')}`" for name in context.partition_columns))
-    written = frame.mapInArrow(partial(write_partition, context), RESULT)
-    with _setting(frame.sparkSession, _BATCH_ROWS, str(_ROWS_AT_ONCE)):
-        rows = written.toArrow()
+        frame = frame.sortWithinPartitions(
+            *(f"c{context.schema.names.index(name)}" for name in context.partition_columns)
+        )
+    with _setting(frame.sparkSession, _BATCH_ROWS, str(_ROWS_AT_ONCE)), warnings.catch_warnings():
+        # PySpark warns about pandas, which nothing here uses.
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+        rows = frame.mapInArrow(partial(write_partition, context), RESULT).toArrow()
     failures = rows.column("failure").drop_null()
     if len(failures):
         error: DeltaError = pickle.loads(failures[0].as_py())

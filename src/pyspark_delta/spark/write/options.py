@@ -46,7 +46,7 @@ _STORAGE_PREFIXES = ("fs.", "dfs.", "spark.hadoop.fs.", "aws_", "azure_", "googl
 class WriteOptions:
     """The options of one write, checked. `properties` are the table properties for a new table."""
 
-    files: FileOptions = FileOptions()
+    files: FileOptions = field(default_factory=FileOptions)
     user_metadata: str | None = None
     transaction: SetTransaction | None = None
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)

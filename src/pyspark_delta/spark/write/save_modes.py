@@ -170,9 +170,7 @@ def _write(
     return _Written(files.drop_columns(["num_records"]) if files.num_rows else no_files(), rows)
 
 
-def _with_session_defaults(
-    frame: DataFrame, configuration: TableConfiguration, options: WriteOptions
-) -> WriteOptions:
+def _with_session_defaults(frame: DataFrame, configuration: TableConfiguration, options: WriteOptions) -> WriteOptions:
     """The session's settings for Parquet files, where neither option nor table says otherwise."""
     conf, files = frame.sparkSession.conf, options.files
     if files.compression is None and "delta.parquet.compression.codec" not in configuration.properties:
@@ -192,7 +190,7 @@ def _draft(
         "numOutputBytes": pc.sum(written.files.column("size")).as_py() or 0,
     }
     parameters = {"mode": mode, "partitionBy": orjson.dumps(list(configuration.partition_columns)).decode()}
-    transactions = ()
+    transactions: tuple[SetTransaction, ...] = ()
     if options.transaction is not None:
         transactions = (replace(options.transaction, last_updated=int(time.time() * 1000)),)
     return CommitDraft(

@@ -18,12 +18,16 @@ _FAILURE = pa.field("failure", pa.binary())
 
 
 def write_partition(context: WriteContext, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Write the batches of this task; rows as in `RESULT`, a single one with the error when it cannot go on."""
+    """Write the batches of this task, whose columns are those of the context by position.
+
+    The rows are as in `RESULT`, a single one with the error when the task cannot go on.
+    """
     from pyspark import TaskContext
 
-    task = TaskContext.get()
+    task, names = TaskContext.get(), list(context.schema.names)
+    named = (pa.RecordBatch.from_arrays(batch.columns, names) for batch in batches)
     try:
-        files = written_files(write_files(context, batches, task.partitionId() if task else 0))
+        files = written_files(write_files(context, named, task.partitionId() if task else 0))
         failures = pa.nulls(len(files), pa.binary())
     except DeltaError as error:
         # A value crosses better than an exception: Spark would try the task again, and lose the class of the error.

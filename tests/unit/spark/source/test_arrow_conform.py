@@ -5,18 +5,17 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType, _parse_datatype_json_string
+from pyspark.sql.types import StructType
 
 from pyspark_delta.errors import DataFileError
 from pyspark_delta.schema import types as t
-from pyspark_delta.spark.schemas import to_spark
+from pyspark_delta.schema.json import type_to_json
 from pyspark_delta.spark.source.arrow import conform
 
 
 def expected(*fields: t.StructField) -> pa.Schema:
     """What PySpark asks for."""
-    spark = _parse_datatype_json_string(to_spark(t.StructType(fields)).json())
-    assert isinstance(spark, StructType)
+    spark = StructType.fromJson(type_to_json(t.StructType(fields)))
     return to_arrow_schema(spark, timezone="UTC")
 
 
@@ -94,7 +93,7 @@ def test_other_layouts_of_the_same_values_are_cast() -> None:
     ids=["column", "element", "value", "member", "member of element"],
 )
 def test_a_null_in_a_not_null_place_is_an_error(array: pa.Array, field: t.StructField) -> None:
-    with pytest.raises(DataFileError, match="NOT NULL.*'c|'c.*NOT NULL"):
+    with pytest.raises(DataFileError, match=r"NOT NULL.*'c|'c.*NOT NULL"):
         conform(pa.record_batch([array], names=["x"]), expected(field))
 
 

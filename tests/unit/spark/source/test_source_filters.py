@@ -42,23 +42,23 @@ SCHEMA = t.StructType(
         t.StructField("v", t.VARIANT),
     )
 )
-I, NAME = tree.Column(("i",), t.INTEGER), tree.Column(("Name",), t.STRING)
+INT, NAME = tree.Column(("i",), t.INTEGER), tree.Column(("Name",), t.STRING)
 AWARE, NAIVE = datetime(2024, 1, 1, tzinfo=UTC), datetime(2024, 1, 1)
 
 
 @pytest.mark.parametrize(
     ("given", "predicate"),
     [
-        (EqualTo(("i",), 3), tree.Comparison("=", I, tree.Literal(3, t.INTEGER))),
-        (EqualNullSafe(("i",), None), tree.Comparison("<=>", I, tree.Literal(None, t.INTEGER))),
-        (GreaterThan(("i",), 3), tree.Comparison(">", I, tree.Literal(3, t.INTEGER))),
-        (GreaterThanOrEqual(("i",), 3), tree.Comparison(">=", I, tree.Literal(3, t.INTEGER))),
-        (LessThan(("i",), 3), tree.Comparison("<", I, tree.Literal(3, t.INTEGER))),
-        (LessThanOrEqual(("i",), 3), tree.Comparison("<=", I, tree.Literal(3, t.INTEGER))),
-        (In(("i",), (1, 2)), tree.In(I, (tree.Literal(1, t.INTEGER), tree.Literal(2, t.INTEGER)))),
+        (EqualTo(("i",), 3), tree.Comparison("=", INT, tree.Literal(3, t.INTEGER))),
+        (EqualNullSafe(("i",), None), tree.Comparison("<=>", INT, tree.Literal(None, t.INTEGER))),
+        (GreaterThan(("i",), 3), tree.Comparison(">", INT, tree.Literal(3, t.INTEGER))),
+        (GreaterThanOrEqual(("i",), 3), tree.Comparison(">=", INT, tree.Literal(3, t.INTEGER))),
+        (LessThan(("i",), 3), tree.Comparison("<", INT, tree.Literal(3, t.INTEGER))),
+        (LessThanOrEqual(("i",), 3), tree.Comparison("<=", INT, tree.Literal(3, t.INTEGER))),
+        (In(("i",), (1, 2)), tree.In(INT, (tree.Literal(1, t.INTEGER), tree.Literal(2, t.INTEGER)))),
         (IsNull(("name",)), tree.IsNull(NAME)),
         (IsNotNull(("name",)), tree.Not(tree.IsNull(NAME))),
-        (Not(IsNull(("i",))), tree.Not(tree.IsNull(I))),
+        (Not(IsNull(("i",))), tree.Not(tree.IsNull(INT))),
         (StringStartsWith(("NAME",), "ab"), tree.StartsWith(NAME, "ab")),
         (IsNull(("s", "x")), tree.IsNull(tree.Column(("s", "x"), t.LONG))),
     ],

@@ -1,0 +1,78 @@
+"""History and detail of a table as DataFrames, with the columns that delta-spark's have."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.types import StructType
+
+_HISTORY = StructType.fromDDL(
+    "version BIGINT, timestamp TIMESTAMP, userId STRING, userName STRING, operation STRING, "
+    "operationParameters MAP<STRING, STRING>, "
+    "job STRUCT<jobId: STRING, jobName: STRING, jobRunId: STRING, runId: STRING, jobOwnerId: STRING, "
+    "triggerType: STRING>, "
+    "notebook STRUCT<notebookId: STRING>, clusterId STRING, readVersion BIGINT, isolationLevel STRING, "
+    "isBlindAppend BOOLEAN, operationMetrics MAP<STRING, STRING>, userMetadata STRING, engineInfo STRING"
+)
+_DETAIL = StructType.fromDDL(
+    "format STRING, id STRING, name STRING, description STRING, location STRING, createdAt TIMESTAMP, "
+    "lastModified TIMESTAMP, partitionColumns ARRAY<STRING>, clusteringColumns ARRAY<STRING>, numFiles BIGINT, "
+    "sizeInBytes BIGINT, properties MAP<STRING, STRING>, minReaderVersion INT, minWriterVersion INT, "
+    "tableFeatures ARRAY<STRING>"
+)
+
+
+def history_frame(spark: SparkSession, commits: Iterable[Mapping[str, Any]]) -> DataFrame:
+    """Commits, newest first, as `Table.history` gives them."""
+    return _frame(spark, commits, _HISTORY)
+
+
+def detail_frame(spark: SparkSession, detail: Mapping[str, Any]) -> DataFrame:
+    """The one row of `Table.detail`."""
+    return _frame(spark, [detail], _DETAIL)
+
+
+def _frame(spark: SparkSession, values: Iterable[Mapping[str, Any]], schema: Any) -> DataFrame:
+    rows = [
+        Row(*(_value(one.get(field.name), field.dataType.typeName(), field.dataType) for field in schema))
+        for one in values
+    ]
+    return spark.createDataFrame(rows, schema)
+
+
+def _value(value: Any, kind: str, data_type: Any) -> Any:
+    """The value as its column takes it; what a foreign commit holds of another type becomes null, or its text."""
+    if value is None:
+        return None
+    match kind:
+        case "string":
+            return _text(value)
+        case "timestamp":
+            return value if isinstance(value, datetime) else _instant(value)
+        case "boolean":
+            return value if isinstance(value, bool) else None
+        case "long" | "integer":
+            return value if isinstance(value, int) and not isinstance(value, bool) else None
+        case "map":
+            return {str(k): _text(v) for k, v in value.items()} if isinstance(value, Mapping) else None
+        case "array":
+            return [_text(one) for one in value]
+        case _:
+            if not isinstance(value, Mapping):
+                return None
+            return Row(*(_text(value[name]) if value.get(name) is not None else None for name in data_type.names))
+
+
+def _text(value: Any) -> str | None:
+    """Texts as they are, everything else as JSON."""
+    return value if value is None or isinstance(value, str) else json.dumps(value, default=str)
+
+
+def _instant(milliseconds: Any) -> datetime | None:
+    if not isinstance(milliseconds, int) or isinstance(milliseconds, bool):
+        return None
+    return datetime.fromtimestamp(milliseconds / 1000, tz=UTC)

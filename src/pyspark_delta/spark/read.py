@@ -1,0 +1,129 @@
+"""From what a user asks to read to a DataFrame: the snapshot is settled, and the fastest scan that works is chosen."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType as SparkStruct
+from pyspark.sql.utils import is_remote
+
+from pyspark_delta.errors import DeltaWarning, SchemaMismatchError
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.options import ReadOptions
+from pyspark_delta.spark.scan.columns import quoted
+from pyspark_delta.spark.schemas import differences, to_spark
+from pyspark_delta.storage.paths import split, to_hadoop
+
+
+def read_options(spark: SparkSession, path: str | None, options: Mapping[str, str] | None = None) -> ReadOptions:
+    """Parse read options as this session means them. Raises InvalidOptionError."""
+    return ReadOptions.parse(path, options, time_zone=session_time_zone(spark))
+
+
+def open_snapshot(options: ReadOptions) -> Snapshot:
+    """The snapshot that the options name. Raises what `Snapshot.load` raises."""
+    return Snapshot.load(
+        options.location,
+        version=options.version,
+        timestamp_ms=options.timestamp_ms,
+        storage_options=options.storage_options,
+    )
+
+
+def read_table(spark: SparkSession, options: ReadOptions, given_schema: SparkStruct | None = None) -> DataFrame:
+    """The rows that the options ask for, of one version for as long as the DataFrame lives.
+
+    Raises SchemaMismatchError when the user gave a schema that is not the table's, and what opening a table raises.
+    """
+    snapshot = open_snapshot(options)
+    if given_schema is not None:
+        _check_schema(snapshot, given_schema)
+    frame = read_snapshot(spark, snapshot, where=options.where, row_tracking=options.row_tracking)
+    if options.columns is None:
+        return frame
+    return frame.select(*(quoted(name) for name in options.columns))
+
+
+def read_snapshot(
+    spark: SparkSession, snapshot: Snapshot, *, where: str | None = None, row_tracking: bool = False
+) -> DataFrame:
+    """The rows of a snapshot for which the SQL condition `where` is true.
+
+    With `row_tracking`, the columns `_row_id` and `_row_commit_version` follow those of the table; raises
+    InvalidOperationError when the table has none.
+    """
+    if is_remote() or not _jvm_reads(spark, snapshot):
+        return _read_without_catalyst(spark, snapshot, where, row_tracking)
+    from pyspark_delta.spark.scan.catalyst import catalyst_frame, unavailable
+
+    reason = unavailable(spark)
+    if reason is not None:
+        _warn_once(reason)
+        return _read_without_catalyst(spark, snapshot, where, row_tracking)
+    frame = catalyst_frame(spark, snapshot, row_tracking=row_tracking)
+    return frame if where is None else frame.where(where)
+
+
+def session_time_zone(spark: SparkSession) -> str:
+    """The time zone in which the session reads timestamps without one."""
+    return spark.conf.get("spark.sql.session.timeZone") or "UTC"
+
+
+def _read_without_catalyst(spark: SparkSession, snapshot: Snapshot, where: str | None, row_tracking: bool) -> DataFrame:
+    from pyspark_delta.spark.scan.frames import data_frame, frame_can_read
+
+    if (is_remote() or _jvm_reads(spark, snapshot)) and frame_can_read(snapshot):
+        return data_frame(spark, snapshot, where=where, row_tracking=row_tracking)
+    return _data_source(spark, snapshot, where, row_tracking)
+
+
+def _data_source(spark: SparkSession, snapshot: Snapshot, where: str | None, row_tracking: bool) -> DataFrame:
+    """The Arrow scan: workers read the files by themselves."""
+    from pyspark_delta.spark.source import DeltapySource
+
+    spark.dataSource.register(DeltapySource)
+    options: dict[str, Any] = {**snapshot.storage_options, "versionAsOf": snapshot.version}
+    if where is not None:
+        options["where"] = where
+    if row_tracking:
+        options["includeRowTracking"] = "true"
+    return spark.read.format(DeltapySource.name()).options(**options).load(to_hadoop(snapshot.location))
+
+
+def _jvm_reads(spark: SparkSession, snapshot: Snapshot) -> bool:
+    """Whether Hadoop has a file system for the table, and the options of the store are meant for it."""
+    scheme = split(snapshot.location)[0]
+    if scheme == "file":
+        return True
+    if not all(key.startswith(("fs.", "dfs.")) for key in snapshot.storage_options):
+        return False
+    from pyspark_delta.spark.scan.catalyst import has_file_system
+
+    return has_file_system(spark, to_hadoop(snapshot.location).partition(":")[0])
+
+
+def _check_schema(snapshot: Snapshot, given: SparkStruct) -> None:
+    found = differences(expected=to_spark(snapshot.schema), given=given)
+    if found:
+        raise SchemaMismatchError(
+            f"The schema given with .schema(...) is not the schema of '{snapshot.location}': {'; '.join(found)}. "
+            "Leave out .schema(...); the table knows its schema.",
+            error_class="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
+        )
+
+
+_warned: set[str] = set()
+
+
+def _warn_once(reason: str) -> None:
+    if reason not in _warned:
+        _warned.add(reason)
+        warnings.warn(
+            f"This Spark does not take a file index from Python ({reason}); tables are read through its public "
+            "DataFrame API, where files are skipped only by the option 'where'.",
+            DeltaWarning,
+            stacklevel=3,
+        )

@@ -1,0 +1,207 @@
+"""The DataFrame scan: a snapshot through Spark's public API alone, for Spark Connect.
+
+Files are chosen once, when the DataFrame is made, by an explicit condition. What belongs to a file but is not in it,
+such as its partition values, comes from literals where there are few kinds of files, and otherwise from a broadcast
+join on the path of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
+from pyspark.sql import types as spark_types
+
+from pyspark_delta.actions.model import DeletionVectorDescriptor
+from pyspark_delta.deletion_vectors.bitmap import to_words
+from pyspark_delta.deletion_vectors.files import read_deletion_vectors
+from pyspark_delta.scan.planner import plan_scan
+from pyspark_delta.schema.json import type_to_json
+from pyspark_delta.schema.partition_values import parse_partition_column
+from pyspark_delta.schema.types import StructField, StructType
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.scan.columns import (
+    FIELD_ID_SETTINGS,
+    TableColumns,
+    project,
+    relation_options,
+    row_tracking_columns,
+    table_columns,
+)
+from pyspark_delta.spark.scan.deletion_filter import is_kept_by_words
+from pyspark_delta.spark.scan.directories import group_files, hadoop_paths, uri_texts
+from pyspark_delta.storage import store_for
+
+_PATH = "_pyspark_delta_file"
+_WORDS = "_pyspark_delta_deleted_words"
+_BASE_ROW_ID = "_pyspark_delta_base_row_id"
+_DEFAULT_VERSION = "_pyspark_delta_default_row_commit_version"
+_ROW_INDEX = "_pyspark_delta_row_index"
+_KNOWN = "_pyspark_delta_known"
+_MOST_LITERAL_GROUPS = 16
+_LISTING_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+_HIDDEN_NAME = r"/[._][^/]*$|\._COPYING_$"
+
+
+def frame_can_read(snapshot: Snapshot) -> bool:
+    """Whether Spark lists every file: it passes over names that begin with '_' or '.'."""
+    paths = hadoop_paths(snapshot.location, snapshot.files(columns=("path",))["path"])
+    return not pc.any(pc.match_substring_regex(paths, _HIDDEN_NAME)).as_py()
+
+
+def data_frame(
+    spark: SparkSession, snapshot: Snapshot, *, where: str | None = None, row_tracking: bool = False
+) -> DataFrame:
+    """The rows of a snapshot for which `where` is true.
+
+    Two settings of the session change and stay changed. Spark lists the files again, one by one; on the driver that is
+    fast, so the threshold from which it starts a job for it is raised where the table has more files. Tables that map
+    columns by id need field ids to be read, which no other schema has.
+
+    Raises InvalidPredicateError for a condition with a part that only a classic session can skip files by.
+    """
+    time_zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    files = plan_scan(snapshot, where=where, row_ids=row_tracking, time_zone=time_zone).files.combine_chunks()
+    columns = table_columns(snapshot.configuration)
+    _prepare_session(spark, files.num_rows, by_id=columns.mode == "id")
+    scan = _Scan(spark, snapshot, columns, row_tracking, time_zone)
+    marked = files["deletion_vector"].is_valid()
+    parts = [
+        *scan.parts(files.filter(pc.invert(marked)).combine_chunks(), with_vectors=False),
+        *scan.parts(files.filter(marked).combine_chunks(), with_vectors=True),
+    ]
+    frame = parts[0] if parts else scan.empty()
+    for part in parts[1:]:
+        frame = frame.unionAll(part)
+    return frame if where is None else frame.where(where)
+
+
+def _prepare_session(spark: SparkSession, files: int, *, by_id: bool) -> None:
+    """Settings that Spark reads when a query runs, which on Connect is later: so they stay."""
+    threshold = spark.conf.get(_LISTING_THRESHOLD)
+    if threshold is not None and files > int(threshold):
+        spark.conf.set(_LISTING_THRESHOLD, str(files))
+    if by_id:
+        for name in FIELD_ID_SETTINGS:
+            spark.conf.set(name, "true")
+
+
+class _Scan:
+    """Makes the frames of sets of files of one snapshot."""
+
+    def __init__(
+        self, spark: SparkSession, snapshot: Snapshot, columns: TableColumns, row_tracking: bool, time_zone: str
+    ) -> None:
+        self._spark = spark
+        self._snapshot = snapshot
+        self._columns = columns
+        self._row_tracking = row_tracking
+        self._time_zone = time_zone
+
+    def empty(self) -> DataFrame:
+        """No rows, of the same schema."""
+        columns = self._columns
+        physical = StructType(columns.data_schema().fields + columns.partition_schema().fields)
+        frame = self._spark.createDataFrame([], _spark_type(physical))
+        if not self._row_tracking:
+            return project(frame, columns)
+        nothing = F.lit(None).cast("bigint")
+        return project(frame, columns, dict.fromkeys(row_tracking_columns(columns, nothing, nothing, nothing), nothing))
+
+    def parts(self, files: pa.Table, *, with_vectors: bool) -> list[DataFrame]:
+        """Frames that together hold the rows of the files."""
+        if not files.num_rows:
+            return []
+        paths = hadoop_paths(self._snapshot.location, files["path"])
+        values = self._partition_values(files)
+        if with_vectors or self._row_tracking:
+            return [self._joined(files, paths, values, with_vectors)]
+        groups = group_files(values, files.num_rows)
+        if len(groups) > _MOST_LITERAL_GROUPS:
+            return [self._joined(files, paths, values, with_vectors)]
+        return [
+            self._literal(
+                paths.filter(pa.array(groups.of_file == group)), [v[int(groups.first_file[group])] for v in values]
+            )
+            for group in range(len(groups))
+        ]
+
+    def _partition_values(self, files: pa.Table) -> list[pa.Array]:
+        texts = files["partition_values"].combine_chunks()
+        return [
+            parse_partition_column(
+                pc.map_lookup(texts, pa.scalar(column.physical.name), "last"),
+                column.logical.type,
+                self._time_zone,
+                column=column.logical.name,
+                table=self._snapshot.location,
+            )
+            for column in self._columns.partition
+        ]
+
+    def _parquet(self, paths: Sequence[str]) -> DataFrame:
+        schema = self._columns.data_schema(row_tracking=self._row_tracking)
+        options = relation_options(self._snapshot.storage_options, self._columns)
+        reader = self._spark.read.schema(_spark_type(schema)).options(**options).option("__globPaths__", "false")
+        return reader.parquet(*paths)
+
+    def _literal(self, paths: pa.Array, values: Sequence[pa.Scalar]) -> DataFrame:
+        """Files whose partition values are equal."""
+        frame = self._parquet(paths.to_pylist())
+        for column, value in zip(self._columns.partition, values, strict=True):
+            frame = frame.withColumn(column.physical.name, _literal(self._spark, column.physical, value))
+        return project(frame, self._columns)
+
+    def _joined(self, files: pa.Table, paths: pa.Array, values: Sequence[pa.Array], with_vectors: bool) -> DataFrame:
+        constants = self._constants(files, paths, values, with_vectors)
+        metadata = F.col("_metadata")
+        frame = self._parquet(paths.to_pylist()).withColumns(
+            {_PATH: metadata.getField("file_path"), _ROW_INDEX: metadata.getField("row_index")}
+        )
+        frame = frame.join(F.broadcast(constants), _PATH, "left")
+        # A file that the join does not know would come without its partition values: an error, never a wrong row.
+        unknown = F.raise_error(F.concat(F.lit("pyspark-delta does not know the file "), F.col(_PATH)))
+        frame = frame.where(F.when(F.col(_KNOWN).isNotNull(), True).otherwise(unknown.cast("boolean")))
+        if with_vectors:
+            frame = frame.where(is_kept_by_words(_WORDS, _ROW_INDEX))
+        extra = None
+        if self._row_tracking:
+            extra = row_tracking_columns(self._columns, F.col(_BASE_ROW_ID), F.col(_DEFAULT_VERSION), F.col(_ROW_INDEX))
+        return project(frame, self._columns, extra)
+
+    def _constants(self, files: pa.Table, paths: pa.Array, values: Sequence[pa.Array], with_vectors: bool) -> DataFrame:
+        """One row per file: its path as Spark shows it, and what belongs to each of its rows."""
+        table = {_PATH: uri_texts(paths), _KNOWN: pa.repeat(True, files.num_rows)}
+        for column, array in zip(self._columns.partition, values, strict=True):
+            table[column.physical.name] = array
+        if with_vectors:
+            table[_WORDS] = self._words(files)
+        if self._row_tracking:
+            table[_BASE_ROW_ID] = files["base_row_id"].combine_chunks()
+            table[_DEFAULT_VERSION] = files["default_row_commit_version"].combine_chunks()
+        return self._spark.createDataFrame(pa.table(table))
+
+    def _words(self, files: pa.Table) -> pa.Array:
+        snapshot = self._snapshot
+        bitmaps = read_deletion_vectors(
+            lambda location: store_for(location, snapshot.storage_options),
+            snapshot.location,
+            [DeletionVectorDescriptor(**one) for one in files["deletion_vector"].to_pylist()],
+            data_files=files["path"].to_pylist(),
+        )
+        return pa.array([to_words(bitmap) for bitmap in bitmaps], pa.list_(pa.int64()))
+
+
+def _literal(spark: SparkSession, field: StructField, value: pa.Scalar) -> Column:
+    spark_type = _spark_type(StructType((field,))).fields[0].dataType
+    plain = value.as_py()
+    if plain is None:
+        return F.lit(None).cast(spark_type)
+    return F.lit(plain).cast(spark_type)
+
+
+def _spark_type(schema: StructType) -> spark_types.StructType:
+    return spark_types.StructType.fromJson(type_to_json(schema))

@@ -1,0 +1,360 @@
+"""`enable(spark)`: the session reads and writes Delta tables natively, by the methods that every Spark user knows.
+
+PySpark has no hook for planning in Python, so three members of its classes are wrapped, for enabled sessions only:
+`SparkSession.read`, `SparkSession.table` and `DataFrame.write`. They answer as before for every other session and for
+every other format. `disable` undoes it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from threading import RLock
+from typing import Any, cast
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType as SparkStruct
+from pyspark.sql.types import _parse_datatype_string
+from pyspark.sql.utils import to_str
+
+from pyspark_delta.errors import InvalidOperationError, InvalidOptionError, StorageError, TableNotFoundError
+
+FORMATS = ("delta", "deltapy")
+_IDENTIFIER = re.compile(r"\s*(?:delta|deltapy)\s*\.\s*`((?:[^`]|``)+)`\s*", re.IGNORECASE)
+_DEFAULT_FORMAT = "spark.sql.sources.default"
+
+_lock = RLock()
+_enabled: set[str] = set()
+
+
+@dataclass(frozen=True)
+class _Wrapped:
+    """A member of a PySpark class, and what it was before."""
+
+    owner: type
+    name: str
+    before: Any
+
+
+_wrapped: list[_Wrapped] = []
+
+
+def enable(spark: SparkSession) -> SparkSession:
+    """Make this session speak Delta natively, and return it. Works on classic sessions and on Spark Connect.
+
+    Afterwards `spark.read.format("delta")`, ``spark.table("delta.`/path`")`` and `df.write.format("delta")` plan in
+    this process: scans prune columns, partitions and files, in SQL over temporary views and in joins too; writes know
+    every save mode and `partitionBy`; errors are `DeltaError`s. Calling it again changes nothing.
+
+    >>> spark = enable(SparkSession.builder.getOrCreate())              # doctest: +SKIP
+    >>> spark.read.format("delta").option("versionAsOf", 3).load(path)  # doctest: +SKIP
+    """
+    with _lock:
+        _enabled.add(_session_key(spark))
+        _wrap(type(spark), "read", _read_of)
+        _wrap(type(spark), "table", _table_of)
+        _wrap(_frame_class(spark), "write", _write_of)
+    return spark
+
+
+def disable(spark: SparkSession) -> SparkSession:
+    """Undo `enable` for this session; PySpark's classes are as they were once no session is enabled."""
+    with _lock:
+        _enabled.discard(_session_key(spark))
+        if not _enabled:
+            for member in reversed(_wrapped):
+                setattr(member.owner, member.name, member.before)
+            _wrapped.clear()
+    return spark
+
+
+def is_enabled(spark: SparkSession) -> bool:
+    """Whether `enable` holds for this session."""
+    return bool(_enabled) and _session_key(spark) in _enabled
+
+
+def configure_spark_with_delta_pip(spark_session_builder: Any, extra_packages: list[str] | None = None) -> Any:
+    """The builder, with `extra_packages` added to its JARs: delta-spark's JAR is not needed here.
+
+    It is there so that code written for delta-spark runs unchanged.
+    """
+    if extra_packages:
+        spark_session_builder = spark_session_builder.config("spark.jars.packages", ",".join(extra_packages))
+    return spark_session_builder
+
+
+def path_of_identifier(identifier: str) -> str | None:
+    """The path of a table identifier such as ``delta.`/path` ``; None for any other identifier."""
+    match = _IDENTIFIER.fullmatch(identifier)
+    return None if match is None else match[1].replace("``", "`")
+
+
+# ------------------------------------------------------------------------------------------------------- wrapping
+def _session_key(spark: SparkSession) -> str:
+    """Identifies the session, of which PySpark may make several objects."""
+    java = getattr(spark, "_jsparkSession", None)
+    return str(java.sessionUUID() if java is not None else spark.session_id)  # type: ignore[attr-defined]
+
+
+def _frame_class(spark: SparkSession) -> type:
+    if hasattr(spark, "_jsparkSession"):
+        from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
+
+        return ClassicFrame
+    from pyspark.sql.connect.dataframe import DataFrame as ConnectFrame
+
+    return ConnectFrame
+
+
+def _wrap(owner: type, name: str, make: Callable[[Any], Any]) -> None:
+    if any(member.owner is owner and member.name == name for member in _wrapped):
+        return
+    before = owner.__dict__[name]
+    _wrapped.append(_Wrapped(owner, name, before))
+    setattr(owner, name, make(before))
+
+
+def _read_of(before: Any) -> Any:
+    def read(self: SparkSession) -> Any:
+        """A reader of data; format "delta" is planned by pyspark-delta."""
+        reader = before.fget(self)
+        return _reader_class(cast(Hashable, type(reader)))(self) if is_enabled(self) else reader
+
+    return property(read, doc=before.__doc__)
+
+
+def _table_of(before: Any) -> Any:
+    def table(self: SparkSession, tableName: str) -> DataFrame:
+        if is_enabled(self) and path_of_identifier(tableName) is not None:
+            return self.read.table(tableName)
+        return cast(DataFrame, before(self, tableName))
+
+    table.__doc__ = before.__doc__
+    return table
+
+
+def _write_of(before: Any) -> Any:
+    def write(self: DataFrame) -> Any:
+        """A writer of this frame; format "delta" is written by pyspark-delta."""
+        writer = before.fget(self)
+        return _writer_class(cast(Hashable, type(writer)))(self) if is_enabled(self.sparkSession) else writer
+
+    return property(write, doc=before.__doc__)
+
+
+class _Options:
+    """Options as they were given last; their keys compare regardless of case."""
+
+    def __init__(self) -> None:
+        self._given: dict[str, tuple[str, str]] = {}
+
+    def add(self, key: str, value: Any) -> None:
+        if value is not None:
+            self._given[key.lower()] = (key, cast(str, to_str(value)))
+
+    def items(self, more: Mapping[str, Any]) -> dict[str, str]:
+        """All options, with `more` on top."""
+        both = _Options()
+        both._given = dict(self._given)
+        for key, value in more.items():
+            both.add(key, value)
+        return dict(both._given.values())
+
+
+# -------------------------------------------------------------------------------------------------------- reading
+@lru_cache(maxsize=4)
+def _reader_class(base: type) -> type:
+    """PySpark's reader class with Delta in it."""
+
+    class DeltaAwareReader(base):  # type: ignore[misc]
+        __doc__ = base.__doc__
+
+        def __init__(self, spark: SparkSession) -> None:
+            super().__init__(spark)
+            self._delta_session = spark
+            self._delta_source: str | None = None
+            self._delta_options = _Options()
+            self._delta_schema: Any = None
+
+        def format(self, source: str) -> Any:
+            self._delta_source = source
+            return super().format(source)
+
+        def schema(self, schema: Any) -> Any:
+            self._delta_schema = schema
+            return super().schema(schema)
+
+        def option(self, key: str, value: Any) -> Any:
+            self._delta_options.add(key, value)
+            return super().option(key, value)
+
+        def options(self, **options: Any) -> Any:
+            for key, value in options.items():
+                self._delta_options.add(key, value)
+            return super().options(**options)
+
+        def load(self, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> DataFrame:  # noqa: A002
+            if not _is_delta(self._delta_session, format or self._delta_source):
+                return cast(DataFrame, super().load(path, format, schema, **options))
+            given = self._delta_options.items(options)
+            if path is not None and not isinstance(path, str):
+                given["paths"] = json.dumps(list(path))
+            frame = _read(self._delta_session, path, given, schema or self._delta_schema)
+            return frame if frame is not None else cast(DataFrame, super().load(path, format, schema, **options))
+
+        def table(self, tableName: str) -> DataFrame:
+            path = path_of_identifier(tableName)
+            if path is None:
+                return cast(DataFrame, super().table(tableName))
+            frame = _read(self._delta_session, path, self._delta_options.items({}), self._delta_schema)
+            return frame if frame is not None else cast(DataFrame, self.format("delta").load(path))
+
+    return DeltaAwareReader
+
+
+def _is_delta(spark: SparkSession, source: str | None) -> bool:
+    chosen = source if source is not None else spark.conf.get(_DEFAULT_FORMAT)
+    return chosen is not None and chosen.lower() in FORMATS
+
+
+def _read(spark: SparkSession, path: Any, options: Mapping[str, str], schema: Any) -> DataFrame | None:
+    """The frame; None where the table cannot be seen from here, but perhaps from a Spark Connect server."""
+    from pyspark_delta.spark.read import read_options, read_table
+
+    parsed = read_options(spark, path if isinstance(path, str) else None, options)
+    given = _parse_datatype_string(schema) if isinstance(schema, str) else schema
+    if given is not None and not isinstance(given, SparkStruct):
+        raise InvalidOptionError(f"A schema is a StructType or text such as 'id BIGINT, name STRING', found {given!r}.")
+    try:
+        return read_table(spark, parsed, given)
+    except (TableNotFoundError, StorageError):
+        if hasattr(spark, "_jsparkSession"):
+            raise
+        return None
+
+
+# -------------------------------------------------------------------------------------------------------- writing
+@lru_cache(maxsize=4)
+def _writer_class(base: type) -> type:
+    """PySpark's writer class with Delta in it."""
+
+    class DeltaAwareWriter(base):  # type: ignore[misc]
+        __doc__ = base.__doc__
+
+        def __init__(self, frame: DataFrame) -> None:
+            super().__init__(frame)
+            self._delta_frame = frame
+            self._delta_source: str | None = None
+            self._delta_mode: str | None = None
+            self._delta_partitioning: tuple[str, ...] | None = None
+            self._delta_layout: str | None = None
+            self._delta_options = _Options()
+
+        def format(self, source: str) -> Any:
+            self._delta_source = source
+            return super().format(source)
+
+        def mode(self, saveMode: str | None) -> Any:
+            self._delta_mode = saveMode if saveMode is not None else self._delta_mode
+            # An unknown mode is refused by Spark for its formats, and by pyspark-delta with the list of the known ones.
+            return self if self._is_delta() else super().mode(saveMode)
+
+        def option(self, key: str, value: Any) -> Any:
+            self._delta_options.add(key, value)
+            return super().option(key, value)
+
+        def options(self, **options: Any) -> Any:
+            for key, value in options.items():
+                self._delta_options.add(key, value)
+            return super().options(**options)
+
+        def partitionBy(self, *cols: Any) -> Any:
+            self._delta_partitioning = _names(cols)
+            return super().partitionBy(*cols)
+
+        def bucketBy(self, *args: Any, **kwargs: Any) -> Any:
+            self._delta_layout = "bucketBy"
+            return super().bucketBy(*args, **kwargs)
+
+        def sortBy(self, *args: Any, **kwargs: Any) -> Any:
+            self._delta_layout = "sortBy"
+            return super().sortBy(*args, **kwargs)
+
+        def clusterBy(self, *args: Any, **kwargs: Any) -> Any:
+            self._delta_layout = "clusterBy"
+            return super().clusterBy(*args, **kwargs)
+
+        def save(
+            self,
+            path: Any = None,
+            format: Any = None,  # noqa: A002
+            mode: Any = None,
+            partitionBy: Any = None,
+            **options: Any,
+        ) -> None:
+            source = format or self._delta_source
+            if not _is_delta(self._delta_frame.sparkSession, source):
+                super().save(path, format, mode, partitionBy, **options)
+                return
+            partitioning = self._delta_partitioning
+            if partitionBy is not None:
+                partitioning = _names((partitionBy,) if isinstance(partitionBy, str) else partitionBy)
+            self._refuse_layout()
+            _save(self._delta_frame, path, mode or self._delta_mode, partitioning, self._delta_options.items(options))
+
+        def saveAsTable(
+            self,
+            name: str,
+            format: Any = None,  # noqa: A002
+            mode: Any = None,
+            partitionBy: Any = None,
+            **options: Any,
+        ) -> None:
+            path = path_of_identifier(name)
+            if path is not None:
+                self.save(path, "delta", mode, partitionBy, **options)
+                return
+            if not _is_delta(self._delta_frame.sparkSession, format or self._delta_source):
+                if self._delta_mode is not None:
+                    super().mode(self._delta_mode)
+                super().saveAsTable(name, format, mode, partitionBy, **options)
+                return
+            raise InvalidOperationError(
+                f"Cannot save as table '{name}': Spark's catalog does not keep the location of a Delta table. "
+                'Save to a path, as in df.write.format("delta").save("/path/to/table").'
+            )
+
+        def _is_delta(self) -> bool:
+            return self._delta_source is not None and self._delta_source.lower() in FORMATS
+
+        def _refuse_layout(self) -> None:
+            if self._delta_layout is not None:
+                raise InvalidOperationError(
+                    f"{self._delta_layout} is not supported for writing Delta tables by this version of pyspark-delta."
+                )
+
+    return DeltaAwareWriter
+
+
+def _names(columns: Any) -> tuple[str, ...]:
+    if len(columns) == 1 and isinstance(columns[0], list | tuple):
+        columns = columns[0]
+    return tuple(columns)
+
+
+def _save(
+    frame: DataFrame, path: Any, mode: str | None, partitioning: tuple[str, ...] | None, options: dict[str, str]
+) -> None:
+    from pyspark_delta.spark.write import save
+    from pyspark_delta.storage import normalize_location
+
+    target = path or next((value for key, value in options.items() if key.lower() == "path"), None)
+    if not target:
+        raise InvalidOptionError(
+            'Writing format \'delta\' needs a path, as in df.write.format("delta").save("/path/to/table").',
+            error_class="DELTA_MISSING_PATH",
+        )
+    save(frame, normalize_location(target), mode, partitioning, options)

@@ -1,0 +1,137 @@
+"""`DeltaTable`, by delta-spark's names: a table as the methods that Spark users know it by."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from pyspark_delta.errors import InvalidOperationError, InvalidOptionError, TableNotFoundError
+from pyspark_delta.schema.timestamps import parse_timestamp
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.describe import detail_frame, history_frame
+from pyspark_delta.spark.read import open_snapshot, read_options, read_snapshot, session_time_zone
+from pyspark_delta.spark.session import path_of_identifier
+from pyspark_delta.table import Table
+
+__all__ = ["DeltaTable"]
+
+
+class DeltaTable:
+    """A Delta table at a path. Its methods look at the latest version, each time they are called.
+
+    >>> table = DeltaTable.forPath(spark, "/data/flights")     # doctest: +SKIP
+    >>> table.toDF(version=3).where("month = 1").count()       # doctest: +SKIP
+    """
+
+    def __init__(
+        self, spark: SparkSession, location: str, storage_options: Mapping[str, str], alias: str | None = None
+    ) -> None:
+        self._spark = spark
+        self._location = location
+        self._storage_options = dict(storage_options)
+        self._alias = alias
+
+    @classmethod
+    def forPath(cls, sparkSession: SparkSession, path: str, hadoopConf: Mapping[str, str] | None = None) -> DeltaTable:
+        """The table at a path; `hadoopConf` holds keys for its file system (`fs.`, `dfs.`).
+
+        Raises TableNotFoundError when there is no table.
+        """
+        given = dict(hadoopConf or {})
+        for key in given:
+            if not key.startswith(("fs.", "dfs.")):
+                raise InvalidOptionError(f"hadoopConf holds keys of file systems (fs. or dfs.), found '{key}'.")
+        options = read_options(sparkSession, path, given)
+        if (options.version, options.timestamp_ms) != (None, None):
+            raise InvalidOptionError(
+                f"'{path}' names a version of a table, and a DeltaTable is the whole table; "
+                "use DeltaTable.forPath(...).toDF(version=...)."
+            )
+        open_snapshot(options)
+        return cls(sparkSession, options.location, options.storage_options)
+
+    @classmethod
+    def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
+        """The table of an identifier ``delta.`/path` ``. Raises TableNotFoundError; names of a catalog are refused."""
+        path = path_of_identifier(tableOrViewName)
+        if path is None:
+            raise InvalidOperationError(
+                f"'{tableOrViewName}' is not a path identifier such as delta.`/path/to/table`, and tables of a catalog "
+                "cannot be opened by name; use DeltaTable.forPath(spark, path).",
+                error_class="DELTA_MISSING_DELTA_TABLE",
+            )
+        return cls.forPath(sparkSession, path)
+
+    @classmethod
+    def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
+        """Whether there is a Delta table at a path or identifier, be it readable by this client or not."""
+        options = read_options(sparkSession, path_of_identifier(identifier) or identifier)
+        try:
+            open_snapshot(options)
+        except TableNotFoundError:
+            return False
+        return True
+
+    def toDF(
+        self,
+        version: int | None = None,
+        timestamp: str | datetime | int | None = None,
+        *,
+        where: str | None = None,
+        row_tracking: bool = False,
+    ) -> DataFrame:
+        """The rows of the latest version, or of the one that `version` or `timestamp` names.
+
+        The DataFrame stays at that version. `timestamp` is text in the session's time zone, a datetime, or milliseconds
+        since the epoch. `where` is a condition in SQL; on Spark Connect only its files are skipped, while a classic
+        session skips files for every condition of a query. `row_tracking` adds `_row_id` and `_row_commit_version`.
+        """
+        if version is not None and timestamp is not None:
+            raise InvalidOptionError("Give either a version or a timestamp to travel to, not both.")
+        snapshot = self._open(version, timestamp)
+        frame = read_snapshot(self._spark, snapshot, where=where, row_tracking=row_tracking)
+        return frame if self._alias is None else frame.alias(self._alias)
+
+    def alias(self, aliasName: str) -> DeltaTable:
+        """The same table, whose DataFrame has this alias in expressions."""
+        return DeltaTable(self._spark, self._location, self._storage_options, aliasName)
+
+    def detail(self) -> DataFrame:
+        """One row about the table, as DESCRIBE DETAIL shows it; sizes are bytes."""
+        return detail_frame(self._spark, Table(self._open()).detail())
+
+    def history(self, limit: int | None = None) -> DataFrame:
+        """The commits, newest first, `limit` at most, as DESCRIBE HISTORY shows them."""
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int)):
+            raise InvalidOptionError(f"The limit of a history is a number of commits, found {limit!r}.")
+        return history_frame(self._spark, Table(self._open()).history(limit))
+
+    def __repr__(self) -> str:
+        return f"DeltaTable({self._location!r})"
+
+    def _repr_html_(self) -> str:
+        detail = Table(self._open()).detail()
+        names = ("location", "numFiles", "sizeInBytes", "partitionColumns", "clusteringColumns", "lastModified")
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{name}</th><td>{html.escape(str(detail[name]))}</td></tr>"
+            for name in names
+        )
+        return f"<table>{rows}</table>"
+
+    def _open(self, version: int | None = None, timestamp: str | datetime | int | None = None) -> Snapshot:
+        time_zone = session_time_zone(self._spark)
+        return Snapshot.load(
+            self._location,
+            version=version,
+            timestamp_ms=None if timestamp is None else parse_timestamp(timestamp, time_zone=time_zone),
+            storage_options=self._storage_options,
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise AttributeError(f"'DeltaTable' has no method '{name}' in this version of pyspark-delta")

@@ -1,0 +1,117 @@
+"""The committer contract as a test suite: a class for pytest that the tests of every committer inherit.
+
+class TestMyCommitter(CommitterContract):
+    @pytest.fixture
+    def setup(self): return CommitterSetup(make=..., location=..., read=..., faulty=...)
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import orjson
+
+from pyspark_delta.commit import (
+    CommitRequest,
+    Committed,
+    Committer,
+    Rejected,
+    TakenVersion,
+    Transient,
+    Unknown,
+    VersionTaken,
+)
+
+
+@dataclass(frozen=True)
+class CommitterSetup:
+    """A table in which version 0 is not committed yet.
+
+    `make` gives a committer as another process would make it; `read` the content of a version, None when there is
+    none. `lost_answer` is a committer whose first commit lands, but fails to say so; `lost_request` one whose first
+    commit fails before anything happens; `refused` one that is not allowed to commit.
+    """
+
+    location: str
+    make: Callable[[], Committer]
+    read: Callable[[int], bytes | None]
+    lost_answer: Callable[[], Committer]
+    lost_request: Callable[[], Committer]
+    refused: Callable[[], Committer]
+
+
+class CommitterContract:
+    """One test method for each sentence of `commit.contract`."""
+
+    def test_a_free_version_is_committed_with_exactly_the_content(self, setup: CommitterSetup) -> None:
+        request = _request(setup, 0)
+        assert setup.make().commit(request) == Committed(0)
+        assert setup.read(0) == request.content
+
+    def test_a_taken_version_is_reported_with_the_winner_and_left_alone(self, setup: CommitterSetup) -> None:
+        first, second = _request(setup, 0), _request(setup, 0)
+        setup.make().commit(first)
+        assert setup.make().commit(second) == VersionTaken((TakenVersion(0, first.content),))
+        assert setup.read(0) == first.content
+
+    def test_the_same_request_again_is_committed_once(self, setup: CommitterSetup) -> None:
+        request = _request(setup, 0)
+        assert setup.make().commit(request) == Committed(0)
+        assert setup.make().commit(request) == Committed(0)
+        assert setup.read(0) == request.content
+
+    def test_an_own_commit_is_recognised_by_its_transaction_id(self, setup: CommitterSetup) -> None:
+        landed = _request(setup, 0)
+        setup.make().commit(landed)
+        again = CommitRequest(
+            table_location=setup.location,
+            version=0,
+            content=landed.content.replace(b'"timestamp":1', b'"timestamp":2'),
+            transaction_id=landed.transaction_id,
+        )
+        assert setup.make().commit(again) == Committed(0)
+        assert setup.read(0) == landed.content
+
+    def test_a_lost_answer_is_settled_or_unknown_and_never_committed_twice(self, setup: CommitterSetup) -> None:
+        request, committer = _request(setup, 0), setup.lost_answer()
+        outcome = committer.commit(request)
+        assert isinstance(outcome, Committed | Unknown)
+        assert committer.commit(request) == Committed(0)
+        assert setup.read(0) == request.content
+
+    def test_a_lost_request_may_be_made_again(self, setup: CommitterSetup) -> None:
+        request, committer = _request(setup, 0), setup.lost_request()
+        assert isinstance(committer.commit(request), Transient | Unknown)
+        assert setup.read(0) is None
+        assert committer.commit(request) == Committed(0)
+
+    def test_a_refusal_is_rejected(self, setup: CommitterSetup) -> None:
+        assert isinstance(setup.refused().commit(_request(setup, 0)), Rejected)
+        assert setup.read(0) is None
+
+    def test_of_many_at_once_exactly_one_is_committed(self, setup: CommitterSetup) -> None:
+        for version in range(10):
+            requests = [_request(setup, version) for _ in range(8)]
+            with ThreadPoolExecutor(8) as pool:
+                outcomes = list(pool.map(lambda request: setup.make().commit(request), requests))
+            won = [
+                request for request, outcome in zip(requests, outcomes, strict=True) if outcome == Committed(version)
+            ]
+            assert len(won) == 1
+            assert setup.read(version) == won[0].content
+            lost = [outcome for outcome in outcomes if not isinstance(outcome, Committed)]
+            assert lost == [VersionTaken((TakenVersion(version, won[0].content),))] * 7
+
+
+def _request(setup: CommitterSetup, version: int) -> CommitRequest:
+    transaction_id = str(uuid.uuid4())
+    info = {"commitInfo": {"timestamp": 1, "operation": "TEST", "txnId": transaction_id}}
+    return CommitRequest(
+        table_location=setup.location,
+        version=version,
+        content=orjson.dumps(info) + b"\n",
+        transaction_id=transaction_id,
+    )

@@ -1,0 +1,57 @@
+"""delta-spark that answers questions: `python delta_spark_server.py JARS...`, one JSON object a line in and out.
+
+Questions: `{"do": "sql", "statements": [...]}`, `{"do": "read", "path": ..., "version": ..., "out": ARROW_FILE}`,
+`{"do": "append", "path": ..., "select": SQL}`, `{"do": "history", "path": ...}`. Answers begin with `ANSWER `.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import pyarrow as pa
+from delta_spark_tables import session
+from pyspark.sql import SparkSession
+
+
+def answer(spark: SparkSession, question: dict[str, Any]) -> Any:
+    """The answer to one question."""
+    path = question.get("path")
+    match question["do"]:
+        case "sql":
+            for statement in question["statements"]:
+                spark.sql(statement)
+            return None
+        case "read":
+            reader = spark.read.format("delta")
+            if question.get("version") is not None:
+                reader = reader.option("versionAsOf", question["version"])
+            rows = reader.load(path).toArrow()
+            with pa.OSFile(question["out"], "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
+                writer.write_table(rows)
+            return rows.num_rows
+        case "append":
+            spark.sql(question["select"]).write.format("delta").mode("append").save(path)
+            return None
+        case "history":
+            rows = spark.sql(f"describe history delta.`{path}`").orderBy("version")
+            return [json.loads(row.text) for row in rows.selectExpr("to_json(struct(*)) as text").collect()]
+        case other:
+            raise ValueError(other)
+
+
+def main() -> None:
+    """Answer until the end of the input."""
+    spark = session(sys.argv[1:])
+    for line in sys.stdin:
+        try:
+            reply = {"ok": answer(spark, json.loads(line))}
+        except Exception as error:
+            reply = {"error": str(error)[:2000]}
+        print("ANSWER " + json.dumps(reply), flush=True)  # noqa: T201
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""Spark sessions for tests: one process has one classic session with its siblings, or one Spark Connect session."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pyspark_delta.spark.session import disable, enable
+
+SOURCES = Path(__file__).parents[2] / "src"
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "false",
+    "spark.driver.memory": "2g",
+    "spark.log.level": "OFF",
+}
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The classic session of this process."""
+    session = _start(SparkSession.builder.master("local[2]"), tmp_path_factory)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def delta_spark(spark: SparkSession) -> Iterator[SparkSession]:
+    """A classic session for which `enable` was called."""
+    session = enable(spark.newSession())
+    yield session
+    disable(session)
+
+
+@pytest.fixture(scope="session")
+def plain_spark(spark: SparkSession) -> SparkSession:
+    """A classic session that has only the Python Data Source."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    return session
+
+
+@pytest.fixture(scope="session")
+def plain_connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """The Spark Connect session of this process, with a server of its own."""
+    session = _start(SparkSession.builder.remote("local[2]"), tmp_path_factory)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def delta_connect(plain_connect: SparkSession) -> Iterator[SparkSession]:
+    """The Spark Connect session, with `enable` called for it."""
+    yield enable(plain_connect)
+    disable(plain_connect)
+
+
+@pytest.fixture
+def count_jobs(spark: SparkSession) -> Callable[[Callable[[], object]], int]:
+    """How many Spark jobs a function starts."""
+
+    def count(function: Callable[[], object]) -> int:
+        context = spark.sparkContext
+        group = f"count-jobs-{os.urandom(4).hex()}"
+        context.setJobGroup(group, "counted by a test")
+        try:
+            function()
+        finally:
+            context.setLocalProperty("spark.jobGroup.id", None)
+        return len(context.statusTracker().getJobIdsForGroup(group))
+
+    return count
+
+
+def _start(builder: SparkSession.Builder, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
+    # Spark's Python processes must be those of this environment, and find the package where it is not installed.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(SOURCES), os.environ.get("PYTHONPATH")]))
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    warehouse = tmp_path_factory.mktemp("warehouse")
+    return builder.config("spark.sql.warehouse.dir", str(warehouse)).getOrCreate()
