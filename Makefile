@@ -17,8 +17,8 @@ help:  ## list the targets
 
 setup: $(VENV)/.tests  ## make the virtual environment .venv with everything for development
 
-demo: $(VENV)/.package  ## write and read a first table with Spark, step by step
-	$(BIN)/python examples/demo.py
+demo: $(VENV)/.demo  ## write and read a first table with Spark, step by step
+	$(BIN)/python examples/flights.py
 
 test: $(VENV)/.tests $(VENV_OLDEST)/.tests .cache/.peers  ## run the whole test suite
 	$(BIN)/python scripts/run_tests.py
@@ -59,6 +59,10 @@ $(VENV)/.package: pyproject.toml
 
 $(VENV)/.tests: $(VENV)/.package pyproject.toml
 	$(BIN)/python $(PIP_INSTALL) --group test --group peers --group lint
+	@touch $@
+
+$(VENV)/.demo: $(VENV)/.package pyproject.toml
+	$(BIN)/python $(PIP_INSTALL) --group demo
 	@touch $@
 
 $(VENV_OLDEST)/.tests: pyproject.toml
