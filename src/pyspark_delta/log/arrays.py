@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 
 def string_array(values: Sequence[bytes]) -> pa.StringArray | pa.LargeStringArray:
@@ -81,7 +82,10 @@ def _aligned_value(maps: pa.MapArray, key: str) -> pa.Array | None:
     return values if width == 1 else values.take(int64_array(np.arange(position, width * length, width)))
 
 
-def _looked_up(maps: pa.MapArray, key: str) -> pa.Array:
-    import pyarrow.compute as pc
+def chosen_rows(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
+    """The rows for which a mask is true; several times faster than `RecordBatch.filter`."""
+    return batch.take(pc.indices_nonzero(mask))
 
+
+def _looked_up(maps: pa.MapArray, key: str) -> pa.Array:
     return pc.map_lookup(maps, pa.scalar(key, maps.type.key_type), "first")

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from pyspark_delta.actions.columns import PARTITION_VALUES, PATH, STATS
 from pyspark_delta.expressions.tree import Column, Expression
+from pyspark_delta.log.arrays import chosen_rows
 from pyspark_delta.log.checkpoint_columns import extract, leaf_columns
 from pyspark_delta.log.parquet_part import BATCH_ROWS, ParquetPart
 from pyspark_delta.log.request import FileRequest
@@ -273,7 +274,7 @@ class _PartScan:
                 valid = paths.is_valid()
                 keep = valid if keep is None else pc.and_(keep, valid)
             if keep is not None:
-                files = files.filter(keep)
+                files = chosen_rows(files, keep)
             if len(files):
                 files.validate(full=True)  # Parquet readers take any bytes for text
                 yield files

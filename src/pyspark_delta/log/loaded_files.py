@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from pyspark_delta.actions.columns import DELETION_VECTOR, PARTITION_VALUES, PATH
 from pyspark_delta.expressions.tree import Column
+from pyspark_delta.log.arrays import chosen_rows
 from pyspark_delta.log.checkpoint_scan import scan_part, scan_stats
 from pyspark_delta.log.parquet_part import ParquetPart
 from pyspark_delta.log.request import FileRequest
@@ -81,7 +82,7 @@ class LoadedFiles:
                     own = kept(request.stats_predicate, assemble(leaf_tree(leaves), taken, len(survivors)))
                     return self._batch(fields).take(survivors.filter(own))
             answer = self._batch(fields)
-        return answer if mask is None else answer.filter(mask)
+        return answer if mask is None else chosen_rows(answer, mask)
 
     def _batch(self, fields: Sequence[pa.Field]) -> pa.RecordBatch:
         missing = [f for f in fields if f.name not in self._columns]

@@ -6,8 +6,7 @@ its key. The keys of the commits are few, those of the checkpoint many: the chec
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -15,11 +14,12 @@ import pyarrow.compute as pc
 
 from pyspark_delta.actions.decode import decode_domain, decode_metadata, decode_protocol, decode_transaction
 from pyspark_delta.actions.model import DomainMetadata, Metadata, Protocol, SetTransaction
-from pyspark_delta.log.arrays import string_array
+from pyspark_delta.log.arrays import chosen_rows, string_array
 from pyspark_delta.log.commits import CommitText, malformed, single
 from pyspark_delta.log.file_keys import path_key
 
-_PERCENT, _COLON, _DOT, _DOUBLE = (re.compile(re.escape(text)) for text in (b"%", b":", b"/.", b"//"))
+_PERCENT, _COLON, _BACKSLASH, _DOT, _SLASH = b"%:\\./"
+_PROBED_AT_ONCE = 200_000  # rows
 
 
 class Keys:
@@ -30,19 +30,41 @@ class Keys:
         known = list(keys)
         self._values = string_array(known) if known else None
 
-    def unnamed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of a batch, with `path` and `deletion_vector` columns, whose key no later commit names."""
-        mask = self.unnamed_mask(batch)
-        return batch if mask is None else batch.filter(mask)
+    def unnamed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The rows of batches, with `path` and `deletion_vector` columns, whose key no later commit names."""
+        if self._values is None:
+            yield from batches
+            return
+        waiting: list[pa.RecordBatch] = []
+        for batch in batches:
+            waiting.append(batch)
+            if sum(map(len, waiting)) >= _PROBED_AT_ONCE:
+                yield from self._without_named(waiting)
+                waiting = []
+        yield from self._without_named(waiting)
 
     def unnamed_mask(self, batch: pa.RecordBatch) -> pa.BooleanArray | None:
         """Which rows `unnamed` keeps; None for all."""
         if self._values is None or not len(batch):
             return None
-        vectors = batch.column("deletion_vector") if "deletion_vector" in batch.schema.names else None
-        keys = file_keys(batch.column("path"), vectors, self._table_location)
-        named = pc.is_in(keys, value_set=self._values)
+        named = pc.is_in(self._keys_of(batch), value_set=self._values)
         return pc.invert(named) if pc.any(named).as_py() else None
+
+    def _without_named(self, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        if not batches:
+            return
+        # One probe for many batches: the set of keys is hashed for each.
+        keys = pa.chunked_array([self._keys_of(batch) for batch in batches], self._values.type)
+        named = pc.is_in(keys, value_set=self._values).combine_chunks()
+        start = 0
+        for batch in batches:
+            own = named.slice(start, len(batch))
+            start += len(batch)
+            yield chosen_rows(batch, pc.invert(own)) if own.true_count else batch
+
+    def _keys_of(self, batch: pa.RecordBatch) -> pa.Array:
+        vectors = batch.column("deletion_vector") if "deletion_vector" in batch.schema.names else None
+        return file_keys(batch.column("path"), vectors, self._table_location)
 
 
 def file_keys(paths: pa.Array, vectors: pa.StructArray | None, table_location: str) -> pa.Array:
@@ -60,23 +82,26 @@ def file_keys(paths: pa.Array, vectors: pa.StructArray | None, table_location: s
 
 
 def _may_be_unusual(paths: pa.Array) -> bool:
-    data = _character_data(paths)
-    if data is None:
+    """Whether some path may have more than one spelling, by the characters of all of them at once."""
+    if len(paths) == 0:
+        return False
+    if not pa.types.is_string(paths.type) or paths.null_count:
         return True
-    if any(pattern.search(data) for pattern in (_PERCENT, _COLON, _DOT, _DOUBLE)):
+    offsets = np.frombuffer(paths.buffers()[1], dtype=np.int32)[paths.offset : paths.offset + len(paths) + 1]
+    first, last = int(offsets[0]), int(offsets[-1])
+    if first == last:
         return True
-    return bool(pc.any(pc.or_(pc.starts_with(paths, "/"), pc.starts_with(paths, "."))).as_py())
-
-
-def _character_data(texts: pa.Array) -> memoryview | None:
-    if len(texts) == 0:
-        return memoryview(b"")
-    if not pa.types.is_string(texts.type):
-        return None
-    offsets = np.frombuffer(texts.buffers()[1], dtype=np.int32)
-    start, end = int(offsets[texts.offset]), int(offsets[texts.offset + len(texts)])
-    data = texts.buffers()[2]
-    return memoryview(b"") if data is None else memoryview(data)[start:end]
+    data = np.frombuffer(paths.buffers()[2], dtype=np.uint8)[first:last]
+    if bool(((data == _PERCENT) | (data == _COLON) | (data == _BACKSLASH) | (data == 0)).any()):
+        return True
+    starts = offsets[:-1] - first
+    if bool((starts[1:] == starts[:-1]).any()) or starts[-1] == len(data):
+        return True  # an empty path
+    edges = np.concatenate((data[starts], data[offsets[1:] - first - 1]))
+    if bool((edges == _SLASH).any() | (data[starts] == _DOT).any()):
+        return True
+    following = data[np.flatnonzero(data == _SLASH) + 1]
+    return bool(((following == _SLASH) | (following == _DOT)).any())
 
 
 def _resolved(paths: pa.Array, table_location: str) -> pa.Array:

@@ -249,9 +249,12 @@ class LogReplay:
             yield self.checkpoint.loaded.select(fields, request, self._live_mask)
             return
         internal = fields + [f for f in (PATH, DELETION_VECTOR) if f.name not in names]
-        for part in self.checkpoint.parts():
-            for batch in scan_part(part, action, internal, request, self.counters):
-                yield self.keys.unnamed(batch)
+        scanned = (
+            batch
+            for part in self.checkpoint.parts()
+            for batch in scan_part(part, action, internal, request, self.counters)
+        )
+        yield from self.keys.unnamed(scanned)
 
     def _live_mask(self, files: pa.RecordBatch) -> pa.BooleanArray | None:
         """Which of all files of the checkpoint are live; None for all."""

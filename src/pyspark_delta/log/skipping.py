@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pyspark_delta.expressions.evaluate import evaluate
 from pyspark_delta.expressions.text import columns_of, conjuncts
 from pyspark_delta.expressions.tree import Column, Expression
-from pyspark_delta.log.arrays import bool_array, map_value
+from pyspark_delta.log.arrays import bool_array, chosen_rows, map_value
 from pyspark_delta.log.request import FileRequest
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.partition_values import parse_partition_column
@@ -64,10 +64,10 @@ def keep_files(batch: pa.RecordBatch, request: FileRequest) -> pa.RecordBatch:
             name: partition_column(maps, name, data_type, request.time_zone)
             for name, data_type in request.partition_columns().items()
         }
-        batch = batch.filter(kept_by_partition(request.partition_predicate, columns))
+        batch = chosen_rows(batch, kept_by_partition(request.partition_predicate, columns))
     if request.stats_predicate is not None and len(batch):
         parsed = parse_stats(batch.column("stats"), request.stats_leaves())
-        batch = batch.filter(kept(request.stats_predicate, parsed))
+        batch = chosen_rows(batch, kept(request.stats_predicate, parsed))
     return batch
 
 
