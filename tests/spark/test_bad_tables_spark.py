@@ -22,12 +22,14 @@ BOTH = (
     "columns_differ_only_in_case",
     "checkpoint_is_cut_off",
     "path_climbs_out",
-    "data_file_is_missing",
-    "data_file_is_cut_off",
-    "data_file_holds_another_type",
     "vector_file_is_missing",
     "vector_checksum_is_wrong",
     "vector_cardinality_is_wrong",
+)
+SOURCE = (
+    "data_file_is_missing",
+    "data_file_is_cut_off",
+    "data_file_holds_another_type",
     "vector_marks_rows_beyond_the_file",
 )
 NATIVE = (
@@ -38,15 +40,20 @@ NATIVE = (
     "reader_feature_of_the_future",
     "sidecar_is_missing",
     "path_climbs_out_encoded",
-    "path_of_an_unknown_scheme",
-    "data_file_is_text",
-    "data_file_is_empty",
-    "data_pages_are_scrambled",
-    "data_file_holds_a_struct_for_a_number",
-    "data_file_holds_a_wider_type",
     "vector_file_is_cut_off",
     "vector_path_climbs_out",
 )
+# Data files are read by Spark in the native scan: the error is Spark's own, and names the file.
+READ_BY_SPARK = {
+    "data_file_is_missing": "FILE_NOT_EXIST",
+    "data_file_is_cut_off": "FAILED_READ_FILE",
+    "data_file_is_text": "FAILED_READ_FILE",
+    "data_file_is_empty": "FAILED_READ_FILE",
+    "data_pages_are_scrambled": "FAILED_READ_FILE",
+    "data_file_holds_another_type": "DATA_TYPE_MISMATCH",
+    "data_file_holds_a_wider_type": "DATA_TYPE_MISMATCH",
+    "data_file_holds_a_struct_for_a_number": "FAILED_READ_FILE",
+}
 BY_NAME = {damage.name: damage for damage in DAMAGES}
 
 
@@ -77,7 +84,7 @@ def test_sound_table_is_read_through_both_doors(
     assert rows(native, path) == ROWS
 
 
-@pytest.mark.parametrize("name", BOTH)
+@pytest.mark.parametrize("name", BOTH + SOURCE)
 def test_python_data_source_tells_the_damage(plain_spark: SparkSession, tmp_path: Path, name: str) -> None:
     table = sound(tmp_path / "damaged")
     BY_NAME[name].apply(table)
@@ -99,3 +106,11 @@ def test_native_scan_tells_the_damage(native: SparkSession, tmp_path: Path, name
             rows(native, table.path)
 
     check(read, BY_NAME[name].tells)
+
+
+@pytest.mark.parametrize("name", READ_BY_SPARK)
+def test_native_scan_names_the_data_file(native: SparkSession, tmp_path: Path, name: str) -> None:
+    table = sound(tmp_path / "damaged")
+    BY_NAME[name].apply(table)
+    with pytest.raises(Exception, match=rf"{READ_BY_SPARK[name]}(?s:.*)second\.parquet"):
+        rows(native, table.path)

@@ -181,7 +181,10 @@ class DeltaFileIndex:
         for column in self._partition:
             texts = self._texts(files, column.physical.name).take(first)
             name, data_type = column.logical.name, column.logical.type
-            values.append((parse_partition_column(texts, data_type, self._time_zone, column=name), data_type))
+            typed = parse_partition_column(
+                texts, data_type, self._time_zone, column=name, table=self._snapshot.location
+            )
+            values.append((typed, data_type))
         return values
 
     def _hidden_values(self, files: pa.Table) -> list[tuple[pa.Array, DataType]]:
