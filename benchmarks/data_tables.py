@@ -12,6 +12,7 @@ import random
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ def rows_between(start: int, stop: int) -> pa.Table:
 def _write_files(table: Path, made_of: DataTable) -> Iterator[dict[str, Any]]:
     bounds = np.linspace(0, made_of.rows, made_of.files + 1, dtype=np.int64).tolist()
     naming = random.Random(7)
-    for number, (start, stop) in enumerate(zip(bounds, bounds[1:], strict=False)):
+    for number, (start, stop) in enumerate(pairwise(bounds)):
         rows = rows_between(start, stop)
         part = number * made_of.partitions // made_of.files if made_of.partitions else None
         name = f"part-{number:05d}-{uuid.UUID(int=naming.getrandbits(128), version=4)}-c000.snappy.parquet"
