@@ -665,8 +665,7 @@ def test_golden_tables_are_written_to(
     assert save(frame, copy, "append") == version + 1
     assert ours(copy).num_rows == 2 * before.num_rows
     assert save(frame, copy, "overwrite") == version + 2
-    key = [(name, "ascending") for name in before.column_names]
-    assert ours(copy).sort_by(key).to_pylist() == before.sort_by(key).to_pylist()
+    assert sorted(map(repr, ours(copy).to_pylist())) == sorted(map(repr, before.to_pylist()))
 
 
 def _edit_schema(location: str, edit: Callable[[list[dict[str, Any]]], None]) -> None:

@@ -8,10 +8,8 @@ deletion vector if there is one.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
-from pyspark_delta.errors import CorruptLogError
+from pyspark_delta.actions.decode import Fields
 from pyspark_delta.storage.paths import resolve_file
 
 UNUSUAL_PATH = re.compile(rb"[%:\\\0]|^/|//|(?:^|/)\.|/$|^$")
@@ -30,12 +28,9 @@ def path_key(table_location: str, raw_path: str) -> bytes:
     return location.removeprefix(prefix).encode("utf-8", "surrogatepass")
 
 
-def deletion_vector_id(descriptor: Any) -> bytes:
+def deletion_vector_id(descriptor: Fields) -> bytes:
     """The id of a deletion vector from its JSON object (C266). Raises CorruptLogError when it is malformed."""
-    if isinstance(descriptor, Mapping):
-        storage_type, path, offset = (descriptor.get(k) for k in ("storageType", "pathOrInlineDv", "offset"))
-        whole = offset is None or (isinstance(offset, int) and not isinstance(offset, bool))
-        if isinstance(storage_type, str) and isinstance(path, str) and whole:
-            suffix = "" if offset is None else f"@{offset}"
-            return f"{storage_type}{path}{suffix}".encode()
-    raise CorruptLogError(f"A deletion vector descriptor is malformed: {str(descriptor)[:80]}.")
+    offset = descriptor.optional_integer("offset")
+    suffix = "" if offset is None else f"@{offset}"
+    text = f"{descriptor.string('storageType')}{descriptor.string('pathOrInlineDv')}{suffix}"
+    return text.encode("utf-8", "surrogatepass")

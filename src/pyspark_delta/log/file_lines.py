@@ -95,7 +95,7 @@ def _collect_parsed(
             continue
         fields = Fields(content, f"line {number}, {name}", text.path)
         key = path_key(table_location, fields.string("path"))
-        descriptor = fields.get("deletionVector")
+        descriptor = fields.child("deletionVector")
         if descriptor is not None:
             key += SEPARATOR + deletion_vector_id(descriptor)
         target[key] = line if line.startswith(b'{"%b":' % name.encode()) else orjson.dumps({name: content})

@@ -21,6 +21,7 @@ from pyspark_delta.log.checkpoint_scan import scan_part, scan_stats
 from pyspark_delta.log.parquet_part import ParquetPart
 from pyspark_delta.log.request import FileRequest
 from pyspark_delta.log.skipping import kept, kept_by_partition, partition_column
+from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.types import DataType
 from pyspark_delta.stats.parse import assemble, leaf_tree
 
@@ -109,7 +110,8 @@ class LoadedFiles:
         if missing:
             batches = [batch for part in self._parts() for batch in scan_stats(part, missing)]
             for position, leaf in enumerate(missing):
-                self._stats[leaf] = pa.concat_arrays([batch.column(position) for batch in batches])
+                columns = [batch.column(position) for batch in batches]
+                self._stats[leaf] = pa.concat_arrays(columns) if columns else pa.nulls(0, to_arrow(leaf.type))
         return {leaf.path: self._stats[leaf] for leaf in leaves}
 
 

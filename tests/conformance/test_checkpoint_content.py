@@ -1,0 +1,182 @@
+"""What checkpoints hold, and how readers cope with what they lack (CKC)."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pyspark_delta.log.request import FileRequest
+from pyspark_delta.scan.planner import plan_scan
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.testing.table_builder import TableBuilder, add, metadata, protocol, remove
+
+SCHEMA = {"asset": "string", "quantity": "long", "at": "timestamp", "date": "date", "region": "string"}
+VALUES = pa.struct([("asset", pa.string()), ("quantity", pa.int64()), ("at", pa.timestamp("us", "UTC"))])
+NULLS = pa.struct([("asset", pa.int64()), ("quantity", pa.int64()), ("at", pa.int64())])
+PARTITIONS = pa.struct([("date", pa.date32()), ("region", pa.string())])
+
+
+def parsed_type(null_count: str = "nullCount") -> pa.StructType:
+    """The type of `stats_parsed`."""
+    return pa.struct([("numRecords", pa.int64()), ("minValues", VALUES), ("maxValues", VALUES), (null_count, NULLS)])
+
+
+def file(number: int, *, text: bool, parsed: bool, null_count: str = "nullCount") -> Any:
+    """File `number` has the quantities from 10 * number on; odd ones are of region EU, even ones of none."""
+    region = "EU" if number % 2 else None
+    day = f"2024-01-{number + 1:02d}"
+    fields: dict[str, Any] = {}
+    low, high = 10 * number, 10 * number + 9
+    if text:
+        fields["stats"] = (
+            f'{{"numRecords":10,"minValues":{{"asset":"a{number}","quantity":{low},"at":"{day}T00:00:00.000Z"}},'
+            f'"maxValues":{{"asset":"a{number}","quantity":{high},"at":"{day}T01:00:00.000Z"}},'
+            f'"nullCount":{{"asset":{number},"quantity":0,"at":0}}}}'
+        )
+    if parsed:
+        start = datetime(2024, 1, number + 1, tzinfo=UTC)
+        fields["stats_parsed"] = {
+            "numRecords": 10,
+            "minValues": {"asset": f"a{number}", "quantity": low, "at": start},
+            "maxValues": {"asset": f"a{number}", "quantity": high, "at": start.replace(hour=1)},
+            null_count: {"asset": number, "quantity": 0, "at": 0},
+        }
+        fields["partitionValues_parsed"] = {"date": date(2024, 1, number + 1), "region": region}
+    return add(f"f{number}", {"date": day, "region": region}, **fields)
+
+
+def table_with(path: Path, *, text: bool, parsed: bool, null_count: str = "nullCount", **layout: Any) -> TableBuilder:
+    """A table whose checkpoint has ten files, with statistics as text, parsed, both or neither."""
+    table = TableBuilder(path)
+    actions = [protocol(), metadata(SCHEMA, ["date", "region"])]
+    actions += [file(n, text=text, parsed=parsed, null_count=null_count) for n in range(10)]
+    actions.append(remove("gone"))
+    if parsed:
+        layout |= {"stats_parsed": parsed_type(null_count), "partition_values_parsed": PARTITIONS}
+    table.classic_checkpoint(3, actions, drop=() if text else ("stats",), **layout)
+    return table
+
+
+def selected(table: TableBuilder, where: str) -> list[str]:
+    """The paths of the files that are left for a predicate; the second time from memory, with the same answer."""
+    snapshot = Snapshot.load(table.location)
+    answers = [sorted(plan_scan(snapshot, where=where).files["path"].to_pylist()) for _ in range(3)]
+    assert answers[0] == answers[1] == answers[2]
+    return answers[0]
+
+
+BOTH = pytest.mark.parametrize(("text", "parsed"), [(True, False), (False, True), (True, True)])
+
+
+def test_c044_a_column_that_is_absent_means_null(tmp_path: Path) -> None:
+    table = table_with(tmp_path, text=False, parsed=False)
+    found = Snapshot.load(table.location).files(("path", "stats", "base_row_id"))
+    assert found.num_rows == 10
+    assert found["stats"].null_count == found["base_row_id"].null_count == 10
+
+
+@BOTH
+@pytest.mark.parametrize("rows", [3, 1000])
+def test_c053_c062_statistics_of_either_form_skip_files(
+    tmp_path: Path, text: bool, parsed: bool, rows: int
+) -> None:
+    table = table_with(tmp_path, text=text, parsed=parsed, row_group_size=rows)
+    assert selected(table, "quantity = 42") == ["f4"]
+    assert selected(table, "quantity >= 85") == ["f8", "f9"]
+    assert selected(table, "at >= '2024-01-09 12:00:00'") == ["f9"]
+    assert selected(table, "asset = 'a3' AND quantity < 35") == ["f3"]
+    assert selected(table, "asset IS NULL") == [f"f{n}" for n in range(1, 10)]
+    assert selected(table, "quantity > 1000") == []
+
+
+def test_c053_without_statistics_every_file_is_kept(tmp_path: Path) -> None:
+    assert len(selected(table_with(tmp_path, text=False, parsed=False), "quantity = 42")) == 10
+
+
+@BOTH
+@pytest.mark.parametrize("rows", [3, 1000])
+def test_c049_c056_partition_values_of_either_form_skip_files(
+    tmp_path: Path, text: bool, parsed: bool, rows: int
+) -> None:
+    table = table_with(tmp_path, text=text, parsed=parsed, row_group_size=rows)
+    assert selected(table, "date = DATE'2024-01-05'") == ["f4"]
+    assert selected(table, "region = 'EU' AND date > DATE'2024-01-06'") == ["f7", "f9"]
+    assert selected(table, "region IS NULL AND quantity < 25") == ["f0", "f2"]
+    assert selected(table, "region = 'EU' OR date = DATE'2024-01-01'") == ["f0", "f1", "f3", "f5", "f7", "f9"]
+    assert selected(table, "region = 'US'") == []
+
+
+def test_c057_null_counts_are_read_under_both_spellings(tmp_path: Path) -> None:
+    table = table_with(tmp_path, text=False, parsed=True, null_count="nullCounts")
+    assert selected(table, "asset IS NULL") == [f"f{n}" for n in range(1, 10)]
+
+
+def test_c059_c060_parsed_structs_use_physical_names(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path)
+    mapped = metadata({"id": "long", "region": "string"}, ["region"], {"delta.columnMapping.mode": "name"})
+    schema = mapped["metaData"]["schemaString"]
+    for number, (name, physical) in enumerate([("id", "col-a"), ("region", "col-b")], 1):
+        wanted = f'{{"delta.columnMapping.id": {number}, "delta.columnMapping.physicalName": "{physical}"}}'
+        head, _, rest = schema.partition(f'"name": "{name}"')
+        schema = head + f'"name": "{name}"' + rest.replace('"metadata": {}', f'"metadata": {wanted}', 1)
+    mapped = {"metaData": {**mapped["metaData"], "schemaString": schema}}
+    values = pa.struct([("col-a", pa.int64())])
+    stats = pa.struct([("numRecords", pa.int64()), ("minValues", values), ("maxValues", values)])
+    files = [
+        add(
+            f"f{n}",
+            {"col-b": f"r{n}"},
+            stats_parsed={"numRecords": 1, "minValues": {"col-a": n}, "maxValues": {"col-a": n}},
+            partitionValues_parsed={"col-b": f"r{n}"},
+        )
+        for n in range(4)
+    ]
+    table.classic_checkpoint(
+        0,
+        [protocol(2, 5), mapped, *files],
+        stats_parsed=stats,
+        partition_values_parsed=pa.struct([("col-b", pa.string())]),
+    )
+    assert selected(table, "id = 2") == ["f2"]
+    assert selected(table, "region = 'r3'") == ["f3"]
+
+
+def test_c046_c197_commit_infos_in_old_checkpoints_are_tolerated(tmp_path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    table = table_with(tmp_path, text=True, parsed=False)
+    path = next(table.log.glob("*.parquet"))
+    found = pq.read_table(path)
+    info = pa.array([{"operation": "WRITE"}] * found.num_rows)
+    pq.write_table(found.append_column("commitInfo", info), path)
+    assert Snapshot.load(table.location).num_files() == 10
+
+
+def test_c047_the_top_level_of_a_v2_checkpoint_may_be_json(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path)
+    files = [file(n, text=True, parsed=False) for n in range(10)]
+    features = protocol(3, 7, ["v2Checkpoint"])
+    table.v2_checkpoint(3, [features, metadata(SCHEMA, ["date", "region"]), *files])
+    assert selected(table, "quantity = 42") == ["f4"]
+    assert selected(table, "region = 'EU' AND date > DATE'2024-01-06'") == ["f7", "f9"]
+
+
+def test_malformed_statistics_never_fail_a_scan(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path)
+    texts = ["{", "", "null", "[1]", '{"minValues":{"quantity":"x"}}', '{"numRecords":1}{"numRecords":2}', None]
+    files = [add(f"bad{n}", {"date": "2024-01-01", "region": "x"}, stats=text) for n, text in enumerate(texts)]
+    files.append(file(4, text=True, parsed=False))
+    table.classic_checkpoint(3, [protocol(), metadata(SCHEMA, ["date", "region"]), *files])
+    table.commit(4, [add("tail", {"date": "2024-01-01", "region": "x"}, stats="{{")])
+    expected = sorted([f"bad{n}" for n in range(len(texts))] + ["tail"])
+    assert selected(table, "quantity = 1") == expected
+
+
+def test_requests_without_predicates_give_every_file(tmp_path: Path) -> None:
+    snapshot = Snapshot.load(table_with(tmp_path, text=True, parsed=True).location)
+    for _ in range(3):
+        assert sum(len(b) for b in snapshot.read_files(FileRequest(("path", "size")))) == 10

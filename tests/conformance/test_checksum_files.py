@@ -1,0 +1,266 @@
+"""`_last_checkpoint`, its JSON checksum, and the version checksum file (LCP, CRC)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyspark_delta.errors import ChecksumMismatchError, CorruptLogError
+from pyspark_delta.log.json_checksum import (
+    canonical_string,
+    canonical_string_by_pair,
+    checksum_matches,
+    json_checksum,
+    parse_exactly,
+)
+from pyspark_delta.log.last_checkpoint import parse_last_checkpoint, read_last_checkpoint
+from pyspark_delta.log.segment import load_segment
+from pyspark_delta.log.version_checksum import parse_checksum
+from pyspark_delta.snapshot import Snapshot, validate_checksum
+from pyspark_delta.storage import store_for
+from pyspark_delta.testing.table_builder import TableBuilder, add, metadata, protocol, remove
+
+EXAMPLE = """{"k0":"'v 0'", "checksum": "adsaskfljadfkjadfkj", "k1":{"k2": 2, "k3": ["v3", [1, 2], {"k4": "v4",
+"k5": ["v5", "v6", "v7"]}]}}"""
+CANONICAL = (
+    '"k0"="%27v%200%27","k1"+"k2"=2,"k1"+"k3"+0="v3","k1"+"k3"+1+0=1,"k1"+"k3"+1+1=2,"k1"+"k3"+2+"k4"="v4",'
+    '"k1"+"k3"+2+"k5"+0="v5","k1"+"k3"+2+"k5"+1="v6","k1"+"k3"+2+"k5"+2="v7"'
+)
+
+
+def canonical(text: str) -> str:
+    return canonical_string(parse_exactly(text))
+
+
+# ---------------------------------------------------------------------------------------------------------- LCP
+def test_c080_the_hint() -> None:
+    hint = parse_last_checkpoint(
+        b'{"version":10,"size":7,"parts":3,"sizeInBytes":99,"numOfAddFiles":5,"tags":{"a":"b"},"checkpointSchema":{}}'
+    )
+    assert (hint.version, hint.size, hint.parts, hint.size_in_bytes, hint.num_of_add_files) == (10, 7, 3, 99, 5)
+    assert parse_last_checkpoint(b'{"version":10,"size":7}').parts is None
+
+
+@pytest.fixture
+def builder(tmp_path: Path) -> TableBuilder:
+    """A table of versions 0 to 3 with checkpoints of 1 and 2."""
+    table = TableBuilder(tmp_path)
+    table.commit(0, [protocol(), metadata(), add("0")])
+    for version in (1, 2, 3):
+        table.commit(version, [add(str(version))])
+    table.classic_checkpoint(1, [protocol(), metadata(), add("0"), add("1")])
+    table.classic_checkpoint(2, [protocol(), metadata(), add("0"), add("1"), add("2")])
+    return table
+
+
+def test_c081_the_listing_begins_at_the_hint_and_finds_newer_checkpoints(builder: TableBuilder) -> None:
+    builder.hint({"version": 1, "size": 4})
+    (builder.log / f"{0:020d}.json").unlink()
+    segment = load_segment(store_for(builder.location), builder.location)
+    assert segment.checkpoint_version == 2
+    assert segment.end_version == 3
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b'{"version":"x"}',
+        b'{"size":1}',
+        b'{"version":-1}',
+        b'{"version":99999999999999999999}',
+        b'{"version":77,"size":1}',
+        b'{"version":1,"size":4,"checksum":"00000000000000000000000000000000"}',
+        b'{"version":1,"version":1,"checksum":"x"}',
+        b"\xff\xfe",
+        b'{"checksum":' + b"[" * 5000 + b"]" * 5000 + b"}",
+    ],
+)
+def test_c082_a_hint_of_no_use_costs_a_full_listing(builder: TableBuilder, hint: bytes) -> None:
+    builder.hint(hint)
+    assert Snapshot.load(builder.location).version == 3
+    assert Snapshot.load(builder.location).num_files() == 4
+
+
+def test_c083_the_checksum_is_validated(builder: TableBuilder) -> None:
+    value = {"version": 2, "size": 5}
+    good = {**value, "checksum": json_checksum(json.dumps(value))}
+    builder.hint(good)
+    found = read_last_checkpoint(store_for(builder.location), builder.location)
+    assert found is not None
+    assert found.version == 2
+    builder.hint({**good, "size": 6})
+    assert read_last_checkpoint(store_for(builder.location), builder.location) is None
+
+
+def test_c085_c093_the_example() -> None:
+    assert canonical(EXAMPLE) == CANONICAL
+    assert json_checksum(EXAMPLE) == "6a92d155a59bf2eecbd4b4ec7fd1f875"
+    assert hashlib.md5(CANONICAL.encode(), usedforsecurity=False).hexdigest() == "6a92d155a59bf2eecbd4b4ec7fd1f875"
+
+
+def test_c086_literals_stand_for_themselves() -> None:
+    assert canonical('{"a":true,"b":false,"c":null}') == '"a"=true,"b"=false,"c"=null'
+
+
+@pytest.mark.parametrize("number", ["3.14", "1E5", "1e+05", "-0", "0.10", "123456789012345678901234567890"])
+def test_c087_numbers_keep_their_text(number: str) -> None:
+    assert canonical(f'{{"a":{number}}}') == f'"a"={number}'
+
+
+def test_c088_strings_are_encoded_within_quotes() -> None:
+    assert canonical('{"a":"hello world"}') == '"a"="hello%20world"'
+
+
+def test_c089_objects_are_flattened_and_sorted() -> None:
+    text = '{"b":{"y":null,"x":"https://delta.io"},"a":10}'
+    assert canonical(text) == '"a"=10,"b"+"x"="https%3A%2F%2Fdelta.io","b"+"y"=null'
+
+
+def test_c090_arrays_have_their_indices_as_names() -> None:
+    assert canonical_string([None, "hi ho", parse_exactly("2.71")]) == '0=null,1="hi%20ho",2=2.71'
+
+
+def test_c091_only_the_checksum_at_the_top_is_left_out() -> None:
+    assert canonical('{"k1":"v1","checksum":"daswefdssfd","k3":23}') == '"k1"="v1","k3"=23'
+    assert canonical('{"a":{"checksum":1}}') == '"a"+"checksum"=1'
+
+
+def test_c092_duplicate_keys_are_invalid() -> None:
+    with pytest.raises(CorruptLogError, match="twice"):
+        parse_exactly('{"a":1,"a":2}')
+    with pytest.raises(CorruptLogError):
+        parse_last_checkpoint(b'{"version":1,"size":1,"size":1,"checksum":"x"}')
+
+
+def test_c094_the_unreserved_characters_stay_and_all_others_are_encoded() -> None:
+    unreserved = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~"
+    assert canonical(json.dumps({"a": unreserved})) == f'"a"="{unreserved}"'
+    assert canonical('{"a":">\'/é"}') == '"a"="%3E%27%2F%C3%A9"'
+
+
+def test_c095_both_orders_of_long_arrays_are_accepted() -> None:
+    value: dict[str, Any] = {"version": 1, "size": 1, "tags": {"l": "x"}, "list": list(range(12))}
+    text = json.dumps(value)
+    by_path, by_pair = canonical(text), canonical_string_by_pair(parse_exactly(text))
+    assert by_path != by_pair
+    for order in (by_path, by_pair):
+        digest = hashlib.md5(order.encode(), usedforsecurity=False).hexdigest()
+        assert checksum_matches(json.dumps({**value, "checksum": digest}))
+    assert not checksum_matches(json.dumps({**value, "checksum": "0" * 32}))
+
+
+# ---------------------------------------------------------------------------------------------------------- CRC
+def checksum(**changes: Any) -> dict[str, Any]:
+    """The right checksum of version 3 of `builder`."""
+    value: dict[str, Any] = {
+        "txnId": "t",
+        "tableSizeBytes": 400,
+        "numFiles": 4,
+        "numMetadata": 1,
+        "numProtocol": 1,
+        "metadata": metadata()["metaData"],
+        "protocol": protocol()["protocol"],
+        **changes,
+    }
+    return {key: member for key, member in value.items() if member is not None}
+
+
+def parsed(value: Any) -> Any:
+    return parse_checksum(json.dumps(value).encode(), "3.crc")
+
+
+def test_c105_c106_c107_c108_c113_protocol_metadata_and_counts_come_from_the_checksum(builder: TableBuilder) -> None:
+    builder.checksum(3, checksum(numFiles=77, tableSizeBytes=88, metadata={**metadata()["metaData"], "id": "other"}))
+    snapshot = Snapshot.load(builder.location)
+    assert snapshot.metadata.id == "other"
+    assert (snapshot.num_files(), snapshot.size_in_bytes()) == (77, 88)
+    found = snapshot.checksum()
+    assert found is not None
+    assert found.txn_id == "t"
+    older = Snapshot.load(builder.location, version=2)
+    assert older.metadata.id != "other"
+    assert older.num_files() == 3
+
+
+@pytest.mark.parametrize("missing", ["tableSizeBytes", "numFiles", "numMetadata", "numProtocol", "metadata", "protocol"])
+def test_c107_c108_c109_c113_required_fields(missing: str) -> None:
+    with pytest.raises(CorruptLogError, match=missing):
+        parsed(checksum(**{missing: None}))
+
+
+@pytest.mark.parametrize("name", ["numMetadata", "numProtocol"])
+def test_c109_exactly_one(name: str) -> None:
+    with pytest.raises(CorruptLogError, match="must be 1"):
+        parsed(checksum(**{name: 2}))
+
+
+def test_c110_the_in_commit_timestamp() -> None:
+    assert parsed(checksum(inCommitTimestampOpt=1_700_000_000_000)).in_commit_timestamp == 1_700_000_000_000
+    assert parsed(checksum()).in_commit_timestamp is None
+
+
+def test_c111_c112_transactions_and_domains(builder: TableBuilder) -> None:
+    transactions = [{"appId": "a", "version": 7}]
+    domains = [{"domain": "d", "configuration": "{}", "removed": False}]
+    builder.checksum(3, checksum(setTransactions=transactions, domainMetadata=domains))
+    snapshot = Snapshot.load(builder.location)
+    assert snapshot.transactions()["a"].version == 7
+    assert list(snapshot.domains()) == ["d"]
+
+
+HISTOGRAM = {"sortedBinBoundaries": [0, 1024, 4096], "fileCounts": [1, 2, 3], "totalBytes": [1, 2, 3]}
+
+
+@pytest.mark.parametrize("name", ["fileSizeHistogram", "histogramOpt"])
+def test_c114_c118_c119_the_histogram_under_both_names(name: str) -> None:
+    assert parsed(checksum(**{name: HISTOGRAM})).file_size_histogram == HISTOGRAM
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"sortedBinBoundaries": [1, 2, 3]}, {"fileCounts": [1]}, {"sortedBinBoundaries": [0, 5, 2]}, {"totalBytes": "x"}],
+)
+def test_c118_a_malformed_histogram_counts_as_none(change: dict[str, Any]) -> None:
+    assert parsed(checksum(fileSizeHistogram={**HISTOGRAM, **change})).file_size_histogram is None
+
+
+def test_c115_c116_c117_c120_further_fields_are_accepted() -> None:
+    counts = {"deletedRecordCounts": [1, 0, 0, 0, 0, 0, 0, 0, 0, 0]}
+    found = parsed(
+        checksum(allFiles=[], numDeletedRecordsOpt=5, numDeletionVectorsOpt=2, deletedRecordCountsHistogramOpt=counts)
+    )
+    assert (found.num_deleted_records, found.num_deletion_vectors) == (5, 2)
+
+
+def test_c121_c122_validation_names_every_difference(builder: TableBuilder) -> None:
+    builder.checksum(3, checksum())
+    validate_checksum(Snapshot.load(builder.location))
+    transactions = [{"appId": "a", "version": 7}]
+    builder.checksum(3, checksum(numFiles=5, tableSizeBytes=1, setTransactions=transactions))
+    with pytest.raises(ChecksumMismatchError) as raised:
+        validate_checksum(Snapshot.load(builder.location))
+    for name in ("numFiles is 5", "and 4 in the log", "tableSizeBytes is 1", "setTransactions"):
+        assert name in raised.value.message
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "null", '{"numFiles":"x"}', "{}"])
+def test_c123_a_malformed_checksum_is_as_good_as_none(builder: TableBuilder, content: str) -> None:
+    (builder.log / f"{3:020d}.crc").write_text(content)
+    snapshot = Snapshot.load(builder.location)
+    assert snapshot.num_files() == 4
+    assert snapshot.checksum() is None
+    validate_checksum(snapshot)
+
+
+def test_removed_files_are_not_counted(builder: TableBuilder) -> None:
+    builder.commit(4, [remove("0")])
+    builder.checksum(4, checksum(numFiles=3, tableSizeBytes=300))
+    validate_checksum(Snapshot.load(builder.location))
