@@ -37,7 +37,7 @@ def detail_frame(spark: SparkSession, detail: Mapping[str, Any]) -> DataFrame:
 
 
 def _frame(spark: SparkSession, values: Iterable[Mapping[str, Any]], columns: str) -> DataFrame:
-    schema = StructType.fromDDL(columns)  # needs a session, so not at import
+    schema: Any = StructType.fromDDL(columns)  # needs a session, so not at import
     rows = [
         Row(*(_value(one.get(field.name), field.dataType.typeName(), field.dataType) for field in schema))
         for one in values
