@@ -51,10 +51,10 @@ def test_time_travel_by_file_times(by_files: TableBuilder) -> None:
 
 
 def test_times_out_of_range_name_the_nearest_version(by_files: TableBuilder) -> None:
-    with pytest.raises(TimestampOutOfRangeError, match="after the latest version .* 4, committed") as late:
+    with pytest.raises(TimestampOutOfRangeError, match=r"after the latest version .* 4, committed") as late:
         at(by_files, T + 4001)
     assert late.value.error_class == "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
-    with pytest.raises(TimestampOutOfRangeError, match="before the earliest version .* 0, committed") as early:
+    with pytest.raises(TimestampOutOfRangeError, match=r"before the earliest version .* 0, committed") as early:
         at(by_files, T - 1)
     assert early.value.error_class == "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"
 
@@ -105,7 +105,13 @@ def enabled_later(tmp_path: Path) -> TableBuilder:
 
 def test_c358_c360_c361_enabled_midway(enabled_later: TableBuilder) -> None:
     assert [at(enabled_later, T + offset) for offset in (0, 150, 200, 999, 1000, 1999, 2000)] == [0, 1, 2, 2, 3, 3, 4]
-    assert [Snapshot.load(enabled_later.location, version=v).timestamp - T for v in range(5)] == [0, 100, 200, 1000, 2000]
+    assert [Snapshot.load(enabled_later.location, version=v).timestamp - T for v in range(5)] == [
+        0,
+        100,
+        200,
+        1000,
+        2000,
+    ]
     rows = commit_history(Snapshot.load(enabled_later.location))
     assert [round(row["timestamp"].timestamp() * 1000) - T for row in rows] == [2000, 1000, 200, 100, 0]
 
