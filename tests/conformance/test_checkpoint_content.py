@@ -81,9 +81,7 @@ def test_c044_a_column_that_is_absent_means_null(tmp_path: Path) -> None:
 
 @BOTH
 @pytest.mark.parametrize("rows", [3, 1000])
-def test_c053_c062_statistics_of_either_form_skip_files(
-    tmp_path: Path, text: bool, parsed: bool, rows: int
-) -> None:
+def test_c053_c062_statistics_of_either_form_skip_files(tmp_path: Path, text: bool, parsed: bool, rows: int) -> None:
     table = table_with(tmp_path, text=text, parsed=parsed, row_group_size=rows)
     assert selected(table, "quantity = 42") == ["f4"]
     assert selected(table, "quantity >= 85") == ["f8", "f9"]

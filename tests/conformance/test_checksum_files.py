@@ -190,7 +190,9 @@ def test_c105_c106_c107_c108_c113_protocol_metadata_and_counts_come_from_the_che
     assert older.num_files() == 3
 
 
-@pytest.mark.parametrize("missing", ["tableSizeBytes", "numFiles", "numMetadata", "numProtocol", "metadata", "protocol"])
+@pytest.mark.parametrize(
+    "missing", ["tableSizeBytes", "numFiles", "numMetadata", "numProtocol", "metadata", "protocol"]
+)
 def test_c107_c108_c109_c113_required_fields(missing: str) -> None:
     with pytest.raises(CorruptLogError, match=missing):
         parsed(checksum(**{missing: None}))

@@ -105,7 +105,13 @@ def enabled_later(tmp_path: Path) -> TableBuilder:
 
 def test_c358_c360_c361_enabled_midway(enabled_later: TableBuilder) -> None:
     assert [at(enabled_later, T + offset) for offset in (0, 150, 200, 999, 1000, 1999, 2000)] == [0, 1, 2, 2, 3, 3, 4]
-    assert [Snapshot.load(enabled_later.location, version=v).timestamp - T for v in range(5)] == [0, 100, 200, 1000, 2000]
+    assert [Snapshot.load(enabled_later.location, version=v).timestamp - T for v in range(5)] == [
+        0,
+        100,
+        200,
+        1000,
+        2000,
+    ]
     rows = commit_history(Snapshot.load(enabled_later.location))
     assert [round(row["timestamp"].timestamp() * 1000) - T for row in rows] == [2000, 1000, 200, 100, 0]
 

@@ -9,7 +9,15 @@ from typing import Any
 import pytest
 
 from pyspark_delta.actions.decode import decode_action
-from pyspark_delta.actions.model import AddFile, CommitInfo, DomainMetadata, Metadata, Protocol, RemoveFile, SetTransaction
+from pyspark_delta.actions.model import (
+    AddFile,
+    CommitInfo,
+    DomainMetadata,
+    Metadata,
+    Protocol,
+    RemoveFile,
+    SetTransaction,
+)
 from pyspark_delta.errors import CorruptLogError, UnsupportedTableError
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.testing.table_builder import TableBuilder, add, deletion_vector, metadata, protocol, remove
@@ -205,7 +213,9 @@ def test_c002_c184_c187_the_example_of_protocol() -> None:
     assert decoded('{"protocol":{"minReaderVersion":1,"minWriterVersion":2}}') == Protocol(
         min_reader_version=1, min_writer_version=2
     )
-    found = decoded('{"protocol":{"minReaderVersion":3,"minWriterVersion":7,"readerFeatures":["a"],"writerFeatures":[]}}')
+    found = decoded(
+        '{"protocol":{"minReaderVersion":3,"minWriterVersion":7,"readerFeatures":["a"],"writerFeatures":[]}}'
+    )
     assert (found.reader_features, found.writer_features) == (frozenset(["a"]), frozenset())
 
 
