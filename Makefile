@@ -17,7 +17,7 @@ help:  ## list the targets
 
 setup: $(VENV)/.tests  ## make the virtual environment .venv with everything for development
 
-demo: $(VENV)/.demo  ## write and read the flights of a year with Spark, step by step
+demo: $(VENV)/.demo  ## write and read a first table with Spark, step by step
 	$(BIN)/python examples/flights.py
 
 test: $(VENV)/.tests $(VENV_OLDEST)/.tests .cache/.peers  ## run the whole test suite
@@ -57,12 +57,12 @@ $(VENV)/.package: pyproject.toml
 	$(BIN)/python $(PIP_INSTALL) --editable ".[cli,cloud]" "$(NEWEST_PYSPARK)"
 	@touch $@
 
-$(VENV)/.demo: $(VENV)/.package
-	$(BIN)/python $(PIP_INSTALL) --group demo
-	@touch $@
-
 $(VENV)/.tests: $(VENV)/.package pyproject.toml
 	$(BIN)/python $(PIP_INSTALL) --group test --group peers --group lint
+	@touch $@
+
+$(VENV)/.demo: $(VENV)/.package pyproject.toml
+	$(BIN)/python $(PIP_INSTALL) --group demo
 	@touch $@
 
 $(VENV_OLDEST)/.tests: pyproject.toml

@@ -5,38 +5,55 @@ from __future__ import annotations
 import gc
 import importlib
 import json
-import resource
 import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
+from benchmarks.model import Prepared
+from benchmarks.processes import reset_peak, usage
 
-def measure(timed: Callable[[], Any]) -> dict[str, Any]:
-    """Time one call: wall seconds, CPU seconds of this process, MiB added to its peak memory, and the answer."""
+WARM_UPS = 2
+INNER_SECONDS = 20.0  # no further repetition begins after so long
+
+
+def measure(prepared: Prepared) -> dict[str, Any]:
+    """Time one call: wall seconds, CPU seconds of all processes, MiB added to their peak memory, and the answer."""
     gc.collect()
-    before, peak = resource.getrusage(resource.RUSAGE_SELF), _peak_mib()
+    reset_peak()
+    before = usage()
     start = time.perf_counter()
-    answer = timed()
+    result = prepared.timed()
     seconds = time.perf_counter() - start
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    cpu = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
-    return {"seconds": seconds, "cpu_seconds": cpu, "added_mib": _peak_mib() - peak, "answer": answer}
+    after = usage()
+    return {
+        "seconds": seconds,
+        "cpu_seconds": after.cpu_seconds - before.cpu_seconds,
+        "added_mib": max(after.peak_mib - before.resident_mib, 0.0),
+        "answer": prepared.answer(result),
+    }
+
+
+def repeat(prepared: Prepared, inner: int) -> list[dict[str, Any]]:
+    """One cold measurement for `inner` 0, otherwise that many after warming up, fewer when they take long."""
+    if not inner:
+        return [measure(prepared)]
+    start = time.perf_counter()
+    for _ in range(WARM_UPS):
+        prepared.timed()
+        if time.perf_counter() - start > INNER_SECONDS:
+            break
+    runs = [measure(prepared)]
+    while len(runs) < inner and time.perf_counter() - start < INNER_SECONDS:
+        runs.append(measure(prepared))
+    return runs
 
 
 def main() -> None:
     """`python -m benchmarks.case FUNCTION ARGUMENTS INNER`: the last line printed is the result."""
     function, arguments, inner = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3])
     module, _, name = function.partition(":")
-    timed = getattr(importlib.import_module(module), name)(**arguments)
-    if inner:
-        timed()
-    runs = [measure(timed) for _ in range(max(inner, 1))]
-    print("\n" + json.dumps(runs, default=str), flush=True)
-
-
-def _peak_mib() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    prepared: Prepared = getattr(importlib.import_module(module), name)(**arguments)
+    print("\n" + json.dumps(repeat(prepared, inner), default=str), flush=True)
 
 
 if __name__ == "__main__":

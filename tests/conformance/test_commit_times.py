@@ -51,10 +51,10 @@ def test_time_travel_by_file_times(by_files: TableBuilder) -> None:
 
 
 def test_times_out_of_range_name_the_nearest_version(by_files: TableBuilder) -> None:
-    with pytest.raises(TimestampOutOfRangeError, match="after the latest version .* 4, committed") as late:
+    with pytest.raises(TimestampOutOfRangeError, match=r"after the latest version .* 4, committed") as late:
         at(by_files, T + 4001)
     assert late.value.error_class == "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
-    with pytest.raises(TimestampOutOfRangeError, match="before the earliest version .* 0, committed") as early:
+    with pytest.raises(TimestampOutOfRangeError, match=r"before the earliest version .* 0, committed") as early:
         at(by_files, T - 1)
     assert early.value.error_class == "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"
 

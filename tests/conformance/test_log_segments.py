@@ -157,7 +157,7 @@ def test_there_is_no_table_without_a_commit(tmp_path: Path) -> None:
 
 
 def test_a_version_that_does_not_exist_is_told_with_the_range(builder: TableBuilder) -> None:
-    with pytest.raises(VersionNotFoundError, match="Version 9 .* available versions are 0 to 4"):
+    with pytest.raises(VersionNotFoundError, match=r"Version 9 .* available versions are 0 to 4"):
         live(builder, 9)
 
 

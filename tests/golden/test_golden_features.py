@@ -38,6 +38,8 @@ def configuration_of(expected: dict[str, Any]) -> TableConfiguration:
     )
 
 
+# Its partition columns are not in its schema; it is refused when the schema is looked at.
+UNSOUND = "delta-hist/flink-connector__test-partitioned-delta-table-initial-state"
 WITH_PROTOCOL = [t for t in golden_tables() if t.expected.get("protocol")]
 tables = pytest.mark.parametrize("table", [pytest.param(t, id=t.id) for t in WITH_PROTOCOL])
 
@@ -47,7 +49,7 @@ def test_supported_features(table: GoldenTable) -> None:
     assert sorted(supported_features(configuration_of(table.expected))) == sorted(table.expected["supported_features"])
 
 
-@pytest.mark.parametrize("table", [pytest.param(t, id=t.id) for t in WITH_PROTOCOL if t.id not in REFUSED])
+@pytest.mark.parametrize("table", [pytest.param(t, id=t.id) for t in WITH_PROTOCOL if t.id not in (*REFUSED, UNSOUND)])
 def test_active_features(table: GoldenTable) -> None:
     assert sorted(active_features(configuration_of(table.expected))) == sorted(table.expected["active_features"])
 

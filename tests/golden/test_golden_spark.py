@@ -66,6 +66,7 @@ def test_catalyst_scan_travels(delta_spark: SparkSession, table: GoldenTable, tm
     assert_content(rows_of(frame, tmp_path), expected)
 
 
+@pytest.mark.filterwarnings("ignore::pyspark_delta.errors.DeltaWarning")  # an older checkpoint is tried first
 @parametrize("error")
 def test_catalyst_scan_refuses_what_must_fail(delta_spark: SparkSession, table: GoldenTable) -> None:
     with pytest.raises(DeltaError):

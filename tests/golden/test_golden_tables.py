@@ -32,6 +32,7 @@ def test_time_travel(table: GoldenTable) -> None:
             assert_content(travelled.scan().to_arrow(), expected)
 
 
+@pytest.mark.filterwarnings("ignore::pyspark_delta.errors.DeltaWarning")  # an older checkpoint is tried first
 @parametrize("error")
 def test_tables_that_must_fail(table: GoldenTable) -> None:
     with pytest.raises(DeltaError) as raised:

@@ -342,7 +342,6 @@ def many_features_together(spark: SparkSession, path: str) -> None:
            'delta.enableDeletionVectors' = 'true', 'delta.checkpointPolicy' = 'v2', 'delta.checkpointInterval' = '3',
            'delta.columnMapping.mode' = 'name')""",
         "insert into {t} select id, id % 7, concat('v', id) from range(200)",
-        "delete from {t} where id % 10 = 3",
         "update {t} set v = 'updated' where id % 20 = 4",
         "optimize {t}",
         "alter table {t} rename column v to renamed",
@@ -392,7 +391,8 @@ def two_checkpoints_of_a_version(spark: SparkSession, path: str) -> None:
         spark,
         path,
         "create table {t} (id long) using delta tblproperties ('delta.checkpointInterval' = '1000')",
-        *(f"insert into {{t}} values ({n})" for n in range(4)),
+        "insert into {t} select /*+ repartition(4) */ id from range(8)",
+        "insert into {t} values (8)",
     )
     for part_size in (None, "2"):
         if part_size:
@@ -408,16 +408,16 @@ def log_compaction(spark: SparkSession, path: str) -> None:
         spark,
         path,
         "create table {t} (id long, p int) using delta partitioned by (p)",
-        *(f"insert into {{t}} values ({n}, {n % 2})" for n in range(5)),
+        *(f"insert into {{t}} values ({n}, {n % 2})" for n in range(3)),
         "delete from {t} where p = 1",
         "insert into {t} values (9, 1)",
     )
     # delta-spark writes no compactions; the kernel beside it does.
     jvm, kernel = spark._jvm, spark._jvm.io.delta.kernel
     engine = kernel.defaults.engine.DefaultEngine.create(spark._jsparkSession.sessionState().newHadoopConf())
-    log = kernel.internal.fs.Path(f"file:{path}/_delta_log")
-    for start, end in ((1, 3), (2, 6)):
-        writer = jvm.io.delta.kernel.internal.compaction.LogCompactionWriter(log, log, start, end, 0)
+    folder, log = kernel.internal.fs.Path(f"file:{path}"), kernel.internal.fs.Path(f"file:{path}/_delta_log")
+    for start, end in ((1, 2), (2, 4)):
+        writer = jvm.io.delta.kernel.internal.compaction.LogCompactionWriter(folder, log, start, end, 0)
         writer.writeLogCompactionFile(engine)
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import math
 import shutil
-import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -36,17 +35,11 @@ from pyspark_delta.table import Table
 
 
 @pytest.fixture(scope="module")
-def write_spark() -> Iterator[SparkSession]:
+def write_spark(spark: SparkSession) -> SparkSession:
     """A session without `enable`, in a time zone that is not UTC."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYSPARK_PYTHON", sys.executable)
-        builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-        session = builder.config("spark.sql.session.timeZone", "America/New_York").getOrCreate()
-        before = session.conf.get("spark.sql.session.timeZone")
-        session.conf.set("spark.sql.session.timeZone", "America/New_York")
-        yield session
-        if before is not None:
-            session.conf.set("spark.sql.session.timeZone", before)
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "America/New_York")
+    return session
 
 
 @pytest.fixture
@@ -654,6 +647,25 @@ def test_c191_tables_that_are_not_yet_written_are_refused_by_name(
     with pytest.raises(UnsupportedFeatureError, match=feature):
         save(write_spark.range(1), str(copy), "append")
     assert sorted(p.name for p in copy.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "table_id",
+    ["dat/deletion_vectors", "dat/all_primitive_types", "dat/nested_types", "dat/multi_partitioned"],
+)
+def test_golden_tables_are_written_to(
+    write_spark: SparkSession, golden_table: Callable[[str], Path], tmp_path: Path, table_id: str
+) -> None:
+    copy = str(tmp_path / "copy")
+    golden = golden_table(table_id)
+    shutil.copytree(golden / "delta" if (golden / "delta").is_dir() else golden, copy)
+    before = ours(copy)
+    frame = write_spark.createDataFrame(before)
+    version = Table.open(copy).version
+    assert save(frame, copy, "append") == version + 1
+    assert ours(copy).num_rows == 2 * before.num_rows
+    assert save(frame, copy, "overwrite") == version + 2
+    assert sorted(map(repr, ours(copy).to_pylist())) == sorted(map(repr, before.to_pylist()))
 
 
 def _edit_schema(location: str, edit: Callable[[list[dict[str, Any]]], None]) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import pickle
 import traceback
+from pathlib import Path
 
 import pytest
 from pyspark.errors import AnalysisException
@@ -107,3 +109,16 @@ def test_every_class_of_the_tree_comes_back(cls: type[DeltaError]) -> None:
     Exception.__init__(error, "Something happened.")
     error.message, error.facts = "Something happened.", {"path": "/a"}
     assert type(from_text(str(as_spark_reports(error)))) is cls
+
+
+def test_every_error_is_in_the_one_module_that_translation_knows() -> None:
+    source = Path(errors.__file__).parent
+    known = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, DeltaError)}
+    elsewhere = [
+        f"{path.name}: {node.name}"
+        for path in source.rglob("*.py")
+        if path != Path(errors.__file__)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef) and any(isinstance(b, ast.Name) and b.id in known for b in node.bases)
+    ]
+    assert elsewhere == []

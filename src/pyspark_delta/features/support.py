@@ -23,12 +23,14 @@ _UNKNOWN = "It is not known to this version: upgrade pyspark-delta, or use an en
 def check_readable(configuration: TableConfiguration, location: str = "") -> None:
     """Check that this client may read the table. The schema is not looked at.
 
-    Raises UnsupportedTableError for a version beyond support, UnsupportedFeatureError naming each reader feature that
-    is unknown or not supported, InvalidTableError for a protocol that contradicts itself.
+    Raises UnsupportedTableError for a version beyond support or data files of another format than Parquet (C019),
+    UnsupportedFeatureError naming each reader feature that is unknown or not supported, InvalidTableError for a
+    protocol that contradicts itself.
     """
     protocol = configuration.protocol
     _check_reader_version(protocol, location)
     _refuse(_unreadable(protocol), "read", location)
+    _check_provider(configuration.metadata.format_provider, location)
 
 
 def check_writable(configuration: TableConfiguration, location: str = "") -> None:
@@ -49,6 +51,15 @@ def check_writable(configuration: TableConfiguration, location: str = "") -> Non
             obstacles[name] = feature.write_obstacle
     _refuse(obstacles, "write", location)
     _check_requirements(configuration, location)
+
+
+def _check_provider(provider: str, location: str) -> None:
+    if provider.lower() != "parquet":
+        raise UnsupportedTableError(
+            f"Cannot read the table{_at(location)}: its data files are of the format '{provider}', a legacy of early "
+            "Delta versions. Only parquet is supported; rewrite the table with an engine that reads it.",
+            location=location,
+        )
 
 
 def _check_reader_version(protocol: Protocol, location: str) -> None:

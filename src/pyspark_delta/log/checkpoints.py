@@ -74,7 +74,7 @@ class CheckpointReader:
         return (*self.top_level, *self.sidecars)
 
     def open(self) -> None:
-        """Read all footers, of object stores several at a time. Raises UnreadableCheckpointError, CorruptLogError."""
+        """Read all footers, of object stores several at a time. Raises CorruptLogError."""
         parts = self.parts()
         if self._table_location.startswith("/") or len(parts) == 1:
             for part in parts:

@@ -15,12 +15,6 @@ from pyspark_delta.storage import FileStatus, ObjectStore
 BATCH_ROWS = 8192  # large reads of long strings spend their time in page faults; small batches reuse memory
 
 
-class UnreadableCheckpointError(CorruptLogError):
-    """A file of a checkpoint is not readable Parquet; an older checkpoint may do."""
-
-    error_class = "DELTA_LOG_FILE_MALFORMED"
-
-
 class ParquetPart:
     """A classic checkpoint, one part of it, the top level of a V2 checkpoint, or a sidecar.
 
@@ -40,7 +34,7 @@ class ParquetPart:
         return self.file.path
 
     def open(self) -> None:
-        """Read the footer. Raises UnreadableCheckpointError, or CorruptLogError when the file is gone."""
+        """Read the footer. Raises CorruptLogError when the file is gone or unreadable."""
         if self._metadata is not None:
             return
         with self._translated(), self._file() as file:
@@ -119,7 +113,7 @@ class ParquetPart:
         except StorageError:
             raise
         except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
-            raise UnreadableCheckpointError(
+            raise CorruptLogError(
                 f"The checkpoint file '{self.path}' is not readable: {_first_line(error)}. "
                 "It was damaged or cut off; restore or delete it.",
                 path=self.path,

@@ -51,7 +51,8 @@ class Keys:
         return pc.invert(named) if pc.any(named).as_py() else None
 
     def _without_named(self, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        if not batches:
+        if not batches or self._values is None:
+            yield from batches
             return
         # One probe for many batches: the set of keys is hashed for each.
         keys = pa.chunked_array([self._keys_of(batch) for batch in batches], self._values.type)

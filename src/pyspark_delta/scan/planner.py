@@ -14,7 +14,11 @@ from pyspark_delta.expressions.text import columns_of, conjuncts, is_opaque, to_
 from pyspark_delta.expressions.tree import And, Expression, all_of
 from pyspark_delta.log.request import FileRequest
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.protocol.properties import MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
+from pyspark_delta.protocol.properties import (
+    ENABLE_ROW_TRACKING,
+    MATERIALIZED_ROW_COMMIT_VERSION,
+    MATERIALIZED_ROW_ID,
+)
 from pyspark_delta.scan.bounds import NEVER
 from pyspark_delta.scan.plan import (
     ColumnPlan,
@@ -124,11 +128,15 @@ def _plan_column(f: StructField, configuration: TableConfiguration) -> ColumnPla
 
 
 def require_row_tracking(configuration: TableConfiguration) -> None:
-    """Raise InvalidOperationError when rows have no ids; they have, once row tracking is supported (C327, C328)."""
-    if not configuration.supports("rowTracking"):
+    """Raise InvalidOperationError when rows have no ids that readers can rely on.
+
+    They have where row tracking is enabled (C327, C328); where it is only supported, rewriting a row may change its id
+    (C321).
+    """
+    if not (configuration.supports("rowTracking") and ENABLE_ROW_TRACKING.of(configuration.properties)):
         raise InvalidOperationError(
-            "The table has no row ids: row tracking is not supported by its protocol. Enable it with the table "
-            "property delta.enableRowTracking.",
+            "The table has no lasting row ids: row tracking is not enabled. Enable it with the table property "
+            "delta.enableRowTracking.",
             error_class="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
         )
 

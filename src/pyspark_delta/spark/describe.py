@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StructType
 
-_HISTORY = StructType.fromDDL(
+_HISTORY = (
     "version BIGINT, timestamp TIMESTAMP, userId STRING, userName STRING, operation STRING, "
     "operationParameters MAP<STRING, STRING>, "
     "job STRUCT<jobId: STRING, jobName: STRING, jobRunId: STRING, runId: STRING, jobOwnerId: STRING, "
@@ -18,7 +18,7 @@ _HISTORY = StructType.fromDDL(
     "notebook STRUCT<notebookId: STRING>, clusterId STRING, readVersion BIGINT, isolationLevel STRING, "
     "isBlindAppend BOOLEAN, operationMetrics MAP<STRING, STRING>, userMetadata STRING, engineInfo STRING"
 )
-_DETAIL = StructType.fromDDL(
+_DETAIL = (
     "format STRING, id STRING, name STRING, description STRING, location STRING, createdAt TIMESTAMP, "
     "lastModified TIMESTAMP, partitionColumns ARRAY<STRING>, clusteringColumns ARRAY<STRING>, numFiles BIGINT, "
     "sizeInBytes BIGINT, properties MAP<STRING, STRING>, minReaderVersion INT, minWriterVersion INT, "
@@ -36,7 +36,8 @@ def detail_frame(spark: SparkSession, detail: Mapping[str, Any]) -> DataFrame:
     return _frame(spark, [detail], _DETAIL)
 
 
-def _frame(spark: SparkSession, values: Iterable[Mapping[str, Any]], schema: Any) -> DataFrame:
+def _frame(spark: SparkSession, values: Iterable[Mapping[str, Any]], columns: str) -> DataFrame:
+    schema: Any = StructType.fromDDL(columns)  # needs a session, so not at import
     rows = [
         Row(*(_value(one.get(field.name), field.dataType.typeName(), field.dataType) for field in schema))
         for one in values

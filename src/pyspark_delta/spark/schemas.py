@@ -12,11 +12,15 @@ from pyspark_delta.schema.types import StructType
 
 # Field metadata that is the table's business: column mapping, generation expressions, type changes (C431).
 _INTERNAL = ("delta.", "parquet.field.")
+_NULLABILITY = ("nullable", "containsNull", "valueContainsNull")
 
 
 def to_spark(schema: StructType) -> SparkStruct:
-    """The logical schema for Spark, without the metadata that only the protocol reads."""
-    return SparkStruct.fromJson(_without_internal(type_to_json(schema)))
+    """The logical schema for Spark: everything nullable, without the metadata that only the protocol reads.
+
+    A file may lack a column that is declared NOT NULL (C374), and Spark answers `IS NULL` from the declaration.
+    """
+    return SparkStruct.fromJson(_readable(type_to_json(schema)))
 
 
 def differences(*, expected: SparkStruct, given: SparkStruct) -> list[str]:
@@ -33,15 +37,14 @@ def differences(*, expected: SparkStruct, given: SparkStruct) -> list[str]:
     return found
 
 
-def _without_internal(value: Any) -> Any:
+def _readable(value: Any) -> Any:
     if isinstance(value, list):
-        return [_without_internal(item) for item in value]
+        return [_readable(item) for item in value]
     if not isinstance(value, dict):
         return value
-    return {
-        key: _public(item) if key == "metadata" and isinstance(item, dict) else _without_internal(item)
-        for key, item in value.items()
-    }
+    readable = {key: _readable(item) for key, item in value.items() if key != "metadata"}
+    readable |= {key: True for key in _NULLABILITY if key in value}
+    return readable | ({"metadata": _public(value["metadata"])} if "metadata" in value else {})
 
 
 def _public(metadata: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 from pyspark_delta.actions.encode import metadata_to_json, protocol_to_json, transaction_to_json
 from pyspark_delta.actions.model import SetTransaction
 from pyspark_delta.commit import TakenVersion
-from pyspark_delta.errors import FileAlreadyExistsError, FileNotFoundInStoreError
+from pyspark_delta.errors import CorruptLogError, FileAlreadyExistsError, FileNotFoundInStoreError
 from pyspark_delta.log.names import LOG_DIRECTORY, CommitName, VersionChecksumName
+from pyspark_delta.log.version_checksum import parse_checksum
 from pyspark_delta.storage import ObjectStore
 from pyspark_delta.storage.paths import join
 from pyspark_delta.transaction.finish import ReadyCommit
@@ -80,15 +81,16 @@ def _totals(version: int, location: str, store: ObjectStore) -> Totals | None:
     """The totals of a version, from the nearest checksum; None when there is none near, or the way is not plain."""
     later: list[Winner] = []
     for number in range(version, max(-1, version - _FURTHEST_BACK), -1):
-        if (content := _read(_path(location, VersionChecksumName(number)), store)) is not None:
-            return _advanced(_parsed(content), reversed(later))
+        path = _path(location, VersionChecksumName(number))
+        if (content := _read(path, store)) is not None:
+            return _advanced(_parsed(content, path), reversed(later))
         if (content := _read(_path(location, CommitName(number)), store)) is None:
             return None
         later.append(Winner.parse(TakenVersion(number, content)))
     return None
 
 
-def _advanced(totals: Totals | None, commits: Any) -> Totals | None:
+def _advanced(totals: Totals | None, commits: Iterable[Winner]) -> Totals | None:
     for commit in commits:
         if totals is None:
             return None
@@ -104,25 +106,18 @@ def _advanced(totals: Totals | None, commits: Any) -> Totals | None:
             transactions = {**transactions, **{t.app_id: t for t in commit.transactions}}
         totals = Totals(
             totals.num_files + len(added) - len(removed),
-            totals.size + sum(a.size for a in commit.adds) - sum(r.size for r in commit.removes),
+            totals.size + sum(a.size for a in commit.adds) - sum(r.size or 0 for r in commit.removes),
             transactions,
         )
     return totals
 
 
-def _parsed(content: bytes) -> Totals | None:
+def _parsed(content: bytes, path: str) -> Totals | None:
     try:
-        value = orjson.loads(content)
-        listed = value.get("setTransactions")
-        transactions = None
-        if listed is not None:
-            transactions = {
-                t["appId"]: SetTransaction(app_id=t["appId"], version=t["version"], last_updated=t.get("lastUpdated"))
-                for t in listed
-            }
-        return Totals(int(value["numFiles"]), int(value["tableSizeBytes"]), transactions)
-    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, ValueError):
+        checksum = parse_checksum(content, path)
+    except CorruptLogError:
         return None
+    return Totals(checksum.num_files, checksum.table_size_bytes, checksum.transactions)
 
 
 def _path(location: str, name: object) -> str:

@@ -127,7 +127,9 @@ def strings_json(texts: pa.Array) -> str:
     if not len(texts):
         return "[]"
     quote = pa.scalar('"', pa.large_string())
-    entries = pc.binary_join_element_wise(quote, json_texts(texts).cast(pa.large_string()), quote, "")
+    entries = pc.binary_join_element_wise(
+        quote, json_texts(texts).cast(pa.large_string()), quote, pa.scalar("", pa.large_string())
+    )
     return f"[{comma_joined(entries, np.array([len(entries)]))[0].as_py()}]"
 
 

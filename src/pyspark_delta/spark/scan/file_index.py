@@ -7,6 +7,8 @@ to each file. Partition values come from the log.
 
 from __future__ import annotations
 
+import hashlib
+import zlib
 from collections.abc import Sequence
 from enum import Enum
 from typing import Any
@@ -80,15 +82,8 @@ class DeltaFileIndex:
         self._schema = StructType(columns.partition_schema().fields + self._hidden)
         self._java_schema = jvm.struct_type(self._schema)
         self._java_root = jvm.seq([jvm.root.org.apache.hadoop.fs.Path(to_hadoop(snapshot.location))])
-        self._key = (
-            snapshot.location,
-            snapshot.version,
-            snapshot.configuration.metadata.id,
-            files,
-            row_tracking,
-            time_zone,
-            tuple(sorted(snapshot.storage_options.items())),
-        )
+        self._text = f"Delta[version={snapshot.version}, {snapshot.location}, {self._digest()}]"
+        self._hash = zlib.crc32(self._text.encode()) - 2**31
 
     @property
     def schema(self) -> StructType:
@@ -133,13 +128,16 @@ class DeltaFileIndex:
         return False
 
     def equals(self, other: Any) -> bool:
-        return isinstance(other, DeltaFileIndex) and other._key == self._key
+        # The other one arrives as the JVM's proxy of it, whose text comes from its `toString` below.
+        if self is other:
+            return True
+        return other is not None and str(other.toString()) == self._text
 
     def hashCode(self) -> int:
-        return hash(self._key) & 0x7FFFFFFF
+        return self._hash
 
     def toString(self) -> str:
-        return f"Delta[version={self._snapshot.version}, {self._snapshot.location}]"
+        return self._text
 
     # ---------------------------------------------------------------------------------------------------- the files
     def _list(self, partition_filters: Sequence[Any], data_filters: Sequence[Any]) -> Any:
@@ -164,6 +162,18 @@ class DeltaFileIndex:
             result = batch if result is jvm.nil else result.concat(batch)
         return result
 
+    def _digest(self) -> str:
+        """Stands for all that the answers depend on; secrets among the storage options cannot be read from it."""
+        snapshot = self._snapshot
+        parts = (
+            snapshot.metadata.id,
+            self._files.value,
+            self._row_tracking,
+            self._time_zone,
+            sorted(snapshot.storage_options.items()),
+        )
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
+
     def _select(self, where: Any) -> pa.Table:
         files = plan_scan(self._snapshot, where=where, row_ids=self._row_tracking, time_zone=self._time_zone).files
         if self._files is not Files.ALL:
@@ -181,7 +191,10 @@ class DeltaFileIndex:
         for column in self._partition:
             texts = self._texts(files, column.physical.name).take(first)
             name, data_type = column.logical.name, column.logical.type
-            values.append((parse_partition_column(texts, data_type, self._time_zone, column=name), data_type))
+            typed = parse_partition_column(
+                texts, data_type, self._time_zone, column=name, table=self._snapshot.location
+            )
+            values.append((typed, data_type))
         return values
 
     def _hidden_values(self, files: pa.Table) -> list[tuple[pa.Array, DataType]]:
@@ -236,11 +249,12 @@ class DeltaFileIndex:
 
     def _evaluate(self, condition: Any, attributes: Any, ordinal: Any, rows: Any) -> list[int]:
         logical = self._jvm.root.org.apache.spark.sql.catalyst.plans.logical
-        local = logical.LocalRelation(attributes, rows, False, self._jvm.none)
-        plan = logical.Project(self._jvm.seq([ordinal]), logical.Filter(condition, local))
         rule = self._jvm.module("org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation")
-        text = rule.apply(plan).data().mkString(";")
-        return [int(row[1:-1], 16) for row in text.split(";")] if text else []
+        local = logical.LocalRelation(attributes, rows, False, self._jvm.none)
+        kept = rule.apply(logical.Filter(condition, local))
+        numbers = rule.apply(logical.Project(self._jvm.seq([ordinal]), kept))
+        text = numbers.data().mkString(";")
+        return [int(row[1:-1]) for row in text.split(";")] if text else []
 
 
 def _restrict(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import re
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,12 +14,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext
-from pyspark_delta.errors import DeltaError
+from pyspark_delta.errors import DeltaError, MissingDependencyError
 from pyspark_delta.spark.write.task import RESULT, write_partition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '(pyspark_delta|pyarrow|orjson|numpy)")
 _BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 # Rows that cross to a worker at once. Workers gather them into row groups, so this only sets the overhead of crossing.
 _ROWS_AT_ONCE = 64_000
@@ -38,12 +41,27 @@ def write_frame(frame: DataFrame, context: WriteContext) -> pa.Table:
     with _setting(frame.sparkSession, _BATCH_ROWS, str(_ROWS_AT_ONCE)), warnings.catch_warnings():
         # PySpark warns about pandas, which nothing here uses.
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-        rows = frame.mapInArrow(partial(write_partition, context), RESULT).toArrow()
+        rows = _run(frame.mapInArrow(partial(write_partition, context), RESULT))
     failures = rows.column("failure").drop_null()
     if len(failures):
         error: DeltaError = pickle.loads(failures[0].as_py())
         raise error
     return rows.select(WRITTEN_SCHEMA.names).cast(WRITTEN_SCHEMA)
+
+
+def _run(job: DataFrame) -> pa.Table:
+    try:
+        return job.toArrow()
+    except Exception as error:
+        missing = _MISSING_MODULE.search(str(error))
+        if missing is None:
+            raise
+        raise MissingDependencyError(
+            f"The Python of Spark's workers does not find the package '{missing[1]}'. Let the workers use the driver's "
+            f"Python: set the environment variable PYSPARK_PYTHON={sys.executable} before Spark starts, or install "
+            "pyspark-delta on every worker.",
+            package=missing[1],
+        ) from None
 
 
 @contextmanager

@@ -1,0 +1,121 @@
+"""`python -m benchmarks [B1 B2 ...]`: runs workloads beside their peers and reports medians, ratios and goals."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from benchmarks import report
+from benchmarks.calibration import DRIFT_LIMIT, calibrate, drift
+from benchmarks.datasets import Datasets
+from benchmarks.machine import commit, describe
+from benchmarks.model import FULL, QUICK, Dataset, Workload
+from benchmarks.registry import MODULES, load
+from benchmarks.run import ROOT, default_environments, peer_jars, run_workload
+
+CACHE = ROOT / ".cache" / "bench"
+DOCUMENT = ROOT / "docs" / "performance.md"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run what is asked for. Returns 1 when an answer differs, ours fails, or the machine did not hold still."""
+    options = _parser().parse_args(arguments)
+    scale = QUICK if options.quick else FULL
+    path = CACHE / ("results-quick.json" if options.quick else "results.json")
+    results = load_results(path)
+    environments = default_environments()
+    results["machine"] = describe(environments, peer_jars())
+    measured = commit(ROOT)
+    failed = False
+    if not options.table:
+        for name in options.workloads or MODULES:
+            if options.resume and is_done(results, name, measured):
+                say(f"{name} is done")
+                continue
+            workload = load(name, scale)
+            result = run_one(workload, Datasets(CACHE, say), environments)
+            results["workloads"][name] = {**result, "commit": measured}
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(results, indent=1))
+            say(report.terminal(workload, result["rows"]) + "\n")
+            failed = failed or bool(problems(workload, result))
+    for name in options.workloads or MODULES:
+        if name in results["workloads"]:
+            workload, result = load(name, scale), results["workloads"][name]
+            for line in [*problems(workload, result), *report.summary(workload, result["rows"])]:
+                say(line)
+    if options.write:
+        report.write(DOCUMENT, report.markdown(results, scale))
+        say(f"The tables are in {DOCUMENT.relative_to(ROOT)}.")
+    return int(failed)
+
+
+def run_one(workload: Workload, datasets: Datasets, environments: dict[str, str]) -> dict[str, Any]:
+    """The rows of one workload, and whether the machine's speed held still meanwhile."""
+    start = time.time()
+    say(f"{workload.id} {workload.title}")
+    for dataset in needed(workload):
+        datasets(dataset)
+    before = calibrate()
+    rows = run_workload(workload, datasets, environments, say)
+    after = calibrate()
+    moved = drift(before, after)
+    say(f"  {time.time() - start:.0f} s; calibration {before * 1000:.0f} ms before, {after * 1000:.0f} ms after")
+    return {"rows": rows, "calibration": [before, after], "drift": moved, "void": moved > DRIFT_LIMIT}
+
+
+def needed(workload: Workload) -> list[Dataset]:
+    """The datasets of a workload."""
+    return list(dict.fromkeys(d for v in workload.variants for d in (v.dataset, *v.others.values())))
+
+
+def problems(workload: Workload, result: dict[str, Any]) -> list[str]:
+    """What makes a result worthless, one line each."""
+    found = []
+    if result["void"]:
+        found.append(
+            f"{workload.id} is VOID: the machine's speed moved by {result['drift']:.0%} (at most {DRIFT_LIMIT:.0%}). "
+            "Let nothing else run, and run it again."
+        )
+    for row in result["rows"]:
+        if "differs" in row:
+            found.append(f"{workload.id} {row['variant']}: {row['peer']} gives another ANSWER: {row['differs']}")
+        if "skipped" in row and row["peer"].startswith("pyspark-delta"):
+            found.append(f"{workload.id} {row['variant']}: ours FAILED: {row['skipped']}")
+    return found
+
+
+def load_results(path: Path) -> dict[str, Any]:
+    """Earlier results, or none."""
+    if path.exists():
+        loaded: dict[str, Any] = json.loads(path.read_text())
+        return loaded
+    return {"machine": {}, "workloads": {}}
+
+
+def is_done(results: dict[str, Any], name: str, measured: str) -> bool:
+    """Whether there is a valid result of this commit."""
+    result = results["workloads"].get(name)
+    return result is not None and not result["void"] and result["commit"] == measured
+
+
+def say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=f"of {', '.join(MODULES)}; all by default")
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that everything works")
+    parser.add_argument("--resume", action="store_true", help="leave out what has a valid result of this commit")
+    parser.add_argument("--table", action="store_true", help="run nothing, report the results there are")
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/performance.md")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""The datasets of the benchmarks: made once each, in a process of its own, and kept under .cache/bench."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from benchmarks.model import Dataset
+
+FOLDER = "datasets-1"  # a new number makes all datasets anew
+
+
+def build_log(location: Path, **arguments: Any) -> None:
+    """A checkpoint and JSON commits, without data files."""
+    from benchmarks.synthetic_log import SyntheticLog, write_log
+
+    write_log(location, SyntheticLog(**arguments))
+
+
+def build_json_log(location: Path, **arguments: Any) -> None:
+    """JSON commits alone, without data files."""
+    from benchmarks.json_logs import JsonLog, write_json_log
+
+    write_json_log(location, JsonLog(**arguments))
+
+
+def build_data(location: Path, **arguments: Any) -> None:
+    """A table with rows."""
+    from benchmarks.data_tables import DataTable, write_data_table
+
+    write_data_table(location, DataTable(**arguments))
+
+
+BUILDERS: dict[str, Callable[..., None]] = {"log": build_log, "json_log": build_json_log, "data": build_data}
+
+
+class Datasets:
+    """Gives the location of a dataset, making it when it is not there yet."""
+
+    def __init__(self, cache: Path, report: Callable[[str], None]) -> None:
+        self._folder = cache / FOLDER
+        self._report = report
+
+    def __call__(self, dataset: Dataset) -> str:
+        location = self._folder / dataset.name
+        if not location.exists():
+            self._report(f"  making {dataset.name}")
+            unfinished = location.with_name(location.name + ".unfinished")
+            shutil.rmtree(unfinished, ignore_errors=True)
+            self._folder.mkdir(parents=True, exist_ok=True)
+            arguments = json.dumps(dict(dataset.arguments))
+            command = [sys.executable, "-m", "benchmarks.datasets", dataset.builder, str(unfinished), arguments]
+            root = Path(__file__).parents[1]
+            subprocess.run(command, check=True, cwd=root, env=_environment(root))
+            unfinished.rename(location)
+        return str(location)
+
+
+def _environment(root: Path) -> dict[str, str]:
+    import os
+
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])}
+
+
+def main() -> None:
+    """`python -m benchmarks.datasets BUILDER LOCATION ARGUMENTS`."""
+    builder, location, arguments = sys.argv[1:]
+    BUILDERS[builder](Path(location), **json.loads(arguments))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+"""All workloads, in the order in which they run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib import import_module
+
+from benchmarks.model import FULL, Scale, Workload
+
+MODULES = {
+    "B1": "b01_open",
+    "B2": "b02_live_files",
+    "B3": "b03_plan_by_partition",
+    "B4": "b04_plan_by_stats",
+    "B5": "b05_all_stats",
+    "B6": "b06_json_replay",
+    "B7": "b07_update",
+    "B8": "b08_time_travel",
+    "B12": "b12_scan",
+    "B13": "b13_deletion_vectors",
+    "B20": "b20_count",
+}
+
+
+def load(workload: str, scale: Scale) -> Workload:
+    """The workload of that id at a scale; goals are for full sizes. Raises KeyError for an unknown id."""
+    made: Workload = import_module(f"benchmarks.workloads.{MODULES[workload]}").workload(scale)
+    if scale == FULL:
+        return made
+    return replace(made, variants=tuple(replace(variant, goals=()) for variant in made.variants))

@@ -1,0 +1,67 @@
+"""Whether measurements meet the goals of their workload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from benchmarks.model import ARROW, OURS, AtMost, Goal, Growth, Variant, Workload
+
+Row: TypeAlias = dict[str, Any]  # a median of one peer in one variant; keys as in results.json
+
+_MEASURES = {"seconds": "", "cpu_seconds": " in CPU", "added_mib": " in memory"}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A goal of a variant, what was found, and whether that is enough; `met` is None when it could not be measured."""
+
+    variant: str
+    goal: str
+    found: str
+    met: bool | None
+
+    def __str__(self) -> str:
+        return f"{self.goal}: {'not measured' if self.met is None else f'{self.found}, {mark(self.met)}'}"
+
+
+def mark(met: bool) -> str:
+    """The word for a goal."""
+    return "met" if met else "NOT met"
+
+
+def judge(workload: Workload, rows: Sequence[Row]) -> list[Verdict]:
+    """The verdict on every goal of a workload."""
+    return [_verdict(workload, variant, goal, rows) for variant in workload.variants for goal in variant.goals]
+
+
+def _verdict(workload: Workload, variant: Variant, goal: Goal | Growth | AtMost, rows: Sequence[Row]) -> Verdict:
+    if isinstance(goal, Goal):
+        against = next((p.against for p in workload.peers if p.name == goal.peer), OURS)
+        text = f"{goal.peer}{_MEASURES[goal.measure]} at least {goal.ratio:.3g}"
+        theirs = _value(rows, variant.name, [goal.peer], goal.measure)
+        ours = _value(rows, variant.name, [against], goal.measure)
+        if theirs is None or ours is None:
+            return Verdict(variant.name, text, "", None)
+        ratio = theirs / max(ours, 1e-9)
+        return Verdict(variant.name, text, f"{ratio:.3g}", ratio >= goal.ratio)
+    seconds = _value(rows, variant.name, [OURS, ARROW], "seconds")
+    if isinstance(goal, AtMost):
+        text = f"at most {goal.seconds:g} s"
+        if seconds is None:
+            return Verdict(variant.name, text, "", None)
+        return Verdict(variant.name, text, f"{seconds:.3g} s", seconds <= goal.seconds)
+    text = f"at most {goal.factor:g} times the time of '{goal.base}'"
+    base = _value(rows, goal.base, [OURS, ARROW], "seconds")
+    if seconds is None or base is None:
+        return Verdict(variant.name, text, "", None)
+    return Verdict(variant.name, text, f"{seconds / base:.2f}", seconds <= base * goal.factor + goal.slack)
+
+
+def _value(rows: Iterable[Row], variant: str, peers: Sequence[str], measure: str) -> float | None:
+    for peer in peers:
+        for row in rows:
+            if row["variant"] == variant and row["peer"] == peer and measure in row and "differs" not in row:
+                return float(row[measure])
+    return None

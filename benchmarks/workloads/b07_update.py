@@ -1,0 +1,61 @@
+"""B7: bring a loaded table up to date after some commits."""
+
+from __future__ import annotations
+
+from benchmarks.model import OURS, Goal, Growth, Peer, Prepared, Scale, Variant, Workload, size
+from benchmarks.workloads.answers import column, names
+from benchmarks.workloads.logs import LAST_VERSION, log
+
+_HERE = __name__
+
+
+def workload(scale: Scale) -> Workload:
+    """1 and 10 new commits on each size; with `list_files`, the live files after that too."""
+    small, middle, large = scale.files
+    base = f"{size(small)} files, 10 commits"
+
+    def variant(files: int, commits: int, *goals: Goal | Growth, list_files: bool = False) -> Variant:
+        name = f"{size(files)} files, {commits} commit{'s' if commits > 1 else ''}"
+        arguments = {"version": LAST_VERSION - commits, "list_files": list_files}
+        repetitions = 3 if files == large else 5
+        name += ", list files" if list_files else ""
+        return Variant(name, log(files), arguments, goals, repetitions)
+
+    return Workload(
+        "B7",
+        "Bring a loaded table up to date",
+        (Peer(OURS, f"{_HERE}:ours"), Peer("deltalake", f"{_HERE}:deltalake")),
+        (
+            variant(small, 10, Goal("deltalake", 5)),
+            variant(middle, 10, Goal("deltalake", 50), Growth(base, 1.5)),
+            variant(large, 1, Goal("deltalake", 500)),
+            variant(large, 10, Goal("deltalake", 500), Growth(base, 1.5)),
+            variant(large, 10, Goal("deltalake", 4), list_files=True),
+        ),
+    )
+
+
+def ours(location: str, version: int, list_files: bool) -> Prepared:
+    from pyspark_delta.snapshot import Snapshot
+
+    columns = ("path", "size", "modification_time", "partition_values")
+    before = Snapshot.load(location, version=version)
+    before.files(columns)
+    if list_files:
+        return Prepared(lambda: before.update().files(columns), lambda t: names(column(t, "path")))
+    return Prepared(before.update, lambda snapshot: snapshot.version)
+
+
+def deltalake(location: str, version: int, list_files: bool) -> Prepared:
+    from deltalake import DeltaTable
+
+    table = DeltaTable(location, version=version)
+    table.get_add_actions()
+    if list_files:
+
+        def listed() -> object:
+            table.update_incremental()
+            return table.get_add_actions()
+
+        return Prepared(listed, lambda t: names(column(t, "path")))
+    return Prepared(table.update_incremental, lambda _: table.version())

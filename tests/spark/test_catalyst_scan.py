@@ -1,0 +1,295 @@
+"""The Catalyst scan inside Spark's planner: what is skipped, pruned, reused, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from tests.spark.made_tables import DataFile, field_json, make_table
+
+from pyspark_delta.errors import DeletionVectorError, InvalidOperationError, SchemaMismatchError
+from pyspark_delta.spark.session import disable, enable
+
+
+@pytest.fixture(scope="module")
+def metered(spark: SparkSession) -> Iterator[SparkSession]:
+    """An enabled session whose plans are not changed while they run, so that their metrics can be found."""
+    session = enable(spark.newSession())
+    session.conf.set("spark.sql.adaptive.enabled", "false")
+    yield session
+    disable(session)
+
+
+@pytest.fixture(scope="module")
+def days(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Twelve files of ten rows: `id` is clustered, `day` is the partition column with three files each."""
+    files = [
+        DataFile(
+            pa.table({"id": list(range(n * 10, n * 10 + 10)), "name": [f"n{i}" for i in range(10)]}),
+            {"day": None if n // 3 == 3 else f"2024-01-0{n // 3 + 1}"},
+        )
+        for n in range(12)
+    ]
+    return make_table(tmp_path_factory.mktemp("days") / "t", files, partition_by={"day": "date"})
+
+
+def load(session: SparkSession, path: str) -> DataFrame:
+    return session.read.format("delta").load(path)
+
+
+def plan(frame: DataFrame) -> str:
+    return str(frame._jdf.queryExecution().executedPlan().toString())  # type: ignore[operator]
+
+
+def files_read(frame: DataFrame) -> list[int]:
+    """Runs the frame; the number of files that each scan in its plan read."""
+    frame = frame.select("*")  # metrics of the driver are sent once for each plan
+    frame.collect()
+    leaves = frame._jdf.queryExecution().executedPlan().collectLeaves()  # type: ignore[operator]
+    counts = []
+    for index in range(leaves.size()):
+        metric = leaves.apply(index).metrics().get("numFiles")
+        if metric.isDefined():
+            counts.append(metric.get().value())
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("condition", "files", "rows"),
+    [
+        ("id = 57", 1, 1),
+        ("id BETWEEN 35 AND 44", 2, 10),
+        ("id IN (1, 2, 118)", 2, 3),
+        (f"id IN ({', '.join(str(i) for i in range(20, 40))})", 2, 20),
+        ("id > 1000", 0, 0),
+        ("id % 1000 = 57", 12, 1),
+        ("cast(id AS string) = '57'", 12, 1),
+        ("day = DATE '2024-01-02'", 3, 30),
+        ("day = DATE '2024-01-02' AND id < 40", 1, 10),
+        ("day IS NULL", 3, 30),
+        ("day IS NOT NULL AND id >= 80", 1, 10),
+        ("day > DATE '2024-01-01' OR id = 5", 12, 61),  # Spark hands over only what names either kind
+        ("dayofmonth(day) = 3", 3, 30),  # no counterpart in the predicate tree: evaluated by Catalyst
+        ("date_format(day, 'yyyy') = '2024' AND NOT day <=> DATE '2024-01-01'", 6, 60),
+        ("name LIKE 'n1%'", 12, 12),
+        ("name = 'x'", 0, 0),
+        ("name LIKE 'x%'", 0, 0),
+        ("rand() < 2 AND id < 10", 1, 10),
+    ],
+)
+def test_files_are_skipped(metered: SparkSession, days: str, condition: str, files: int, rows: int) -> None:
+    frame = load(metered, days).where(condition)
+    assert sum(files_read(frame)) == files
+    assert frame.count() == rows
+
+
+def test_files_are_skipped_in_sql_over_views_and_joins(metered: SparkSession, days: str) -> None:
+    load(metered, days).createOrReplaceTempView("days")
+    assert files_read(metered.sql("SELECT count(*) FROM days d WHERE d.id < 10")) == [1]
+    joined = metered.sql("SELECT a.id FROM days a JOIN days b ON a.id = b.id WHERE a.id = 3 AND b.day IS NOT NULL")
+    assert files_read(joined) == [1, 1]
+    assert [row.id for row in joined.collect()] == [3]
+
+
+def test_time_zone_of_the_session_does_not_change_an_instant(spark: SparkSession, tmp_path: Path) -> None:
+    """The literal means 01:00 UTC in Berlin's zone, so only the second file may be left."""
+    type_ = pa.timestamp("us", tz="UTC")
+    files = [DataFile(pa.table({"id": [n]}), {"at": f"1970-01-01T0{n}:00:00.000000Z"}) for n in range(3)]
+    path = make_table(tmp_path / "t", files, partition_by={"at": "timestamp"})
+    session = enable(spark.newSession())
+    session.conf.set("spark.sql.adaptive.enabled", "false")
+    session.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        frame = load(session, path).where("at = TIMESTAMP '1970-01-01 02:00:00'")
+        assert files_read(frame) == [1]
+        assert frame.toArrow()["at"].to_pylist() == pa.array([3_600_000_000], type_).to_pylist()
+    finally:
+        disable(session)
+
+
+def test_dynamic_partition_pruning(metered: SparkSession, days: str, tmp_path: Path) -> None:
+    load(metered, days).createOrReplaceTempView("facts")
+    labels = pa.table({"label": ["x", "y"]})
+    path = make_table(
+        tmp_path / "labels",
+        [DataFile(labels.slice(n, 1), {"day": f"2024-01-0{n + 2}"}) for n in range(2)],
+        partition_by={"day": "date"},
+    )
+    load(metered, path).createOrReplaceTempView("labels")
+    frame = metered.sql("SELECT f.id FROM facts f JOIN labels l ON f.day = l.day WHERE l.label = 'x'")
+    assert "dynamicpruning" in plan(frame)
+    assert files_read(frame) == [3]
+    assert len(frame.collect()) == 30
+
+
+def test_columns_are_pruned(metered: SparkSession, days: str) -> None:
+    assert "ReadSchema: struct<id:bigint>" in plan(load(metered, days).select("id", "day"))
+    assert "ReadSchema: struct<>" in plan(load(metered, days).select("day"))
+
+
+def test_nested_columns_are_pruned_under_column_mapping(metered: SparkSession, tmp_path: Path) -> None:
+    inner = [
+        field_json("a", "long", **{"delta.columnMapping.id": 2, "delta.columnMapping.physicalName": "p2"}),
+        field_json("b", "string", **{"delta.columnMapping.id": 3, "delta.columnMapping.physicalName": "p3"}),
+    ]
+    mapped = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "p1"}
+    rows = pa.table({"p1": pa.array([{"p2": 1, "p3": "x"}, None, {"p2": None, "p3": "y"}])})
+    path = make_table(
+        tmp_path / "t",
+        [DataFile(rows)],
+        fields=[field_json("s", {"type": "struct", "fields": inner}, comment="kept", **mapped)],
+        configuration={"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": "3"},
+        features=("columnMapping",),
+    )
+    frame = load(metered, path)
+    assert [row.asDict(recursive=True) for row in frame.collect()] == [
+        {"s": {"a": 1, "b": "x"}},
+        {"s": None},
+        {"s": {"a": None, "b": "y"}},
+    ]
+    assert "ReadSchema: struct<p1:struct<p2:bigint>>" in plan(frame.select("s.a"))
+    assert frame.schema["s"].metadata == {"comment": "kept"}
+
+
+def test_deletion_vectors_touch_only_their_files(metered: SparkSession, tmp_path: Path) -> None:
+    files = [
+        DataFile(pa.table({"id": list(range(100))}), deleted=[0, 63, 64, 99]),
+        DataFile(pa.table({"id": list(range(100, 200))})),
+        DataFile(pa.table({"id": list(range(200, 300))}), deleted=list(range(100))),
+    ]
+    frame = load(metered, make_table(tmp_path / "t", files))
+    kept = sorted(row.id for row in frame.collect())
+    assert kept == [i for i in range(200) if i not in (0, 63, 64, 99)]
+    assert sorted(files_read(frame)) == [1, 2]
+    scans = [line for line in plan(frame).splitlines() if "FileScan" in line]
+    assert ["_tmp_metadata_row_index" in line for line in scans] == [False, True]
+    assert sorted(files_read(frame.where("id = 64"))) == [0, 1]
+    assert frame.where("id IN (64, 65)").count() == 1
+
+
+def test_missing_deletion_vector_file_is_an_error_before_any_row(
+    metered: SparkSession, golden_table: Callable[[str], Path]
+) -> None:
+    frame = load(metered, str(golden_table("delta-spark/table-with-dv-small")))
+    with pytest.raises(DeletionVectorError, match="does not exist"):
+        frame.count()
+    with pytest.raises(DeletionVectorError):
+        frame.limit(1).collect()
+
+
+def test_row_ids_and_commit_versions(metered: SparkSession, tmp_path: Path) -> None:
+    rows = pa.table({"id": [1, 2], "stored": pa.array([None, 77])})
+    files = [
+        DataFile(rows, base_row_id=10, default_row_commit_version=4),
+        DataFile(pa.table({"id": [3, 4]}), deleted=[0], base_row_id=20, default_row_commit_version=5),
+    ]
+    path = make_table(
+        tmp_path / "t",
+        files,
+        fields=[field_json("id", "long")],
+        configuration={"delta.rowTracking.materializedRowIdColumnName": "stored"},
+        features=("deletionVectors", "rowTracking", "domainMetadata"),
+    )
+    frame = metered.read.format("delta").option("includeRowTracking", "true").load(path)
+    assert sorted(tuple(row) for row in frame.collect()) == [(1, 10, 4), (2, 77, 4), (4, 21, 5)]
+    assert frame.columns == ["id", "_row_id", "_row_commit_version"]
+
+
+def test_row_ids_of_a_table_without_are_refused(metered: SparkSession, days: str) -> None:
+    with pytest.raises(InvalidOperationError, match="row tracking"):
+        metered.read.format("delta").option("includeRowTracking", "true").load(days)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a b.parquet", "50%.parquet", "ü/ñ é.parquet", "_x.parquet", "a#b?c.parquet", "q'\"\\.parquet", "{a}[b]*.parquet"],
+)
+def test_special_file_names(metered: SparkSession, tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "sp ace %41 é"
+    path = make_table(folder, [DataFile(pa.table({"id": [1, 2]}), name=name)])
+    frame = load(metered, path)
+    assert [row.id for row in frame.collect()] == [1, 2]
+    assert len(frame.inputFiles()) == 1
+
+
+def test_metadata_of_files(metered: SparkSession, days: str) -> None:
+    row = load(metered, days).where("id = 57").select("_metadata.file_name", "_metadata.file_modification_time").first()
+    assert row is not None
+    assert row.file_name == "part-00005.parquet"
+    assert row.file_modification_time.timestamp() == 1_700_000_000
+
+
+def test_equal_frames_share_cache_and_exchanges(metered: SparkSession, days: str) -> None:
+    first = load(metered, days).groupBy("day").count().persist()
+    try:
+        first.collect()
+        assert "InMemoryTableScan" in plan(load(metered, days).groupBy("day").count())
+    finally:
+        first.unpersist(blocking=True)
+    metered.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")
+    try:
+        counts = [load(metered, days).groupBy("name").count() for _ in range(2)]
+        joined = counts[0].join(counts[1].withColumnRenamed("count", "again"), "name")
+        assert "ReusedExchange" in plan(joined)
+    finally:
+        metered.conf.unset("spark.sql.autoBroadcastJoinThreshold")
+
+
+def test_frame_stays_at_its_version(metered: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    metered.range(3).write.format("delta").save(path)
+    frame = load(metered, path)
+    metered.range(3, 5).write.format("delta").mode("append").save(path)
+    assert frame.count() == 3
+    assert load(metered, path).count() == 5
+    assert load(metered, path + "@v0").count() == 3
+
+
+def test_queries_in_many_threads(metered: SparkSession, days: str) -> None:
+    def query(number: int) -> Any:
+        return load(metered, days).where(F.col("id") >= number * 10).agg(F.count("*")).collect()[0][0]
+
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(query, range(12))) == [120 - 10 * n for n in range(12)]
+
+
+def test_many_partitions_plan_in_one_call(metered: SparkSession, tmp_path: Path) -> None:
+    rows = pa.table({"id": [1]})
+    files = [DataFile(rows, {"p": str(n), "q": f"text {n}"}, name=f"{n}.parquet") for n in range(3000)]
+    path = make_table(tmp_path / "t", files, partition_by={"p": "integer", "q": "string"})
+    frame = load(metered, path)
+    assert frame.where("p % 1000 = 7").select("q").collect() == [(f"text {n}",) for n in (7, 1007, 2007)]
+    assert files_read(frame.where("p = 5")) == [1]
+    assert frame.agg(F.sum("p")).collect()[0][0] == sum(range(3000))
+
+
+def test_reading_starts_no_job_before_the_query(
+    metered: SparkSession, days: str, count_jobs: Callable[[Callable[[], object]], int]
+) -> None:
+    assert count_jobs(lambda: load(metered, days).where("day IS NULL").schema) == 0
+    assert count_jobs(lambda: load(metered, days).collect()) == 1
+
+
+def test_schema_given_by_the_user(metered: SparkSession, days: str) -> None:
+    reader = metered.read.format("delta")
+    assert reader.schema("id BIGINT, name STRING, day DATE").load(days).count() == 120
+    with pytest.raises(SchemaMismatchError, match="id") as raised:
+        metered.read.format("delta").schema("id INT, name STRING, day DATE").load(days)
+    assert raised.value.error_class == "DELTA_UNSUPPORTED_SCHEMA_DURING_READ"
+
+
+def test_settings_of_the_session_do_not_hide_missing_files(metered: SparkSession, tmp_path: Path) -> None:
+    path = make_table(tmp_path / "t", [DataFile(pa.table({"id": [1]})), DataFile(pa.table({"id": [2]}))])
+    (tmp_path / "t" / "part-00001.parquet").unlink()
+    metered.conf.set("spark.sql.files.ignoreMissingFiles", "true")
+    try:
+        with pytest.raises(Exception, match=r"part-00001\.parquet"):
+            load(metered, path).collect()
+    finally:
+        metered.conf.unset("spark.sql.files.ignoreMissingFiles")

@@ -1,0 +1,36 @@
+"""Creating, appending to and overwriting tables through Spark Connect: public API only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession, functions
+
+from pyspark_delta.errors import ConstraintViolationError, SchemaMismatchError, TableAlreadyExistsError
+from pyspark_delta.spark.write import save
+from pyspark_delta.table import Table
+
+
+def test_modes_and_partitions(plain_connect: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    frame = plain_connect.range(10).withColumn("p", functions.col("id") % 2)
+    save(frame, path, partition_by=["p"])
+    save(frame, path, "append")
+    assert Table.open(path).scan(where="p = 1").to_arrow().num_rows == 10
+    save(frame.where("id < 3"), path, "overwrite")
+    assert sorted(Table.open(path).scan().to_arrow().column("id").to_pylist()) == [0, 1, 2]
+    assert save(frame, path, "ignore") is None
+    assert Table.open(path).version == 2
+    with pytest.raises(TableAlreadyExistsError):
+        save(frame, path)
+
+
+def test_errors_keep_their_class(plain_connect: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    save(plain_connect.sql("select 1 id"), path)
+    with pytest.raises(SchemaMismatchError):
+        save(plain_connect.sql("select 1 id, 2 more"), path, "append")
+    with pytest.raises(ConstraintViolationError, match="does not fit"):
+        save(plain_connect.sql("select 3000000000L id"), path, "append")
+    assert Table.open(path).version == 0
