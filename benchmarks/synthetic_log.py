@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 
 EPOCH_MS = 1_704_067_200_000  # 2024-01-01
 ROWS_PER_FILE = 1000
-FILES_PER_DAY = 25
 
 _COLUMNS = (
     ("id", "long"),
@@ -54,6 +53,11 @@ class SyntheticLog:
     first_version: int = 10
 
     @property
+    def files_per_day(self) -> int:
+        """Files in one date partition: those of the checkpoint fill 365 days, one after the other."""
+        return -(-self.files // 365) or 25
+
+    @property
     def last_version(self) -> int:
         """The newest version of the log."""
         return self.first_version + self.commits if self.kind != "none" else self.commits
@@ -70,10 +74,10 @@ def write_log(table: Path, log: SyntheticLog) -> None:
     first = 1 if log.kind == "none" else log.first_version + 1
     number, live = log.files, log.files
     for version in range(first, first + log.commits):
-        added = file_rows(number, log.adds)
+        added = file_rows(number, log.adds, log.files_per_day)
         lines = [_commit_info(version), *_add_lines(added)]
         removed = np.linspace(0, max(log.files - 1, 0), log.removes, dtype=np.int64) + version - first
-        lines += _remove_lines(np.unique(removed[removed < log.files]))
+        lines += _remove_lines(np.unique(removed[removed < log.files]), log.files_per_day)
         _write_lines(directory / f"{version:020d}.json", lines)
         number, live = number + log.adds, live + log.adds - log.removes
     if log.checksum:
@@ -81,10 +85,10 @@ def write_log(table: Path, log: SyntheticLog) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------- columns
-def file_rows(first: int, count: int) -> dict[str, Any]:
+def file_rows(first: int, count: int, per_day: int) -> dict[str, Any]:
     """Numpy columns of `count` files from number `first` on: paths, partition, size, times, and bounds."""
     number = np.arange(first, first + count, dtype=np.int64)
-    day = number // FILES_PER_DAY % 365
+    day = number // per_day % 365
     low = number * ROWS_PER_FILE
     return {"number": number, "day": day, "low": low, "high": low + ROWS_PER_FILE - 1}
 
@@ -201,8 +205,8 @@ def _remove_struct(rows: dict[str, Any]) -> pa.StructArray:
 
 # ---------------------------------------------------------------------------------------------------- checkpoints
 def _write_checkpoint(directory: Path, log: SyntheticLog) -> None:
-    adds = file_rows(0, log.files)
-    tombstones = file_rows(2**40, int(log.files * log.tombstones))
+    adds = file_rows(0, log.files, log.files_per_day)
+    tombstones = file_rows(2**40, int(log.files * log.tombstones), log.files_per_day)
     version, count = log.first_version, 1 if log.kind == "classic" else log.parts
     bounds = np.linspace(0, log.files, count + 1, dtype=np.int64)
     dead = np.linspace(0, len(tombstones["number"]), count + 1, dtype=np.int64)
@@ -337,10 +341,10 @@ def _add_lines(rows: dict[str, Any]) -> list[str]:
     ]
 
 
-def _remove_lines(numbers: np.ndarray[Any, Any]) -> list[str]:
+def _remove_lines(numbers: np.ndarray[Any, Any], per_day: int) -> list[str]:
     if not len(numbers):
         return []
-    rows = {"number": numbers, "day": numbers // FILES_PER_DAY % 365}
+    rows = {"number": numbers, "day": numbers // per_day % 365}
     return [
         f'{{"remove":{{"path":"{path}","deletionTimestamp":{EPOCH_MS},"dataChange":true,'
         f'"extendedFileMetadata":true,"partitionValues":{{}},"size":10000000}}}}'
