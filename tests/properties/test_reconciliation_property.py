@@ -71,8 +71,8 @@ def commits(draw: st.DrawFn) -> list[list[Any]]:
                 seen.add(key)
                 adding = draw(st.booleans())
                 actions.append(add(path, size=version + 1, **fields) if adding else remove(path, **fields))
-        apps = sorted(draw(st.sets(st.sampled_from("rst"), max_size=2)))
-        actions += [{"txn": {"appId": app, "version": draw(st.integers(-5, 5))}} for app in apps]
+        applications = draw(st.dictionaries(st.sampled_from("rst"), st.integers(-5, 5), max_size=2))
+        actions += [{"txn": {"appId": app, "version": number}} for app, number in applications.items()]
         for domain in draw(st.sets(st.sampled_from("de"), max_size=2)):
             value = {"domain": domain, "configuration": str(version), "removed": draw(st.booleans())}
             actions.append({"domainMetadata": value})

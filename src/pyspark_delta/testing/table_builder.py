@@ -159,7 +159,7 @@ class TableBuilder:
         top: list[WireAction] = [{"checkpointMetadata": {"version": version}}, *rest]
         if sidecars:
             top += [
-                self.sidecar(f"{number:08x}-{uuid[9:]}.parquet", files[number::sidecars], **layout)
+                self.sidecar(f"{version:08x}-{number:04x}-{uuid[14:]}.parquet", files[number::sidecars], **layout)
                 for number in range(sidecars)
             ]
         else:
