@@ -16,8 +16,8 @@ def workload(scale: Scale) -> Workload:
         "B20",
         "Count rows",
         (
-            Peer(OURS, f"{_HERE}:on_spark", inner=3, processes=2),
-            Peer("delta-spark", f"{_HERE}:delta_spark", "delta-spark", 3, 2),
+            Peer(OURS, f"{_HERE}:on_spark", inner=3, processes=2, session=True),
+            Peer("delta-spark", f"{_HERE}:delta_spark", "delta-spark", 3, 2, session=True),
             Peer(ARROW, f"{_HERE}:ours"),
             Peer("deltalake", f"{_HERE}:deltalake", against=ARROW),
         ),

@@ -15,9 +15,9 @@ _HERE = __name__
 INNER, PROCESSES = 5, 2
 DELTA_SPARK, PARQUET, ROW_INDEX = "delta-spark", "Spark on plain Parquet", "Spark on plain Parquet, with row_index"
 PEERS = (
-    Peer(OURS, f"{_HERE}:ours", inner=INNER, processes=PROCESSES),
-    Peer(PARQUET, f"{_HERE}:parquet", inner=INNER, processes=PROCESSES),
-    Peer(DELTA_SPARK, f"{_HERE}:delta_spark", "delta-spark", INNER, PROCESSES),
+    Peer(OURS, f"{_HERE}:ours", inner=INNER, processes=PROCESSES, session=True),
+    Peer(PARQUET, f"{_HERE}:parquet", inner=INNER, processes=PROCESSES, session=True),
+    Peer(DELTA_SPARK, f"{_HERE}:delta_spark", "delta-spark", INNER, PROCESSES, session=True),
     Peer(ARROW, f"{_HERE}:arrow", inner=INNER, processes=PROCESSES),
     Peer("deltalake", f"{_HERE}:deltalake", inner=INNER, processes=PROCESSES, against=ARROW),
     Peer("polars", f"{_HERE}:polars", inner=INNER, processes=PROCESSES, against=ARROW),
