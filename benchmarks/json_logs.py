@@ -32,7 +32,8 @@ def write_json_log(table: Path, log: JsonLog) -> None:
         first = (version - 1) * log.adds
         dead = np.arange((version - 1) * log.removes, version * log.removes, dtype=np.int64)
         lines = [_commit_info(version), *synthetic_log._add_lines(file_rows(first, log.adds, head.files_per_day))]
-        lines += synthetic_log._remove_lines(dead[dead < first], head.files_per_day)  # the oldest; never of the same commit
+        oldest = dead[dead < first]  # a commit never removes what it adds
+        lines += synthetic_log._remove_lines(oldest, head.files_per_day)
         _write(directory, version, lines)
 
 
