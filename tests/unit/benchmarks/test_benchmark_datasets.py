@@ -39,7 +39,8 @@ def test_json_logs_remove_the_oldest_files(tmp_path: Path):
     write_json_log(tmp_path / "t", JsonLog(commits=10, adds=5, removes=2))
     table = Table.open(tmp_path / "t", timestamp=time_of(9) + 1)
     assert table.version == 9
-    assert table.files().num_rows == len(deltalake.DeltaTable(str(tmp_path / "t"), version=9).file_uris()) == 9 * 3
+    theirs = deltalake.DeltaTable(str(tmp_path / "t"), version=9).file_uris()
+    assert table.files().num_rows == len(theirs) == 9 * 5 - 8 * 2
 
 
 def test_a_dataset_is_made_once(tmp_path: Path):
