@@ -8,12 +8,8 @@ predicate keeps.
 
 from __future__ import annotations
 
-import os
-from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -35,11 +31,11 @@ from pyspark_delta.log.skipping import (
     partition_column,
     stats_batch,
 )
+from pyspark_delta.log.workers import in_order
 from pyspark_delta.schema.types import DOUBLE, FLOAT, TIMESTAMP, DataType
 from pyspark_delta.stats.parse import parse_stats
 
 _ANSWER_ROWS = 65536
-_IN_FLIGHT = 16  # batches of JSON statistics waiting to be parsed
 
 
 @dataclass(slots=True)
@@ -221,34 +217,26 @@ class _PartScan:
             valid = pc.is_valid(pc.struct_field(struct, ["path"]))
             yield leaf_columns_of(stats_batch(parsed, leaves, len(struct)), leaves).filter(valid)
             return
-        waiting: deque[Future[pa.RecordBatch]] = deque()
-        columns = [f"{self._action}.path", f"{self._action}.stats"]
-        for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns):
-            found = extract(batch.column(self._action), [PATH, STATS], self._part.path)
-            texts = (
-                found.filter(found.column(0).is_valid()).column(1) if found.column(0).null_count else found.column(1)
-            )
-            waiting.append(_parsers().submit(lambda texts: leaf_columns_of(parse_stats(texts, leaves), leaves), texts))
-            if len(waiting) > _IN_FLIGHT:
-                yield waiting.popleft().result()
-        for future in waiting:
-            yield future.result()
+
+        def texts() -> Iterator[pa.Array]:
+            columns = [f"{self._action}.path", f"{self._action}.stats"]
+            for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns):
+                found = extract(batch.column(self._action), [PATH, STATS], self._part.path)
+                yield found.column(1).filter(found.column(0).is_valid())
+
+        yield from in_order(lambda item: leaf_columns_of(parse_stats(item, leaves), leaves), texts())
 
     def _text_mask(
         self, file: pq.ParquetFile, group: int, predicate: Expression, mask: pa.BooleanArray | None
     ) -> pa.BooleanArray:
-        waiting: deque[Future[pa.BooleanArray]] = deque()
-        parts: list[pa.BooleanArray] = []
-        start = 0
-        for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=[f"{self._action}.stats"]):
-            texts = extract(batch.column(self._action), [STATS], self._part.path).column(0)
-            own = None if mask is None else mask.slice(start, len(batch))
-            start += len(batch)
-            waiting.append(_parsers().submit(self._kept_by_text, texts, predicate, own))
-            if len(waiting) > _IN_FLIGHT:
-                parts.append(waiting.popleft().result())
-        parts.extend(future.result() for future in waiting)
-        return pa.concat_arrays(parts)
+        def texts() -> Iterator[tuple[pa.Array, pa.BooleanArray | None]]:
+            start = 0
+            for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=[f"{self._action}.stats"]):
+                own = None if mask is None else mask.slice(start, len(batch))
+                start += len(batch)
+                yield extract(batch.column(self._action), [STATS], self._part.path).column(0), own
+
+        return pa.concat_arrays(list(in_order(lambda item: self._kept_by_text(item[0], predicate, item[1]), texts())))
 
     def _kept_by_text(self, texts: pa.Array, predicate: Expression, mask: pa.BooleanArray | None) -> pa.BooleanArray:
         if mask is None:
@@ -282,9 +270,3 @@ class _PartScan:
     def _read(self, file: pq.ParquetFile, group: int, names: list[str]) -> pa.StructArray:
         column: Any = file.read_row_group(group, columns=names).column(self._action)
         return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-
-
-@cache
-def _parsers() -> ThreadPoolExecutor:
-    """The threads that parse statistics; what runs there never waits for anything else there."""
-    return ThreadPoolExecutor(max(1, min(8, os.cpu_count() or 1)), thread_name_prefix="delta-stats")

@@ -129,19 +129,40 @@ def single(fields: Iterable[Fields], path: str, name: str) -> Fields | None:
 
 def _checked(path: str, data: bytes) -> bytes:
     """The data as newline-delimited JSON; objects that spread over lines are brought into form."""
-    body = data.strip()
-    if not body:
+    first, last = _first_line(data), _last_line(data)
+    if not first:
         return b""
-    first, last = body.partition(b"\n")[0], body[body.rfind(b"\n") + 1 :]
-    if _is_object(first) and (first is last or _is_object(last)):
+    if _is_object(first) and (first == last or _is_object(last)):
         return data
     try:
-        return b"\n".join(orjson.dumps(value) for value in _stream(body.decode()))
+        return b"\n".join(orjson.dumps(value) for value in _stream(data.decode().strip()))
     except (ValueError, RecursionError, TypeError):
         number, line = (1, first) if not _is_object(first) else (data.rstrip().count(b"\n") + 1, last)
         raise malformed(
             path, f"line {number} is not a whole JSON object, found {_excerpt(line)} (file in '{LOG_DIRECTORY}')"
         ) from None
+
+
+def _first_line(data: bytes) -> bytes:
+    """The first line that is not blank, b"" when all are."""
+    start = 0
+    while start < len(data):
+        end = data.find(b"\n", start)
+        end = len(data) if end < 0 else end
+        if line := data[start:end].strip():
+            return line
+        start = end + 1
+    return b""
+
+
+def _last_line(data: bytes) -> bytes:
+    end = len(data)
+    while end > 0:
+        start = data.rfind(b"\n", 0, end) + 1
+        if line := data[start:end].strip():
+            return line
+        end = start - 1
+    return b""
 
 
 def _is_object(line: bytes) -> bool:

@@ -12,8 +12,8 @@ import re
 from pyspark_delta.actions.decode import Fields
 from pyspark_delta.storage.paths import resolve_file
 
-UNUSUAL_PATH = re.compile(rb"[%:\\\0]|^/|//|(?:^|/)\.|/$|^$")
-"""Paths that may have more than one spelling; all others are their own key."""
+PLAIN_PATH = re.compile(rb"[^%:\\\0/.][^%:\\\0/]*(?:/[^%:\\\0/.][^%:\\\0/]*)*")
+"""Paths (as a whole) that have one spelling only, which is their key."""
 
 SEPARATOR = b"\0"
 
@@ -21,7 +21,7 @@ SEPARATOR = b"\0"
 def path_key(table_location: str, raw_path: str) -> bytes:
     """The key of a path as it is in the log. Raises CorruptLogError for a path that names no file."""
     encoded = raw_path.encode("utf-8", "surrogatepass")
-    if UNUSUAL_PATH.search(encoded) is None:
+    if PLAIN_PATH.fullmatch(encoded) is not None:
         return encoded
     location = resolve_file(table_location, raw_path)
     prefix = table_location.rstrip("/") + "/"

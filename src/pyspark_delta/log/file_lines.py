@@ -12,7 +12,7 @@ import orjson
 
 from pyspark_delta.actions.decode import Fields
 from pyspark_delta.log.commits import CommitText
-from pyspark_delta.log.file_keys import SEPARATOR, UNUSUAL_PATH, deletion_vector_id, path_key
+from pyspark_delta.log.file_keys import PLAIN_PATH, SEPARATOR, deletion_vector_id, path_key
 
 _ADD = b'{"add":{"path":"'
 _REMOVE = b'{"remove":{"path":"'
@@ -56,13 +56,15 @@ class FileLines:
 
 
 def _collect(text: CommitText, table_location: str, adds: dict[bytes, bytes], removes: dict[bytes, bytes]) -> None:
-    unusual = UNUSUAL_PATH.search
+    is_plain = PLAIN_PATH.fullmatch
+    has_vectors = _DELETION_VECTOR in text.data
+    add_start, remove_start = len(_ADD), len(_REMOVE)
     for number, line in enumerate(text.data.split(b"\n"), 1):
         # The path can be cut out where the line has the usual form, without escapes and deletion vectors.
         if line.startswith(_ADD):
-            start, target = len(_ADD), adds
+            start, target = add_start, adds
         elif line.startswith(_REMOVE):
-            start, target = len(_REMOVE), removes
+            start, target = remove_start, removes
         elif line.startswith(_OTHER):
             continue
         else:
@@ -70,7 +72,7 @@ def _collect(text: CommitText, table_location: str, adds: dict[bytes, bytes], re
             continue
         end = line.find(b'"', start)
         path = line[start:end]
-        if end > 0 and unusual(path) is None and line.find(_DELETION_VECTOR, end) < 0:
+        if end > 0 and is_plain(path) and not (has_vectors and _DELETION_VECTOR in line):
             target[path] = line
         else:
             _collect_parsed(text, table_location, line, number, adds, removes)

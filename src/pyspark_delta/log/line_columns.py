@@ -14,6 +14,7 @@ from pyspark_delta.actions.decode import Fields
 from pyspark_delta.errors import CorruptLogError
 from pyspark_delta.log.arrays import map_array
 from pyspark_delta.log.commits import malformed
+from pyspark_delta.log.workers import in_order
 
 _BLOCK = 8192
 _REQUIRED = ("path", "size", "modification_time")
@@ -30,10 +31,13 @@ def parse_lines(
     `partition_names` are the keys that partition values may have; `locate` tells the file and line number of a line
     for messages. Raises CorruptLogError for a line whose fields are missing or of a wrong type.
     """
-    for start in range(0, len(lines), _BLOCK):
-        block = lines[start : start + _BLOCK]
+    blocks = [lines[start : start + _BLOCK] for start in range(0, len(lines), _BLOCK)]
+
+    def parse(block: Sequence[bytes]) -> pa.RecordBatch:
         batch = _parse_block(block, action, fields, partition_names)
-        yield batch if batch is not None else _parse_singly(block, action, fields, locate)
+        return batch if batch is not None else _parse_singly(block, action, fields, locate)
+
+    yield from map(parse, blocks) if len(blocks) == 1 else in_order(parse, blocks)
 
 
 def _parse_block(
