@@ -18,7 +18,7 @@ from benchmarks.model import OURS, Dataset, Measurement, Peer, Variant, Workload
 from benchmarks.verdicts import Row
 
 ROOT = Path(__file__).parents[1]
-TIMEOUT_SECONDS = 180  # of each variant in a process
+TIMEOUT_SECONDS = 300  # of each variant in a process
 Locate = Callable[[Dataset], str]
 
 
