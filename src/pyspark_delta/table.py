@@ -20,6 +20,7 @@ from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.schema.timestamps import parse_timestamp
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.snapshot.cache import latest_snapshot
 from pyspark_delta.storage import normalize_location
 
 
@@ -55,9 +56,10 @@ class Table:
         if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 0):
             raise InvalidOptionError(f"A table version is a whole number from 0 on, found {version!r}.")
         timestamp_ms = None if timestamp is None else parse_timestamp(timestamp)
-        snapshot = Snapshot.load(
-            normalize_location(location), version=version, timestamp_ms=timestamp_ms, storage_options=storage_options
-        )
+        at = normalize_location(location)
+        if version is None and timestamp_ms is None:
+            return cls(latest_snapshot(at, storage_options))
+        snapshot = Snapshot.load(at, version=version, timestamp_ms=timestamp_ms, storage_options=storage_options)
         return cls(snapshot)
 
     def __repr__(self) -> str:

@@ -18,6 +18,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
+from pyspark_delta.data.reader import read_plan
 from pyspark_delta.errors import (
     DataFileError,
     InvalidOperationError,
@@ -29,6 +30,8 @@ from pyspark_delta.errors import (
     VersionNotFoundError,
     translate,
 )
+from pyspark_delta.scan.planner import plan_scan
+from pyspark_delta.table import Table
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 FIRST = 1_704_110_400_000  # 2024-01-01T12:00:00Z
@@ -458,3 +461,16 @@ def test_streaming_reads_are_refused(plain_spark: SparkSession, numbers: Path, t
     writer = rows.writeStream.format("noop").option("checkpointLocation", str(tmp_path / "checkpoint"))
     with pytest.raises(InvalidOperationError, match="as a stream"), translate():
         writer.start().awaitTermination(60)
+
+
+@pytest.mark.parametrize("table_id", ["delta-hist/streaming-dv-rt-append", "kernel-rs-hist/row-tracking-write"])
+def test_c327_c328_row_ids_are_read_on_request(
+    plain_spark: SparkSession, delta_spark: SparkSession, golden_table: Callable[[str], Path], table_id: str
+) -> None:
+    path = str(golden_table(table_id))
+    expected = read_plan(plan_scan(Table.open(path).snapshot, row_ids=True)).read_all()
+    wanted = sorted(zip(expected["_row_id"].to_pylist(), expected["_row_commit_version"].to_pylist(), strict=True))
+    assert wanted
+    for session in (plain_spark, delta_spark):
+        rows = session.read.format("delta").option("includeRowTracking", "true").load(path).collect()
+        assert sorted((row["_row_id"], row["_row_commit_version"]) for row in rows) == wanted

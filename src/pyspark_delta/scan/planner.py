@@ -39,6 +39,7 @@ from pyspark_delta.snapshot import Snapshot
 
 PARTITION_PRUNING, DATA_SKIPPING = "partition pruning", "data skipping"
 ROW_ID_COLUMN, ROW_COMMIT_VERSION_COLUMN = "_row_id", "_row_commit_version"
+ROW_TRACKING_FIELDS = (StructField(ROW_ID_COLUMN, LONG), StructField(ROW_COMMIT_VERSION_COLUMN, LONG))
 
 _FILE_COLUMNS = ("path", "size", "modification_time", "partition_values", "deletion_vector")
 _ROW_TRACKING_COLUMNS = ("base_row_id", "default_row_commit_version")
@@ -144,11 +145,10 @@ def require_row_tracking(configuration: TableConfiguration) -> None:
 def _row_tracking_columns(configuration: TableConfiguration) -> list[ColumnPlan]:
     require_row_tracking(configuration)
     properties = configuration.properties
+    row_id, row_commit_version = ROW_TRACKING_FIELDS
     return [
-        RowId(StructField(ROW_ID_COLUMN, LONG), properties.get(MATERIALIZED_ROW_ID.name)),
-        RowCommitVersion(
-            StructField(ROW_COMMIT_VERSION_COLUMN, LONG), properties.get(MATERIALIZED_ROW_COMMIT_VERSION.name)
-        ),
+        RowId(row_id, properties.get(MATERIALIZED_ROW_ID.name)),
+        RowCommitVersion(row_commit_version, properties.get(MATERIALIZED_ROW_COMMIT_VERSION.name)),
     ]
 
 

@@ -12,6 +12,7 @@ from pyspark.sql.utils import is_remote
 
 from pyspark_delta.errors import DeltaWarning, SchemaMismatchError
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.snapshot.cache import latest_snapshot
 from pyspark_delta.spark.options import ReadOptions
 from pyspark_delta.spark.scan.columns import quoted
 from pyspark_delta.spark.schemas import differences, to_spark
@@ -24,7 +25,9 @@ def read_options(spark: SparkSession, path: str | None, options: Mapping[str, st
 
 
 def open_snapshot(options: ReadOptions) -> Snapshot:
-    """The snapshot that the options name. Raises what `Snapshot.load` raises."""
+    """The snapshot that the options name; latest ones are kept by the process. Raises what `Snapshot.load` raises."""
+    if options.version is None and options.timestamp_ms is None:
+        return latest_snapshot(options.location, options.storage_options)
     return Snapshot.load(
         options.location,
         version=options.version,

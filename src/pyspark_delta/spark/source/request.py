@@ -11,7 +11,7 @@ from pyspark_delta.errors import InvalidOptionError, SchemaMismatchError
 from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.expressions.tree import Expression, all_of
 from pyspark_delta.scan.plan import ScanPlan
-from pyspark_delta.scan.planner import plan_scan
+from pyspark_delta.scan.planner import ROW_TRACKING_FIELDS, plan_scan, require_row_tracking
 from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.options import ReadOptions
@@ -37,16 +37,26 @@ class ReadRequest:
         return cls(replace(parsed, version=snapshot.version, timestamp_ms=None))
 
     def snapshot(self) -> Snapshot:
-        """The snapshot; loaded once in a process."""
+        """The snapshot of the settled version."""
         asked = self.options
         return Snapshot.load(asked.location, version=asked.version, storage_options=asked.storage_options)
 
-    def schema(self) -> StructType:
-        """The logical schema of the columns asked for, in the order asked for."""
+    def columns(self) -> StructType:
+        """The columns of the table that were asked for, in the order asked for."""
         schema = self.snapshot().configuration.schema
         if self.options.columns is None:
             return schema
         return StructType(tuple(_field(schema, name) for name in self.options.columns))
+
+    def schema(self) -> StructType:
+        """The logical schema of the rows: the columns, and after them row id and row commit version where asked for.
+
+        Raises InvalidOperationError for row ids of a table that has none.
+        """
+        if not self.options.row_tracking:
+            return self.columns()
+        require_row_tracking(self.snapshot().configuration)
+        return StructType((*self.columns(), *ROW_TRACKING_FIELDS))
 
     def spark_schema(self) -> SparkStruct:
         """The same as Spark's type, everything nullable (C374)."""
@@ -70,7 +80,8 @@ class ReadRequest:
             where = parse_predicate(self.options.where, snapshot.configuration.schema, time_zone=time_zone)
             operands = (where, *pushed)
         predicate = all_of(*operands)
-        return plan_scan(snapshot, self.schema().names, predicate, time_zone=time_zone)
+        names, row_ids = self.columns().names, self.options.row_tracking
+        return plan_scan(snapshot, names, predicate, row_ids=row_ids, time_zone=time_zone)
 
 
 def _field(schema: StructType, name: str) -> StructField:
