@@ -7,11 +7,13 @@ import importlib
 import json
 import sys
 import time
+import traceback
 from typing import Any
 
 from benchmarks.model import Prepared
 from benchmarks.processes import reset_peak, usage
 
+MARKER = "benchmark: "  # begins a line with an outcome
 WARM_UPS = 2
 INNER_SECONDS = 20.0  # no further repetition begins after so long
 
@@ -49,11 +51,20 @@ def repeat(prepared: Prepared, inner: int) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """`python -m benchmarks.case FUNCTION ARGUMENTS INNER`: the last line printed is the result."""
-    function, arguments, inner = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3])
+    """`python -m benchmarks.case FUNCTION CASES INNER`: a line for each of the cases, the arguments of the function.
+
+    A case that fails does not keep the others from running.
+    """
+    function, cases, inner = sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3])
     module, _, name = function.partition(":")
-    prepared: Prepared = getattr(importlib.import_module(module), name)(**arguments)
-    print("\n" + json.dumps(repeat(prepared, inner), default=str), flush=True)
+    for number, arguments in enumerate(cases):
+        try:
+            prepared: Prepared = getattr(importlib.import_module(module), name)(**arguments)
+            outcome: dict[str, Any] = {"runs": repeat(prepared, inner)}
+        except Exception as error:
+            traceback.print_exc()
+            outcome = {"error": f"{type(error).__name__}: {error}"}
+        print("\n" + MARKER + json.dumps({"case": number, **outcome}, default=str), flush=True)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from benchmarks.synthetic_log import EPOCH_MS, SyntheticLog, file_rows
 
 @dataclass(frozen=True)
 class JsonLog:
-    """`commits` commits after version 0, each with a commitInfo, `adds` adds and `removes` removes."""
+    """`commits` commits after version 0, each with `adds` adds and, but for the first, `removes` removes."""
 
     commits: int
     adds: int
@@ -30,9 +30,9 @@ def write_json_log(table: Path, log: JsonLog) -> None:
     _write(directory, 0, lines)
     for version in range(1, log.commits + 1):
         first = (version - 1) * log.adds
-        dead = np.arange((version - 1) * log.removes, version * log.removes, dtype=np.int64)
-        lines = [_commit_info(version), *synthetic_log._add_lines(file_rows(first, log.adds))]
-        lines += synthetic_log._remove_lines(dead[dead < first])  # the oldest; never of the same commit
+        dead = np.arange(max(version - 2, 0) * log.removes, (version - 1) * log.removes, dtype=np.int64)  # the oldest
+        lines = [_commit_info(version), *synthetic_log._add_lines(file_rows(first, log.adds, head.files_per_day))]
+        lines += synthetic_log._remove_lines(dead, head.files_per_day)
         _write(directory, version, lines)
 
 

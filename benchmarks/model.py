@@ -43,7 +43,8 @@ class Peer:
     `function` is `module:name`; called with the variant's arguments it prepares everything that is not timed (imports,
     a session) and returns a `Prepared`. `environment` names the virtual environment that runs it. `inner` is how often
     the callable runs in one process after the warm-up calls: 0 means once, cold. `processes` overrides the
-    repetitions of the variant. `against` is the implementation of ours that its ratio refers to. An unchecked peer does
+    repetitions of the variant. With a `session`, which is expensive to start, one process runs all variants of the
+    workload. `against` is the implementation of ours that its ratio refers to. An unchecked peer does
     something comparable that has another answer: a lower bound.
     """
 
@@ -52,6 +53,7 @@ class Peer:
     environment: str = "main"
     inner: int = 0
     processes: int | None = None
+    session: bool = False
     against: str = OURS
     checked: bool = True
 

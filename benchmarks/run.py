@@ -7,72 +7,98 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.model import ARROW, OURS, Dataset, Measurement, Peer, Variant, Workload
+from benchmarks.case import MARKER
+from benchmarks.model import OURS, Dataset, Measurement, Peer, Variant, Workload
 from benchmarks.verdicts import Row
 
 ROOT = Path(__file__).parents[1]
-TIMEOUT_SECONDS = 300
+TIMEOUT_SECONDS = 300  # of each variant in a process
 Locate = Callable[[Dataset], str]
-
-
-class Skipped(Exception):
-    """A peer cannot run here; the message is the reason."""
 
 
 def run_workload(
     workload: Workload, locate: Locate, environments: Mapping[str, str], report: Callable[[str], None]
 ) -> list[Row]:
-    """Run all variants of one workload and return a row per variant and peer."""
-    return [
-        row for variant in workload.variants for row in run_variant(workload, variant, locate, environments, report)
-    ]
+    """Run all variants of one workload, its peers in turn, and return a row per variant and peer."""
+    outcomes = Outcomes()
+    for variant in workload.variants:
+        peers = [peer for peer in taking_part(workload, variant) if not peer.session]
+        for repetition in range(max([p.processes or variant.repetitions for p in peers], default=0)):
+            for peer in peers:
+                if repetition < (peer.processes or variant.repetitions):
+                    run_peer(peer, [variant], locate, environments, outcomes)
+        if peers:
+            report(f"  {workload.id} {variant.name}: {outcomes.brief(variant, peers)}")
+    sessions = [peer for peer in workload.peers if peer.session]
+    for repetition in range(max([p.processes or 1 for p in sessions], default=0)):
+        for peer in sessions:
+            variants = [variant for variant in workload.variants if peer in taking_part(workload, variant)]
+            if repetition < (peer.processes or 1):
+                run_peer(peer, variants, locate, environments, outcomes)
+                for variant in variants:
+                    report(f"  {workload.id} {variant.name}: {outcomes.brief(variant, [peer])}")
+    return [row for v in workload.variants for row in make_rows(workload, v, taking_part(workload, v), outcomes)]
 
 
-def run_variant(
-    workload: Workload,
-    variant: Variant,
-    locate: Locate,
-    environments: Mapping[str, str],
-    report: Callable[[str], None],
-) -> list[Row]:
-    """Run one variant, its peers in turn."""
-    peers = [peer for peer in workload.peers if not variant.peers or peer.name in variant.peers]
-    arguments = {
-        **variant.arguments,
-        **{name: locate(other) for name, other in variant.others.items()},
-        "location": locate(variant.dataset),
-    }
-    measured: dict[str, list[Measurement]] = defaultdict(list)
-    skipped: dict[str, str] = {}
-    for repetition in range(max((p.processes or variant.repetitions) for p in peers)):
+def taking_part(workload: Workload, variant: Variant) -> list[Peer]:
+    """The peers that run a variant."""
+    return [peer for peer in workload.peers if not variant.peers or peer.name in variant.peers]
+
+
+class Outcomes:
+    """What was measured, and what failed, by variant and peer."""
+
+    def __init__(self) -> None:
+        self.measured: dict[tuple[str, str], list[Measurement]] = defaultdict(list)
+        self.skipped: dict[tuple[str, str], str] = {}
+
+    def brief(self, variant: Variant, peers: Sequence[Peer]) -> str:
+        """The medians so far, in one line."""
+        parts = []
         for peer in peers:
-            if peer.name in skipped or repetition >= (peer.processes or variant.repetitions):
-                continue
-            try:
-                measured[peer.name] += run_peer(peer, arguments, environments)
-            except Skipped as reason:
-                skipped[peer.name] = str(reason)
-                report(f"  {workload.id} {variant.name}: {peer.name} left out: {reason}")
-    rows = make_rows(workload, variant, peers, measured, skipped)
-    for row in rows:
-        if "seconds" in row:
-            ratio = f", {row['ratio']:.2f}x ours" if "ratio" in row else ""
-            wrong = f", ANSWER DIFFERS: {row['differs']}" if "differs" in row else ""
-            report(f"  {workload.id} {variant.name}: {row['peer']} {row['seconds'] * 1000:.1f} ms{ratio}{wrong}")
-    return rows
+            key = variant.name, peer.name
+            if self.measured[key]:
+                parts.append(f"{peer.name} {statistics.median(r.seconds for r in self.measured[key]) * 1000:.1f} ms")
+            if key in self.skipped:
+                parts.append(f"{peer.name} left out: {self.skipped[key]}")
+        return ", ".join(parts)
 
 
-def run_peer(peer: Peer, arguments: Mapping[str, Any], environments: Mapping[str, str]) -> list[Measurement]:
-    """One fresh process of one peer. Raises Skipped when its environment is absent or the process fails."""
+def run_peer(
+    peer: Peer, variants: Sequence[Variant], locate: Locate, environments: Mapping[str, str], outcomes: Outcomes
+) -> None:
+    """One fresh process of one peer for some variants; those that failed before are left out."""
+    variants = [variant for variant in variants if (variant.name, peer.name) not in outcomes.skipped]
+    if not variants:
+        return
     python = environments.get(peer.environment)
     if python is None:
-        raise Skipped(f"no environment '{peer.environment}'")
-    command = [python, "-m", "benchmarks.case", peer.function, json.dumps(arguments), str(peer.inner)]
+        outcomes.skipped |= {(v.name, peer.name): f"no environment '{peer.environment}'" for v in variants}
+        return
+    cases = json.dumps([arguments_of(variant, locate) for variant in variants])
+    found, reason = run_process(python, [peer.function, cases, str(peer.inner)], TIMEOUT_SECONDS * len(variants))
+    for number, variant in enumerate(variants):
+        outcome = found.get(number, {"error": reason})
+        if "error" in outcome:
+            outcomes.skipped[variant.name, peer.name] = " ".join(str(outcome["error"]).split())[:300]
+        else:
+            outcomes.measured[variant.name, peer.name] += [Measurement(**run) for run in outcome["runs"]]
+
+
+def arguments_of(variant: Variant, locate: Locate) -> dict[str, Any]:
+    """The arguments of the functions, with the locations of the datasets."""
+    others = {name: locate(other) for name, other in variant.others.items()}
+    return {**variant.arguments, **others, "location": locate(variant.dataset)}
+
+
+def run_process(python: str, arguments: list[str], timeout: float) -> tuple[dict[int, dict[str, Any]], str]:
+    """The outcome of each case of a fresh process, and why those that are missing have none."""
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
@@ -80,15 +106,21 @@ def run_peer(peer: Peer, arguments: Mapping[str, Any], environments: Mapping[str
         "PYSPARK_DRIVER_PYTHON": python,
     }
     environment.pop("SPARK_REMOTE", None)
-    try:
-        done = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise Skipped(f"took more than {TIMEOUT_SECONDS} s") from None
-    if done.returncode != 0:
-        raise Skipped(reason_in(done.stderr, done.stdout))
-    return [Measurement(**run) for run in json.loads(done.stdout.strip().splitlines()[-1])]
+    command = [python, "-m", "benchmarks.case", *arguments]
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
+        try:
+            done = subprocess.run(
+                command, cwd=ROOT, env=environment, stdout=output, stderr=errors, timeout=timeout, check=False
+            )
+            reason = f"the process ended with {done.returncode}: "
+        except subprocess.TimeoutExpired:
+            reason = f"took more than {timeout:g} s: "
+        output.seek(0)
+        errors.seek(0)
+        lines = output.read().splitlines()
+        reason += reason_in(errors.read(), "")
+    outcomes = [json.loads(line.removeprefix(MARKER)) for line in lines if line.startswith(MARKER)]
+    return {outcome["case"]: outcome for outcome in outcomes}, reason
 
 
 def reason_in(stderr: str, stdout: str) -> str:
@@ -98,21 +130,16 @@ def reason_in(stderr: str, stdout: str) -> str:
     return (errors or lines)[-1][:300]
 
 
-def make_rows(
-    workload: Workload,
-    variant: Variant,
-    peers: list[Peer],
-    measured: Mapping[str, list[Measurement]],
-    skipped: Mapping[str, str],
-) -> list[Row]:
+def make_rows(workload: Workload, variant: Variant, peers: Sequence[Peer], outcomes: Outcomes) -> list[Row]:
     """The medians of each peer, its ratio to ours, and whether its answer is that of ours."""
     rows: list[Row] = []
-    ours = next((measured[name] for name in (OURS, ARROW) if measured.get(name)), [])
+    measured = {peer.name: outcomes.measured[variant.name, peer.name] for peer in peers}
+    ours = next((measured[peer.name] for peer in peers if peer.name.startswith(OURS) and measured[peer.name]), [])
     for peer in peers:
-        runs = measured.get(peer.name, [])
+        runs = measured[peer.name]
         row: Row = {"id": workload.id, "variant": variant.name, "peer": peer.name}
-        if peer.name in skipped:
-            row["skipped"] = skipped[peer.name]
+        if (variant.name, peer.name) in outcomes.skipped:
+            row["skipped"] = outcomes.skipped[variant.name, peer.name]
         if runs:
             row |= {
                 "seconds": statistics.median(r.seconds for r in runs),
@@ -124,7 +151,7 @@ def make_rows(
                 "answer": runs[0].answer,
             }
             against = measured.get(peer.against)
-            if against and peer.name not in (OURS, ARROW):
+            if against and not peer.name.startswith(OURS):
                 row["ratio"] = row["seconds"] / statistics.median(r.seconds for r in against)
             expected = (ours or runs)[0].answer
             wrong = [r.answer for r in runs if peer.checked and not agree(r.answer, expected)]

@@ -79,16 +79,18 @@ def main() -> None:
 
     spark.stop()
     print(f"\nDone in {time.monotonic() - started:.0f} seconds. The table is yours; go on with\n")
+    beside_python = os.path.relpath(Path(sys.executable).parent / "pyspark-delta")
+    program = "pyspark-delta" if shutil.which("pyspark-delta") else beside_python
     for command, meaning in NEXT:
-        print(f"  {command.format(table=shown):<58}  # {meaning}")
+        print(f"  {program} {command.format(table=shown)}\n      # {meaning}")
     print()
 
 
 NEXT = (
-    ("pyspark-delta info {table}", "what kind of table it is"),
-    ("pyspark-delta history {table}", "its versions"),
-    ("pyspark-delta files {table} --where 'month = 2'", "which files a query would read"),
-    ("pyspark-delta cat {table} --where \"dest = 'HNL'\" --limit 5", "rows, without Spark"),
+    ("info {table}", "what kind of table it is"),
+    ("history {table}", "its versions"),
+    ("files {table} --where 'month = 2'", "which files a query would read"),
+    ("cat {table} --where \"dest = 'HNL'\" --limit 5", "rows, without Spark"),
 )
 
 

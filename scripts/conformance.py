@@ -36,6 +36,7 @@ LATER = {
     "CDC": "change data feed",
     "C329": "change data feed",
     "C362": "change data feed",
+    "C228": "protocol upgrades",
 }
 
 _ROW = re.compile(r"^\|\s*(C\d{3})\s*\|\s*(RW|R|W|M)\s*\|\s*(must|should|may|def|ex)\s*\|")

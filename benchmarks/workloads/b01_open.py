@@ -15,7 +15,7 @@ _HERE = __name__
 def workload(scale: Scale) -> Workload:
     """Every size; at the largest also every kind of checkpoint, and a version checksum."""
     small, middle, large = scale.files
-    peers = ("deltalake", "deltalake without_files")
+    peers = ("deltalake",)
     base = f"{size(small)} files"
     flat = Growth(base, 1.5)
 

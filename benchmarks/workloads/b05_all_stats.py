@@ -35,6 +35,7 @@ def ours(location: str) -> Prepared:
     import pyarrow as pa
 
     from pyspark_delta.expressions.tree import Column
+    from pyspark_delta.log.request import FileRequest
     from pyspark_delta.schema.types import LONG
     from pyspark_delta.stats.columns import stats_columns
     from pyspark_delta.stats.parse import parse_stats
@@ -48,9 +49,8 @@ def ours(location: str) -> Prepared:
         for column in columns:
             leaves.append(Column(("nullCount", *column.path), LONG))
             leaves += [Column((bound, *column.path), column.type) for bound in ("minValues", "maxValues")]
-        files = table.snapshot.files(("path", "stats"))
-        batches = [parse_stats(batch.column("stats"), leaves) for batch in files.to_batches(max_chunksize=8192)]
-        return pa.Table.from_batches(batches)
+        texts = table.snapshot.read_files(FileRequest(columns=("stats",)))
+        return pa.Table.from_batches([parse_stats(batch.column("stats"), leaves) for batch in texts])
 
     def answer(result: pa.Table) -> list[Any]:
         flat = result.flatten()

@@ -14,7 +14,7 @@ _FUNCTION = "benchmarks.workloads.queries:parquet_row_index"
 def workload(scale: Scale) -> Workload:
     """Different shares of deleted rows in all files, and in one file alone."""
     peers = tuple(replace(peer, checked=False) if peer.name == PARQUET else peer for peer in PEERS)
-    row_index = Peer(ROW_INDEX, _FUNCTION, inner=INNER, processes=PROCESSES, checked=False)
+    row_index = Peer(ROW_INDEX, _FUNCTION, inner=INNER, processes=PROCESSES, session=True, checked=False)
 
     def variant(name: str, goal: Goal, deleted: float, every: int = 1) -> Variant:
         return Variant(

@@ -16,8 +16,8 @@ def workload(scale: Scale) -> Workload:
         "B20",
         "Count rows",
         (
-            Peer(OURS, f"{_HERE}:on_spark", inner=3, processes=2),
-            Peer("delta-spark", f"{_HERE}:delta_spark", "delta-spark", 3, 2),
+            Peer(OURS, f"{_HERE}:on_spark", inner=3, processes=2, session=True),
+            Peer("delta-spark", f"{_HERE}:delta_spark", "delta-spark", 3, 2, session=True),
             Peer(ARROW, f"{_HERE}:ours"),
             Peer("deltalake", f"{_HERE}:deltalake", against=ARROW),
         ),
@@ -39,6 +39,7 @@ def ours(location: str) -> Prepared:
     import pyarrow.compute as pc
 
     from pyspark_delta.expressions.tree import Column
+    from pyspark_delta.log.request import FileRequest
     from pyspark_delta.schema.types import LONG
     from pyspark_delta.stats.parse import parse_stats
     from pyspark_delta.table import Table
@@ -46,9 +47,8 @@ def ours(location: str) -> Prepared:
     leaf = [Column(("numRecords",), LONG)]
 
     def timed() -> int:
-        files = Table.open(location).snapshot.files(("stats",))
-        batches = files.to_batches(max_chunksize=8192)
-        return sum(pc.sum(parse_stats(b.column("stats"), leaf).column("numRecords")).as_py() for b in batches)
+        texts = Table.open(location).snapshot.read_files(FileRequest(columns=("stats",)))
+        return sum(pc.sum(parse_stats(b.column("stats"), leaf).column("numRecords")).as_py() for b in texts)
 
     return Prepared(timed)
 

@@ -15,9 +15,9 @@ _HERE = __name__
 INNER, PROCESSES = 5, 2
 DELTA_SPARK, PARQUET, ROW_INDEX = "delta-spark", "Spark on plain Parquet", "Spark on plain Parquet, with row_index"
 PEERS = (
-    Peer(OURS, f"{_HERE}:ours", inner=INNER, processes=PROCESSES),
-    Peer(PARQUET, f"{_HERE}:parquet", inner=INNER, processes=PROCESSES),
-    Peer(DELTA_SPARK, f"{_HERE}:delta_spark", "delta-spark", INNER, PROCESSES),
+    Peer(OURS, f"{_HERE}:ours", inner=INNER, processes=PROCESSES, session=True),
+    Peer(PARQUET, f"{_HERE}:parquet", inner=INNER, processes=PROCESSES, session=True),
+    Peer(DELTA_SPARK, f"{_HERE}:delta_spark", "delta-spark", INNER, PROCESSES, session=True),
     Peer(ARROW, f"{_HERE}:arrow", inner=INNER, processes=PROCESSES),
     Peer("deltalake", f"{_HERE}:deltalake", inner=INNER, processes=PROCESSES, against=ARROW),
     Peer("polars", f"{_HERE}:polars", inner=INNER, processes=PROCESSES, against=ARROW),
@@ -78,13 +78,14 @@ def parquet_row_index(location: str, plain: str, **arguments: Any) -> Prepared:
     from benchmarks.spark_sessions import session
 
     spark, query = session("parquet"), _query(arguments)
-    text = query.sql().replace(" from t", ", sum(_metadata.row_index) as i from t")
+    text = query.sql().replace(" from t", ", sum(row_index) as i from t")
 
     def timed() -> list[Any]:
-        spark.read.parquet(plain).createOrReplaceTempView("t")
+        rows = spark.read.parquet(plain).selectExpr("*", "_metadata.row_index as row_index")
+        rows.createOrReplaceTempView("t")
         return spark.sql(text).collect()
 
-    return Prepared(timed, lambda rows: len(rows))
+    return Prepared(timed, len)
 
 
 def _on_spark(spark: Any, form: str, location: str, rename: bool = False, **arguments: Any) -> Prepared:

@@ -10,7 +10,6 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "pyspark_delta"
 HEAVY = ("pyarrow", "numpy", "pyspark", "py4j", "sqlglot", "obstore", "pandas", "typer", "rich", "asyncio", "logging")
-IMPORT_LIMIT_SECONDS = 0.05
 
 # Makes every import of PySpark fail as if it were not installed.
 BLOCK_PYSPARK = """
@@ -31,11 +30,6 @@ def run(code: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
-
-
-def test_import_is_cheap() -> None:
-    code = "import time; t = time.perf_counter(); import pyspark_delta; print(time.perf_counter() - t)"
-    assert min(float(run(code)) for _ in range(5)) < IMPORT_LIMIT_SECONDS
 
 
 def test_import_loads_nothing_heavy() -> None:

@@ -186,3 +186,15 @@ def _kind(name: str) -> FeatureKind:
     feature = find_feature(name)
     assert feature is not None, name
     return feature.kind
+
+
+def test_c251_deletion_vectors_need_both_lists_at_the_feature_versions() -> None:
+    feature = find_feature("deletionVectors")
+    assert feature is not None
+    assert feature.kind is FeatureKind.READER_WRITER
+    assert "deletionVectors" not in supported_features(declare(protocol(2, 6)))  # no legacy version implies it
+    listed = declare(protocol(3, 7, ["deletionVectors"], ["deletionVectors"]))
+    check_readable(listed)
+    assert "deletionVectors" in supported_features(listed)
+    with pytest.raises(InvalidTableError, match="writerFeatures"):
+        check_writable(declare(protocol(3, 7, ["deletionVectors"], [])))

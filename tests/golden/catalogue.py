@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -58,9 +59,9 @@ def golden_tables() -> tuple[GoldenTable, ...]:
     )
 
 
-def parametrize(*kinds: str) -> pytest.MarkDecorator:
+def parametrize(*kinds: str, only: Callable[[GoldenTable], bool] = lambda _: True) -> pytest.MarkDecorator:
     """Run a test once for each readable table of these kinds; skipped with a reason where the folder is absent."""
-    chosen = [t for t in golden_tables() if t.kind in kinds and t.id not in REFUSED]
+    chosen = [t for t in golden_tables() if t.kind in kinds and t.id not in REFUSED and only(t)]
     if not golden_tables():
         absent = pytest.mark.skip(reason=f"golden tables not found at {GOLDEN}; set PYSPARK_DELTA_GOLDEN")
         return pytest.mark.parametrize("table", [pytest.param(None, marks=absent, id="absent")])

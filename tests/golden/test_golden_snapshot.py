@@ -66,15 +66,16 @@ def test_versions_and_times(table: GoldenTable) -> None:
             assert snapshot.timestamp == time
 
 
-@parametrize("table", "log-only")
+# The checkpoint that its log begins with has no schema.
+FIRST_VERSION_UNREADABLE = {"kernel-rs-hist/oussama_cdf"}
+
+
+@parametrize("table", "log-only", only=lambda table: table.id not in FIRST_VERSION_UNREADABLE)
 def test_updates_and_loaded_columns_give_the_same(table: GoldenTable) -> None:
     first = table.expected["first_available_version"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeltaWarning)
-        try:
-            earlier = Snapshot.load(str(table.path), version=first)
-        except DeltaError:
-            pytest.skip("the first version cannot be read")
+        earlier = Snapshot.load(str(table.path), version=first)
         for _ in range(3):
             live_files(earlier)
         earlier.transactions()
@@ -89,11 +90,21 @@ def test_updates_and_loaded_columns_give_the_same(table: GoldenTable) -> None:
     assert updated.schema == latest.schema
 
 
-@parametrize("table", "log-only")
+# Their checksum files lack required fields, so they count as absent.
+CHECKSUM_INCOMPLETE = {"delta-spark/dbr_8_0_non_generated_columns", "delta-spark/dbr_8_1_generated_columns"}
+
+
+def _has_checksum(table: GoldenTable) -> bool:
+    return (
+        table.id not in CHECKSUM_INCOMPLETE
+        and (table.path / "_delta_log" / f"{table.expected['latest_version']:020}.crc").exists()
+    )
+
+
+@parametrize("table", "log-only", only=_has_checksum)
 def test_version_checksums_fit_the_log(table: GoldenTable) -> None:
     snapshot = Snapshot.load(str(table.path))
-    if snapshot.checksum() is None:
-        pytest.skip("the latest version has no checksum")
+    assert snapshot.checksum() is not None
     # Transactions and domains that have expired, and engine-specific keys, may differ; counts must not.
     differing = [d for d in snapshot.checksum_differences() if d.startswith(("numFiles", "tableSizeBytes"))]
     assert differing == []

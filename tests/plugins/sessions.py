@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -51,6 +52,7 @@ def plain_spark(spark: SparkSession) -> SparkSession:
 @pytest.fixture(scope="session")
 def plain_connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The Spark Connect session of this process, with a server of its own."""
+    os.environ["SPARK_TESTING"] = "1"  # the server takes any free port, and the client asks it which
     session = _start(SparkSession.builder.remote("local[2]"), tmp_path_factory)
     yield session
     session.stop()
@@ -87,4 +89,7 @@ def _start(builder: SparkSession.Builder, tmp_path_factory: pytest.TempPathFacto
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
     warehouse = tmp_path_factory.mktemp("warehouse")
-    return builder.config("spark.sql.warehouse.dir", str(warehouse)).getOrCreate()
+    with warnings.catch_warnings():
+        # Spark Connect starts its server with all settings, and then says which cannot be set in the session as well.
+        warnings.filterwarnings("ignore", "Failed to set", UserWarning)
+        return builder.config("spark.sql.warehouse.dir", str(warehouse)).getOrCreate()

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import random
-import time
 import warnings
 from pathlib import Path
 
@@ -106,13 +105,11 @@ def test_damaged_logs_give_errors_of_ours_or_answers(tmp_path: Path, seed: int) 
     for _ in range(CASES // SEEDS):
         chosen = generator.randrange(len(paths))
         paths[chosen].write_bytes(damaged(contents[chosen], generator))
-        start = time.monotonic()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeltaWarning)
             with contextlib.suppress(DeltaError):
                 use(str(tmp_path))
                 answers += 1
-        assert time.monotonic() - start < 20
         paths[chosen].write_bytes(contents[chosen])
     assert 0 < answers < CASES // SEEDS
 

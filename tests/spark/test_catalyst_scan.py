@@ -193,7 +193,7 @@ def test_row_ids_and_commit_versions(metered: SparkSession, tmp_path: Path) -> N
         tmp_path / "t",
         files,
         fields=[field_json("id", "long")],
-        configuration={"delta.rowTracking.materializedRowIdColumnName": "stored"},
+        configuration={"delta.enableRowTracking": "true", "delta.rowTracking.materializedRowIdColumnName": "stored"},
         features=("deletionVectors", "rowTracking", "domainMetadata"),
     )
     frame = metered.read.format("delta").option("includeRowTracking", "true").load(path)

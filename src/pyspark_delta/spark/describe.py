@@ -8,21 +8,60 @@ from datetime import UTC, datetime
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
-from pyspark.sql.types import StructType
-
-_HISTORY = (
-    "version BIGINT, timestamp TIMESTAMP, userId STRING, userName STRING, operation STRING, "
-    "operationParameters MAP<STRING, STRING>, "
-    "job STRUCT<jobId: STRING, jobName: STRING, jobRunId: STRING, runId: STRING, jobOwnerId: STRING, "
-    "triggerType: STRING>, "
-    "notebook STRUCT<notebookId: STRING>, clusterId STRING, readVersion BIGINT, isolationLevel STRING, "
-    "isBlindAppend BOOLEAN, operationMetrics MAP<STRING, STRING>, userMetadata STRING, engineInfo STRING"
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
 )
-_DETAIL = (
-    "format STRING, id STRING, name STRING, description STRING, location STRING, createdAt TIMESTAMP, "
-    "lastModified TIMESTAMP, partitionColumns ARRAY<STRING>, clusteringColumns ARRAY<STRING>, numFiles BIGINT, "
-    "sizeInBytes BIGINT, properties MAP<STRING, STRING>, minReaderVersion INT, minWriterVersion INT, "
-    "tableFeatures ARRAY<STRING>"
+
+_TEXTS = MapType(StringType(), StringType())
+_JOB = ("jobId", "jobName", "jobRunId", "runId", "jobOwnerId", "triggerType")
+
+
+def _struct(**columns: DataType) -> StructType:
+    return StructType([StructField(name, data_type) for name, data_type in columns.items()])
+
+
+_HISTORY = _struct(
+    version=LongType(),
+    timestamp=TimestampType(),
+    userId=StringType(),
+    userName=StringType(),
+    operation=StringType(),
+    operationParameters=_TEXTS,
+    job=_struct(**{name: StringType() for name in _JOB}),
+    notebook=_struct(notebookId=StringType()),
+    clusterId=StringType(),
+    readVersion=LongType(),
+    isolationLevel=StringType(),
+    isBlindAppend=BooleanType(),
+    operationMetrics=_TEXTS,
+    userMetadata=StringType(),
+    engineInfo=StringType(),
+)
+_DETAIL = _struct(
+    format=StringType(),
+    id=StringType(),
+    name=StringType(),
+    description=StringType(),
+    location=StringType(),
+    createdAt=TimestampType(),
+    lastModified=TimestampType(),
+    partitionColumns=ArrayType(StringType()),
+    clusteringColumns=ArrayType(StringType()),
+    numFiles=LongType(),
+    sizeInBytes=LongType(),
+    properties=_TEXTS,
+    minReaderVersion=IntegerType(),
+    minWriterVersion=IntegerType(),
+    tableFeatures=ArrayType(StringType()),
 )
 
 
@@ -36,8 +75,7 @@ def detail_frame(spark: SparkSession, detail: Mapping[str, Any]) -> DataFrame:
     return _frame(spark, [detail], _DETAIL)
 
 
-def _frame(spark: SparkSession, values: Iterable[Mapping[str, Any]], columns: str) -> DataFrame:
-    schema: Any = StructType.fromDDL(columns)  # needs a session, so not at import
+def _frame(spark: SparkSession, values: Iterable[Mapping[str, Any]], schema: StructType) -> DataFrame:
     rows = [
         Row(*(_value(one.get(field.name), field.dataType.typeName(), field.dataType) for field in schema))
         for one in values

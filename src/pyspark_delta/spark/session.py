@@ -121,7 +121,10 @@ def _read_of(before: Any) -> Any:
     def read(self: SparkSession) -> Any:
         """A reader of data; format "delta" is planned by pyspark-delta."""
         reader = before.fget(self)
-        return _reader_class(cast(Hashable, type(reader)))(self) if is_enabled(self) else reader
+        if is_enabled(self):
+            reader.__class__ = _reader_class(cast(Hashable, type(reader)))
+            reader._delta_begin(self)
+        return reader
 
     return property(read, doc=before.__doc__)
 
@@ -140,7 +143,10 @@ def _write_of(before: Any) -> Any:
     def write(self: DataFrame) -> Any:
         """A writer of this frame; format "delta" is written by pyspark-delta."""
         writer = before.fget(self)
-        return _writer_class(cast(Hashable, type(writer)))(self) if is_enabled(self.sparkSession) else writer
+        if is_enabled(self.sparkSession):
+            writer.__class__ = _writer_class(cast(Hashable, type(writer)))
+            writer._delta_begin(self)
+        return writer
 
     return property(write, doc=before.__doc__)
 
@@ -172,8 +178,7 @@ def _reader_class(base: type) -> type:
     class DeltaAwareReader(base):  # type: ignore[misc]
         __doc__ = base.__doc__
 
-        def __init__(self, spark: SparkSession) -> None:
-            super().__init__(spark)
+        def _delta_begin(self, spark: SparkSession) -> None:
             self._delta_session = spark
             self._delta_source: str | None = None
             self._delta_options = _Options()
@@ -244,8 +249,7 @@ def _writer_class(base: type) -> type:
     class DeltaAwareWriter(base):  # type: ignore[misc]
         __doc__ = base.__doc__
 
-        def __init__(self, frame: DataFrame) -> None:
-            super().__init__(frame)
+        def _delta_begin(self, frame: DataFrame) -> None:
             self._delta_frame = frame
             self._delta_source: str | None = None
             self._delta_mode: str | None = None
@@ -258,9 +262,15 @@ def _writer_class(base: type) -> type:
             return super().format(source)
 
         def mode(self, saveMode: str | None) -> Any:
-            self._delta_mode = saveMode if saveMode is not None else self._delta_mode
-            # An unknown mode is refused by Spark for its formats, and by pyspark-delta with the list of the known ones.
-            return self if self._is_delta() else super().mode(saveMode)
+            if saveMode is not None:
+                self._delta_mode = saveMode
+            try:
+                super().mode(saveMode)
+            except Exception:
+                # Spark refuses an unknown mode here; for Delta, saving refuses it with the list of the known ones.
+                if not self._is_delta():
+                    raise
+            return self
 
         def option(self, key: str, value: Any) -> Any:
             self._delta_options.add(key, value)
@@ -318,8 +328,6 @@ def _writer_class(base: type) -> type:
                 self.save(path, "delta", mode, partitionBy, **options)
                 return
             if not _is_delta(self._delta_frame.sparkSession, format or self._delta_source):
-                if self._delta_mode is not None:
-                    super().mode(self._delta_mode)
                 super().saveAsTable(name, format, mode, partitionBy, **options)
                 return
             raise InvalidOperationError(

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from benchmarks.data_tables import DataTable, write_data_table
+from benchmarks.datasets import Datasets
+from benchmarks.json_logs import JsonLog, time_of, write_json_log
+from benchmarks.model import dataset
+from benchmarks.workloads.plans import files_in_plan
+
+from pyspark_delta.table import Table
+
+deltalake = pytest.importorskip("deltalake")
+
+
+@pytest.mark.parametrize(
+    ("shape", "rows"),
+    [
+        ({}, 1000),
+        ({"partitions": 2}, 1000),
+        ({"mapped": True}, 1000),
+        ({"deleted": 0.1}, 900),
+        ({"deleted": 0.1, "every": 4}, 975),
+    ],
+)
+def test_data_is_read_alike_by_a_peer(tmp_path: Path, shape: dict[str, Any], rows: int):
+    write_data_table(tmp_path / "t", DataTable(rows=1000, files=4, **shape))
+    ours = Table.open(tmp_path / "t").scan(columns=["id", "amount", "name"]).to_arrow().sort_by("id")
+    reader = deltalake.DeltaTable(str(tmp_path / "t")).scan(columns=["id", "amount", "name"])
+    theirs = pa.table(reader.read_all()).cast(ours.schema).sort_by("id")
+    assert ours.num_rows == rows
+    assert ours == theirs
+
+
+def test_json_logs_remove_the_oldest_files(tmp_path: Path):
+    write_json_log(tmp_path / "t", JsonLog(commits=10, adds=5, removes=2))
+    table = Table.open(tmp_path / "t", timestamp=time_of(9) + 1)
+    assert table.version == 9
+    theirs = deltalake.DeltaTable(str(tmp_path / "t"), version=9).file_uris()
+    assert table.files().num_rows == len(theirs) == 9 * 5 - 8 * 2
+
+
+def test_a_dataset_is_made_once(tmp_path: Path):
+    said: list[str] = []
+    datasets = Datasets(tmp_path, said.append)
+    first = datasets(dataset("data", rows=10, files=1))
+    assert datasets(dataset("data", files=1, rows=10)) == first
+    assert len(said) == 1
+    assert Table.open(first).scan().to_arrow().num_rows == 10
+
+
+@pytest.mark.parametrize(
+    ("plan", "files"),
+    [
+        ("Parquet SCAN [/t/a.parquet]\nPROJECT */9 COLUMNS", 1),
+        ("Parquet SCAN [/t/a.parquet, ... 14 other sources]\nPROJECT */9 COLUMNS", 15),
+        ("DF []", 0),
+    ],
+)
+def test_polars_says_how_many_files_it_reads(plan: str, files: int):
+    assert files_in_plan(plan) == files
