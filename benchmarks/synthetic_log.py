@@ -46,8 +46,8 @@ class SyntheticLog:
     json_stats: bool = True
     row_group_rows: int = 20_000
     commits: int = 20
-    adds: int = 1000
-    removes: int = 400
+    adds: int = 50  # of each commit
+    removes: int = 20
     tombstones: float = 0.05
     checksum: bool = False
     first_version: int = 10

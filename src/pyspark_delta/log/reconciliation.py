@@ -18,7 +18,8 @@ from pyspark_delta.log.arrays import chosen_rows, string_array
 from pyspark_delta.log.commits import CommitText, malformed, single
 from pyspark_delta.log.file_keys import path_key
 
-_PERCENT, _COLON, _BACKSLASH, _DOT, _SLASH = b"%:\\./"
+_DOT, _SLASH = b"./"
+_ROWS_PER_SLICE = 512
 _PROBED_AT_ONCE = 200_000  # rows
 
 
@@ -61,11 +62,26 @@ class Keys:
         for batch in batches:
             own = named.slice(start, len(batch))
             start += len(batch)
-            yield chosen_rows(batch, pc.invert(own)) if own.true_count else batch
+            yield from _without(batch, own)
 
     def _keys_of(self, batch: pa.RecordBatch) -> pa.Array:
         vectors = batch.column("deletion_vector") if "deletion_vector" in batch.schema.names else None
         return file_keys(batch.column("path"), vectors, self._table_location)
+
+
+def _without(batch: pa.RecordBatch, named: pa.BooleanArray) -> Iterator[pa.RecordBatch]:
+    """The rows that are not named: as slices where they are few, because copying the others costs more."""
+    count = named.true_count
+    if count == 0:
+        yield batch
+    elif count * _ROWS_PER_SLICE > len(batch):
+        yield chosen_rows(batch, pc.invert(named))
+    else:
+        start = 0
+        for position in (*pc.indices_nonzero(named).to_pylist(), len(batch)):
+            if position > start:
+                yield batch.slice(start, position - start)
+            start = position + 1
 
 
 def file_keys(paths: pa.Array, vectors: pa.StructArray | None, table_location: str) -> pa.Array:
@@ -93,7 +109,8 @@ def _may_be_unusual(paths: pa.Array) -> bool:
     if first == last:
         return True
     data = np.frombuffer(paths.buffers()[2], dtype=np.uint8)[first:last]
-    if bool(((data == _PERCENT) | (data == _COLON) | (data == _BACKSLASH) | (data == 0)).any()):
+    text = data.tobytes()
+    if any(character in text for character in (b"%", b":", b"\\", b"\0")):
         return True
     starts = offsets[:-1] - first
     if bool((starts[1:] == starts[:-1]).any()) or starts[-1] == len(data):
