@@ -40,7 +40,7 @@ STAGES = (
     Stage("core", ".venv", ("-n", "2", "--dist", "worksteal", "-m", "not spark and not connect")),
     Stage("classic", ".venv", ("-m", "spark and not connect")),
     Stage("connect", ".venv", ("-m", "connect")),
-    Stage("oldest-pyspark", ".venv-4.2", ("-m", "smoke")),
+    Stage("oldest-pyspark", ".venv-4.2", ("tests/spark", "-m", "smoke")),
 )
 
 
