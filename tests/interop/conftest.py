@@ -95,12 +95,12 @@ class DeltaSparkServer:
 
 @pytest.fixture(scope="session")
 def delta_spark_peer() -> DeltaSpark:
-    """delta-spark, set up by `make peers`; the test is skipped where it is absent."""
+    """delta-spark, set up by `make test`; the test is skipped where it is absent."""
     python = Path(os.environ.get("PYSPARK_DELTA_PEER_PYTHON") or ROOT / ".venv-4.2" / "bin" / "python")
     folder = Path(os.environ.get("PYSPARK_DELTA_PEER_JARS") or ROOT / ".cache" / "jars")
     jars = tuple(sorted(folder.glob("*.jar")))
     if not python.exists() or not jars:
-        pytest.skip("delta-spark is not set up; run `make peers`")
+        pytest.skip("delta-spark is not set up; `make test` does it")
     return DeltaSpark(python, jars)
 
 

@@ -111,7 +111,7 @@ def test_written_rows_are_those_of_the_frame(ours: Path, our_spark: SparkSession
 
 @pytest.mark.parametrize("name", MADE)
 def test_deltalake_reads_ours(ours: Path, name: str) -> None:
-    deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed; run `make peers`")
+    deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed; `make test` installs it")
     peer = deltalake.QueryBuilder().register("t", deltalake.DeltaTable(str(ours / name))).execute("select * from t")
     assert content(pa.table(peer.read_all())) == content(read_here(ours / name))
 
@@ -119,7 +119,7 @@ def test_deltalake_reads_ours(ours: Path, name: str) -> None:
 # polars takes the directories of partitions for columns, without undoing the escapes in their names.
 @pytest.mark.parametrize("name", [name for name in MADE if name != "escaped_partition_name"])
 def test_polars_reads_ours(ours: Path, name: str) -> None:
-    polars = pytest.importorskip("polars", reason="polars is not installed; run `make peers`")
+    polars = pytest.importorskip("polars", reason="polars is not installed; `make test` installs it")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found = polars.read_delta(str(ours / name)).to_arrow()
