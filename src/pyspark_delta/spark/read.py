@@ -20,7 +20,7 @@ from pyspark_delta.storage.paths import split, to_hadoop
 
 
 def read_options(spark: SparkSession, path: str | None, options: Mapping[str, str] | None = None) -> ReadOptions:
-    """Parse read options as this session means them. Raises InvalidOptionError."""
+    """Parse read options as the session means them. Raises InvalidOptionError."""
     return ReadOptions.parse(path, options, time_zone=session_time_zone(spark))
 
 

@@ -43,7 +43,7 @@ _wrapped: list[_Wrapped] = []
 
 
 def enable(spark: SparkSession) -> SparkSession:
-    """Make this session speak Delta natively, and return it. Works on classic sessions and on Spark Connect.
+    """Make a session speak Delta natively, and return it. Works on classic sessions and on Spark Connect.
 
     Afterwards `spark.read.format("delta")`, ``spark.table("delta.`/path`")`` and `df.write.format("delta")` plan in
     this process: scans prune columns, partitions and files, in SQL over temporary views and in joins too; writes know
@@ -61,7 +61,7 @@ def enable(spark: SparkSession) -> SparkSession:
 
 
 def disable(spark: SparkSession) -> SparkSession:
-    """Undo `enable` for this session; PySpark's classes are as they were once no session is enabled."""
+    """Undo `enable` for a session; PySpark's classes are as they were once no session is enabled."""
     with _lock:
         _enabled.discard(_session_key(spark))
         if not _enabled:
@@ -72,7 +72,7 @@ def disable(spark: SparkSession) -> SparkSession:
 
 
 def is_enabled(spark: SparkSession) -> bool:
-    """Whether `enable` holds for this session."""
+    """Whether `enable` holds for the session."""
     return bool(_enabled) and _session_key(spark) in _enabled
 
 

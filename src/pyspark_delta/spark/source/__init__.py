@@ -81,7 +81,7 @@ class DefaultSource(DataSource):
             target = f"to '{path}'" if path else "to a catalog table, whose name Spark does not tell a data source,"
             raise InvalidOperationError(
                 f"Nothing was written {target} with {how}.format('{self.name()}'): call pyspark_delta.enable(spark) "
-                "first, which lets this session write Delta tables.",
+                "first, which lets the session write Delta tables.",
                 error_class="DELTA_WRITE_NEEDS_ENABLE",
             )
 
