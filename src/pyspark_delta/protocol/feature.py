@@ -6,6 +6,9 @@ from enum import Enum
 from typing import ClassVar
 
 from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.ready import ReadyCommit
+from pyspark_delta.protocol.rows import ComputedColumn, RowCheck
+from pyspark_delta.protocol.state import TableState
 from pyspark_delta.schema.traversal import fields_in
 
 
@@ -70,6 +73,43 @@ class TableFeature:
     def hinders_writing(self, configuration: TableConfiguration) -> bool:
         """Whether `write_obstacle` stands in the way of adding rows to a table that supports the feature."""
         return bool(self.write_obstacle) and self.is_active(configuration)
+
+    # ------------------------------------------------------------------------ changes of protocol and metadata
+    def is_requested(self, configuration: TableConfiguration) -> bool:
+        """Whether schema or properties make use of the feature, supported or not: a change to them then enables it."""
+        return False
+
+    def prepare(self, configuration: TableConfiguration, before: TableConfiguration | None) -> TableConfiguration:
+        """Complete new metadata of a table that supports the feature (`before` is None for a new table).
+
+        Called when a commit changes protocol or metadata, in the order of requirements; returns the argument, or a copy
+        with the metadata that the feature needs, such as column ids. Raises InvalidOperationError for a forbidden
+        change.
+        """
+        return configuration
+
+    def validate(self, configuration: TableConfiguration) -> None:
+        """Check protocol, schema and properties of a table that supports the feature, before anything is written.
+
+        Raises InvalidOperationError or SchemaMismatchError, which say what to change.
+        """
+
+    # -------------------------------------------------------------------------------------------------- new rows
+    def row_checks(self, configuration: TableConfiguration) -> tuple[RowCheck, ...]:
+        """The conditions that new rows must meet."""
+        return ()
+
+    def computed_columns(self, configuration: TableConfiguration) -> tuple[ComputedColumn, ...]:
+        """The columns whose values the writer computes."""
+        return ()
+
+    # --------------------------------------------------------------------------------------------------- commits
+    def finish(self, commit: ReadyCommit, base: TableState) -> ReadyCommit:
+        """Complete a commit for the version after `base`, in every attempt anew; raises when it must not be made.
+
+        Called for supported features, in the order of requirements; returns the argument or a copy.
+        """
+        return commit
 
 
 def any_field_has(configuration: TableConfiguration, *keys: str) -> bool:

@@ -25,13 +25,14 @@ from pyspark_delta.commit import (
 )
 from pyspark_delta.errors import AttemptsExhaustedError, CommitStateUnknownError, DeltaError, FileNotFoundInStoreError
 from pyspark_delta.log.names import LOG_DIRECTORY, CommitName
+from pyspark_delta.protocol.draft import CommitDraft
+from pyspark_delta.protocol.ready import ReadyCommit
+from pyspark_delta.protocol.state import TableState
 from pyspark_delta.storage import ObjectStore, store_for
 from pyspark_delta.storage.paths import join
 from pyspark_delta.transaction.conflicts import check_conflicts
-from pyspark_delta.transaction.draft import CommitDraft
-from pyspark_delta.transaction.finish import ReadyCommit, encode, finish
+from pyspark_delta.transaction.finish import encode, finish
 from pyspark_delta.transaction.post_commit import post_commit
-from pyspark_delta.transaction.state import TableState
 from pyspark_delta.transaction.winner import Winner
 
 
@@ -122,7 +123,14 @@ def _read_commit(location: str, version: int, store: ObjectStore) -> bytes | Non
 
 def _committed(ready: ReadyCommit, base: TableState, store: ObjectStore) -> TableState:
     post_commit(ready, base.location, store)
-    return replace(base, version=ready.version, configuration=ready.configuration)
+    domains = {**base.domains, **{domain.domain: domain for domain in ready.domains}}
+    return replace(
+        base,
+        version=ready.version,
+        configuration=ready.configuration,
+        domains={name: domain for name, domain in domains.items() if not domain.removed},
+        timestamp=ready.in_commit_timestamp or ready.timestamp,
+    )
 
 
 def _again(failures: int, policy: AttemptPolicy, error: DeltaError) -> int:

@@ -15,7 +15,7 @@ from pyspark_delta.errors import (
     MetadataChangedError,
     ProtocolChangedError,
 )
-from pyspark_delta.transaction.draft import CommitDraft
+from pyspark_delta.protocol.draft import CommitDraft
 from pyspark_delta.transaction.winner import Winner
 
 

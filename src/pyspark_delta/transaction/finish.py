@@ -3,47 +3,24 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
-
-import pyarrow as pa
 
 from pyspark_delta.actions.encode import encode_action
 from pyspark_delta.actions.encode_files import encode_adds, encode_removes
-from pyspark_delta.actions.model import CommitInfo, DomainMetadata, Metadata, Protocol, SetTransaction
-from pyspark_delta.errors import AppendOnlyTableError
+from pyspark_delta.features import finish_order
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.protocol.properties import APPEND_ONLY
+from pyspark_delta.protocol.draft import CommitDraft
+from pyspark_delta.protocol.ready import ReadyCommit
+from pyspark_delta.protocol.state import TableState
 from pyspark_delta.transaction.commit_info import commit_info
-from pyspark_delta.transaction.draft import CommitDraft
-from pyspark_delta.transaction.state import TableState
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadyCommit:
-    """A draft completed for one version: every action as it will be in the log. `timestamp` in ms since the epoch."""
-
-    version: int
-    timestamp: int
-    commit_info: CommitInfo
-    configuration: TableConfiguration  # of this version
-    protocol: Protocol | None
-    metadata: Metadata | None
-    transactions: tuple[SetTransaction, ...]
-    domains: tuple[DomainMetadata, ...]
-    adds: pa.Table = field(hash=False)
-    removes: pa.Table = field(hash=False)
-    data_change: bool
 
 
 def finish(draft: CommitDraft, base: TableState) -> ReadyCommit:
-    """Complete the draft for the version after `base`. Raises AppendOnlyTableError."""
+    """Complete the draft for the version after `base`: every supported feature adds what it needs, or refuses."""
     configuration = _configuration(draft, base)
-    _check_append_only(draft, configuration)
-    timestamp = int(time.time() * 1000)
-    return ReadyCommit(
+    ready = ReadyCommit(
+        draft=draft,
         version=base.version + 1,
-        timestamp=timestamp,
-        commit_info=commit_info(draft, read_version=base.version, timestamp=timestamp),
+        timestamp=int(time.time() * 1000),
         configuration=configuration,
         protocol=draft.protocol,
         metadata=draft.metadata,
@@ -51,13 +28,15 @@ def finish(draft: CommitDraft, base: TableState) -> ReadyCommit:
         domains=draft.domains,
         adds=draft.adds,
         removes=draft.removes,
-        data_change=draft.data_change,
     )
+    for feature in finish_order(configuration):
+        ready = feature.finish(ready, base)
+    return ready
 
 
 def encode(ready: ReadyCommit) -> bytes:
     """The content of the commit file: one action per line, commitInfo first (C011, C193)."""
-    single = (ready.commit_info, ready.protocol, ready.metadata, *ready.transactions, *ready.domains)
+    single = (commit_info(ready), ready.protocol, ready.metadata, *ready.transactions, *ready.domains)
     lines = [encode_action(action) + b"\n" for action in single if action is not None]
     lines.extend(encode_removes(ready.removes, data_change=ready.data_change, deletion_timestamp=ready.timestamp))
     lines.extend(encode_adds(ready.adds, data_change=ready.data_change))
@@ -73,13 +52,3 @@ def _configuration(draft: CommitDraft, base: TableState) -> TableConfiguration:
     if before is not None and protocol is before.protocol and metadata is before.metadata:
         return before
     return TableConfiguration(protocol, metadata, before.location if before else "")
-
-
-def _check_append_only(draft: CommitDraft, configuration: TableConfiguration) -> None:
-    if not (draft.removes.num_rows and draft.data_change and configuration.supports("appendOnly", legacy_writer=2)):
-        return
-    if APPEND_ONLY.of(configuration.properties):
-        raise AppendOnlyTableError(
-            f"This {draft.operation.name} would remove rows, but the table has the property delta.appendOnly. Append, "
-            "or set the property to false first."
-        )

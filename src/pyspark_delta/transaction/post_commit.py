@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 
 from pyspark_delta.errors import DeltaError, DeltaWarning
+from pyspark_delta.protocol.ready import ReadyCommit
 from pyspark_delta.storage import ObjectStore
-from pyspark_delta.transaction.finish import ReadyCommit
 from pyspark_delta.transaction.version_checksum import write_version_checksum
 
 

@@ -15,9 +15,9 @@ from pyspark_delta.commit import TakenVersion
 from pyspark_delta.errors import CorruptLogError, FileAlreadyExistsError, FileNotFoundInStoreError
 from pyspark_delta.log.names import LOG_DIRECTORY, CommitName, VersionChecksumName
 from pyspark_delta.log.version_checksum import parse_checksum
+from pyspark_delta.protocol.ready import ReadyCommit
 from pyspark_delta.storage import ObjectStore
 from pyspark_delta.storage.paths import join
-from pyspark_delta.transaction.finish import ReadyCommit
 from pyspark_delta.transaction.winner import Winner
 
 # Concurrent writers see each other's commits before the checksums: so many commits are made up for.
@@ -52,7 +52,7 @@ def write_version_checksum(ready: ReadyCommit, location: str, store: ObjectStore
 
 def _checksum(totals: Totals, ready: ReadyCommit) -> dict[str, Any]:
     value: dict[str, Any] = {
-        "txnId": ready.commit_info.txn_id,
+        "txnId": ready.draft.transaction_id,
         "tableSizeBytes": totals.size,
         "numFiles": totals.num_files,
         "numMetadata": 1,

@@ -27,13 +27,13 @@ from pyspark_delta.errors import (
     ProtocolChangedError,
     StorageError,
 )
+from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet
+from pyspark_delta.protocol.state import TableState
 from pyspark_delta.schema.types import LONG, StructField, StructType
 from pyspark_delta.storage import store_for
 from pyspark_delta.testing.faults import Fault, FaultyStore
 from pyspark_delta.transaction.attempts import AttemptPolicy, commit_draft
-from pyspark_delta.transaction.draft import CommitDraft, Operation, ReadSet
 from pyspark_delta.transaction.new_table import new_table
-from pyspark_delta.transaction.state import TableState
 
 SCHEMA = StructType((StructField("id", LONG),))
 NO_WAIT = AttemptPolicy(sleep=lambda _: None)

@@ -15,6 +15,8 @@ from pyspark_delta.actions.model import SetTransaction
 from pyspark_delta.errors import InvalidOptionError, TableAlreadyExistsError, TableNotFoundError
 from pyspark_delta.features.support import check_writable
 from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet, no_files
+from pyspark_delta.protocol.state import TableState
 from pyspark_delta.schema.store_assignment import check_storable
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
@@ -22,10 +24,9 @@ from pyspark_delta.spark.write.columns import align, frame_schema
 from pyspark_delta.spark.write.job import write_frame
 from pyspark_delta.spark.write.options import WriteOptions, parse_mode, parse_options
 from pyspark_delta.transaction.attempts import commit_draft
+from pyspark_delta.transaction.base import state_of
 from pyspark_delta.transaction.commit_info import engine_info
-from pyspark_delta.transaction.draft import CommitDraft, Operation, ReadSet, no_files
 from pyspark_delta.transaction.new_table import check_distinct, new_table
-from pyspark_delta.transaction.state import TableState
 from pyspark_delta.transaction.write_plan import write_context
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _create(
 def _append(frame: DataFrame, data: StructType, snapshot: Snapshot, options: WriteOptions) -> int:
     written = _write(frame, data, snapshot.location, snapshot.configuration, options)
     draft = _draft(frame, "Append", snapshot.configuration, written, options)
-    return commit_draft(draft, TableState.of(snapshot)).version
+    return commit_draft(draft, state_of(snapshot)).version
 
 
 def _overwrite(frame: DataFrame, data: StructType, snapshot: Snapshot, options: WriteOptions) -> int:
@@ -111,7 +112,7 @@ def _overwrite(frame: DataFrame, data: StructType, snapshot: Snapshot, options: 
         reads=ReadSet(whole_table=True, transactions=draft.reads.transactions),
         operation=replace(draft.operation, metrics=metrics),
     )
-    return commit_draft(draft, TableState.of(snapshot)).version
+    return commit_draft(draft, state_of(snapshot)).version
 
 
 _MODE_NAMES = {"append": "Append", "overwrite": "Overwrite", "error": "ErrorIfExists", "ignore": "Ignore"}
