@@ -17,5 +17,8 @@ class DeletionVectors(TableFeature):
     def is_active(self, configuration: TableConfiguration) -> bool:
         return ENABLE_DELETION_VECTORS.of(configuration.properties)
 
+    def is_requested(self, configuration: TableConfiguration) -> bool:
+        return self.is_active(configuration)
+
 
 FEATURE = DeletionVectors()

@@ -15,5 +15,8 @@ class InCommitTimestamp(TableFeature):
     def is_active(self, configuration: TableConfiguration) -> bool:
         return ENABLE_IN_COMMIT_TIMESTAMPS.of(configuration.properties)
 
+    def is_requested(self, configuration: TableConfiguration) -> bool:
+        return self.is_active(configuration)
+
 
 FEATURE = InCommitTimestamp()

@@ -15,5 +15,8 @@ class V2Checkpoint(TableFeature):
     def is_active(self, configuration: TableConfiguration) -> bool:
         return CHECKPOINT_POLICY.of(configuration.properties) == "v2"
 
+    def is_requested(self, configuration: TableConfiguration) -> bool:
+        return self.is_active(configuration)
+
 
 FEATURE = V2Checkpoint()
