@@ -44,6 +44,19 @@ def encode_removes(files: pa.Table, *, data_change: bool, deletion_timestamp: in
         yield _lines("remove", members)
 
 
+def encode_changes(files: pa.Table) -> Iterator[bytes]:
+    """The lines, each with its newline, of change data files; they never change the data themselves (C164, C165)."""
+    for chunk in _chunks(files):
+        members = [
+            _member("path", _quote(chunk["path"])),
+            _member("partitionValues", _objects(chunk["partition_values"])),
+            _member("size", chunk["size"]),
+            ',"dataChange":false',
+            *([_member("tags", _objects(chunk["tags"]))] if "tags" in chunk else []),
+        ]
+        yield _lines("cdc", members)
+
+
 def _optional(chunk: Mapping[str, pa.Array], *, stats: bool) -> Iterator[Any]:
     if stats and "stats" in chunk:
         yield _member("stats", _quote(chunk["stats"]))
