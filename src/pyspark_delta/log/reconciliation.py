@@ -31,15 +31,20 @@ class Keys:
         known = list(keys)
         self._values = string_array(known) if known else None
 
-    def unnamed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of batches, with `path` and `deletion_vector` columns, whose key no later commit names."""
+    def unnamed(
+        self, batches: Iterable[pa.RecordBatch], probed_at_once: int = _PROBED_AT_ONCE
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of batches, with `path` and `deletion_vector` columns, whose key no later commit names.
+
+        So many rows, at least, are held and looked up together.
+        """
         if self._values is None:
             yield from batches
             return
         waiting: list[pa.RecordBatch] = []
         for batch in batches:
             waiting.append(batch)
-            if sum(map(len, waiting)) >= _PROBED_AT_ONCE:
+            if sum(map(len, waiting)) >= probed_at_once:
                 yield from self._without_named(waiting)
                 waiting = []
         yield from self._without_named(waiting)

@@ -221,10 +221,14 @@ class LogReplay:
         Files that the predicates of `request` rule out are left out, as far as that can be told cheaply.
         """
         fields = [field_of(action, name) for name in columns]
-        self._guarded(self._open_checkpoint)
+        self.open_checkpoint()
         for batch in self._batches(action, fields, partition_names, request):
             if len(batch):
                 yield batch.select(list(columns))
+
+    def open_checkpoint(self) -> None:
+        """Read the footers of the checkpoint, if there is one; an unreadable one is passed over where that is possible."""
+        self._guarded(self._open_checkpoint)
 
     def _open_checkpoint(self) -> None:
         if self.checkpoint is not None:
@@ -233,17 +237,9 @@ class LogReplay:
     def _batches(
         self, action: str, fields: list[pa.Field], partition_names: Sequence[str], request: FileRequest | None
     ) -> Iterator[pa.RecordBatch]:
-        chosen = self.lines.adds() if action == "add" else self.lines.removes()
-        yield from self._of_lines(chosen, action, fields, partition_names, request)
+        yield from self._line_batches(action, fields, partition_names, request)
         if self.checkpoint is None:
             return
-        prefix = b'{"' + action.encode() + b'"'
-        earlier = [
-            line
-            for key, line in self.checkpoint_lines.by_key.items()
-            if line.startswith(prefix) and key not in self.lines.by_key
-        ]
-        yield from self._of_lines(earlier, action, fields, partition_names, request)
         names = [f.name for f in fields]
         if action == "add" and self.checkpoint.loaded.serves(fields):
             yield self.checkpoint.loaded.select(fields, request, self._live_mask)
@@ -255,6 +251,25 @@ class LogReplay:
             for batch in scan_part(part, action, internal, request, self.counters)
         )
         yield from self.keys.unnamed(scanned)
+
+    def line_files(self, action: str, columns: Sequence[str], partition_names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The part of `files` that is not in Parquet files of a checkpoint: from commits and JSON checkpoints."""
+        fields = [field_of(action, name) for name in columns]
+        self.open_checkpoint()
+        yield from self._line_batches(action, fields, partition_names, None)
+
+    def _line_batches(
+        self, action: str, fields: list[pa.Field], partition_names: Sequence[str], request: FileRequest | None
+    ) -> Iterator[pa.RecordBatch]:
+        chosen = self.lines.adds() if action == "add" else self.lines.removes()
+        yield from self._of_lines(chosen, action, fields, partition_names, request)
+        prefix = b'{"' + action.encode() + b'"'
+        earlier = [
+            line
+            for key, line in self.checkpoint_lines.by_key.items()
+            if line.startswith(prefix) and key not in self.lines.by_key
+        ]
+        yield from self._of_lines(earlier, action, fields, partition_names, request)
 
     def _live_mask(self, files: pa.RecordBatch) -> pa.BooleanArray | None:
         """Which of all files of the checkpoint are live; None for all."""
