@@ -21,7 +21,7 @@ from pyspark_delta.actions.decode import decode_domain, decode_metadata, decode_
 from pyspark_delta.actions.model import DomainMetadata, Metadata, Protocol, SetTransaction
 from pyspark_delta.errors import CorruptLogError, DeltaWarning, InvalidOperationError
 from pyspark_delta.log import reconciliation
-from pyspark_delta.log.checkpoint_scan import ScanCounters, scan_part
+from pyspark_delta.log.checkpoint_scan import ScanCounters, scan_parts
 from pyspark_delta.log.checkpoints import CheckpointReader
 from pyspark_delta.log.commits import CommitText, read_commits, read_entry
 from pyspark_delta.log.file_lines import FileLines, UnreconciledCompaction
@@ -245,12 +245,7 @@ class LogReplay:
             yield self.checkpoint.loaded.select(fields, request, self._live_mask)
             return
         internal = fields + [f for f in (PATH, DELETION_VECTOR) if f.name not in names]
-        scanned = (
-            batch
-            for part in self.checkpoint.parts()
-            for batch in scan_part(part, action, internal, request, self.counters)
-        )
-        yield from self.keys.unnamed(scanned)
+        yield from self.keys.unnamed(scan_parts(self.checkpoint.parts(), action, internal, request, self.counters))
 
     def line_files(self, action: str, columns: Sequence[str], partition_names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """The part of `files` that is not in Parquet files of a checkpoint: from commits and JSON checkpoints."""
