@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import CommitDraft
 from pyspark_delta.protocol.feature import TableFeature
 from pyspark_delta.protocol.properties import ENABLE_CHANGE_DATA_FEED
 
@@ -16,6 +17,7 @@ RESERVED_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 class ChangeDataFeed(TableFeature):
     name = "changeDataFeed"
     legacy_writer_version = 4
+    harmless_properties = (ENABLE_CHANGE_DATA_FEED.name,)
 
     def is_active(self, configuration: TableConfiguration) -> bool:
         return ENABLE_CHANGE_DATA_FEED.of(configuration.properties)
@@ -36,6 +38,9 @@ class ChangeDataFeed(TableFeature):
                     error_class="DELTA_RESERVED_COLUMN_NAMES",
                     column=field.name,
                 )
+
+    def may_follow(self, draft: CommitDraft) -> bool:
+        return draft.is_blind_append
 
 
 FEATURE = ChangeDataFeed()

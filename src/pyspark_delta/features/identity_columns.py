@@ -17,6 +17,7 @@ class IdentityColumns(TableFeature):
         "delta.identity.allowExplicitInsert",
     )
     legacy_writer_version = 6
+    harmless_field_keys = ("delta.identity.highWaterMark",)
     write_obstacle = "An identity column would have to number the new rows. Write it with another engine for now."
 
     def is_active(self, configuration: TableConfiguration) -> bool:

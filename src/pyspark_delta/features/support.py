@@ -53,6 +53,17 @@ def check_writable(configuration: TableConfiguration, location: str = "") -> Non
     _check_requirements(configuration, location)
 
 
+def check_known(configuration: TableConfiguration, location: str = "") -> None:
+    """Check that every feature of a table is known: its log may then be rearranged, whether rows may be added or not.
+
+    Raises as `check_readable` does, and UnsupportedFeatureError naming each unknown feature.
+    """
+    check_readable(configuration, location)
+    _check_writer_version(configuration.protocol, location)
+    unknown = dict.fromkeys(_unknown(supported_features(configuration)), _UNKNOWN)
+    _refuse(unknown, "write", location)
+
+
 def _check_provider(provider: str, location: str) -> None:
     if provider.lower() != "parquet":
         raise UnsupportedTableError(

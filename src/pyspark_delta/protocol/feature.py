@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import ClassVar
 
 from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import CommitDraft
 from pyspark_delta.protocol.ready import ReadyCommit
 from pyspark_delta.protocol.rows import ComputedColumn, RowCheck
 from pyspark_delta.protocol.state import TableState
@@ -58,6 +59,15 @@ class TableFeature:
 
     write_obstacle: ClassVar[str] = ""
     """Why tables on which the feature `hinders_writing` cannot be written, and what to do; empty when they can."""
+
+    harmless_properties: ClassVar[tuple[str, ...]] = ()
+    """Properties that enable the feature, and leave commits valid that were prepared before (see `may_follow`)."""
+
+    harmless_field_keys: ClassVar[tuple[str, ...]] = ()
+    """Keys of field metadata that change without any other commit having to know."""
+
+    computed_domains: ClassVar[tuple[str, ...]] = ()
+    """Metadata domains that `finish` computes from those of the base, so that two writers may both write them."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -129,6 +139,13 @@ class TableFeature:
         Called for supported features, in the order of requirements; returns the argument or a copy.
         """
         return commit
+
+    def may_follow(self, draft: CommitDraft) -> bool:
+        """Whether a draft that was prepared before the feature was enabled may be committed after that.
+
+        So where the feature asks nothing of files that are prepared already, or `finish` adds what it asks for.
+        """
+        return False
 
 
 def any_field_has(configuration: TableConfiguration, *keys: str) -> bool:

@@ -21,8 +21,8 @@ from pyspark_delta.features.support import check_readable, check_writable
         ("columnMapping", {}),
         ("columnMapping", {"delta.columnMapping.mode": "name"}),
         ("variantShredding-preview", {"delta.enableVariantShredding": "true"}),
-        ("inCommitTimestamp", {}),
-        ("v2Checkpoint", {}),
+        ("inCommitTimestamp", {"delta.enableInCommitTimestamps": "true"}),
+        ("v2Checkpoint", {"delta.checkpointPolicy": "v2"}),
         ("timestampNtz", {}),
         ("materializePartitionColumns", {}),
     ],
@@ -34,9 +34,6 @@ def test_features_that_ask_nothing_of_an_append(feature: str, properties: dict[s
 @pytest.mark.parametrize(
     ("feature", "properties"),
     [
-        ("inCommitTimestamp", {"delta.enableInCommitTimestamps": "true"}),
-        ("v2Checkpoint", {"delta.checkpointPolicy": "v2"}),
-        ("rowTracking", {}),
         ("redirectWriterOnly-preview", {}),
         ("coordinatedCommits-preview", {}),
     ],
