@@ -274,7 +274,8 @@ class LogReplay:
             return
         names = {f.name for f in fields}
         wanted = list(fields)
-        if request is not None and request.partition_predicate is not None and "partition_values" not in names:
+        by_partition = request is not None and (request.partition_predicate is not None or request.mixed_columns())
+        if by_partition and "partition_values" not in names:
             wanted.append(PARTITION_VALUES)
         if request is not None and request.stats_predicate is not None and "stats" not in names:
             wanted.append(STATS)
