@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.feature import TableFeature, any_field_has
+from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
 
 
 class AllowColumnDefaults(TableFeature):
     name = "allowColumnDefaults"
     KEY = "CURRENT_DEFAULT"
-    write_obstacle = (
-        "A column has a default that rows without a value would have to be given. Write it with another engine for now."
-    )
 
     def is_active(self, configuration: TableConfiguration) -> bool:
         return any_field_has(configuration, self.KEY)
+
+    def computed_columns(self, configuration: TableConfiguration) -> tuple[ComputedColumn, ...]:
+        """The columns with a default, which counts for rows that lack the column; null is a value (C392)."""
+        return tuple(
+            ComputedColumn(field.name, ComputedKind.DEFAULT, str(field.metadata[self.KEY]))
+            for field in configuration.schema
+            if self.KEY in field.metadata
+        )
 
 
 FEATURE = AllowColumnDefaults()
