@@ -247,7 +247,9 @@ class LogReplay:
         internal = fields + [f for f in (PATH, DELETION_VECTOR) if f.name not in names]
         yield from self.keys.unnamed(scan_parts(self.checkpoint.parts(), action, internal, request, self.counters))
 
-    def line_files(self, action: str, columns: Sequence[str], partition_names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def line_files(
+        self, action: str, columns: Sequence[str], partition_names: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
         """The part of `files` that is not in Parquet files of a checkpoint: from commits and JSON checkpoints."""
         fields = [field_of(action, name) for name in columns]
         self.open_checkpoint()
