@@ -48,7 +48,7 @@ def encode_changes(files: pa.Table) -> Iterator[bytes]:
     """The lines, each with its newline, of change data files; they never change the data themselves (C164, C165)."""
     for chunk in _chunks(files):
         members = [
-            _member("path", _quote(chunk["path"])),
+            _member("path", quote(chunk["path"])),
             _member("partitionValues", _objects(chunk["partition_values"])),
             _member("size", chunk["size"]),
             ',"dataChange":false',

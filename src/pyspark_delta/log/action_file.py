@@ -1,4 +1,4 @@
-"""A Parquet file of actions that is being written: one column for each kind of action, row group by row group (C044)."""
+"""A Parquet file of actions being written: one column for each kind of action, row group by row group (C044)."""
 
 from __future__ import annotations
 

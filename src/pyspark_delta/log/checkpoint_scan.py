@@ -8,9 +8,9 @@ predicate keeps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,11 +21,12 @@ from pyspark_delta.expressions.tree import Column, Expression
 from pyspark_delta.log.arrays import chosen_rows
 from pyspark_delta.log.checkpoint_columns import extract, leaf_columns
 from pyspark_delta.log.parquet_part import BATCH_ROWS, ParquetPart
+from pyspark_delta.log.request import PARTITION_VALUES as MIXED
 from pyspark_delta.log.request import FileRequest
 from pyspark_delta.log.row_groups import Range, may_keep
 from pyspark_delta.log.skipping import (
-    kept,
     kept_by_partition,
+    kept_by_stats,
     leaf_columns_of,
     parsed_partition_column,
     partition_column,
@@ -59,7 +60,7 @@ def scan_parts(
     request: FileRequest | None = None,
     counters: ScanCounters | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """As `scan_part` for each of some files, in order; row groups are decoded by several threads. Raises CorruptLogError.
+    """As `scan_part` for each of some files, in order; several threads decode row groups. Raises CorruptLogError.
 
     Where statistics come from JSON text, the threads parse that instead.
     """
@@ -139,6 +140,14 @@ def scan_stats(part: ParquetPart, leaves: tuple[Column, ...]) -> Iterator[pa.Rec
             yield from scan.stats(file, group, leaves)
 
 
+class _Texts(NamedTuple):
+    """Statistics of some files as text, their partition columns, and which of the files are still in question."""
+
+    texts: pa.Array
+    partitions: Mapping[str, pa.Array]
+    mask: pa.BooleanArray | None
+
+
 class _PartScan:
     def __init__(
         self,
@@ -150,6 +159,7 @@ class _PartScan:
     ) -> None:
         self._part, self._action, self._fields, self._request, self._counters = part, action, fields, request, counters
         self._partitions = request.partition_columns()
+        self._mixed = request.mixed_columns()
         self._leaves = request.stats_leaves()
 
     # ------------------------------------------------------------------------------------------- by the footer
@@ -157,18 +167,24 @@ class _PartScan:
         """Whether some file of the row group may be kept."""
         partition, stats = self._request.partition_predicate, self._request.stats_predicate
         if partition is not None:
-            ranges: dict[tuple[str, ...], Range] = {}
-            for name, data_type in self._partitions.items():
-                leaf = self._parsed_partition_leaf(name, data_type, group)
-                known = None if leaf is None else self._range(leaf, group, data_type)
-                if known is not None and not known.has_nulls:
-                    ranges[(name,)] = known
+            ranges: dict[tuple[str, ...], Range] = {
+                (name,): known for name, known in self._partition_ranges(self._partitions, group)
+            }
             if ranges and not may_keep(partition, ranges):
                 return False
         if stats is not None:
             found = {leaf.path: self._stats_range(leaf, group) for leaf in self._leaves}
-            return may_keep(stats, {path: known for path, known in found.items() if known is not None})
+            known_ranges = {path: known for path, known in found.items() if known is not None}
+            known_ranges |= {(MIXED, name): known for name, known in self._partition_ranges(self._mixed, group)}
+            return may_keep(stats, known_ranges)
         return True
+
+    def _partition_ranges(self, columns: Mapping[str, DataType], group: int) -> Iterator[tuple[str, Range]]:
+        for name, data_type in columns.items():
+            leaf = self._parsed_partition_leaf(name, data_type, group)
+            known = None if leaf is None else self._range(leaf, group, data_type)
+            if known is not None and not known.has_nulls:
+                yield name, known
 
     def _stats_range(self, leaf: Column, group: int) -> Range | None:
         name = self._stats_leaf(leaf)
@@ -221,11 +237,19 @@ class _PartScan:
         predicate = self._request.partition_predicate
         if predicate is None:
             return None
-        columns = self._parsed_partitions(file, group) or self._partitions_of_maps(file, group)
-        return kept_by_partition(predicate, columns)
+        return kept_by_partition(predicate, self._partition_columns(file, group, self._partitions))
 
-    def _parsed_partitions(self, file: pq.ParquetFile, group: int) -> dict[str, pa.Array] | None:
-        leaves = {n: self._parsed_partition_leaf(n, t, group) for n, t in self._partitions.items()}
+    def _partition_columns(
+        self, file: pq.ParquetFile, group: int, types: Mapping[str, DataType]
+    ) -> Mapping[str, pa.Array]:
+        if not types:
+            return {}
+        return self._parsed_partitions(file, group, types) or self._partitions_of_maps(file, group, types)
+
+    def _parsed_partitions(
+        self, file: pq.ParquetFile, group: int, types: Mapping[str, DataType]
+    ) -> dict[str, pa.Array] | None:
+        leaves = {n: self._parsed_partition_leaf(n, t, group) for n, t in types.items()}
         names = [leaf for leaf in leaves.values() if leaf is not None]
         if not names or len(names) < len(leaves):
             return None
@@ -234,17 +258,19 @@ class _PartScan:
         if parsed.null_count > struct.null_count:
             return None  # files without the parsed form
         columns = {}
-        for name, data_type in self._partitions.items():
+        for name, data_type in types.items():
             column = parsed_partition_column(pc.struct_field(parsed, [name]), data_type)
             if column is None:
                 return None
             columns[name] = column
         return columns
 
-    def _partitions_of_maps(self, file: pq.ParquetFile, group: int) -> dict[str, pa.Array]:
+    def _partitions_of_maps(
+        self, file: pq.ParquetFile, group: int, types: Mapping[str, DataType]
+    ) -> dict[str, pa.Array]:
         struct = self._read(file, group, [f"{self._action}.partitionValues"])
         maps = extract(struct, [PARTITION_VALUES], self._part.path).column(0)
-        return {n: partition_column(maps, n, t, self._request.time_zone) for n, t in self._partitions.items()}
+        return {n: partition_column(maps, n, t, self._request.time_zone) for n, t in types.items()}
 
     def _parsed_leaves(self, group: int, leaves: Sequence[Column]) -> list[str]:
         """The columns of `stats_parsed` to read; none where the JSON text has to be, or where there is neither."""
@@ -263,7 +289,8 @@ class _PartScan:
         if names:
             struct = self._read(file, group, names)
             parsed = pc.struct_field(struct, ["stats_parsed"])
-            own = kept(predicate, stats_batch(parsed, self._leaves, len(struct)))
+            partitions = self._partition_columns(file, group, self._mixed)
+            own = kept_by_stats(predicate, stats_batch(parsed, self._leaves, len(struct)), partitions)
             return own if mask is None else pc.and_(mask, own)
         return self._text_mask(file, group, predicate, mask) if self._has_texts() else mask
 
@@ -288,24 +315,29 @@ class _PartScan:
     def _text_mask(
         self, file: pq.ParquetFile, group: int, predicate: Expression, mask: pa.BooleanArray | None
     ) -> pa.BooleanArray:
-        def texts() -> Iterator[tuple[pa.Array, pa.BooleanArray | None]]:
+        partitions = self._partition_columns(file, group, self._mixed)
+
+        def texts() -> Iterator[_Texts]:
             start = 0
             for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=[f"{self._action}.stats"]):
                 own = None if mask is None else mask.slice(start, len(batch))
+                values = {name: column.slice(start, len(batch)) for name, column in partitions.items()}
                 start += len(batch)
-                yield extract(batch.column(self._action), [STATS], self._part.path).column(0), own
+                yield _Texts(extract(batch.column(self._action), [STATS], self._part.path).column(0), values, own)
 
-        return pa.concat_arrays(list(in_order(lambda item: self._kept_by_text(item[0], predicate, item[1]), texts())))
+        return pa.concat_arrays(list(in_order(lambda item: self._kept_by_text(item, predicate), texts())))
 
-    def _kept_by_text(self, texts: pa.Array, predicate: Expression, mask: pa.BooleanArray | None) -> pa.BooleanArray:
+    def _kept_by_text(self, files: _Texts, predicate: Expression) -> pa.BooleanArray:
+        texts, partitions, mask = files
         if mask is None:
             self._counters.stats_texts += len(texts)
-            return kept(predicate, parse_stats(texts, self._leaves))
+            return kept_by_stats(predicate, parse_stats(texts, self._leaves), partitions)
         survivors = pc.indices_nonzero(mask)
         if not len(survivors):
             return mask
         self._counters.stats_texts += len(survivors)
-        own = kept(predicate, parse_stats(texts.take(survivors), self._leaves))
+        partitions = {name: column.take(survivors) for name, column in partitions.items()}
+        own = kept_by_stats(predicate, parse_stats(texts.take(survivors), self._leaves), partitions)
         return pc.replace_with_mask(mask, mask, own)
 
     # -------------------------------------------------------------------------------------------------- columns

@@ -245,5 +245,3 @@ def _blocks(rows: Iterator[pa.StructArray], limit: int) -> Iterator[list[pa.Stru
 def _compression(configuration: TableConfiguration) -> str:
     codec = (PARQUET_COMPRESSION.of(configuration.properties) or "zstd").lower()
     return {"uncompressed": "none", "lz4_raw": "lz4"}.get(codec, codec)
-
-

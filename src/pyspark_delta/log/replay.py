@@ -227,7 +227,7 @@ class LogReplay:
                 yield batch.select(list(columns))
 
     def open_checkpoint(self) -> None:
-        """Read the footers of the checkpoint, if there is one; an unreadable one is passed over where that is possible."""
+        """Read the footers of the checkpoint, if there is one; an unreadable one is passed over where possible."""
         self._guarded(self._open_checkpoint)
 
     def _open_checkpoint(self) -> None:
@@ -247,7 +247,9 @@ class LogReplay:
         internal = fields + [f for f in (PATH, DELETION_VECTOR) if f.name not in names]
         yield from self.keys.unnamed(scan_parts(self.checkpoint.parts(), action, internal, request, self.counters))
 
-    def line_files(self, action: str, columns: Sequence[str], partition_names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def line_files(
+        self, action: str, columns: Sequence[str], partition_names: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
         """The part of `files` that is not in Parquet files of a checkpoint: from commits and JSON checkpoints."""
         fields = [field_of(action, name) for name in columns]
         self.open_checkpoint()
@@ -284,7 +286,8 @@ class LogReplay:
             return
         names = {f.name for f in fields}
         wanted = list(fields)
-        if request is not None and request.partition_predicate is not None and "partition_values" not in names:
+        by_partition = request is not None and (request.partition_predicate is not None or request.mixed_columns())
+        if by_partition and "partition_values" not in names:
             wanted.append(PARTITION_VALUES)
         if request is not None and request.stats_predicate is not None and "stats" not in names:
             wanted.append(STATS)

@@ -207,7 +207,7 @@ class Snapshot:
         return number, size
 
     def checkpoint(self) -> WrittenCheckpoint:
-        """Write a checkpoint of this version, of the kind that the table asks for (C020). Raises as `write_checkpoint`."""
+        """Write a checkpoint of this version, of the kind that the table asks for. Raises as `write_checkpoint`."""
         return write_checkpoint(self._replay, self.configuration)
 
     def num_files(self) -> int:
