@@ -200,7 +200,7 @@ class Transaction:
             self._written.append(written.path)
             found.append(written)
         files = written_files(found)
-        self.add(files.drop_columns(["num_records"]))
+        self.add(files.drop_columns(["num_records", "marks"]))
         return files
 
     def add(self, files: pa.Table) -> Transaction:
