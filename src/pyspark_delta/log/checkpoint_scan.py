@@ -108,7 +108,8 @@ class _PartScan:
         """Whether some file of the row group may be kept."""
         partition, stats = self._request.partition_predicate, self._request.stats_predicate
         if partition is not None:
-            ranges = {(name,): known for name, known in self._partition_ranges(self._partitions, group)}
+            ranges: dict[tuple[str, ...], Range] = {}
+            ranges |= {(name,): known for name, known in self._partition_ranges(self._partitions, group)}
             if ranges and not may_keep(partition, ranges):
                 return False
         if stats is not None:
