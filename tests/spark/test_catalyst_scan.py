@@ -15,6 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from tests.spark.made_tables import DataFile, field_json, make_table
 
 from pyspark_delta.errors import DataFileError, DeletionVectorError, InvalidOperationError, SchemaMismatchError
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.scan.frames import data_frame, frame_can_read
 from pyspark_delta.spark.session import disable, enable
 
 
@@ -226,6 +228,10 @@ def test_special_file_names(metered: SparkSession, tmp_path: Path, name: str) ->
     frame = load(metered, path)
     assert [row.id for row in frame.collect()] == [1, 2]
     assert len(frame.inputFiles()) == 1
+    snapshot = Snapshot.load(path)
+    assert frame_can_read(metered, snapshot) is not name.startswith("_")
+    if not name.startswith("_"):
+        assert [row.id for row in data_frame(metered, snapshot).collect()] == [1, 2]
 
 
 def test_metadata_of_files(metered: SparkSession, days: str) -> None:
