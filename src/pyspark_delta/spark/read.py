@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType as SparkStruct
@@ -78,13 +78,14 @@ def session_time_zone(spark: SparkSession) -> str:
 def _read_without_catalyst(spark: SparkSession, snapshot: Snapshot, where: str | None, row_tracking: bool) -> DataFrame:
     from pyspark_delta.spark.scan.frames import data_frame, frame_can_read
 
-    if (is_remote() or _jvm_reads(spark, snapshot)) and frame_can_read(snapshot):
+    if (is_remote() or _jvm_reads(spark, snapshot)) and frame_can_read(spark, snapshot):
         return data_frame(spark, snapshot, where=where, row_tracking=row_tracking)
     return _data_source(spark, snapshot, where, row_tracking)
 
 
 def _data_source(spark: SparkSession, snapshot: Snapshot, where: str | None, row_tracking: bool) -> DataFrame:
     """The Arrow scan: workers read the files by themselves."""
+    from pyspark_delta.spark.session import plain_reader
     from pyspark_delta.spark.source import DeltapySource
 
     spark.dataSource.register(DeltapySource)
@@ -93,7 +94,8 @@ def _data_source(spark: SparkSession, snapshot: Snapshot, where: str | None, row
         options["where"] = where
     if row_tracking:
         options["includeRowTracking"] = "true"
-    return spark.read.format(DeltapySource.name()).options(**options).load(to_hadoop(snapshot.location))
+    reader = plain_reader(spark).format(DeltapySource.name()).options(**options)
+    return cast(DataFrame, reader.load(to_hadoop(snapshot.location)))
 
 
 def _jvm_reads(spark: SparkSession, snapshot: Snapshot) -> bool:
