@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from pyspark_delta.actions.model import DomainMetadata, Metadata, Protocol
+from pyspark_delta.actions.model import DomainMetadata, Metadata
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet
 from pyspark_delta.protocol.rows import RowCheck
@@ -18,7 +18,8 @@ from pyspark_delta.transaction.evolution import evolve
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableChange:
-    """One change, not committed yet. `metadata` and `protocol` are as asked for; enabling features completes them.
+    """One change, not committed yet. `metadata` is as asked for, `features` are those to support besides: enabling
+    what both need completes them.
 
     `row_check` is a condition that every row of the table must meet already: whoever commits the change looks at them
     first, and no rows may be added meanwhile.
@@ -26,7 +27,7 @@ class TableChange:
 
     operation: Operation
     metadata: Metadata
-    protocol: Protocol | None = None
+    features: tuple[str, ...] = ()
     domains: tuple[DomainMetadata, ...] = ()
     row_check: RowCheck | None = None
 
@@ -58,7 +59,7 @@ def commit_change(
     InvalidOperationError when the outcome breaks a rule of the table's features, and CommitConflictError.
     """
     before = snapshot.configuration
-    after = evolve(before, change.metadata, change.protocol)
+    after = evolve(before, change.metadata, features=change.features)
     draft = CommitDraft(
         operation=change.operation,
         metadata=after.metadata if after.metadata != before.metadata else None,

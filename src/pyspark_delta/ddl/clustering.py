@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import orjson
 
 from pyspark_delta.actions.model import DomainMetadata
-from pyspark_delta.ddl.change import TableChange, with_properties
+from pyspark_delta.ddl.change import TableChange
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
-from pyspark_delta.protocol.properties import FEATURE_PREFIX
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
 from pyspark_delta.schema.column_paths import column_path_text
 from pyspark_delta.schema.edits import Path, spelled, type_at
@@ -34,17 +33,14 @@ def cluster_by(configuration: TableConfiguration, paths: Sequence[Path], *, befo
         )
     named = [spelled(configuration.schema, path) for path in paths]
     _check(configuration.schema, named)
-    metadata = configuration.metadata
-    if named and not configuration.supports("clustering"):
-        asked = {**configuration.properties, f"{FEATURE_PREFIX}clustering": "supported"}
-        metadata = with_properties(metadata, asked)
     parameters = {
         "oldClusteringColumns": ",".join(before),
         "newClusteringColumns": ",".join(column_path_text(path) for path in named),
     }
     return TableChange(
         operation=Operation("CLUSTER BY", parameters),
-        metadata=metadata,
+        metadata=configuration.metadata,
+        features=("clustering",) if named else (),
         domains=(clustering_domain(configuration, named),),
     )
 

@@ -12,7 +12,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_delta.actions.model import Metadata
+from pyspark_delta.actions.model import DomainMetadata, Metadata
 from pyspark_delta.ddl.clustering import cluster_by
 from pyspark_delta.errors import InvalidOperationError, TableAlreadyExistsError, TableNotFoundError
 from pyspark_delta.protocol.configuration import TableConfiguration
@@ -25,7 +25,7 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
 from pyspark_delta.transaction.evolution import evolve
-from pyspark_delta.transaction.new_table import resolve_partitioning
+from pyspark_delta.transaction.columns import resolve_partitioning
 
 # Of the files that leave the table, what their tombstones keep.
 REMOVED_COLUMNS = (
@@ -95,13 +95,11 @@ def _draft(
     definition: TableDefinition, snapshot: Snapshot | None, mode: CreateMode, engine_info: str
 ) -> CommitDraft:
     before = None if snapshot is None else snapshot.configuration
-    after = evolve(before, _metadata(definition, before))
-    domains = ()
-    if definition.clustering:
-        change = cluster_by(after, definition.clustering)
-        after, domains = evolve(after if before is None else before, change.metadata, after.protocol), change.domains
-    elif snapshot is not None and snapshot.clustering_columns():
-        domains = cluster_by(after, ()).domains
+    features = ("clustering",) if definition.clustering else ()
+    after = evolve(before, _metadata(definition, before), features=features, keeps_files=False)
+    domains: tuple[DomainMetadata, ...] = ()
+    if definition.clustering or (snapshot is not None and snapshot.clustering_columns()):
+        domains = cluster_by(after, definition.clustering).domains
     removed = no_files() if snapshot is None else snapshot.files(REMOVED_COLUMNS)
     return CommitDraft(
         operation=Operation(mode.operation, _parameters(definition), _metrics(removed)),

@@ -9,11 +9,10 @@ import orjson
 from pyspark_delta.actions.model import Protocol
 from pyspark_delta.ddl.change import TableChange, with_properties
 from pyspark_delta.errors import InvalidOperationError
-from pyspark_delta.features import all_features, find_feature
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
-from pyspark_delta.protocol.properties import FEATURE_PREFIX, MIN_READER_VERSION, MIN_WRITER_VERSION
-from pyspark_delta.transaction.evolution import evolve
+from pyspark_delta.protocol.properties import MIN_READER_VERSION, MIN_WRITER_VERSION
+from pyspark_delta.transaction.evolution import check_listing, evolve
 
 
 def upgrade_protocol(
@@ -39,27 +38,19 @@ def add_feature(configuration: TableConfiguration, name: str) -> TableChange | N
 
     Raises InvalidOperationError naming the nearest features for an unknown one.
     """
-    feature = find_feature(name) or next((f for f in all_features() if f.name.casefold() == name.casefold()), None)
-    if feature is None:
-        import difflib
-
-        near = difflib.get_close_matches(name, [f.name for f in all_features()], n=3, cutoff=0.5)
-        hint = f"Did you mean {' or '.join(repr(n) for n in near)}?" if near else "See the list of table features."
-        raise InvalidOperationError(
-            f"'{name}' is not a table feature. {hint}",
-            error_class="DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
-            feature=name,
-        )
-    return _upgrade(configuration, {FEATURE_PREFIX + name: "supported"})
+    check_listing(name)
+    return _upgrade(configuration, {}, (name,))
 
 
-def _upgrade(configuration: TableConfiguration, asked: Mapping[str, str]) -> TableChange | None:
+def _upgrade(
+    configuration: TableConfiguration, asked: Mapping[str, str], features: tuple[str, ...] = ()
+) -> TableChange | None:
     metadata = with_properties(configuration.metadata, {**configuration.properties, **asked})
-    protocol = evolve(configuration, metadata).protocol
+    protocol = evolve(configuration, metadata, features=features).protocol
     if protocol == configuration.protocol:
         return None
     operation = Operation("UPGRADE PROTOCOL", {"newProtocol": orjson.dumps(_json(protocol)).decode()})
-    return TableChange(operation=operation, metadata=metadata)
+    return TableChange(operation=operation, metadata=metadata, features=features)
 
 
 def _json(protocol: Protocol) -> dict[str, object]:

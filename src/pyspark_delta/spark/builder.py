@@ -19,6 +19,7 @@ from pyspark_delta.spark.column_types import delta_field
 from pyspark_delta.spark.read import read_options
 from pyspark_delta.spark.session import path_of_identifier
 from pyspark_delta.transaction.commit_info import engine_info
+from pyspark_delta.transaction.evolution import default_properties
 
 if TYPE_CHECKING:
     from pyspark_delta.spark.table import DeltaTable
@@ -133,7 +134,7 @@ class DeltaTableBuilder:
                 schema=StructType(tuple(self._fields)),
                 partition_columns=self._partitioning,
                 clustering=tuple(parse_column_path(name) for name in self._clustering),
-                properties={**session_properties(self._spark), **self._properties},
+                properties=default_properties(self._properties, session_properties(self._spark)),
                 description=self._description,
             ),
             self._mode,
@@ -168,7 +169,7 @@ class DeltaTableBuilder:
 def session_properties(spark: SparkSession) -> dict[str, str]:
     """The properties that the session gives to new tables (`spark.databricks.delta.properties.defaults.`)."""
     return {
-        f"delta.{key[len(_DEFAULTS) :]}": value
+        key[len(_DEFAULTS) :]: value
         for key, value in dict(spark.conf.getAll).items()
         if key.startswith(_DEFAULTS)
     }
