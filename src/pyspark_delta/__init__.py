@@ -14,9 +14,9 @@ from pyspark_delta._version import __version__
 
 if TYPE_CHECKING:
     from pyspark_delta import errors
+    from pyspark_delta.spark.builder import DeltaTableBuilder, IdentityGenerator
     from pyspark_delta.spark.session import configure_spark_with_delta_pip, enable
     from pyspark_delta.spark.source import DefaultSource
-    from pyspark_delta.spark.builder import DeltaTableBuilder, IdentityGenerator
     from pyspark_delta.spark.table import DeltaTable
     from pyspark_delta.table import Table
 

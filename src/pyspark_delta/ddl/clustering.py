@@ -69,9 +69,7 @@ def _check(schema: StructType, paths: Sequence[tuple[str, ...]]) -> None:
             error_class="DELTA_CLUSTER_BY_INVALID_NUM_COLUMNS",
         )
     if len(set(paths)) < len(paths):
-        raise InvalidOperationError(
-            "A clustering column is named twice.", error_class="DELTA_DUPLICATE_COLUMNS_FOUND"
-        )
+        raise InvalidOperationError("A clustering column is named twice.", error_class="DELTA_DUPLICATE_COLUMNS_FOUND")
     for path in paths:
         found = type_at(schema, path)
         if isinstance(found, StructType | ArrayType | MapType) or str(found) in ("boolean", "binary", "variant"):

@@ -42,7 +42,7 @@ _IDENTITY_START = "delta.identity.start"
 
 @dataclass(frozen=True, slots=True)
 class NewColumn:
-    """A column to add: the struct it goes into (empty for the top level), the field, and its place (last by default)."""
+    """A column to add: the field, the struct it goes into (empty for the top level), and its place there, if any."""
 
     field: StructField
     parent: tuple[str, ...] = ()
@@ -165,9 +165,7 @@ def replace_schema(configuration: TableConfiguration, schema: StructType) -> Tab
     """The configuration with another schema."""
     metadata = with_schema(configuration.metadata, schema)
     kept = tuple(name for name in metadata.partition_columns if schema.find(name) is not None)
-    return TableConfiguration(
-        configuration.protocol, replace(metadata, partition_columns=kept), configuration.location
-    )
+    return TableConfiguration(configuration.protocol, replace(metadata, partition_columns=kept), configuration.location)
 
 
 def _check_new(column: NewColumn) -> None:

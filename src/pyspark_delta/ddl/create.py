@@ -24,8 +24,8 @@ from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
-from pyspark_delta.transaction.evolution import evolve
 from pyspark_delta.transaction.columns import resolve_partitioning
+from pyspark_delta.transaction.evolution import evolve
 
 # Of the files that leave the table, what their tombstones keep.
 REMOVED_COLUMNS = (
@@ -91,9 +91,7 @@ def create_table(
     return commit_draft(draft, base if snapshot is None else state_of(snapshot)).version
 
 
-def _draft(
-    definition: TableDefinition, snapshot: Snapshot | None, mode: CreateMode, engine_info: str
-) -> CommitDraft:
+def _draft(definition: TableDefinition, snapshot: Snapshot | None, mode: CreateMode, engine_info: str) -> CommitDraft:
     before = None if snapshot is None else snapshot.configuration
     features = ("clustering",) if definition.clustering else ()
     after = evolve(before, _metadata(definition, before), features=features, keeps_files=False)

@@ -15,9 +15,7 @@ from pyspark_delta.protocol.properties import MIN_READER_VERSION, MIN_WRITER_VER
 from pyspark_delta.transaction.evolution import check_listing, evolve
 
 
-def upgrade_protocol(
-    configuration: TableConfiguration, reader_version: int, writer_version: int
-) -> TableChange | None:
+def upgrade_protocol(configuration: TableConfiguration, reader_version: int, writer_version: int) -> TableChange | None:
     """Versions that are at least these; None when the table has them already. A protocol is never lowered (C187)."""
     for what, version in (("reader", reader_version), ("writer", writer_version)):
         if isinstance(version, bool) or not isinstance(version, int):

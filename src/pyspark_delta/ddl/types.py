@@ -1,4 +1,4 @@
-"""Another type for a column, which the values in old data files fit too (Type Widening; beyond the 2024-12 text, A1)."""
+"""Another type for a column, which the values in old data files fit too (Type Widening; beyond the 2024-12 text)."""
 
 from __future__ import annotations
 
@@ -61,9 +61,7 @@ def recorded(field: StructField, before: DataType, after: DataType, inside: Sequ
     return replace(field, metadata={**field.metadata, TYPE_CHANGES: history})
 
 
-def _check_widening(
-    configuration: TableConfiguration, path: Sequence[str], before: DataType, after: DataType
-) -> None:
+def _check_widening(configuration: TableConfiguration, path: Sequence[str], before: DataType, after: DataType) -> None:
     name = column_path_text(path)
     if not is_widening(before, after):
         raise SchemaMismatchError(

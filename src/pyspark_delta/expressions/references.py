@@ -22,6 +22,14 @@ def referenced_columns(text: str) -> tuple[tuple[str, ...], ...]:
     return tuple(found)
 
 
+def is_literal(text: str) -> bool:
+    """Whether the expression is one constant, such as 5, -1.5, 'text', NULL or DATE '2024-01-31'."""
+    found = parse(text)
+    if isinstance(found, exp.Neg | exp.Cast):
+        found = found.this
+    return isinstance(found, exp.Literal | exp.Boolean | exp.Null)
+
+
 def names_column(text: str, path: Sequence[str]) -> bool:
     """Whether the expression names the column at a path, something inside it, or something that it is inside of."""
     wanted = [part.casefold() for part in path]

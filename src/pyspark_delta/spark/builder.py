@@ -121,7 +121,7 @@ class DeltaTableBuilder:
 
     def property(self, key: str, value: str) -> DeltaTableBuilder:
         """A table property."""
-        self._properties[_text("key", key)] = str(value).lower() if isinstance(value, bool) else str(value)
+        self._properties[_text("key", key)] = str(value)
         return self
 
     def execute(self) -> DeltaTable:
@@ -149,8 +149,8 @@ class DeltaTableBuilder:
             path = path_of_identifier(self._identifier)
             if path is None and self._location is None:
                 raise InvalidOperationError(
-                    f"'{self._identifier}' is not a path identifier such as delta.`/path/to/table`, and Spark's catalog "
-                    "does not keep the location of a Delta table. Give a location.",
+                    f"'{self._identifier}' is not a path identifier such as delta.`/path/to/table`, and Spark's "
+                    "catalog does not keep the location of a Delta table. Give a location.",
                     error_class="DELTA_MISSING_PATH",
                 )
         if path is not None and self._location is not None and path != self._location:
@@ -168,11 +168,7 @@ class DeltaTableBuilder:
 
 def session_properties(spark: SparkSession) -> dict[str, str]:
     """The properties that the session gives to new tables (`spark.databricks.delta.properties.defaults.`)."""
-    return {
-        key[len(_DEFAULTS) :]: value
-        for key, value in dict(spark.conf.getAll).items()
-        if key.startswith(_DEFAULTS)
-    }
+    return {key[len(_DEFAULTS) :]: value for key, value in dict(spark.conf.getAll).items() if key.startswith(_DEFAULTS)}
 
 
 def _generation(always: str | IdentityGenerator | None, by_default: IdentityGenerator | None) -> dict[str, object]:

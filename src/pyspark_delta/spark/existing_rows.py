@@ -28,9 +28,7 @@ def check_existing_rows(spark: SparkSession, snapshot: Snapshot, check: RowCheck
         raise ConstraintViolationError(
             f"Rows of the table break the {check.kind.value} '{check.name}' ({check.condition}), for example: "
             f"{examples}. Nothing was changed. Correct or delete these rows first.",
-            error_class="DELTA_NEW_CHECK_CONSTRAINT_VIOLATION"
-            if check.null_passes
-            else "DELTA_NEW_NOT_NULL_VIOLATION",
+            error_class="DELTA_NEW_CHECK_CONSTRAINT_VIOLATION" if check.null_passes else "DELTA_NEW_NOT_NULL_VIOLATION",
             constraint=check.name,
         )
 

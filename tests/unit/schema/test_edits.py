@@ -52,7 +52,7 @@ def test_a_name_in_use_is_refused_regardless_of_case() -> None:
 
 
 def test_the_column_to_be_behind_must_be_there() -> None:
-    with pytest.raises(InvalidOperationError, match="no column 'point.z'"):
+    with pytest.raises(InvalidOperationError, match=r"no column 'point\.z'"):
         add_column(SCHEMA, ("point",), StructField("new", STRING), After("z"))
 
 
