@@ -31,8 +31,9 @@ def batches(*rows: tuple[str, int]) -> list[pa.RecordBatch]:
     return [pa.RecordBatch.from_pydict({"p": pa.array([p]), "id": pa.array([i], pa.int64())}) for p, i in sorted(rows)]
 
 
-def create(location: str) -> None:
-    protocol, metadata = declared(*FEATURES, properties=TIMED, partitioned=True)
+def create(location: str, *features: str, **properties: str) -> None:
+    own = {f"delta.{name}": value for name, value in properties.items()}
+    protocol, metadata = declared(*FEATURES, *features, properties={**TIMED, **own}, partitioned=True)
     with Transaction.creating(location, TableConfiguration(protocol, metadata), **PATIENT) as transaction:
         transaction.write(batches(("x", 1), ("y", 2)))
 
@@ -81,6 +82,18 @@ OPERATIONS: Sequence[Operation] = (
     ),
     Operation("append", create, append, lambda runs: rows(*FIRST, *(MORE * runs))),
     Operation("overwrite", create, overwrite, lambda runs: rows(*(MORE if runs else FIRST))),
+    Operation(
+        "append with a checkpoint",
+        lambda location: create(location, checkpointInterval="1"),
+        append,
+        lambda runs: rows(*FIRST, *(MORE * runs)),
+    ),
+    Operation(
+        "overwrite with a V2 checkpoint",
+        lambda location: create(location, "v2Checkpoint", checkpointInterval="1", checkpointPolicy="v2"),
+        overwrite,
+        lambda runs: rows(*(MORE if runs else FIRST)),
+    ),
     Operation(
         "replace a partition",
         create,
