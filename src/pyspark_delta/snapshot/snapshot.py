@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -20,6 +22,7 @@ from pyspark_delta.log.request import FileRequest
 from pyspark_delta.log.segment import LogSegment, later_segment, load_segment
 from pyspark_delta.log.version_checksum import VersionChecksum, differences
 from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.expiry import unexpired
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.storage import FileStatus, ObjectStore, store_for
@@ -130,8 +133,11 @@ class Snapshot:
         return self._replay.domains()
 
     def transactions(self) -> dict[str, SetTransaction]:
-        """The latest transaction of each application, by application id."""
-        return dict(self._transactions)
+        """The latest transaction of each application, by application id; those that have expired by now are gone."""
+        return self._unexpired(self._transactions)
+
+    def _unexpired(self, transactions: Mapping[str, SetTransaction]) -> dict[str, SetTransaction]:
+        return unexpired(transactions, self.properties, int(time.time() * 1000))
 
     def domains(self) -> dict[str, DomainMetadata]:
         """The live metadata domains by name, understood or not."""
@@ -267,13 +273,15 @@ class Snapshot:
             return ()
         protocol, metadata = self._replay.replayed_protocol_and_metadata()
         number, size = self._counted
+        if checksum.transactions is not None:  # checkpoints forget those that have expired, checksums do not
+            checksum = replace(checksum, transactions=self._unexpired(checksum.transactions))
         return differences(
             checksum,
             protocol=protocol,
             metadata=metadata,
             num_files=number,
             size_in_bytes=size,
-            transactions=self._replay.replayed_transactions(),
+            transactions=self._unexpired(self._replay.replayed_transactions()),
             domains=self._replay.replayed_domains(),
         )
 
