@@ -143,8 +143,8 @@ class Table:
     def checkpoint(self) -> None:
         """Write a checkpoint of this version, so that later readers need not replay the commits before it.
 
-        Its kind is that of the table property `delta.checkpointPolicy`. Commits make checkpoints by themselves, as often
-        as `delta.checkpointInterval` says. Raises UnsupportedFeatureError for a table with unknown features,
+        Its kind is that of the table property `delta.checkpointPolicy`. Commits make checkpoints by themselves, as
+        often as `delta.checkpointInterval` says. Raises UnsupportedFeatureError for a table with unknown features,
         ChecksumMismatchError where log and version checksum disagree, CorruptLogError, StorageError.
         """
         self._snapshot.checkpoint()

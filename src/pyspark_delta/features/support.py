@@ -60,7 +60,7 @@ def check_known(configuration: TableConfiguration, location: str = "") -> None:
     """
     check_readable(configuration, location)
     _check_writer_version(configuration.protocol, location)
-    unknown = {name: _UNKNOWN for name in _unknown(supported_features(configuration))}
+    unknown = dict.fromkeys(_unknown(supported_features(configuration)), _UNKNOWN)
     _refuse(unknown, "write", location)
 
 

@@ -1,4 +1,4 @@
-"""The columns of the checkpoints that a table asks for: one struct for each kind of action (Checkpoint Schema; C044-C062).
+"""The columns of the checkpoints that a table asks for: a struct for each kind of action (Checkpoint Schema; C044-C062).
 
 Optional fields are always there, null where there is nothing to say: readers need not look for them.
 """
@@ -89,8 +89,8 @@ _V2_ONLY = {
 class CheckpointLayout:
     """Which forms of statistics and partition values a table's checkpoints hold.
 
-    `stats_leaves` are the leaves of `stats_parsed`, none where the table does not ask for it. `partition_schema` has the
-    fields of `partitionValues_parsed`, by physical name.
+    `stats_leaves` are the leaves of `stats_parsed`, none where the table does not ask for it. `partition_schema` has
+    the fields of `partitionValues_parsed`, by physical name.
     """
 
     stats_text: bool
