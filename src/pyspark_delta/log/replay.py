@@ -227,7 +227,7 @@ class LogReplay:
                 yield batch.select(list(columns))
 
     def open_checkpoint(self) -> None:
-        """Read the footers of the checkpoint, if there is one; an unreadable one is passed over where possible."""
+        """Read the footers of the checkpoint, if any; an unreadable one is passed over where that is possible."""
         self._guarded(self._open_checkpoint)
 
     def _open_checkpoint(self) -> None:
