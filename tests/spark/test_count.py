@@ -22,7 +22,7 @@ def path(tmp_path: Path) -> str:
         DataFile(pa.table({"id": list(range(6, 10))})),
     ]
     location = make_table(tmp_path / "t", files)
-    add = [json.loads(line)["add"] for line in first_commit(location).read_text().splitlines() if '"add"' in line][0]
+    add = next(json.loads(line)["add"] for line in first_commit(location).read_text().splitlines() if '"add"' in line)
     remove = {"path": add["path"], "deletionTimestamp": 1, "dataChange": True, "deletionVector": add["deletionVector"]}
     (first_commit(location).parent / f"{1:020}.json").write_text(json.dumps({"remove": remove}))
     return location

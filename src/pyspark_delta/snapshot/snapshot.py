@@ -186,9 +186,7 @@ class Snapshot:
         """All live files with some columns of `actions.columns`."""
         return _table(self._replay.files("add", columns, self.partition_names), "add", columns)
 
-    def statistics(
-        self, leaves: tuple[Column, ...], columns: tuple[str, ...] = ("path",)
-    ) -> Iterator[pa.RecordBatch]:
+    def statistics(self, leaves: tuple[Column, ...], columns: tuple[str, ...] = ("path",)) -> Iterator[pa.RecordBatch]:
         """All live files in no order: some columns, then the statistics at each leaf, typed, named by its number.
 
         Leaves are as in `stats.parse`. A checkpoint whose `stats_parsed` has numRecords is taken to have all the

@@ -1,7 +1,8 @@
 """Statistics of files as the log keeps them, JSON text, to typed columns of exactly the leaves that are asked for.
 
 A text that is malformed, and a value of another type than its column's, count as missing: statistics only help to
-skip files, and a file without any is read (C414).
+skip files, and a file without any is read (C414). Where numRecords alone is asked for and begins a text, the rest of it
+is not looked at.
 """
 
 from __future__ import annotations
