@@ -27,9 +27,22 @@ def _counting_class(base: type) -> type:
     class TableFrame(base):  # type: ignore[misc]
         __doc__ = base.__doc__
         _delta_snapshot: Snapshot
+        _delta_cached = False  # to ask a Spark Connect server would make it list the files
+
+        def cache(self) -> Any:
+            self._delta_cached = True
+            return super().cache()
+
+        def persist(self, *args: Any, **kwargs: Any) -> Any:
+            self._delta_cached = True
+            return super().persist(*args, **kwargs)
+
+        def unpersist(self, *args: Any, **kwargs: Any) -> Any:
+            self._delta_cached = False
+            return super().unpersist(*args, **kwargs)
 
         def count(self) -> int:
-            known = None if self.is_cached else self._delta_snapshot.record_count.total
+            known = None if self._delta_cached else self._delta_snapshot.record_count.total
             return cast(int, super().count()) if known is None else known
 
     return cast(Any, TableFrame)

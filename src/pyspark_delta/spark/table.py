@@ -101,7 +101,9 @@ class DeltaTable:
 
     def count(self) -> int:
         """How many rows the latest version has: from the log, or by Spark where a file lacks its number of records."""
-        return self.toDF().count()
+        snapshot = self._open()
+        known = snapshot.record_count.total
+        return read_snapshot(self._spark, snapshot).count() if known is None else known
 
     def alias(self, aliasName: str) -> DeltaTable:
         """The same table, whose DataFrame has this alias in expressions."""
