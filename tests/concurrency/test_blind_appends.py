@@ -9,12 +9,13 @@ from pathlib import Path
 import pyarrow as pa
 
 from pyspark_delta.actions.columns import FILE_FIELDS
+from pyspark_delta.protocol.draft import CommitDraft, Operation
+from pyspark_delta.protocol.state import TableState
 from pyspark_delta.schema.types import LONG, StructField, StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.transaction.attempts import commit_draft
-from pyspark_delta.transaction.draft import CommitDraft, Operation
+from pyspark_delta.transaction.base import state_of
 from pyspark_delta.transaction.new_table import new_table
-from pyspark_delta.transaction.state import TableState
 
 PROCESSES, COMMITS = 4, 25
 
@@ -29,7 +30,7 @@ def append_often(arguments: tuple[str, int]) -> list[tuple[int, str]]:
     """What one process was told that it committed: version and transaction id."""
     location, process = arguments
     acknowledged = []
-    state = TableState.of(Snapshot.load(location))
+    state = state_of(Snapshot.load(location))
     for number in range(COMMITS):
         mine = draft(f"{process}-{number}.parquet")
         state = commit_draft(mine, state)

@@ -13,7 +13,7 @@ from functools import cache
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.feature import TableFeature
 
-__all__ = ["active_features", "all_features", "find_feature", "listed_features", "supported_features"]
+__all__ = ["active_features", "all_features", "find_feature", "finish_order", "listed_features", "supported_features"]
 
 
 @cache
@@ -57,6 +57,11 @@ def active_features(configuration: TableConfiguration) -> frozenset[str]:
         for name in supported_features(configuration)
         if (feature := find_feature(name)) is None or feature.is_active(configuration)
     )
+
+
+def finish_order(configuration: TableConfiguration) -> tuple[TableFeature, ...]:
+    """The known features that a table supports, each after those it requires: the order in which hooks are called."""
+    return tuple(feature for feature in all_features() if feature.listed_name(configuration) is not None)
 
 
 @cache

@@ -22,7 +22,7 @@ from pyspark_delta.actions.model import DomainMetadata, Metadata, Protocol, SetT
 from pyspark_delta.errors import CorruptLogError, DeltaWarning, InvalidOperationError
 from pyspark_delta.expressions.tree import Column
 from pyspark_delta.log import reconciliation
-from pyspark_delta.log.checkpoint_scan import ScanCounters, scan_part, scan_stats
+from pyspark_delta.log.checkpoint_scan import ScanCounters, scan_parts, scan_stats
 from pyspark_delta.log.checkpoints import CheckpointReader
 from pyspark_delta.log.commits import CommitText, read_commits, read_entry
 from pyspark_delta.log.file_lines import FileLines, UnreconciledCompaction
@@ -223,10 +223,14 @@ class LogReplay:
         Files that the predicates of `request` rule out are left out, as far as that can be told cheaply.
         """
         fields = [field_of(action, name) for name in columns]
-        self._guarded(self._open_checkpoint)
+        self.open_checkpoint()
         for batch in self._batches(action, fields, partition_names, request):
             if len(batch):
                 yield batch.select(list(columns))
+
+    def open_checkpoint(self) -> None:
+        """Read the footers of the checkpoint, if there is one; an unreadable one is passed over where possible."""
+        self._guarded(self._open_checkpoint)
 
     def _open_checkpoint(self) -> None:
         if self.checkpoint is not None:
@@ -235,7 +239,7 @@ class LogReplay:
     def _batches(
         self, action: str, fields: list[pa.Field], partition_names: Sequence[str], request: FileRequest | None
     ) -> Iterator[pa.RecordBatch]:
-        yield from self._of_lines(self._live_lines(action), action, fields, partition_names, request)
+        yield from self._line_batches(action, fields, partition_names, request)
         if self.checkpoint is None:
             return
         names = [f.name for f in fields]
@@ -243,21 +247,28 @@ class LogReplay:
             yield self.checkpoint.loaded.select(fields, request, self._live_mask)
             return
         internal = fields + [f for f in (PATH, DELETION_VECTOR) if f.name not in names]
-        scanned = (
-            batch
-            for part in self.checkpoint.parts()
-            for batch in scan_part(part, action, internal, request, self.counters)
-        )
-        yield from self.keys.unnamed(scanned)
+        yield from self.keys.unnamed(scan_parts(self.checkpoint.parts(), action, internal, request, self.counters))
 
-    def _live_lines(self, action: str) -> list[bytes]:
-        """The actions in commits, and in a JSON top level of the checkpoint, that no later one of the key replaces."""
-        lines = self.lines.adds() if action == "add" else self.lines.removes()
-        if self.checkpoint is None:
-            return lines
+    def line_files(
+        self, action: str, columns: Sequence[str], partition_names: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """The part of `files` that is not in Parquet files of a checkpoint: from commits and JSON checkpoints."""
+        fields = [field_of(action, name) for name in columns]
+        self.open_checkpoint()
+        yield from self._line_batches(action, fields, partition_names, None)
+
+    def _line_batches(
+        self, action: str, fields: list[pa.Field], partition_names: Sequence[str], request: FileRequest | None
+    ) -> Iterator[pa.RecordBatch]:
+        chosen = self.lines.adds() if action == "add" else self.lines.removes()
+        yield from self._of_lines(chosen, action, fields, partition_names, request)
         prefix = b'{"' + action.encode() + b'"'
-        earlier = self.checkpoint_lines.by_key.items()
-        return lines + [line for key, line in earlier if line.startswith(prefix) and key not in self.lines.by_key]
+        earlier = [
+            line
+            for key, line in self.checkpoint_lines.by_key.items()
+            if line.startswith(prefix) and key not in self.lines.by_key
+        ]
+        yield from self._of_lines(earlier, action, fields, partition_names, request)
 
     def statistics(
         self,
@@ -271,9 +282,7 @@ class LogReplay:
         `required` as in `scan_stats`. Raises CorruptLogError.
         """
         fields = [field_of("add", name) for name in columns]
-        self._guarded(self._open_checkpoint)
-        lines, wanted = self._live_lines("add"), [*fields, STATS]
-        for batch in parse_lines(lines, "add", wanted, partition_names, self.locate) if lines else ():
+        for batch in self.line_files("add", [*columns, "stats"], partition_names):
             stats = leaf_columns_of(parse_stats(batch.column(len(fields)), leaves), leaves)
             stats.validate(full=True)  # bytes that are not UTF-8, which Arrow's parser lets through
             yield pa.RecordBatch.from_arrays(
@@ -304,7 +313,8 @@ class LogReplay:
             return
         names = {f.name for f in fields}
         wanted = list(fields)
-        if request is not None and request.partition_predicate is not None and "partition_values" not in names:
+        by_partition = request is not None and (request.partition_predicate is not None or request.mixed_columns())
+        if by_partition and "partition_values" not in names:
             wanted.append(PARTITION_VALUES)
         if request is not None and request.stats_predicate is not None and "stats" not in names:
             wanted.append(STATS)

@@ -6,22 +6,24 @@ from typing import Any
 
 from pyspark_delta._version import __version__
 from pyspark_delta.actions.model import CommitInfo
-from pyspark_delta.transaction.draft import CommitDraft
+from pyspark_delta.protocol.ready import ReadyCommit
+from pyspark_delta.transaction.isolation import isolation_level
 
-ISOLATION_LEVEL = "Serializable"
 
-
-def commit_info(draft: CommitDraft, *, read_version: int, timestamp: int) -> CommitInfo:
-    """The provenance of a draft committed on `read_version` (-1 for a new table); time in ms since the epoch."""
+def commit_info(ready: ReadyCommit) -> CommitInfo:
+    """The provenance of a commit; the in-commit timestamp comes first where there is one (C356)."""
+    draft = ready.draft
     values: dict[str, Any] = {
-        "timestamp": timestamp,
+        "inCommitTimestamp": ready.in_commit_timestamp,
+        "timestamp": ready.timestamp,
         "operation": draft.operation.name,
         "operationParameters": dict(draft.operation.parameters),
-        "readVersion": read_version if read_version >= 0 else None,
-        "isolationLevel": ISOLATION_LEVEL,
+        "readVersion": ready.version - 1 if ready.version else None,
+        "isolationLevel": isolation_level(draft, ready.configuration).value,
         "isBlindAppend": draft.is_blind_append,
         "operationMetrics": {name: str(value) for name, value in draft.operation.metrics.items()},
         "userMetadata": draft.user_metadata,
+        "tags": {**ready.tags, **draft.tags} or None,
         "engineInfo": draft.engine_info or engine_info(),
         "txnId": draft.transaction_id,
     }

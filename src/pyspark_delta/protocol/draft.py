@@ -5,11 +5,13 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 
 import pyarrow as pa
 
 from pyspark_delta.actions.columns import MODIFICATION_TIME, PARTITION_VALUES, PATH, SIZE, STATS
 from pyspark_delta.actions.model import DomainMetadata, Metadata, Protocol, SetTransaction
+from pyspark_delta.expressions.tree import Expression
 
 
 def no_files() -> pa.Table:
@@ -29,39 +31,62 @@ class Operation:
     metrics: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
+class IsolationLevel(Enum):
+    """How much a concurrent commit may change what a transaction has read; the values are those of the log."""
+
+    SERIALIZABLE = "Serializable"  # the result is that of the commits one after another, by version
+    WRITE_SERIALIZABLE = "WriteSerializable"  # rows that were blindly appended meanwhile may be missed
+    SNAPSHOT = "SnapshotIsolation"  # added rows do not matter: the commit only rearranges those that it read
+
+
 @dataclass(frozen=True, slots=True)
 class ReadSet:
     """What the transaction's result depends on: a winner that changes it is a conflict.
 
-    `whole_table`: rows that appear anywhere. `transactions`: the application ids whose version was looked at.
+    `whole_table`: rows that appear anywhere. `predicates`: rows that appear and may match one of these, which are bound
+    to the schema of the table. `paths`: the files, by path in the log, whose rows were read. `transactions`: the
+    application ids whose version was looked at. `time_zone` is the session time zone in which the predicates read
+    partition values; timestamps there decide nothing where it is not given.
     """
 
     whole_table: bool = False
+    predicates: tuple[Expression, ...] = ()
+    paths: frozenset[str] = frozenset()
     transactions: frozenset[str] = frozenset()
+    time_zone: str | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no rows of the table were read."""
+        return not (self.whole_table or self.predicates or self.paths)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitDraft:
     """A finished change, staged but not committed. Every attempt completes this same draft on a newer base.
 
-    `adds` and `removes` are file actions in columns (`actions.columns`); data files of `adds` exist already.
-    `protocol` and `metadata` are given only where they change.
+    `adds`, `removes` and `changes` (change data files) are file actions in columns (`actions.columns`); data files of
+    `adds` and `changes` exist already. `protocol` and `metadata` are given only where they change. `isolation` is the
+    table's own level where it is None. `tags` are those of `commitInfo`.
     """
 
     operation: Operation
     adds: pa.Table = field(default_factory=no_files, hash=False)
     removes: pa.Table = field(default_factory=no_files, hash=False)
+    changes: pa.Table = field(default_factory=no_files, hash=False)
     data_change: bool = True
     protocol: Protocol | None = None
     metadata: Metadata | None = None
     transactions: tuple[SetTransaction, ...] = ()
     domains: tuple[DomainMetadata, ...] = ()
     reads: ReadSet = ReadSet()
+    isolation: IsolationLevel | None = None
     user_metadata: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict, hash=False)
     engine_info: str = ""
     transaction_id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     @property
     def is_blind_append(self) -> bool:
-        """Whether the commit removes no file, and depends on none that it read."""
-        return not self.removes.num_rows and not self.reads.whole_table
+        """Whether the commit does nothing to files but add them, and depends on none that it read."""
+        return not (self.removes.num_rows or self.changes.num_rows) and self.reads.is_empty

@@ -5,25 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pyspark_delta.actions.model import DomainMetadata
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableState:
-    """One version of a table; version -1, without a configuration, where there is no table yet."""
+    """One version of a table; version -1, without a configuration, where there is no table yet.
+
+    `domains` are the live metadata domains by name. `timestamp` is the time of the version, in ms since the epoch: its
+    in-commit timestamp where the table has them, otherwise what the store says.
+    """
 
     location: str
     version: int = -1
     configuration: TableConfiguration | None = None
+    domains: Mapping[str, DomainMetadata] = field(default_factory=dict, hash=False)
+    timestamp: int = 0
     storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
-
-    @classmethod
-    def of(cls, snapshot: Snapshot) -> TableState:
-        """The state at the version of a snapshot."""
-        return cls(
-            location=snapshot.location,
-            version=snapshot.version,
-            configuration=snapshot.configuration,
-            storage_options=dict(snapshot.storage_options or {}),
-        )
