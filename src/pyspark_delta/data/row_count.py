@@ -21,4 +21,5 @@ def count_rows(snapshot: Snapshot) -> int:
         return count.total
     plan = plan_scan(snapshot, columns=[])
     files = plan.files.filter(pc.is_in(plan.files["path"], value_set=count.unknown.combine_chunks()))
-    return count.known + sum(batch.num_rows for batch in read_plan(replace(plan, files=files)))
+    opened: int = sum(batch.num_rows for batch in read_plan(replace(plan, files=files)))
+    return count.known + opened

@@ -45,4 +45,4 @@ def _counting_class(base: type) -> type:
             known = None if self._delta_cached else self._delta_snapshot.record_count.total
             return cast(int, super().count()) if known is None else known
 
-    return cast(Any, TableFrame)
+    return TableFrame
