@@ -181,7 +181,7 @@ def test_missing_deletion_vector_file_is_an_error_before_any_row(
 ) -> None:
     frame = load(metered, str(golden_table("delta-spark/table-with-dv-small")))
     with pytest.raises(DeletionVectorError, match="does not exist"):
-        frame.count()
+        frame.collect()
     with pytest.raises(DeletionVectorError):
         frame.limit(1).collect()
 

@@ -13,6 +13,7 @@ from pyspark.sql.utils import is_remote
 from pyspark_delta.errors import DeltaWarning, SchemaMismatchError
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.cache import latest_snapshot
+from pyspark_delta.spark.count import counting
 from pyspark_delta.spark.options import ReadOptions
 from pyspark_delta.spark.scan.columns import quoted
 from pyspark_delta.spark.schemas import differences, to_spark
@@ -45,9 +46,9 @@ def read_table(spark: SparkSession, options: ReadOptions, given_schema: SparkStr
     if given_schema is not None:
         _check_schema(snapshot, given_schema)
     frame = read_snapshot(spark, snapshot, where=options.where, row_tracking=options.row_tracking)
-    if options.columns is None:
-        return frame
-    return frame.select(*(quoted(name) for name in options.columns))
+    if options.columns is not None:
+        frame = frame.select(*(quoted(name) for name in options.columns))
+    return frame if options.where is not None else counting(frame, snapshot)
 
 
 def read_snapshot(

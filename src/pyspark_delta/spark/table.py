@@ -19,6 +19,7 @@ from pyspark_delta.schema.timestamps import parse_timestamp
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.alter import DeltaTableAlter
 from pyspark_delta.spark.builder import DeltaTableBuilder, IdentityGenerator
+from pyspark_delta.spark.count import counting
 from pyspark_delta.spark.describe import detail_frame, history_frame
 from pyspark_delta.spark.read import open_snapshot, read_options, read_snapshot, session_time_zone
 from pyspark_delta.spark.session import path_of_identifier
@@ -131,7 +132,15 @@ class DeltaTable:
             raise InvalidOptionError("Give either a version or a timestamp to travel to, not both.")
         snapshot = self._open(version, timestamp)
         frame = read_snapshot(self._spark, snapshot, where=where, row_tracking=row_tracking)
-        return frame if self._alias is None else frame.alias(self._alias)
+        if self._alias is not None:
+            frame = frame.alias(self._alias)
+        return frame if where is not None else counting(frame, snapshot)
+
+    def count(self) -> int:
+        """How many rows the latest version has: from the log, or by Spark where a file lacks its number of records."""
+        snapshot = self._open()
+        known = snapshot.record_count.total
+        return read_snapshot(self._spark, snapshot).count() if known is None else known
 
     def alias(self, aliasName: str) -> DeltaTable:
         """The same table, whose DataFrame has this alias in expressions."""
