@@ -59,7 +59,7 @@ def scan_parts(
     request: FileRequest | None = None,
     counters: ScanCounters | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """As `scan_part` for each of some files, in order; row groups are decoded by several threads. Raises CorruptLogError.
+    """As `scan_part` for each of some files, in order; several threads decode row groups. Raises CorruptLogError.
 
     Where statistics come from JSON text, the threads parse that instead.
     """

@@ -20,7 +20,6 @@ from pyspark_delta.log.names import (
 from pyspark_delta.storage import FileStatus, ObjectStore
 from pyspark_delta.storage.paths import file_name, join
 
-
 _COMMIT_NAME_LENGTH = len("00000000000000000000.json")
 
 
