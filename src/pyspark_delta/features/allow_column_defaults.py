@@ -2,19 +2,42 @@
 
 from __future__ import annotations
 
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.expressions.references import referenced_columns
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.feature import TableFeature, any_field_has
+from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
 
 
 class AllowColumnDefaults(TableFeature):
     name = "allowColumnDefaults"
     KEY = "CURRENT_DEFAULT"
-    write_obstacle = (
-        "A column has a default that rows without a value would have to be given. Write it with another engine for now."
-    )
 
     def is_active(self, configuration: TableConfiguration) -> bool:
         return any_field_has(configuration, self.KEY)
+
+    def is_requested(self, configuration: TableConfiguration) -> bool:
+        return self.is_active(configuration)
+
+    def validate(self, configuration: TableConfiguration) -> None:
+        """Defaults are SQL that names no column (C391)."""
+        for field in configuration.schema:
+            text = field.metadata.get(self.KEY)
+            if isinstance(text, str) and (named := referenced_columns(text)):
+                raise InvalidOperationError(
+                    f"The default of the column '{field.name}' is {text}, which names '{'.'.join(named[0])}'. "
+                    "A default is a constant, or computed from none of the columns.",
+                    error_class="INVALID_DEFAULT_VALUE.NOT_CONSTANT",
+                    column=field.name,
+                )
+
+    def computed_columns(self, configuration: TableConfiguration) -> tuple[ComputedColumn, ...]:
+        """The columns with a default, which counts for rows that lack the column; null is a value (C392)."""
+        return tuple(
+            ComputedColumn(field.name, ComputedKind.DEFAULT, str(field.metadata[self.KEY]))
+            for field in configuration.schema
+            if self.KEY in field.metadata
+        )
 
 
 FEATURE = AllowColumnDefaults()

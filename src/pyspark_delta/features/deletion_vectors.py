@@ -19,6 +19,9 @@ class DeletionVectors(TableFeature):
     def is_active(self, configuration: TableConfiguration) -> bool:
         return ENABLE_DELETION_VECTORS.of(configuration.properties)
 
+    def is_requested(self, configuration: TableConfiguration) -> bool:
+        return self.is_active(configuration)
+
     def may_follow(self, draft: CommitDraft) -> bool:
         return True
 

@@ -26,6 +26,9 @@ class InCommitTimestamp(TableFeature):
     def is_active(self, configuration: TableConfiguration) -> bool:
         return ENABLE_IN_COMMIT_TIMESTAMPS.of(configuration.properties)
 
+    def is_requested(self, configuration: TableConfiguration) -> bool:
+        return self.is_active(configuration)
+
     def may_follow(self, draft: CommitDraft) -> bool:
         return True
 

@@ -112,7 +112,9 @@ def _check_requirements(configuration: TableConfiguration, location: str) -> Non
     supported = supported_features(configuration)
     for name in sorted(supported):
         feature = find_feature(name)
-        for required in feature.requires if feature else ():
+        if feature is None or name in feature.preview_names:
+            continue  # what a preview needed was not settled
+        for required in feature.requires:
             needed = find_feature(required)
             if needed is not None and supported.isdisjoint(needed.names):
                 raise _contradiction(location, f"the feature '{name}' needs '{required}', which is not supported")

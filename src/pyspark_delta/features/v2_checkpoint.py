@@ -16,6 +16,9 @@ class V2Checkpoint(TableFeature):
     def is_active(self, configuration: TableConfiguration) -> bool:
         return CHECKPOINT_POLICY.of(configuration.properties) == "v2"
 
+    def is_requested(self, configuration: TableConfiguration) -> bool:
+        return self.is_active(configuration)
+
     def may_follow(self, draft: CommitDraft) -> bool:
         return True
 

@@ -19,7 +19,6 @@ from pyspark_delta.actions.encode import action_to_json, encode_actions
 from pyspark_delta.actions.model import (
     Action,
     CheckpointMetadata,
-    SetTransaction,
     Sidecar,
 )
 from pyspark_delta.errors import ChecksumMismatchError, InvalidOperationError
@@ -37,11 +36,11 @@ from pyspark_delta.log.replay import LogReplay
 from pyspark_delta.log.segment import LogSegment
 from pyspark_delta.log.sidecar_reuse import reusable_sidecars
 from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.expiry import unexpired
 from pyspark_delta.protocol.properties import (
     CHECKPOINT_POLICY,
     DELETED_FILE_RETENTION,
     PARQUET_COMPRESSION,
-    SET_TRANSACTION_RETENTION,
 )
 from pyspark_delta.protocol.statistics import physical_partition_schema
 from pyspark_delta.storage.paths import file_name, join
@@ -174,15 +173,9 @@ class _Writing:
         return [
             self._configuration.protocol,
             self._configuration.metadata,
-            *(t for t in self._replay.replayed_transactions().values() if not self._is_expired(t)),
+            *unexpired(self._replay.replayed_transactions(), self._configuration.properties, self._now).values(),
             *self._replay.replayed_domains().values(),
         ]
-
-    def _is_expired(self, transaction: SetTransaction) -> bool:
-        retention = SET_TRANSACTION_RETENTION.of(self._configuration.properties)
-        if retention is None or transaction.last_updated is None:
-            return False
-        return transaction.last_updated <= self._now - retention // timedelta(milliseconds=1)
 
     def _live(self, parts: tuple[ParquetPart, ...]) -> Iterator[pa.StructArray]:
         for rows in live_rows(self._replay, self._layout, self._partition_names, parts):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
+from types import MappingProxyType
 from typing import ClassVar
 
 from pyspark_delta.protocol.configuration import TableConfiguration
@@ -45,6 +47,12 @@ class TableFeature:
 
     excludes: ClassVar[tuple[str, ...]] = ()
     """Features that must not be active at the same time."""
+
+    implied_properties: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Table properties that are set, where the user says nothing, when the feature becomes active."""
+
+    listing_obstacle: ClassVar[str] = ""
+    """Why the feature cannot be added to a table by its name, and what to do; empty when it can."""
 
     read_obstacle: ClassVar[str] = ""
     """Why tables with the feature cannot be read, and what to do; empty when they can."""
@@ -98,6 +106,13 @@ class TableFeature:
         """
         return configuration
 
+    def check_change(self, configuration: TableConfiguration, before: TableConfiguration, *, keeps_files: bool) -> None:
+        """Refuse a change of protocol or metadata that what the table is already does not allow.
+
+        `keeps_files` says whether data files stay that were written for the configuration before. Raises
+        InvalidOperationError.
+        """
+
     def validate(self, configuration: TableConfiguration) -> None:
         """Check protocol, schema and properties of a table that supports the feature, before anything is written.
 
@@ -112,6 +127,10 @@ class TableFeature:
     def computed_columns(self, configuration: TableConfiguration) -> tuple[ComputedColumn, ...]:
         """The columns whose values the writer computes."""
         return ()
+
+    def stores_partition_columns(self, configuration: TableConfiguration) -> bool:
+        """Whether new data files must hold the partition columns too, after the others."""
+        return False
 
     # --------------------------------------------------------------------------------------------------- commits
     def finish(self, commit: ReadyCommit, base: TableState) -> ReadyCommit:

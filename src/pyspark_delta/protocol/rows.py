@@ -10,7 +10,9 @@ class CheckKind(Enum):
     """Where a condition comes from; the values are the words that messages use."""
 
     NOT_NULL = "NOT NULL column"
-    INVARIANT = "column invariant"
+    LENGTH = "length of the column"
+    RANGE = "range of the column"
+    INVARIANT = "invariant of the column"
     CONSTRAINT = "CHECK constraint"
     GENERATED = "generated column"
 
@@ -19,7 +21,7 @@ class CheckKind(Enum):
 class RowCheck:
     """A condition, as SQL text over logical columns, that is true of every row of the table.
 
-    Null counts as broken, but for `CheckKind.CONSTRAINT`s and the others that say so in `null_passes`.
+    Null counts as broken (C381, C385), unless `null_passes`.
     """
 
     name: str

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyspark_delta.data.writer import WriteContext
+from pyspark_delta.features import finish_order
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import (
     PARQUET_COMPRESSION,
-    STATS_COLUMNS,
-    STATS_NUM_COLUMNS,
     STATS_STRING_PREFIX_LENGTH,
     TARGET_FILE_SIZE,
 )
+from pyspark_delta.protocol.statistics import table_stats_columns
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field, physical_schema
 from pyspark_delta.schema.types import VOID, StructType
-from pyspark_delta.stats.columns import DEFAULT_STRING_PREFIX, stats_columns
-
-_NAME_PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
+from pyspark_delta.stats.columns import DEFAULT_STRING_PREFIX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,28 +37,23 @@ def write_context(location: str, configuration: TableConfiguration, options: Fil
     schema = StructType(tuple(f for f in configuration.schema if f.type != VOID))
     mode = mapping_mode(configuration)
     partitioning = [f for name in configuration.partition_columns if (f := schema.find(name)) is not None]
-    data_schema = physical_schema(StructType(tuple(f for f in schema if f not in partitioning)), mode)
+    measured = physical_schema(StructType(tuple(f for f in schema if f not in partitioning)), mode)
+    stored = any(feature.stores_partition_columns(configuration) for feature in finish_order(configuration))
+    data_schema = (
+        StructType((*measured, *physical_schema(StructType(tuple(partitioning)), mode))) if stored else measured
+    )
     properties = configuration.properties
-    named = STATS_COLUMNS.of(properties)
     return WriteContext(
         table_location=location,
         schema=schema,
         data_schema=data_schema,
         partition_columns=tuple(f.name for f in partitioning),
         partition_names=tuple(physical_field(f, mode).name for f in partitioning),
-        stats_columns=stats_columns(
-            data_schema,
-            limit=STATS_NUM_COLUMNS.of(properties),
-            names=None if named is None else [_path(name) for name in named],
-        ),
+        stores_partition_columns=stored,
+        stats_columns=table_stats_columns(configuration),
         string_prefix=STATS_STRING_PREFIX_LENGTH.of(properties) or DEFAULT_STRING_PREFIX,
         compression=(options.compression or PARQUET_COMPRESSION.of(properties) or "snappy").lower(),
         target_file_size=options.target_file_size or TARGET_FILE_SIZE.of(properties),
         max_records_per_file=options.max_records_per_file,
         storage_options=dict(options.storage_options),
     )
-
-
-def _path(name: str) -> tuple[str, ...]:
-    """The parts of a column name such as a.`b.c`."""
-    return tuple((quoted or plain).replace("``", "`").strip() for quoted, plain in _NAME_PART.findall(name))

@@ -16,17 +16,21 @@ from pyspark_delta.errors import InvalidOptionError, TableAlreadyExistsError, Ta
 from pyspark_delta.features.support import check_writable
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet, no_files
+from pyspark_delta.protocol.identity import move_marks
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.schema.store_assignment import check_storable
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.write.columns import align, frame_schema
-from pyspark_delta.spark.write.job import write_frame
+from pyspark_delta.spark.write.columns import frame_schema
+from pyspark_delta.spark.write.job import furthest_marks, write_frame
 from pyspark_delta.spark.write.options import WriteOptions, parse_mode, parse_options
+from pyspark_delta.spark.write.rules import apply_rules
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
 from pyspark_delta.transaction.commit_info import engine_info
 from pyspark_delta.transaction.new_table import check_distinct, new_table
+from pyspark_delta.transaction.numbering import commit_numbered
+from pyspark_delta.transaction.row_rules import row_rules
 from pyspark_delta.transaction.write_plan import write_context
 
 if TYPE_CHECKING:
@@ -87,14 +91,20 @@ def _create(
     base = TableState(location=location, storage_options=dict(options.files.storage_options))
     written = _write(frame, data, location, configuration, options)
     draft = _draft(frame, _MODE_NAMES[mode], configuration, written, options)
-    draft = replace(draft, protocol=configuration.protocol, metadata=configuration.metadata)
+    draft = replace(draft, protocol=configuration.protocol, metadata=draft.metadata or configuration.metadata)
     return commit_draft(draft, base).version
 
 
 def _append(frame: DataFrame, data: StructType, snapshot: Snapshot, options: WriteOptions) -> int:
-    written = _write(frame, data, snapshot.location, snapshot.configuration, options)
-    draft = _draft(frame, "Append", snapshot.configuration, written, options)
-    return commit_draft(draft, state_of(snapshot)).version
+    def stage(base: TableState) -> CommitDraft:
+        configuration = base.configuration or snapshot.configuration
+        written = _write(frame, data, base.location, configuration, options)
+        return _draft(frame, "Append", configuration, written, options)
+
+    def current() -> TableState:
+        return state_of(Snapshot.load(snapshot.location, storage_options=options.files.storage_options))
+
+    return commit_numbered(state_of(snapshot), stage, current).version
 
 
 def _overwrite(frame: DataFrame, data: StructType, snapshot: Snapshot, options: WriteOptions) -> int:
@@ -120,10 +130,11 @@ _MODE_NAMES = {"append": "Append", "overwrite": "Overwrite", "error": "ErrorIfEx
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """The files of one write, and how many rows they hold."""
+    """The files of one write, how many rows they hold, and how far identity columns have counted."""
 
     files: pa.Table
     rows: int
+    marks: Mapping[str, int]
 
 
 def _open(location: str, options: WriteOptions) -> Snapshot | None:
@@ -166,9 +177,11 @@ def _write(
     frame: DataFrame, data: StructType, location: str, configuration: TableConfiguration, options: WriteOptions
 ) -> _Written:
     context = write_context(location, configuration, _with_session_defaults(frame, configuration, options).files)
-    files = write_frame(align(frame, data, context.schema), context)
+    ruled = apply_rules(frame, data, context, row_rules(configuration))
+    files = write_frame(ruled.frame, ruled.context)
     rows = pc.sum(files.column("num_records")).as_py() or 0
-    return _Written(files.drop_columns(["num_records"]) if files.num_rows else no_files(), rows)
+    marks = furthest_marks(files, ruled.context)
+    return _Written(files.drop_columns(["num_records", "marks"]) if files.num_rows else no_files(), rows, marks)
 
 
 def _with_session_defaults(frame: DataFrame, configuration: TableConfiguration, options: WriteOptions) -> WriteOptions:
@@ -197,6 +210,7 @@ def _draft(
     return CommitDraft(
         operation=Operation("WRITE", parameters, metrics),
         adds=written.files,
+        metadata=move_marks(configuration, written.marks),
         transactions=transactions,
         reads=ReadSet(transactions=frozenset(t.app_id for t in transactions)),
         user_metadata=options.user_metadata
