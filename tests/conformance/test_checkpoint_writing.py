@@ -136,7 +136,7 @@ def test_c021_a_version_that_is_not_published_has_no_checkpoint(tmp_path: Path) 
     staged = table.log / f"{2:020d}.{'0' * 8}-0000-4000-8000-{'0' * 12}.json"
     (table.log / f"{2:020d}.json").rename(staged)
     status = FileStatus(str(staged), staged.stat().st_size, 1)
-    with pytest.raises(InvalidOperationError, match="Version 2 .* is not published"):
+    with pytest.raises(InvalidOperationError, match=r"Version 2 .* is not published"):
         Snapshot.load(table.location, log_tail=[status]).checkpoint()
     assert checkpoint_files(table) == []
 
@@ -337,7 +337,7 @@ def v2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> TableBuilder:
 
 def top_level(table: TableBuilder, version: int = 2) -> list[dict[str, Any]]:
     """The actions of the newest V2 checkpoint of a version."""
-    found = [p for p in table.log.glob(f"{version:020d}.checkpoint.*.json")]
+    found = list(table.log.glob(f"{version:020d}.checkpoint.*.json"))
     newest = max(found, key=lambda path: path.stat().st_mtime_ns)
     return [json.loads(line) for line in newest.read_text().splitlines()]
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,19 +51,11 @@ def with_faults(table: TableBuilder, work: Callable[[str], Any], scratch: Path, 
     for number in range(1, 200):
         copy = scratch / f"{when} {number}"
         shutil.copytree(table.directory, copy)
-        faulty: list[FaultyStore] = []
         fault = Fault(kind="any", nth=number, when=when, raises=raises)
-
-        def wrap(store: Any) -> Any:
-            faulty.append(faulty[0] if faulty else FaultyStore(store, fault))
-            return faulty[0]
-
-        with intercepted(wrap):
-            try:
-                work(str(copy))
-            except (DeltaError, SimulatedCrash):
-                pass
-        if not faulty[0].struck:
+        faulty = FaultyStore(store_for(str(copy)), fault)
+        with intercepted(lambda _, faulty=faulty: faulty), contextlib.suppress(DeltaError, SimulatedCrash):  # type: ignore[misc]
+            work(str(copy))
+        if not faulty.struck:
             assert number > 5
             return left
         left.append(str(copy))
@@ -101,14 +95,8 @@ def test_c025_a_checkpoint_that_fails_after_a_commit_is_a_warning(tmp_path: Path
         shutil.copytree(table.directory, copy)
         draft = CommitDraft(operation=Operation("WRITE"), adds=files)
         store = FaultyStore(store_for(str(copy)), Fault(kind=kind, nth=1, path_part=path_part, when="before"))
-        with intercepted(lambda _, store=store: store):  # type: ignore[misc]
-            with pytest.warns(DeltaWarning, match="Version 5 .* is committed, but its checkpoint could not be written"):
-                commit_draft(draft, _at(base, str(copy)))
+        said = r"Version 5 .* is committed, but its checkpoint could not be written"
+        with intercepted(lambda _, store=store: store), pytest.warns(DeltaWarning, match=said):  # type: ignore[misc]
+            commit_draft(draft, replace(base, location=str(copy)))
         assert store.struck
         assert answer(str(copy))[:2] == (5, ["1", "2", "3", "4", "5"])
-
-
-def _at(base: Any, location: str) -> Any:
-    from dataclasses import replace
-
-    return replace(base, location=location)
