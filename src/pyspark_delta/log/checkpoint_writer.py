@@ -33,6 +33,7 @@ from pyspark_delta.log.listing import log_location
 from pyspark_delta.log.names import SIDECAR_DIRECTORY, ClassicCheckpointName, CommitName, UuidCheckpointName, parse_name
 from pyspark_delta.log.parquet_part import ParquetPart
 from pyspark_delta.log.replay import LogReplay
+from pyspark_delta.log.segment import LogSegment
 from pyspark_delta.log.sidecar_reuse import reusable_sidecars
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.expiry import unexpired
@@ -70,7 +71,7 @@ def write_checkpoint(
     UnsupportedFeatureError for a table with unknown features, ChecksumMismatchError where the version checksum counts
     other files, CorruptLogError, StorageError; nothing is visible then.
     """
-    _check_published(replay)
+    check_published(replay.segment)
     check_known(configuration, replay.segment.table_location)
     writing = _Writing(replay, configuration, int(time.time() * 1000) if now_ms is None else now_ms)
     policy = CHECKPOINT_POLICY.of(configuration.properties)
@@ -79,9 +80,11 @@ def write_checkpoint(
     return writing.classic()
 
 
-def _check_published(replay: LogReplay) -> None:
-    """A checkpoint comes after the commit file of its version (C021)."""
-    segment = replay.segment
+def check_published(segment: LogSegment) -> None:
+    """Check that the commit file of the version is in the log: only then it may have a checkpoint (C021).
+
+    Raises InvalidOperationError.
+    """
     if not segment.commits:
         return  # the version has a checkpoint, which is written again
     name = parse_name(file_name(segment.commits[-1].file.path))
