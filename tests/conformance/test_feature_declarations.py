@@ -181,7 +181,6 @@ def test_c283_c291_c302_iceberg_features_are_active_by_their_property(row: str, 
     assert name not in active_features(with_features(*names, properties=mapped)), row
     active = with_features(*names, properties={**mapped, key: "true"})
     assert name in active_features(active), row
-    refused(active, name)
     assert name not in active_features(declare(protocol(2, 6), {key: "true"})), row
 
 

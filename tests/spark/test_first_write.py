@@ -632,26 +632,18 @@ def test_overwrite_conflicts_with_an_append_that_came_first(
 
 
 @pytest.mark.parametrize(
-    ("table_id", "feature"),
-    [
-        ("delta-kernel/column-mapping-id", "columnMapping"),
-        ("delta-kernel/spark-variant-stable-feature-checkpoint", "variantType"),
-    ],
-)
-def test_c191_tables_that_are_not_yet_written_are_refused_by_name(
-    write_spark: SparkSession, golden_table: Callable[[str], Path], tmp_path: Path, table_id: str, feature: str
-) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(golden_table(table_id), copy)
-    before = sorted(p.name for p in copy.rglob("*"))
-    with pytest.raises(UnsupportedFeatureError, match=feature):
-        save(write_spark.range(1), str(copy), "append")
-    assert sorted(p.name for p in copy.rglob("*")) == before
-
-
-@pytest.mark.parametrize(
     "table_id",
-    ["dat/deletion_vectors", "dat/all_primitive_types", "dat/nested_types", "dat/multi_partitioned"],
+    [
+        "dat/deletion_vectors",
+        "dat/all_primitive_types",
+        "dat/nested_types",
+        "dat/multi_partitioned",
+        "dat/timestamp_ntz",
+        "dat/iceberg_compat_v1",
+        "delta-kernel/column-mapping-id",
+        "delta-kernel/data-reader-partition-values-column-mapping-name",
+        "delta-spark/dbr_8_1_generated_columns",
+    ],
 )
 def test_golden_tables_are_written_to(
     write_spark: SparkSession, golden_table: Callable[[str], Path], tmp_path: Path, table_id: str

@@ -12,10 +12,6 @@ class ColumnMapping(TableFeature):
     kind = FeatureKind.READER_WRITER
     legacy_reader_version = 2
     legacy_writer_version = 5
-    write_obstacle = (
-        "New data files would have to use the physical names and ids of its columns. "
-        "Write it with another engine for now."
-    )
 
     def is_active(self, configuration: TableConfiguration) -> bool:
         return COLUMN_MAPPING_MODE.of(configuration.properties) != "none"

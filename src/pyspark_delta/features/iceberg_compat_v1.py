@@ -11,12 +11,12 @@ class IcebergCompatV1(TableFeature):
     name = "icebergCompatV1"
     requires = ("columnMapping",)
     excludes = ("deletionVectors", "icebergCompatV2", "icebergCompatV3")
-    write_obstacle = (
-        "New data files would have to follow the rules of Iceberg compatibility. Write it with another engine for now."
-    )
 
     def is_active(self, configuration: TableConfiguration) -> bool:
         return ENABLE_ICEBERG_COMPAT_V1.of(configuration.properties)
+
+    def materializes_partition_columns(self, configuration: TableConfiguration) -> bool:
+        return self.is_active(configuration)
 
 
 FEATURE = IcebergCompatV1()

@@ -8,10 +8,12 @@ from pyspark_delta.protocol.feature import TableFeature
 
 class MaterializePartitionColumns(TableFeature):
     name = "materializePartitionColumns"
-    write_obstacle = "New data files would have to hold the partition columns. Write it with another engine for now."
 
     def is_active(self, configuration: TableConfiguration) -> bool:
         return bool(configuration.partition_columns)
+
+    def materializes_partition_columns(self, configuration: TableConfiguration) -> bool:
+        return True
 
 
 FEATURE = MaterializePartitionColumns()

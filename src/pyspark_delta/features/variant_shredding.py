@@ -11,7 +11,6 @@ class VariantShredding(TableFeature):
     name = "variantShredding"
     kind = FeatureKind.READER_WRITER
     preview_names = ("variantShredding-preview",)
-    write_obstacle = "Its variants may be shredded. Write it with another engine for now."
 
     def is_active(self, configuration: TableConfiguration) -> bool:
         return ENABLE_VARIANT_SHREDDING.of(configuration.properties)

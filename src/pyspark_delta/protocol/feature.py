@@ -103,6 +103,10 @@ class TableFeature:
         """The columns whose values the writer computes."""
         return ()
 
+    def materializes_partition_columns(self, configuration: TableConfiguration) -> bool:
+        """Whether new data files must hold the partition columns too."""
+        return False
+
     # --------------------------------------------------------------------------------------------------- commits
     def finish(self, commit: ReadyCommit, base: TableState) -> ReadyCommit:
         """Complete a commit for the version after `base`, in every attempt anew; raises when it must not be made.

@@ -23,6 +23,8 @@ from pyspark_delta.features.support import check_readable, check_writable
         ("v2Checkpoint", {}),
         ("timestampNtz", {}),
         ("materializePartitionColumns", {}),
+        ("columnMapping", {"delta.columnMapping.mode": "name"}),
+        ("variantType", {}),
     ],
 )
 def test_features_that_ask_nothing_of_an_append(feature: str, properties: dict[str, str]) -> None:
@@ -32,15 +34,12 @@ def test_features_that_ask_nothing_of_an_append(feature: str, properties: dict[s
 @pytest.mark.parametrize(
     ("feature", "properties"),
     [
-        ("columnMapping", {"delta.columnMapping.mode": "name"}),
         ("inCommitTimestamp", {"delta.enableInCommitTimestamps": "true"}),
         ("v2Checkpoint", {"delta.checkpointPolicy": "v2"}),
         ("rowTracking", {}),
         ("collations", {}),
         ("redirectWriterOnly-preview", {}),
         ("coordinatedCommits-preview", {}),
-        ("icebergCompatV3", {"delta.enableIcebergCompatV3": "true"}),
-        ("variantShredding", {"delta.enableVariantShredding": "true"}),
     ],
 )
 def test_features_that_the_first_writer_refuses(feature: str, properties: dict[str, str]) -> None:
@@ -53,17 +52,10 @@ def test_features_that_the_first_writer_refuses(feature: str, properties: dict[s
 
 
 @pytest.mark.parametrize(("feature", "data_type"), [("timestampNtz", "timestamp_ntz"), ("variantType", "variant")])
-def test_column_types_that_the_first_writer_refuses(feature: str, data_type: str) -> None:
+def test_columns_of_types_that_are_features_are_written(feature: str, data_type: str) -> None:
     nested = {"type": "array", "elementType": data_type, "containsNull": True}
     for declared in (data_type, nested):
-        with pytest.raises(UnsupportedFeatureError, match=feature):
-            check_writable(with_features(feature, fields=[field("x", declared)]))
-
-
-def test_partition_columns_would_have_to_be_materialized() -> None:
-    listed = protocol(1, 7, None, ["materializePartitionColumns"])
-    with pytest.raises(UnsupportedFeatureError, match="materializePartitionColumns"):
-        check_writable(declare(listed, partition_columns=("id",)))
+        check_writable(with_features(feature, fields=[field("x", declared)]))
 
 
 @pytest.mark.parametrize(
