@@ -614,7 +614,17 @@ def test_overwrite_conflicts_with_an_append_that_came_first(
 
 @pytest.mark.parametrize(
     "table_id",
-    ["dat/deletion_vectors", "dat/all_primitive_types", "dat/nested_types", "dat/multi_partitioned"],
+    [
+        "dat/deletion_vectors",
+        "dat/all_primitive_types",
+        "dat/nested_types",
+        "dat/multi_partitioned",
+        "dat/timestamp_ntz",
+        "dat/iceberg_compat_v1",
+        "delta-kernel/column-mapping-id",
+        "delta-kernel/data-reader-partition-values-column-mapping-name",
+        "delta-spark/dbr_8_1_generated_columns",
+    ],
 )
 def test_golden_tables_are_written_to(
     write_spark: SparkSession, golden_table: Callable[[str], Path], tmp_path: Path, table_id: str
