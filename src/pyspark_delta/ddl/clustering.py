@@ -11,6 +11,8 @@ from pyspark_delta.ddl.change import TableChange
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
+from pyspark_delta.protocol.properties import STATS_COLUMNS
+from pyspark_delta.protocol.statistics import table_stats_columns
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
 from pyspark_delta.schema.column_paths import column_path_text
 from pyspark_delta.schema.edits import Path, spelled, type_at
@@ -33,6 +35,7 @@ def cluster_by(configuration: TableConfiguration, paths: Sequence[Path], *, befo
         )
     named = [spelled(configuration.schema, path) for path in paths]
     _check(configuration.schema, named)
+    _check_statistics(configuration, named)
     parameters = {
         "oldClusteringColumns": ",".join(before),
         "newClusteringColumns": ",".join(column_path_text(path) for path in named),
@@ -60,6 +63,19 @@ def _physical(configuration: TableConfiguration, path: Sequence[str]) -> tuple[s
         if isinstance(field.type, StructType):
             struct = field.type
     return tuple(names)
+
+
+def _check_statistics(configuration: TableConfiguration, paths: Sequence[tuple[str, ...]]) -> None:
+    """Clustering goes by the statistics of files (C351)."""
+    measured = {column.path for column in table_stats_columns(configuration)}
+    for path in paths:
+        if _physical(configuration, path) not in measured:
+            raise InvalidOperationError(
+                f"The column '{column_path_text(path)}' has no statistics, so files cannot be clustered by it. Move it "
+                f"to the front of the schema, or name it in {STATS_COLUMNS.name}.",
+                error_class="DELTA_CLUSTERING_COLUMN_MISSING_STATS",
+                column=column_path_text(path),
+            )
 
 
 def _check(schema: StructType, paths: Sequence[tuple[str, ...]]) -> None:
