@@ -7,7 +7,8 @@ join on the path of the file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,6 +19,7 @@ from pyspark.sql import types as spark_types
 from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.deletion_vectors.bitmap import to_words
 from pyspark_delta.deletion_vectors.files import read_deletion_vectors
+from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.schema.json import type_to_json
 from pyspark_delta.schema.partition_values import parse_partition_column
@@ -41,14 +43,15 @@ _BASE_ROW_ID = "_pyspark_delta_base_row_id"
 _DEFAULT_VERSION = "_pyspark_delta_default_row_commit_version"
 _ROW_INDEX = "_pyspark_delta_row_index"
 _KNOWN = "_pyspark_delta_known"
+_NUMBER = "_pyspark_delta_file_number"
 _MOST_LITERAL_GROUPS = 16
 _LISTING_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _HIDDEN_NAME = r"/[._][^/]*$|\._COPYING_$"
 
 
-def frame_can_read(snapshot: Snapshot) -> bool:
-    """Whether Spark lists every file: it passes over names that begin with '_' or '.'."""
-    paths = hadoop_paths(snapshot.location, snapshot.files(columns=("path",))["path"])
+def frame_can_read(location: str, files: pa.Table) -> bool:
+    """Whether Spark lists every one of the files: it passes over names that begin with '_' or '.'."""
+    paths = hadoop_paths(location, files["path"])
     return not pc.any(pc.match_substring_regex(paths, _HIDDEN_NAME)).as_py()
 
 
@@ -64,10 +67,38 @@ def data_frame(
     Raises InvalidPredicateError for a condition with a part that only a classic session can skip files by.
     """
     time_zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
-    files = plan_scan(snapshot, where=where, row_ids=row_tracking, time_zone=time_zone).files.combine_chunks()
-    columns = table_columns(snapshot.configuration)
+    files = plan_scan(snapshot, where=where, row_ids=row_tracking, time_zone=time_zone).files
+    source = FileSource(snapshot.location, snapshot.configuration, snapshot.storage_options)
+    frame = frame_of_files(spark, source, files, row_tracking=row_tracking)
+    return frame if where is None else frame.where(where)
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """What files belong to: a table, and the version of its schema to read them with."""
+
+    location: str
+    configuration: TableConfiguration
+    storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+def frame_of_files(
+    spark: SparkSession,
+    source: FileSource,
+    files: pa.Table,
+    *,
+    row_tracking: bool = False,
+    file_number: str | None = None,
+) -> DataFrame:
+    """The rows of some data files (`actions.columns`, with "deletion_vector") that are rows of the table.
+
+    With `file_number`, a column of that name has the position in `files` of the file that a row is from.
+    """
+    time_zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    columns = table_columns(source.configuration)
     _prepare_session(spark, files.num_rows, by_id=columns.mode == "id")
-    scan = _Scan(spark, snapshot, columns, row_tracking, time_zone)
+    scan = _Scan(spark, source, columns, row_tracking, time_zone, file_number)
+    files = files.append_column(_NUMBER, pa.array(range(files.num_rows), pa.int64())).combine_chunks()
     marked = files["deletion_vector"].is_valid()
     parts = [
         *scan.parts(files.filter(pc.invert(marked)).combine_chunks(), with_vectors=False),
@@ -76,7 +107,7 @@ def data_frame(
     frame = parts[0] if parts else scan.empty()
     for part in parts[1:]:
         frame = frame.unionAll(part)
-    return frame if where is None else frame.where(where)
+    return frame
 
 
 def _prepare_session(spark: SparkSession, files: int, *, by_id: bool) -> None:
@@ -93,31 +124,41 @@ class _Scan:
     """Makes the frames of sets of files of one snapshot."""
 
     def __init__(
-        self, spark: SparkSession, snapshot: Snapshot, columns: TableColumns, row_tracking: bool, time_zone: str
+        self,
+        spark: SparkSession,
+        source: FileSource,
+        columns: TableColumns,
+        row_tracking: bool,
+        time_zone: str,
+        file_number: str | None,
     ) -> None:
         self._spark = spark
-        self._snapshot = snapshot
+        self._source = source
         self._columns = columns
         self._row_tracking = row_tracking
         self._time_zone = time_zone
+        self._file_number = file_number
 
     def empty(self) -> DataFrame:
         """No rows, of the same schema."""
         columns = self._columns
         physical = StructType(columns.data_schema().fields + columns.partition_schema().fields)
         frame = self._spark.createDataFrame([], _spark_type(physical))
-        if not self._row_tracking:
-            return project(frame, columns)
         nothing = F.lit(None).cast("bigint")
-        return project(frame, columns, dict.fromkeys(row_tracking_columns(columns, nothing, nothing, nothing), nothing))
+        extra: dict[str, Column] = {}
+        if self._row_tracking:
+            extra = dict.fromkeys(row_tracking_columns(columns, nothing, nothing, nothing), nothing)
+        if self._file_number is not None:
+            extra[self._file_number] = nothing
+        return project(frame, columns, extra)
 
     def parts(self, files: pa.Table, *, with_vectors: bool) -> list[DataFrame]:
         """Frames that together hold the rows of the files."""
         if not files.num_rows:
             return []
-        paths = hadoop_paths(self._snapshot.location, files["path"])
+        paths = hadoop_paths(self._source.location, files["path"])
         values = self._partition_values(files)
-        if with_vectors or self._row_tracking:
+        if with_vectors or self._row_tracking or self._file_number is not None:
             return [self._joined(files, paths, values, with_vectors)]
         groups = group_files(values, files.num_rows)
         if len(groups) > _MOST_LITERAL_GROUPS:
@@ -137,14 +178,14 @@ class _Scan:
                 column.logical.type,
                 self._time_zone,
                 column=column.logical.name,
-                table=self._snapshot.location,
+                table=self._source.location,
             )
             for column in self._columns.partition
         ]
 
     def _parquet(self, paths: Sequence[str]) -> DataFrame:
         schema = self._columns.data_schema(row_tracking=self._row_tracking)
-        options = relation_options(self._snapshot.storage_options, self._columns)
+        options = relation_options(self._source.storage_options, self._columns)
         reader = self._spark.read.schema(_spark_type(schema)).options(**options).option("__globPaths__", "false")
         return reader.parquet(*paths)
 
@@ -167,9 +208,11 @@ class _Scan:
         frame = frame.where(F.when(F.col(_KNOWN).isNotNull(), True).otherwise(unknown.cast("boolean")))
         if with_vectors:
             frame = frame.where(is_kept_by_words(_WORDS, _ROW_INDEX))
-        extra = None
+        extra: dict[str, Column] = {}
         if self._row_tracking:
             extra = row_tracking_columns(self._columns, F.col(_BASE_ROW_ID), F.col(_DEFAULT_VERSION), F.col(_ROW_INDEX))
+        if self._file_number is not None:
+            extra[self._file_number] = F.col(_NUMBER)
         return project(frame, self._columns, extra)
 
     def _constants(self, files: pa.Table, paths: pa.Array, values: Sequence[pa.Array], with_vectors: bool) -> DataFrame:
@@ -182,13 +225,15 @@ class _Scan:
         if self._row_tracking:
             table[_BASE_ROW_ID] = files["base_row_id"].combine_chunks()
             table[_DEFAULT_VERSION] = files["default_row_commit_version"].combine_chunks()
+        if self._file_number is not None:
+            table[_NUMBER] = files[_NUMBER].combine_chunks()
         return self._spark.createDataFrame(pa.table(table))
 
     def _words(self, files: pa.Table) -> pa.Array:
-        snapshot = self._snapshot
+        source = self._source
         bitmaps = read_deletion_vectors(
-            lambda location: store_for(location, snapshot.storage_options),
-            snapshot.location,
+            lambda location: store_for(location, source.storage_options),
+            source.location,
             [DeletionVectorDescriptor(**one) for one in files["deletion_vector"].to_pylist()],
             data_files=files["path"].to_pylist(),
         )

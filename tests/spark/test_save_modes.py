@@ -1,0 +1,306 @@
+"""What a write replaces and which schema it leaves, on classic sessions and through Spark Connect."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pyspark_delta.errors import (
+    ConstraintViolationError,
+    DeltaWarning,
+    InvalidOperationError,
+    InvalidOptionError,
+    InvalidPredicateError,
+    SchemaMismatchError,
+)
+from pyspark_delta.spark.write import save
+from pyspark_delta.table import Table
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    return str(tmp_path / "table")
+
+
+def rows(location: str, key: str = "id") -> list[dict[str, Any]]:
+    found = Table.open(location).scan().to_arrow().to_pylist()
+    return sorted(found, key=lambda row: (row[key] is None, row[key], repr(row)))
+
+
+def values(location: str, *columns: str) -> list[Any]:
+    """The rows as tuples of some columns, or the values of one."""
+    found = [tuple(row[column] for column in columns) for row in rows(location)]
+    return [row[0] for row in found] if len(columns) == 1 else found
+
+
+def actions(location: str, name: str, version: int | None = None) -> list[dict[str, Any]]:
+    """The actions of one kind in a commit, the latest unless another is named."""
+    files = sorted(Path(location, "_delta_log").glob("*.json"))
+    lines = files[-1 if version is None else version].read_text().splitlines()
+    return [action[name] for action in map(json.loads, lines) if name in action]
+
+
+def info(location: str) -> dict[str, Any]:
+    [found] = actions(location, "commitInfo")
+    return found
+
+
+def commits(location: str) -> int:
+    return len(list(Path(location, "_delta_log").glob("*.json"))) if Path(location).exists() else 0
+
+
+@contextmanager
+def setting(session: SparkSession, name: str, value: str) -> Iterator[None]:
+    session.conf.set(name, value)
+    try:
+        yield
+    finally:
+        session.conf.unset(name)
+
+
+class WriteModes:
+    """The tests; a session of each kind runs them all."""
+
+    # ------------------------------------------------------------------------------------------------- schemas
+    def test_merge_schema(self, session: SparkSession, table: str) -> None:
+        save(session.sql("select 1 Id, named_struct('a', 1) s, array(named_struct('k', 'x')) l"), table)
+        more = session.sql(
+            "select 2 ID, named_struct('b', 2, 'A', 3) s, array(named_struct('v', 1L, 'k', 'y')) l, true n, null void"
+        )
+        with pytest.raises(SchemaMismatchError, match="mergeSchema") as caught:
+            save(more, table, "append")
+        shown = caught.value.message
+        assert [line.split()[0] for line in shown.splitlines()[2:5]] == ["s.b", "l.element.v", "n"]
+        assert "overwriteSchema" not in shown
+        with pytest.raises(SchemaMismatchError, match="overwriteSchema"):
+            save(more, table, "overwrite")
+        assert commits(table) == 1
+        with setting(session, "spark.databricks.delta.schema.autoMerge.enabled", "true"):
+            save(more, table, "append")
+        assert str(Table.open(table).schema) == (
+            "struct<Id:integer,s:struct<a:integer,b:integer>,l:array<struct<k:string,v:long>>,n:boolean>"
+        )
+        assert rows(table, "Id") == [
+            {"Id": 1, "s": {"a": 1, "b": None}, "l": [{"k": "x", "v": None}], "n": None},
+            {"Id": 2, "s": {"a": 3, "b": 2}, "l": [{"k": "y", "v": 1}], "n": True},
+        ]
+        assert info(table)["operationParameters"] == {"mode": "Append", "partitionBy": "[]", "canMergeSchema": "true"}
+        assert save(session.sql("select 3 id"), table, "append", options={"mergeSchema": True}) == 2
+        assert actions(table, "metaData") == []
+        for wrong in ("select 'x' id", "select 1 id, 2 more, 3 MORE", "select 1 id, 2 `a b`", "select array(1) s"):
+            with pytest.raises(SchemaMismatchError):
+                save(session.sql(wrong), table, "append", options={"mergeSchema": "true"})
+        assert commits(table) == 3
+
+    def test_overwrite_schema(self, session: SparkSession, table: str) -> None:
+        first = session.sql("select 1 id, 'x' p")
+        save(first, table, partition_by=["p"])
+        new = session.sql("select 'q' p, 2.5 id, 3 z")
+        with pytest.raises(InvalidOptionError, match="overwriteSchema"):
+            save(first, table, "overwrite", ["id"])
+        overwrite = {"overwriteSchema": "true"}
+        for partial in ({"replaceWhere": "id = 1"}, {"partitionOverwriteMode": "dynamic"}):
+            with pytest.raises(InvalidOptionError, match="keeps some of its files"):
+                save(new, table, "overwrite", options={**overwrite, **partial})
+        save(new, table, "overwrite", ["z"], overwrite)
+        [metadata] = actions(table, "metaData")
+        assert (metadata["partitionColumns"], metadata["id"]) == (["z"], actions(table, "metaData", 0)[0]["id"])
+        assert Table.open(table).schema.names == ("p", "id", "z")
+        assert info(table)["operationParameters"]["canOverwriteSchema"] == "true"
+        save(new, table, "overwrite", options=overwrite)  # as in delta-spark, no partitionBy is no partitioning
+        assert actions(table, "metaData")[0]["partitionColumns"] == []
+        save(new, table, "overwrite", options=overwrite)
+        assert actions(table, "metaData") == []
+        assert len(rows(table)) == 1
+
+    def test_new_tables_begin_with_the_properties_of_the_session(self, session: SparkSession, table: str) -> None:
+        prefix = "spark.databricks.delta.properties.defaults."
+        with (
+            setting(session, f"{prefix}checkpointInterval", "7"),
+            setting(session, f"{prefix}logRetentionDuration", "interval 3 days"),
+        ):
+            save(session.range(1), table, options={"delta.checkpointInterval": "9"})
+        assert actions(table, "metaData")[0]["configuration"] == {
+            "delta.checkpointInterval": "9",
+            "delta.logRetentionDuration": "interval 3 days",
+        }
+
+    # ------------------------------------------------------------------------------------------- replacing rows
+    def test_replace_where(self, session: SparkSession, table: str) -> None:
+        base = session.sql("select id, id % 3 p, if(id = 4, null, cast(id as string)) s from range(0, 9, 1, 1)")
+        save(base, table, partition_by=["p"])
+        zero, one, two = (
+            next(a["path"] for a in actions(table, "add") if a["path"].startswith(f"p={p}")) for p in range(3)
+        )
+
+        by_partition = {"replaceWhere": "p = 1"}
+        save(session.sql("select 100L id, 1L P, 'x' s"), table, "overwrite", options=by_partition)
+        assert [r["path"] for r in actions(table, "remove")] == [one]
+        assert info(table)["operationParameters"] == {"mode": "Overwrite", "partitionBy": "[]", "predicate": "p = 1"}
+        metrics = info(table)["operationMetrics"]
+        assert {k: v for k, v in metrics.items() if "Bytes" not in k} == {
+            "numFiles": "1",
+            "numOutputRows": "1",
+            "numRemovedFiles": "1",
+            "numCopiedRows": "0",
+            "numAddedChangeFiles": "0",
+            "numDeletedRows": "3",
+        }
+        save(session.sql("select 0L id, 2L p, 'x' s"), table, "overwrite", options={"replaceWhere": "id < 3"})
+        assert sorted(r["path"] for r in actions(table, "remove")) == [zero, two]
+        metrics = info(table)["operationMetrics"]
+        assert (metrics["numCopiedRows"], metrics["numDeletedRows"], metrics["numOutputRows"]) == ("4", "2", "5")
+        assert not info(table)["isBlindAppend"]
+        assert values(table, "id", "p", "s") == [
+            (0, 2, "x"), (3, 0, "3"), (5, 2, "5"), (6, 0, "6"), (8, 2, "8"), (100, 1, "x"),
+        ]  # fmt: skip
+
+        before = commits(table)
+        for wrong, condition in ((50, "id < 3"), (1, "p = 1"), (50, "s > 'y'")):
+            with pytest.raises(ConstraintViolationError, match=f"'{condition}', but a row to write does not") as caught:
+                save(session.sql(f"select {wrong}L id, 2L p, cast(null as string) s"), table, "overwrite",
+                     options={"replaceWhere": condition})  # fmt: skip
+            assert (caught.value.error_class, caught.value.sqlstate) == ("DELTA_REPLACE_WHERE_MISMATCH", "44000")
+        for bad in ("nope = 1", "id = = 1", "id"):
+            with pytest.raises(InvalidPredicateError):
+                save(base, table, "overwrite", options={"replaceWhere": bad})
+        with (
+            setting(session, "spark.databricks.delta.replaceWhere.dataColumns.enabled", "false"),
+            pytest.raises(InvalidOptionError, match="no partition columns"),
+        ):
+            save(base, table, "overwrite", options={"replaceWhere": "id < 3"})
+        assert commits(table) == before
+
+        # A condition that only Spark evaluates, one that is unknown for some rows, and no check of the new rows.
+        save(base.where("id = 8"), table, "overwrite", options={"replaceWhere": "length(s) = 1 and upper(s) = '8'"})
+        with setting(session, "spark.databricks.delta.replaceWhere.constraintCheck.enabled", "false"):
+            save(base.where("id = 4"), table, "overwrite", options={"replaceWhere": "s = '3'"})
+        assert values(table, "id", "s") == [(0, "x"), (4, None), (5, "5"), (6, "6"), (8, "8"), (100, "x")]
+        save(base.where("id = 4"), table, "overwrite", options={"replaceWhere": "s <> '8'", "mergeSchema": "true"} | {
+            "replaceWhere": "s is null or s <> '8'"})  # fmt: skip
+        assert values(table, "id") == [4, 8]
+        with pytest.warns(DeltaWarning, match="replaces nothing in mode 'append'"):
+            save(base.where("id = 1"), table, "append", options={"replaceWhere": "id = 8"})
+
+    def test_replace_where_with_new_columns_keeps_the_other_rows(self, session: SparkSession, table: str) -> None:
+        save(session.sql("select id, named_struct('a', id) s from range(0, 4, 1, 1)"), table)
+        new = session.sql("select 3L id, named_struct('a', 7L, 'b', 8) s, 'n' n")
+        save(new, table, "overwrite", options={"replaceWhere": "id >= 2", "mergeSchema": "true"})
+        assert rows(table) == [
+            {"id": 0, "s": {"a": 0, "b": None}, "n": None},
+            {"id": 1, "s": {"a": 1, "b": None}, "n": None},
+            {"id": 3, "s": {"a": 7, "b": 8}, "n": "n"},
+        ]
+
+    def test_dynamic_partition_overwrite(self, session: SparkSession, table: str) -> None:
+        dynamic = {"partitionOverwriteMode": "dynamic"}
+        base = session.sql(
+            "select id, nullif(id % 3, 2) p, timestamp'2024-01-01' + make_dt_interval(0, id % 2) t from range(6)"
+        )
+        save(base, table, partition_by=["p", "t"])
+        new = session.sql(
+            "select 10L id, cast(null as bigint) p, timestamp'2024-01-01' t union all "
+            "select 11, 1, timestamp'2030-01-01'"
+        )
+        save(new, table, "overwrite", options=dynamic)
+        assert values(table, "id") == [0, 1, 3, 4, 5, 10, 11]
+        assert len(actions(table, "remove")) == 1
+        assert info(table)["operationParameters"] == {
+            "mode": "Overwrite",
+            "partitionBy": "[]",
+            "isDynamicPartitionOverwrite": "true",
+        }
+        with setting(session, "spark.sql.sources.partitionOverwriteMode", "dynamic"):
+            save(base.where("id = 0"), table, "overwrite")
+            assert values(table, "id") == [0, 1, 3, 4, 5, 10, 11]
+            save(base.where("id < 0"), table, "overwrite")
+            assert values(table, "id") == [0, 1, 3, 4, 5, 10, 11]
+            save(base.where("id = 1"), table, "overwrite", options={"partitionOverwriteMode": "static"})
+        assert values(table, "id") == [1]
+        flat = f"{table}-flat"
+        save(base, flat)
+        save(base.where("id = 5"), flat, "overwrite", options=dynamic)
+        assert values(flat, "id") == [5]
+
+    def test_replace_using_and_on(self, session: SparkSession, table: str) -> None:
+        base = session.sql("select id, if(id = 2, null, id % 2) k, 'old' s from range(0, 6, 1, 2)")
+        save(base, table)
+        using = {"replaceUsing": "K"}
+        save(
+            session.sql("select 9L id, 1L k, 'new' s union all select 8, null, 'new'"),
+            table,
+            "overwrite",
+            options=using,
+        )
+        assert values(table, "id", "k") == [(0, 0), (2, None), (4, 0), (8, None), (9, 1)]
+        metrics = info(table)["operationMetrics"]
+        assert (metrics["numDeletedRows"], metrics["numCopiedRows"], metrics["numRemovedFiles"]) == ("3", "3", "2")
+        assert info(table)["operationParameters"] == {
+            "mode": "Overwrite",
+            "partitionBy": "[]",
+            "replaceUsingCols": "(K)",
+        }
+        save(base.where("id < 0"), table, "overwrite", options=using)
+        assert actions(table, "remove") == []
+        save(session.sql("select 0L id, 0L k, 'two' s"), table, "overwrite", options={"replaceUsing": "id, k"})
+        assert values(table, "id", "s") == [(0, "two"), (2, "old"), (4, "old"), (8, "new"), (9, "new")]
+
+        on = {"replaceOn": "t.k <=> s.k and t.id > s.id", "targetAlias": "t"}
+        save(session.sql("select 1L id, cast(null as bigint) k, 'on' s"), table, "overwrite", options=on)
+        assert values(table, "id", "s") == [(0, "two"), (1, "on"), (4, "old"), (9, "new")]
+        assert info(table)["operationParameters"]["replaceOnCond"] == on["replaceOn"]
+        before = commits(table)
+        for options, error in (
+            ({"replaceUsing": "nope"}, InvalidOperationError),
+            ({"replaceOn": "t.k = k", "targetAlias": "t"}, InvalidOptionError),
+            ({"replaceOn": "t.k = s.k and u.k = 1", "targetAlias": "t"}, InvalidOptionError),
+            ({"replaceOn": "t.k = = 1", "targetAlias": "t"}, InvalidPredicateError),
+        ):
+            with pytest.raises(error):
+                save(base, table, "overwrite", options=options)
+        assert commits(table) == before
+
+    # --------------------------------------------------------------------------------------------- other options
+    def test_transactions_and_metadata_of_the_session(self, session: SparkSession, table: str) -> None:
+        save(session.range(1), table)
+        prefix = "spark.databricks.delta."
+        with setting(session, f"{prefix}write.txnAppId", "job"), setting(session, f"{prefix}write.txnVersion", "5"):
+            assert save(session.range(1), table, "append") == 1
+            assert save(session.range(1), table, "append") is None
+            assert save(session.range(1), table, "append", options={"txnAppId": "other", "txnVersion": "1"}) == 2
+            with setting(session, f"{prefix}write.txnVersion.autoReset.enabled", "true"):
+                session.conf.set(f"{prefix}write.txnVersion", "6")
+                assert save(session.range(1), table, "append") == 3
+                with pytest.raises(InvalidOptionError, match="both txnAppId and txnVersion"):
+                    save(session.range(1), table, "append")
+        with setting(session, f"{prefix}commitInfo.userMetadata", "nightly"):
+            save(session.range(1), table, "append")
+        assert info(table)["userMetadata"] == "nightly"
+        assert [t["appId"] for t in actions(table, "txn", 3)] == ["job"]
+
+    def test_c139_data_change_false(self, session: SparkSession, table: str) -> None:
+        save(session.range(0, 10, 1, 4), table)
+        frame = session.createDataFrame(Table.open(table).scan().to_arrow()).coalesce(1)
+        save(frame, table, "overwrite", options={"dataChange": "false"})
+        assert values(table, "id") == list(range(10))
+        [added] = actions(table, "add")
+        removed = actions(table, "remove")
+        assert (len(removed), {a["dataChange"] for a in (added, *removed)}) == (4, {False})
+
+
+class TestClassic(WriteModes):
+    @pytest.fixture
+    def session(self, plain_spark: SparkSession) -> SparkSession:
+        return plain_spark
+
+
+class TestConnect(WriteModes):
+    @pytest.fixture
+    def session(self, plain_connect: SparkSession) -> SparkSession:
+        return plain_connect
