@@ -140,6 +140,15 @@ class Table:
             ("path", "partition_values", "size", "modification_time", "stats", "deletion_vector")
         )
 
+    def checkpoint(self) -> None:
+        """Write a checkpoint of this version, so that later readers need not replay the commits before it.
+
+        Its kind is that of the table property `delta.checkpointPolicy`. Commits make checkpoints by themselves, as
+        often as `delta.checkpointInterval` says. Raises UnsupportedFeatureError for a table with unknown features,
+        ChecksumMismatchError where log and version checksum disagree, CorruptLogError, StorageError.
+        """
+        self._snapshot.checkpoint()
+
     def scan(self, columns: Sequence[str] | None = None, where: str | None = None) -> Scan:
         """Plan a read of some columns (all by default) of the rows that the SQL predicate `where` is true for.
 

@@ -17,7 +17,7 @@ def encode_adds(files: pa.Table, *, data_change: bool) -> Iterator[bytes]:
     """The lines, each with its newline, of adding `files`; columns as in `actions.columns`, absent ones left out."""
     for chunk in _chunks(files):
         members = [
-            _member("path", _quote(chunk["path"])),
+            _member("path", quote(chunk["path"])),
             _member("partitionValues", _objects(chunk["partition_values"])),
             _member("size", chunk["size"]),
             _member("modificationTime", chunk["modification_time"]),
@@ -34,7 +34,7 @@ def encode_removes(files: pa.Table, *, data_change: bool, deletion_timestamp: in
     """
     for chunk in _chunks(files):
         members = [
-            _member("path", _quote(chunk["path"])),
+            _member("path", quote(chunk["path"])),
             f',"deletionTimestamp":{deletion_timestamp},"dataChange":{_boolean(data_change)}',
             ',"extendedFileMetadata":true',
             _member("partitionValues", _objects(chunk["partition_values"])),
@@ -44,9 +44,22 @@ def encode_removes(files: pa.Table, *, data_change: bool, deletion_timestamp: in
         yield _lines("remove", members)
 
 
+def encode_changes(files: pa.Table) -> Iterator[bytes]:
+    """The lines, each with its newline, of change data files; they never change the data themselves (C164, C165)."""
+    for chunk in _chunks(files):
+        members = [
+            _member("path", quote(chunk["path"])),
+            _member("partitionValues", _objects(chunk["partition_values"])),
+            _member("size", chunk["size"]),
+            ',"dataChange":false',
+            *([_member("tags", _objects(chunk["tags"]))] if "tags" in chunk else []),
+        ]
+        yield _lines("cdc", members)
+
+
 def _optional(chunk: Mapping[str, pa.Array], *, stats: bool) -> Iterator[Any]:
     if stats and "stats" in chunk:
-        yield _member("stats", _quote(chunk["stats"]))
+        yield _member("stats", quote(chunk["stats"]))
     if "tags" in chunk:
         yield _member("tags", _objects(chunk["tags"]))
     if "deletion_vector" in chunk:
@@ -55,7 +68,7 @@ def _optional(chunk: Mapping[str, pa.Array], *, stats: bool) -> Iterator[Any]:
         if column in chunk:
             yield _member(name, chunk[column])
     if stats and "clustering_provider" in chunk:
-        yield _member("clusteringProvider", _quote(chunk["clustering_provider"]))
+        yield _member("clusteringProvider", quote(chunk["clustering_provider"]))
 
 
 def _chunks(files: pa.Table) -> Iterator[dict[str, pa.Array]]:
@@ -82,8 +95,8 @@ def _member(name: str, values: pa.Array) -> pa.Array:
     return pc.fill_null(text, "")
 
 
-def _quote(text: pa.Array) -> pa.Array:
-    """JSON strings; null stays null."""
+def quote(text: pa.Array) -> pa.Array:
+    """Texts as JSON strings; null stays null."""
     if pc.any(pc.match_substring_regex(text, _CONTROL)).as_py():
         encoded = text.dictionary_encode()
         quoted = [orjson.dumps(value).decode() for value in encoded.dictionary.to_pylist()]
@@ -99,7 +112,7 @@ def _objects(maps: pa.Array) -> pa.Array:
     first, last = offsets[0].as_py(), offsets[-1].as_py()
     keys = entries.keys.slice(first, last - first) if len(entries.keys) != last - first else entries.keys
     items = entries.items.slice(first, last - first) if len(entries.items) != last - first else entries.items
-    pairs = pc.binary_join_element_wise(_quote(keys), pc.fill_null(_quote(items), "null"), ":")
+    pairs = pc.binary_join_element_wise(quote(keys), pc.fill_null(quote(items), "null"), ":")
     lists = pa.ListArray.from_arrays(pc.subtract(offsets, first), pairs.cast(pa.string()))
     objects = pc.binary_join_element_wise("{", pc.binary_join(lists, ","), "}", "")
     return pc.if_else(entries.is_null(), pa.scalar(None, pa.string()), objects)
@@ -108,8 +121,8 @@ def _objects(maps: pa.Array) -> pa.Array:
 def _deletion_vectors(vectors: pa.Array) -> pa.Array:
     storage, path, offset, size, cardinality = vectors.flatten()
     text = pc.binary_join_element_wise(
-        _member("storageType", _quote(storage)),
-        _member("pathOrInlineDv", _quote(path)),
+        _member("storageType", quote(storage)),
+        _member("pathOrInlineDv", quote(path)),
         _member("offset", offset),
         _member("sizeInBytes", size),
         _member("cardinality", cardinality),

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from pyspark_delta.data.not_null import check_not_null
 from pyspark_delta.data.partition_paths import partition_directory
 from pyspark_delta.errors import ConstraintViolationError
-from pyspark_delta.schema.arrow import schema_to_arrow
+from pyspark_delta.schema.arrow import schema_to_parquet, with_names
 from pyspark_delta.schema.partition_values import serialize_partition_column
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.stats.collect import collect_stats
@@ -47,7 +47,8 @@ class WriteContext:
     """How rows become files of one table: plain data that travels to workers.
 
     `schema` is the logical schema of the table; batches have its columns, by name, and are of its types or of types
-    that cast to them without loss. `data_schema` is what files hold: physical names, no partition columns.
+    that cast to them without loss. `data_schema` is what files hold: physical names, and the partition columns at the
+    end if `stores_partition_columns`, else none of them.
     Sizes are bytes.
     """
 
@@ -56,6 +57,7 @@ class WriteContext:
     data_schema: StructType
     partition_columns: tuple[str, ...] = ()  # logical names
     partition_names: tuple[str, ...] = ()  # the same columns by physical name
+    stores_partition_columns: bool = False
     stats_columns: tuple[StatsColumn, ...] = ()
     string_prefix: int = DEFAULT_STRING_PREFIX
     compression: str = "snappy"
@@ -183,8 +185,10 @@ class _DataFile:
         directory = partition_directory(zip(context.partition_columns, partition, strict=True))
         relative = f"{directory}/{name}" if directory else name
         self._path = encode_path(relative)
-        self._schema = schema_to_arrow(context.data_schema, all_nullable=True)
+        self._schema = schema_to_parquet(context.data_schema)
         self._columns = [f.name for f in context.schema if f.name not in context.partition_columns]
+        if context.stores_partition_columns:
+            self._columns += context.partition_columns
         self._observations = Observations(context.stats_columns, context.string_prefix)
         self._footer: list[pq.FileMetaData] = []
         self._gathered: list[pa.RecordBatch] = []
@@ -256,6 +260,9 @@ def _codec(name: str) -> str:
 
 
 def _cast(column: pa.ChunkedArray, target: pa.Field) -> pa.ChunkedArray:
+    named = with_names(column.type, target.type)  # a cast would match fields by name, and give null for the others
+    if named != column.type:
+        column = pa.chunked_array([chunk.view(named) for chunk in column.chunks], named)
     if column.type == target.type:
         return column
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.feature import TableFeature, any_field_has
+from pyspark_delta.schema.traversal import fields_in
 
 
 class Invariants(TableFeature):
@@ -17,6 +18,9 @@ class Invariants(TableFeature):
 
     def is_active(self, configuration: TableConfiguration) -> bool:
         return any_field_has(configuration, self.KEY)
+
+    def is_requested(self, configuration: TableConfiguration) -> bool:
+        return self.is_active(configuration) or any(not f.nullable for f in fields_in(configuration.schema))
 
 
 FEATURE = Invariants()

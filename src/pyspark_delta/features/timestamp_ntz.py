@@ -11,10 +11,12 @@ from pyspark_delta.schema.types import TIMESTAMP_NTZ
 class TimestampNtz(TableFeature):
     name = "timestampNtz"
     kind = FeatureKind.READER_WRITER
-    write_obstacle = "It has columns of type timestamp_ntz. Write it with another engine for now."
 
     def is_active(self, configuration: TableConfiguration) -> bool:
         return any(found == TIMESTAMP_NTZ for found in types_in(configuration.schema))
+
+    def is_requested(self, configuration: TableConfiguration) -> bool:
+        return self.is_active(configuration)
 
 
 FEATURE = TimestampNtz()

@@ -11,10 +11,13 @@ class VariantShredding(TableFeature):
     name = "variantShredding"
     kind = FeatureKind.READER_WRITER
     preview_names = ("variantShredding-preview",)
-    write_obstacle = "Its variants may be shredded. Write it with another engine for now."
+    requires = ("variantType",)
 
     def is_active(self, configuration: TableConfiguration) -> bool:
         return ENABLE_VARIANT_SHREDDING.of(configuration.properties)
+
+    def is_requested(self, configuration: TableConfiguration) -> bool:
+        return self.is_active(configuration)
 
 
 FEATURE = VariantShredding()

@@ -12,10 +12,12 @@ class VariantType(TableFeature):
     name = "variantType"
     kind = FeatureKind.READER_WRITER
     preview_names = ("variantType-preview",)
-    write_obstacle = "It has columns of type variant. Write it with another engine for now."
 
     def is_active(self, configuration: TableConfiguration) -> bool:
         return any(found == VARIANT for found in types_in(configuration.schema))
+
+    def is_requested(self, configuration: TableConfiguration) -> bool:
+        return self.is_active(configuration)
 
 
 FEATURE = VariantType()

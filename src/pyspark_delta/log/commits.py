@@ -90,7 +90,12 @@ def read_commit(store: ObjectStore, file: FileStatus, version: int, *, compacted
             "If log clean-up runs at the moment, open the table again.",
             path=file.path,
         ) from error
-    return CommitText(version, file.path, _checked(file.path, data), compacted)
+    return commit_text(version, file.path, data, compacted=compacted)
+
+
+def commit_text(version: int, path: str, data: bytes, *, compacted: bool = False) -> CommitText:
+    """Content that was read already. Raises CorruptLogError as `read_commit` does."""
+    return CommitText(version, path, _checked(path, data), compacted)
 
 
 def read_commits(store: ObjectStore, files: Sequence[CommitFile | Compaction]) -> Iterator[CommitText]:

@@ -44,10 +44,11 @@ def _parse_block(
     lines: Sequence[bytes], action: str, fields: Sequence[pa.Field], partition_names: Sequence[str]
 ) -> pa.RecordBatch | None:
     """All lines by Arrow; None when it cannot, or when something required is missing."""
-    if any(f.name == "tags" for f in fields):
-        return None  # its keys are not known beforehand
     blob = b"".join(lines)
-    wire = pa.schema([(action, pa.struct([_wire_field(f, partition_names) for f in fields]))])
+    if any(f.name == "tags" for f in fields) and b'"tags"' in blob:
+        return None  # its keys are not known beforehand
+    known = [f for f in fields if f.name != "tags"]
+    wire = pa.schema([(action, pa.struct([_wire_field(f, partition_names) for f in known]))])
     try:
         # Objects without line ends between them, in one block: Arrow then need not look for the line ends.
         table = pj.read_json(
@@ -63,8 +64,11 @@ def _parse_block(
     if content.null_count:
         return None
     columns = []
-    for position, wanted in enumerate(fields):
-        column = content.field(position)
+    for wanted in fields:
+        if wanted.name == "tags":
+            columns.append(pa.nulls(len(lines), wanted.type))
+            continue
+        column = content.field(known.index(wanted))
         if wanted.name == "partition_values":
             column = _to_map(column, partition_names)
         elif wanted.name in _REQUIRED and column.null_count and not (action == "remove" and wanted.name == "size"):

@@ -21,7 +21,7 @@ from pyspark_delta.actions.decode import decode_domain, decode_metadata, decode_
 from pyspark_delta.actions.model import DomainMetadata, Metadata, Protocol, SetTransaction
 from pyspark_delta.errors import CorruptLogError, DeltaWarning, InvalidOperationError
 from pyspark_delta.log import reconciliation
-from pyspark_delta.log.checkpoint_scan import ScanCounters, scan_part
+from pyspark_delta.log.checkpoint_scan import ScanCounters, scan_parts
 from pyspark_delta.log.checkpoints import CheckpointReader
 from pyspark_delta.log.commits import CommitText, read_commits, read_entry
 from pyspark_delta.log.file_lines import FileLines, UnreconciledCompaction
@@ -221,10 +221,14 @@ class LogReplay:
         Files that the predicates of `request` rule out are left out, as far as that can be told cheaply.
         """
         fields = [field_of(action, name) for name in columns]
-        self._guarded(self._open_checkpoint)
+        self.open_checkpoint()
         for batch in self._batches(action, fields, partition_names, request):
             if len(batch):
                 yield batch.select(list(columns))
+
+    def open_checkpoint(self) -> None:
+        """Read the footers of the checkpoint, if there is one; an unreadable one is passed over where possible."""
+        self._guarded(self._open_checkpoint)
 
     def _open_checkpoint(self) -> None:
         if self.checkpoint is not None:
@@ -233,10 +237,29 @@ class LogReplay:
     def _batches(
         self, action: str, fields: list[pa.Field], partition_names: Sequence[str], request: FileRequest | None
     ) -> Iterator[pa.RecordBatch]:
-        chosen = self.lines.adds() if action == "add" else self.lines.removes()
-        yield from self._of_lines(chosen, action, fields, partition_names, request)
+        yield from self._line_batches(action, fields, partition_names, request)
         if self.checkpoint is None:
             return
+        names = [f.name for f in fields]
+        if action == "add" and self.checkpoint.loaded.serves(fields):
+            yield self.checkpoint.loaded.select(fields, request, self._live_mask)
+            return
+        internal = fields + [f for f in (PATH, DELETION_VECTOR) if f.name not in names]
+        yield from self.keys.unnamed(scan_parts(self.checkpoint.parts(), action, internal, request, self.counters))
+
+    def line_files(
+        self, action: str, columns: Sequence[str], partition_names: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """The part of `files` that is not in Parquet files of a checkpoint: from commits and JSON checkpoints."""
+        fields = [field_of(action, name) for name in columns]
+        self.open_checkpoint()
+        yield from self._line_batches(action, fields, partition_names, None)
+
+    def _line_batches(
+        self, action: str, fields: list[pa.Field], partition_names: Sequence[str], request: FileRequest | None
+    ) -> Iterator[pa.RecordBatch]:
+        chosen = self.lines.adds() if action == "add" else self.lines.removes()
+        yield from self._of_lines(chosen, action, fields, partition_names, request)
         prefix = b'{"' + action.encode() + b'"'
         earlier = [
             line
@@ -244,17 +267,6 @@ class LogReplay:
             if line.startswith(prefix) and key not in self.lines.by_key
         ]
         yield from self._of_lines(earlier, action, fields, partition_names, request)
-        names = [f.name for f in fields]
-        if action == "add" and self.checkpoint.loaded.serves(fields):
-            yield self.checkpoint.loaded.select(fields, request, self._live_mask)
-            return
-        internal = fields + [f for f in (PATH, DELETION_VECTOR) if f.name not in names]
-        scanned = (
-            batch
-            for part in self.checkpoint.parts()
-            for batch in scan_part(part, action, internal, request, self.counters)
-        )
-        yield from self.keys.unnamed(scanned)
 
     def _live_mask(self, files: pa.RecordBatch) -> pa.BooleanArray | None:
         """Which of all files of the checkpoint are live; None for all."""
@@ -274,7 +286,8 @@ class LogReplay:
             return
         names = {f.name for f in fields}
         wanted = list(fields)
-        if request is not None and request.partition_predicate is not None and "partition_values" not in names:
+        by_partition = request is not None and (request.partition_predicate is not None or request.mixed_columns())
+        if by_partition and "partition_values" not in names:
             wanted.append(PARTITION_VALUES)
         if request is not None and request.stats_predicate is not None and "stats" not in names:
             wanted.append(STATS)

@@ -13,6 +13,7 @@ from pyspark_delta.actions.model import CommitInfo, DomainMetadata, Metadata, Pr
 from pyspark_delta.errors import ChecksumMismatchError
 from pyspark_delta.features.support import check_readable
 from pyspark_delta.log import reconciliation
+from pyspark_delta.log.checkpoint_writer import WrittenCheckpoint, write_checkpoint
 from pyspark_delta.log.history import commit_info_of, commit_timestamp, version_at
 from pyspark_delta.log.replay import LogReplay, field_of
 from pyspark_delta.log.request import FileRequest
@@ -204,6 +205,10 @@ class Snapshot:
             number += len(batch)
             size += pc.sum(batch.column("size")).as_py() or 0
         return number, size
+
+    def checkpoint(self) -> WrittenCheckpoint:
+        """Write a checkpoint of this version, of the kind that the table asks for. Raises as `write_checkpoint`."""
+        return write_checkpoint(self._replay, self.configuration)
 
     def num_files(self) -> int:
         """How many live files there are."""

@@ -94,19 +94,19 @@ def _advanced(totals: Totals | None, commits: Iterable[Winner]) -> Totals | None
     for commit in commits:
         if totals is None:
             return None
-        added, removed = {a.path for a in commit.adds}, {r.path for r in commit.removes}
+        added, removed = commit.added(), commit.removed
         if (
-            added & removed
-            or any(r.size is None for r in commit.removes)
-            or not all(a.data_change for a in commit.adds)
+            pc.any(pc.is_in(added.column("path"), value_set=removed.column("path"))).as_py()
+            or removed.column("size").null_count
+            or not pc.all(pc.fill_null(added.column("data_change"), False)).as_py()
         ):
             return None  # a file added again, or changed in place: only reconciliation can tell
         transactions = totals.transactions
         if transactions is not None:
             transactions = {**transactions, **{t.app_id: t for t in commit.transactions}}
         totals = Totals(
-            totals.num_files + len(added) - len(removed),
-            totals.size + sum(a.size for a in commit.adds) - sum(r.size or 0 for r in commit.removes),
+            totals.num_files + added.num_rows - removed.num_rows,
+            totals.size + (pc.sum(added.column("size")).as_py() or 0) - (pc.sum(removed.column("size")).as_py() or 0),
             transactions,
         )
     return totals

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyspark_delta.data.writer import WriteContext
+from pyspark_delta.features import finish_order
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import (
     PARQUET_COMPRESSION,
@@ -40,7 +41,11 @@ def write_context(location: str, configuration: TableConfiguration, options: Fil
     schema = StructType(tuple(f for f in configuration.schema if f.type != VOID))
     mode = mapping_mode(configuration)
     partitioning = [f for name in configuration.partition_columns if (f := schema.find(name)) is not None]
-    data_schema = physical_schema(StructType(tuple(f for f in schema if f not in partitioning)), mode)
+    measured = physical_schema(StructType(tuple(f for f in schema if f not in partitioning)), mode)
+    stored = any(feature.stores_partition_columns(configuration) for feature in finish_order(configuration))
+    data_schema = (
+        StructType((*measured, *physical_schema(StructType(tuple(partitioning)), mode))) if stored else measured
+    )
     properties = configuration.properties
     named = STATS_COLUMNS.of(properties)
     return WriteContext(
@@ -49,10 +54,11 @@ def write_context(location: str, configuration: TableConfiguration, options: Fil
         data_schema=data_schema,
         partition_columns=tuple(f.name for f in partitioning),
         partition_names=tuple(physical_field(f, mode).name for f in partitioning),
+        stores_partition_columns=stored,
         stats_columns=stats_columns(
-            data_schema,
+            measured,
             limit=STATS_NUM_COLUMNS.of(properties),
-            names=None if named is None else [_path(name) for name in named],
+            names=None if named is None else [_physical_path(schema, _path(name), mode) for name in named],
         ),
         string_prefix=STATS_STRING_PREFIX_LENGTH.of(properties) or DEFAULT_STRING_PREFIX,
         compression=(options.compression or PARQUET_COMPRESSION.of(properties) or "snappy").lower(),
@@ -60,6 +66,14 @@ def write_context(location: str, configuration: TableConfiguration, options: Fil
         max_records_per_file=options.max_records_per_file,
         storage_options=dict(options.storage_options),
     )
+
+
+def _physical_path(schema: StructType, path: tuple[str, ...], mode: str) -> tuple[str, ...]:
+    """The path in data files; as it is from where the schema does not know it."""
+    if not path or (field := schema.find(path[0])) is None:
+        return path
+    inner = field.type if isinstance(field.type, StructType) else StructType()
+    return (physical_field(field, mode).name, *_physical_path(inner, path[1:], mode))
 
 
 def _path(name: str) -> tuple[str, ...]:
