@@ -43,12 +43,16 @@ class DeltaError(Exception):
     error_class: str = "DELTA_ERROR"
     sqlstate: str = "XXKDS"
 
-    def __init__(self, message: str, *, error_class: str | None = None, **facts: Any) -> None:
+    def __init__(
+        self, message: str, *, error_class: str | None = None, sqlstate: str | None = None, **facts: Any
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.facts = facts
         if error_class is not None:
             self.error_class = error_class
+        if sqlstate is not None:
+            self.sqlstate = sqlstate
 
     def __str__(self) -> str:
         return f"[{self.error_class}] {self.message} SQLSTATE: {self.sqlstate}"

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from tests.declarations import declare, field, protocol, with_features
 
-from pyspark_delta.errors import InvalidTableError, UnsupportedFeatureError
+from pyspark_delta.errors import InvalidTableError, UnsupportedFeatureError, UnsupportedTableError
 from pyspark_delta.features import active_features, supported_features
 from pyspark_delta.features.support import check_readable, check_writable
 from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
+from pyspark_delta.transaction.row_rules import row_rules
 
 
 def active_when_listed_or_legacy(
@@ -45,15 +47,25 @@ def test_c379_invariants_from_writer_2_or_listed() -> None:
     active_when_listed_or_legacy("invariants", 2, fields=(INVARIANT,))
 
 
-def test_c382_column_with_the_invariant_of_the_example_is_not_written_unchecked() -> None:
-    refused(declare(protocol(1, 2), fields=[INVARIANT]), "invariants")
+def checks(table: TableConfiguration) -> list[tuple[str, str, bool]]:
+    """Name, condition, and whether null passes."""
+    check_writable(table)
+    return [(check.name, check.condition, check.null_passes) for check in row_rules(table).checks]
+
+
+def test_c380_c381_c382_the_invariant_of_the_example_is_json_or_plain_sql() -> None:
+    assert checks(declare(protocol(1, 2), fields=[INVARIANT])) == [("x", "x > 3", False)]
+    raw = field("x", "integer", delta__invariants="x > 3")
+    assert checks(declare(protocol(1, 2), fields=[raw])) == [("x", "x > 3", False)]
+    assert checks(declare(protocol(3, 7, [], []), fields=[INVARIANT])) == []
 
 
 def test_c379_invariant_of_a_nested_field_counts() -> None:
     nested = field("s", {"type": "struct", "fields": [INVARIANT]})
+    assert checks(declare(protocol(1, 2), fields=[nested])) == [("s.x", "x > 3", False)]
     inside_array = field("a", {"type": "array", "elementType": nested["type"], "containsNull": True})
-    for outer in (nested, inside_array):
-        refused(declare(protocol(1, 2), fields=[outer]), "invariants")
+    with pytest.raises(UnsupportedTableError, match="'x' inside an array or map has an invariant"):
+        row_rules(declare(protocol(1, 2), fields=[inside_array]))
 
 
 BIRTH_DATE = {"delta.constraints.birthDateCheck": "birthDate > '1900-01-01'"}
@@ -64,8 +76,9 @@ def test_c383_check_constraints_from_writer_3_or_listed() -> None:
 
 
 def test_c384_c388_a_constraint_is_a_property_below_its_prefix() -> None:
-    refused(declare(protocol(1, 3), BIRTH_DATE, [field("birthDate", "date")]), "checkConstraints")
-    check_writable(declare(protocol(1, 3), {"delta.constraint": "not one"}))
+    table = declare(protocol(1, 3), BIRTH_DATE, [field("birthDate", "date")])
+    assert checks(table) == [("birthDateCheck", "birthDate > '1900-01-01'", False)]
+    assert checks(declare(protocol(1, 3), {"delta.constraint": "not one"})) == []
 
 
 GENERATED = field("day", "date", delta__generationExpression="CAST(ts AS DATE)")
@@ -73,7 +86,9 @@ GENERATED = field("day", "date", delta__generationExpression="CAST(ts AS DATE)")
 
 def test_c389_generated_columns_from_writer_4_or_listed() -> None:
     active_when_listed_or_legacy("generatedColumns", 4, fields=(GENERATED,))
-    refused(declare(protocol(1, 4), fields=[field("ts", "timestamp"), GENERATED]), "generatedColumns")
+    table = declare(protocol(1, 4), fields=[field("ts", "timestamp"), GENERATED])
+    check_writable(table)
+    assert row_rules(table).computed == (ComputedColumn("day", ComputedKind.GENERATED, "CAST(ts AS DATE)"),)
 
 
 DEFAULT = field("c", "integer", CURRENT_DEFAULT="42")
@@ -81,7 +96,9 @@ DEFAULT = field("c", "integer", CURRENT_DEFAULT="42")
 
 def test_c391_column_defaults_only_where_listed() -> None:
     active_when_listed_or_legacy("allowColumnDefaults", None, fields=(DEFAULT,))
-    refused(with_features("allowColumnDefaults", fields=[DEFAULT]), "allowColumnDefaults")
+    table = with_features("allowColumnDefaults", fields=[DEFAULT])
+    check_writable(table)
+    assert row_rules(table).computed == (ComputedColumn("c", ComputedKind.DEFAULT, "42"),)
 
 
 def test_c394_column_defaults_do_not_concern_readers() -> None:
@@ -101,7 +118,29 @@ IDENTITY_KEYS = {
 def test_c395_identity_columns_at_writer_6_or_listed() -> None:
     column = {**field(), "metadata": IDENTITY_KEYS}
     active_when_listed_or_legacy("identityColumns", 6, fields=(column,))
-    refused(declare(protocol(1, 6), fields=[column]), "identityColumns")
+    table = declare(protocol(1, 6), fields=[column])
+    check_writable(table)
+    assert row_rules(table).computed == (ComputedColumn("id", ComputedKind.IDENTITY_ALWAYS, start=9, step=2),)
+
+
+@pytest.mark.parametrize(
+    ("start", "step", "mark", "expected"),
+    [(1, 2, None, 1), (1, 2, 7, 9), (1, 2, 8, 9), (1, 2, -5, 1), (5, -3, None, 5), (5, -3, 2, -1), (5, -3, 0, -1)],
+)
+def test_c399_the_next_number_is_a_multiple_of_the_step_from_the_start_beyond_the_mark(
+    start: int, step: int, mark: int | None, expected: int
+) -> None:
+    keys = {"delta.identity.start": start, "delta.identity.step": step, "delta.identity.allowExplicitInsert": True}
+    marked = keys if mark is None else {**keys, "delta.identity.highWaterMark": mark}
+    [column] = row_rules(declare(protocol(1, 6), fields=[{**field(), "metadata": marked}])).computed
+    assert column == ComputedColumn("id", ComputedKind.IDENTITY_BY_DEFAULT, start=expected, step=step)
+
+
+@pytest.mark.parametrize("broken", [{"delta.identity.step": 0}, {"delta.identity.start": "1"}])
+def test_c395_an_identity_column_that_cannot_count(broken: dict[str, Any]) -> None:
+    column = {**field(), "metadata": {**IDENTITY_KEYS, **broken}}
+    with pytest.raises(InvalidTableError, match="identity column 'id'"):
+        row_rules(declare(protocol(1, 6), fields=[column]))
 
 
 @pytest.mark.parametrize("key", IDENTITY_KEYS)

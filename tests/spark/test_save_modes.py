@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from pyspark_delta.data.reader import read_plan
 from pyspark_delta.errors import (
     ConstraintViolationError,
     DeltaWarning,
@@ -19,6 +23,8 @@ from pyspark_delta.errors import (
     InvalidPredicateError,
     SchemaMismatchError,
 )
+from pyspark_delta.scan.planner import plan_scan
+from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.write import save
 from pyspark_delta.table import Table
 
@@ -62,6 +68,12 @@ def setting(session: SparkSession, name: str, value: str) -> Iterator[None]:
         yield
     finally:
         session.conf.unset(name)
+
+
+def row_ids(location: str) -> dict[int, tuple[int, int]]:
+    """Row id and row commit version of the rows, by their column `id`."""
+    found = read_plan(plan_scan(Snapshot.load(location), row_ids=True)).read_all().to_pylist()
+    return {row["id"]: (row["_row_id"], row["_row_commit_version"]) for row in found}
 
 
 class WriteModes:
@@ -123,12 +135,12 @@ class WriteModes:
         prefix = "spark.databricks.delta.properties.defaults."
         with (
             setting(session, f"{prefix}checkpointInterval", "7"),
-            setting(session, f"{prefix}logRetentionDuration", "interval 3 days"),
+            setting(session, f"{prefix}logRetentionDuration", "interval 40 days"),
         ):
             save(session.range(1), table, options={"delta.checkpointInterval": "9"})
         assert actions(table, "metaData")[0]["configuration"] == {
             "delta.checkpointInterval": "9",
-            "delta.logRetentionDuration": "interval 3 days",
+            "delta.logRetentionDuration": "interval 40 days",
         }
 
     # ------------------------------------------------------------------------------------------- replacing rows
@@ -163,7 +175,7 @@ class WriteModes:
 
         before = commits(table)
         for wrong, condition in ((50, "id < 3"), (1, "p = 1"), (50, "s > 'y'")):
-            with pytest.raises(ConstraintViolationError, match=f"'{condition}', but a row to write does not") as caught:
+            with pytest.raises(ConstraintViolationError, match="does not meet the condition of replaceWhere") as caught:
                 save(session.sql(f"select {wrong}L id, 2L p, cast(null as string) s"), table, "overwrite",
                      options={"replaceWhere": condition})  # fmt: skip
             assert (caught.value.error_class, caught.value.sqlstate) == ("DELTA_REPLACE_WHERE_MISMATCH", "44000")
@@ -265,6 +277,53 @@ class WriteModes:
             with pytest.raises(error):
                 save(base, table, "overwrite", options=options)
         assert commits(table) == before
+
+    # --------------------------------------------------------------------------------------------- table features
+    def test_c162_c174_change_data_files_where_readers_could_not_tell(self, session: SparkSession, table: str) -> None:
+        base = session.sql("select id, id % 2 p from range(0, 6, 1, 1)")
+        feed = {"delta.enableChangeDataFeed": "true", "delta.enableRowTracking": "true"}
+        save(base, table, partition_by=["p"], options=feed)
+        ids = row_ids(table)
+        save(session.sql("select 10L id, 1L p"), table, "overwrite", options={
+            "replaceWhere": "p = 1"})  # fmt: skip
+        assert actions(table, "cdc") == []
+        new = session.sql("select 2L id, 0L p, 'n' n union all select 3, 1, 'n'")
+        save(new, table, "overwrite", options={"replaceWhere": "id in (2, 3, 10)", "mergeSchema": "true"})
+        changes = actions(table, "cdc")
+        assert {c["path"].split("/")[0] for c in changes} == {"_change_data"}
+        assert all(set(c) == {"path", "partitionValues", "size", "dataChange"} and not c["dataChange"] for c in changes)
+        assert info(table)["operationMetrics"]["numAddedChangeFiles"] == str(len(changes))
+        found = [
+            (row["id"], change["partitionValues"]["p"], row["n"], row["_change_type"])
+            for change in changes
+            for row in pq.ParquetFile(f"{table}/{change['path']}").read().to_pylist()
+        ]
+        assert sorted(found, key=repr) == [
+            (10, "1", None, "delete"),
+            (2, "0", "n", "insert"),
+            (2, "0", None, "delete"),
+            (3, "1", "n", "insert"),
+        ]
+        assert values(table, "id", "p", "n") == [(0, 0, None), (2, 0, "n"), (3, 1, "n"), (4, 0, None)]
+        after = row_ids(table)
+        assert {key: after[key] for key in (0, 4)} == {key: ids[key] for key in (0, 4)}  # C326: copies keep theirs
+        assert after[2] != ids[2]
+
+    def test_c240_rows_of_mapped_and_deleted_from_tables_are_replaced(
+        self, session: SparkSession, golden_table: Callable[[str], Path], tmp_path: Path
+    ) -> None:
+        for table_id in ("dat/deletion_vectors", "delta-kernel/column-mapping-id"):
+            copy, golden = str(tmp_path / table_id.partition("/")[2]), golden_table(table_id)
+            shutil.copytree(golden / "delta" if (golden / "delta").is_dir() else golden, copy)
+            before = Table.open(copy).scan().to_arrow()
+            key = before.column_names[0]
+            chosen = pc.sort_indices(before[key])[0].as_py()
+            literal = repr(before[key][chosen].as_py())
+            new = session.createDataFrame(before.slice(chosen, 1))
+            save(new.unionAll(new), copy, "overwrite", options={"replaceWhere": f"`{key}` = {literal}"})
+            kept = before.filter(pc.not_equal(before[key], before[key][chosen]))
+            expected = [*kept.to_pylist(), *(before.slice(chosen, 1).to_pylist() * 2)]
+            assert sorted(map(repr, Table.open(copy).scan().to_arrow().to_pylist())) == sorted(map(repr, expected))
 
     # --------------------------------------------------------------------------------------------- other options
     def test_transactions_and_metadata_of_the_session(self, session: SparkSession, table: str) -> None:

@@ -15,11 +15,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyspark_delta.data.not_null import check_not_null
 from pyspark_delta.data.partition_paths import partition_directory
+from pyspark_delta.data.violations import WatchedCheck
 from pyspark_delta.errors import ConstraintViolationError
+from pyspark_delta.protocol.rows import ComputedColumn
 from pyspark_delta.schema.arrow import schema_to_parquet, with_names
 from pyspark_delta.schema.partition_values import serialize_partition_column
 from pyspark_delta.schema.types import StructType
@@ -49,7 +52,8 @@ class WriteContext:
     `schema` is the logical schema of the table; batches have its columns, by name, and are of its types or of types
     that cast to them without loss. `data_schema` is what files hold: physical names, and the partition columns at the
     end if `stores_partition_columns`, else none of them.
-    Sizes are bytes.
+    Sizes are bytes. `checks` are conditions that were put to the rows already, in the order in which a column of
+    violations counts them; `numbered` are the identity columns whose numbers this write makes.
     """
 
     table_location: str
@@ -66,11 +70,17 @@ class WriteContext:
     target_file_size: int | None = None
     max_records_per_file: int | None = None
     storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    checks: tuple[WatchedCheck, ...] = ()
+    numbered: tuple[ComputedColumn, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A data file that no commit names yet. `path` is encoded as in the log; `partition_values` by physical name."""
+    """A data file that no commit names yet. `path` is encoded as in the log; `partition_values` by physical name.
+
+    `marks` are the last numbers that identity columns were given, by logical name: the largest, or the smallest where
+    the column counts down.
+    """
 
     path: str
     partition_values: Mapping[str, str | None] = field(hash=False)
@@ -78,6 +88,7 @@ class WrittenFile:
     modification_time: int  # ms since the epoch
     stats: str
     num_records: int
+    marks: Mapping[str, int] = field(default_factory=dict, hash=False)
 
 
 WRITTEN_SCHEMA = pa.schema(
@@ -88,6 +99,7 @@ WRITTEN_SCHEMA = pa.schema(
         pa.field("modification_time", pa.int64()),
         pa.field("stats", pa.string()),
         pa.field("num_records", pa.int64()),
+        pa.field("marks", pa.map_(pa.string(), pa.int64())),
     ]
 )
 
@@ -102,6 +114,7 @@ def written_files(files: Iterable[WrittenFile]) -> pa.Table:
             "modification_time": f.modification_time,
             "stats": f.stats,
             "num_records": f.num_records,
+            "marks": list(f.marks.items()),
         }
         for f in files
     ]
@@ -193,6 +206,7 @@ class _DataFile:
         self._footer: list[pq.FileMetaData] = []
         self._gathered: list[pa.RecordBatch] = []
         self._gathered_rows = self._gathered_bytes = 0
+        self._marks: dict[str, int] = {}
         self.num_records = 0
         store = store_for(context.table_location, context.storage_options)
         with ExitStack() as stack:
@@ -231,7 +245,8 @@ class _DataFile:
             self._observations,
             string_prefix=self._context.string_prefix,
         )
-        return WrittenFile(self._path, self._partition_values, size, int(time.time() * 1000), stats, self.num_records)
+        now = int(time.time() * 1000)
+        return WrittenFile(self._path, self._partition_values, size, now, stats, self.num_records, self._marks)
 
     def discard(self) -> None:
         with suppress(Exception):  # the footer goes to a sink that is discarded anyway
@@ -241,11 +256,20 @@ class _DataFile:
 
     def _write_row_group(self) -> None:
         rows = pa.Table.from_batches(self._gathered)
+        self._note_marks(rows)
         columns = [_cast(rows.column(name), f) for name, f in zip(self._columns, self._schema, strict=True)]
         rows = pa.Table.from_arrays(columns, schema=self._schema)
         self._observations.add(rows)
         self._writer.write_table(rows, row_group_size=rows.num_rows)
         self._gathered, self._gathered_rows, self._gathered_bytes = [], 0, 0
+
+    def _note_marks(self, rows: pa.Table) -> None:
+        for column in self._context.numbered:
+            furthest = max if column.step > 0 else min
+            numbers = pc.min_max(rows.column(column.name)).as_py()
+            known = self._marks.get(column.name)
+            found = furthest(numbers["min"], numbers["max"])
+            self._marks[column.name] = found if known is None else furthest(known, found)
 
 
 _FORMAT: dict[str, Any] = {

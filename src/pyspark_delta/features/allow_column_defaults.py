@@ -6,14 +6,12 @@ from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.expressions.references import referenced_columns
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.feature import TableFeature, any_field_has
+from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
 
 
 class AllowColumnDefaults(TableFeature):
     name = "allowColumnDefaults"
     KEY = "CURRENT_DEFAULT"
-    write_obstacle = (
-        "A column has a default that rows without a value would have to be given. Write it with another engine for now."
-    )
 
     def is_active(self, configuration: TableConfiguration) -> bool:
         return any_field_has(configuration, self.KEY)
@@ -32,6 +30,14 @@ class AllowColumnDefaults(TableFeature):
                     error_class="INVALID_DEFAULT_VALUE.NOT_CONSTANT",
                     column=field.name,
                 )
+
+    def computed_columns(self, configuration: TableConfiguration) -> tuple[ComputedColumn, ...]:
+        """The columns with a default, which counts for rows that lack the column; null is a value (C392)."""
+        return tuple(
+            ComputedColumn(field.name, ComputedKind.DEFAULT, str(field.metadata[self.KEY]))
+            for field in configuration.schema
+            if self.KEY in field.metadata
+        )
 
 
 FEATURE = AllowColumnDefaults()

@@ -6,15 +6,12 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.expressions import check_expression
 from pyspark_delta.protocol.feature import TableFeature
 from pyspark_delta.protocol.properties import CONSTRAINT_PREFIX
+from pyspark_delta.protocol.rows import CheckKind, RowCheck
 
 
 class CheckConstraints(TableFeature):
     name = "checkConstraints"
     legacy_writer_version = 3
-    write_obstacle = (
-        "The table has CHECK constraints that new rows would have to be checked against. "
-        "Write it with another engine for now."
-    )
 
     def is_active(self, configuration: TableConfiguration) -> bool:
         return any(key.casefold().startswith(CONSTRAINT_PREFIX) for key in configuration.properties)
@@ -28,6 +25,14 @@ class CheckConstraints(TableFeature):
             if key.casefold().startswith(CONSTRAINT_PREFIX):
                 name = key[len(CONSTRAINT_PREFIX) :]
                 check_expression(condition, configuration.schema, f"The CHECK constraint '{name}'")
+
+    def row_checks(self, configuration: TableConfiguration) -> tuple[RowCheck, ...]:
+        """The constraints, by name."""
+        return tuple(
+            RowCheck(key[len(CONSTRAINT_PREFIX) :], condition, CheckKind.CONSTRAINT)
+            for key, condition in sorted(configuration.properties.items())
+            if key.casefold().startswith(CONSTRAINT_PREFIX)
+        )
 
 
 FEATURE = CheckConstraints()

@@ -6,16 +6,13 @@ from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.expressions import check_expression
 from pyspark_delta.protocol.feature import TableFeature, any_field_has
+from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
 
 
 class GeneratedColumns(TableFeature):
     name = "generatedColumns"
     KEY = "delta.generationExpression"
     legacy_writer_version = 4
-    write_obstacle = (
-        "A column is generated from others, and new rows would have to be computed. "
-        "Write it with another engine for now."
-    )
 
     def is_active(self, configuration: TableConfiguration) -> bool:
         return any_field_has(configuration, self.KEY)
@@ -35,6 +32,14 @@ class GeneratedColumns(TableFeature):
                         error_class="UNSUPPORTED_EXPRESSION_GENERATED_COLUMN",
                         column=field.name,
                     )
+
+    def computed_columns(self, configuration: TableConfiguration) -> tuple[ComputedColumn, ...]:
+        """The generated columns: of every row, the value is that of the expression (C390)."""
+        return tuple(
+            ComputedColumn(field.name, ComputedKind.GENERATED, str(field.metadata[self.KEY]))
+            for field in configuration.schema
+            if self.KEY in field.metadata
+        )
 
 
 FEATURE = GeneratedColumns()

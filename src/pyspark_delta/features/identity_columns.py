@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.errors import InvalidOperationError, InvalidTableError
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.feature import TableFeature, any_field_has
+from pyspark_delta.protocol.identity import ALLOW_EXPLICIT_INSERT, MARK, START, STEP, next_number
+from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
 from pyspark_delta.schema.types import LONG, StructField
 
 
 class IdentityColumns(TableFeature):
     name = "identityColumns"
-    KEYS = (
-        "delta.identity.start",
-        "delta.identity.step",
-        "delta.identity.highWaterMark",
-        "delta.identity.allowExplicitInsert",
-    )
+    KEYS = (START, STEP, MARK, ALLOW_EXPLICIT_INSERT)
     legacy_writer_version = 6
-    harmless_field_keys = ("delta.identity.highWaterMark",)
-    write_obstacle = "An identity column would have to number the new rows. Write it with another engine for now."
+    harmless_field_keys = (MARK,)
 
     def is_active(self, configuration: TableConfiguration) -> bool:
         return any_field_has(configuration, *self.KEYS)
@@ -33,10 +29,38 @@ class IdentityColumns(TableFeature):
                 continue
             if field.type != LONG:
                 raise _illegal(field, f"is of type {field.type}, not long", "UNSUPPORTED_DATA_TYPE")
-            if field.metadata.get("delta.identity.step") == 0:
+            if field.metadata.get(STEP) == 0:
                 raise _illegal(field, "would step by 0", "ILLEGAL_STEP")
             if field.name in configuration.partition_columns:
                 raise _illegal(field, "is a partition column", "PARTITION_NOT_SUPPORTED")
+
+    def computed_columns(self, configuration: TableConfiguration) -> tuple[ComputedColumn, ...]:
+        """The identity columns, each with the first number beyond its high-water mark (C399)."""
+        return tuple(_computed(field) for field in configuration.schema if START in field.metadata)
+
+
+def _computed(field: StructField) -> ComputedColumn:
+    _number(field, START)
+    if not (step := _number(field, STEP)):
+        raise InvalidTableError(
+            f"The identity column '{field.name}' has the step 0 and cannot number rows. Have the engine that declared "
+            "the column give it another step.",
+            column=field.name,
+        )
+    if field.metadata.get(MARK) is not None:
+        _number(field, MARK)
+    explicit = field.metadata.get(ALLOW_EXPLICIT_INSERT) is True
+    kind = ComputedKind.IDENTITY_BY_DEFAULT if explicit else ComputedKind.IDENTITY_ALWAYS
+    return ComputedColumn(field.name, kind, start=next_number(field), step=step)
+
+
+def _number(field: StructField, key: str) -> int:
+    value = field.metadata.get(key)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise InvalidTableError(
+            f"{key} of the identity column '{field.name}' is {value!r}, not a number.", column=field.name
+        )
+    return value
 
 
 def _illegal(field: StructField, what: str, kind: str) -> InvalidOperationError:

@@ -2,25 +2,65 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
+
+from pyspark_delta.errors import UnsupportedTableError
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.feature import TableFeature, any_field_has
+from pyspark_delta.protocol.rows import CheckKind, RowCheck
 from pyspark_delta.schema.traversal import fields_in
+from pyspark_delta.schema.types import StructField, StructType
 
 
 class Invariants(TableFeature):
     name = "invariants"
     KEY = "delta.invariants"
     legacy_writer_version = 2
-    write_obstacle = (
-        "A column has an invariant that new rows would have to be checked against. "
-        "Write it with another engine for now."
-    )
 
     def is_active(self, configuration: TableConfiguration) -> bool:
         return any_field_has(configuration, self.KEY)
 
     def is_requested(self, configuration: TableConfiguration) -> bool:
         return self.is_active(configuration) or any(not f.nullable for f in fields_in(configuration.schema))
+
+    def row_checks(self, configuration: TableConfiguration) -> tuple[RowCheck, ...]:
+        """One condition for each column with an invariant, columns inside structs too.
+
+        Raises UnsupportedTableError for an invariant inside an array or map: no condition names a single element.
+        """
+        reached = [field for _, field in _fields(configuration.schema)]
+        for field in fields_in(configuration.schema):
+            if self.KEY in field.metadata and field not in reached:
+                raise UnsupportedTableError(
+                    f"The column '{field.name}' inside an array or map has an invariant, which cannot be checked. Have "
+                    "the engine that declared it take it back.",
+                    column=field.name,
+                )
+        return tuple(
+            RowCheck(".".join(path), condition, CheckKind.INVARIANT)
+            for path, field in _fields(configuration.schema)
+            if (condition := _condition(field.metadata.get(self.KEY)))
+        )
+
+
+def _fields(struct: StructType, parents: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], StructField]]:
+    for field in struct:
+        path = (*parents, field.name)
+        yield path, field
+        if isinstance(field.type, StructType):
+            yield from _fields(field.type, path)
+
+
+def _condition(text: object) -> str:
+    """The SQL of an invariant: within JSON, or as it stands in tables of early writers (C380)."""
+    if not isinstance(text, str):
+        return ""
+    try:
+        condition = json.loads(text)["expression"]["expression"]
+    except (ValueError, KeyError, TypeError):
+        return text
+    return str(condition)
 
 
 FEATURE = Invariants()

@@ -10,16 +10,19 @@ class CheckKind(Enum):
     """Where a condition comes from; the values are the words that messages use."""
 
     NOT_NULL = "NOT NULL column"
-    INVARIANT = "column invariant"
+    LENGTH = "length of the column"
+    RANGE = "range of the column"
+    INVARIANT = "invariant of the column"
     CONSTRAINT = "CHECK constraint"
     GENERATED = "generated column"
+    REPLACED = "condition of replaceWhere"
 
 
 @dataclass(frozen=True, slots=True)
 class RowCheck:
     """A condition, as SQL text over logical columns, that is true of every row of the table.
 
-    Null counts as broken, but for `CheckKind.CONSTRAINT`s and the others that say so in `null_passes`.
+    Null counts as broken (C381, C385), unless `null_passes`.
     """
 
     name: str

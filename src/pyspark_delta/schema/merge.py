@@ -6,8 +6,11 @@ come after the others of their struct, in the order of the data. Void columns of
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
+from pyspark_delta.schema.json import type_to_json
 from pyspark_delta.schema.types import (
     BYTE,
     DOUBLE,
@@ -23,7 +26,7 @@ from pyspark_delta.schema.types import (
     StructField,
     StructType,
 )
-from pyspark_delta.schema.widening import is_widening
+from pyspark_delta.schema.widening import TYPE_CHANGES, is_widening
 
 _COLUMN_MAPPING = "delta.columnMapping."
 # Of the changes that keep old files valid, those that a write may make on its own: within one family of types.
@@ -34,8 +37,9 @@ _FAMILIES: tuple[tuple[DataType, ...], ...] = ((BYTE, SHORT, INTEGER, LONG), (FL
 def merge_schemas(table: StructType, data: StructType, *, widen: bool = False) -> StructType:
     """The table's schema with the columns of `data` that it lacks, nested ones too.
 
-    With `widen`, a column becomes as wide as the data where old files stay readable. A type that fits neither way stays
-    the table's: whether the data can be stored in it is for `store_assignment.check_storable` to say.
+    With `widen`, a column becomes as wide as the data where old files stay readable; its metadata record it. A type
+    that fits neither way stays the table's: whether the data can be stored in it is for
+    `store_assignment.check_storable` to say.
     """
     present = [_merge_field(field, data.find(field.name), widen) for field in table]
     added = [replace(f, type=without_void(f.type)) for f in data if f.type != VOID and table.find(f.name) is None]
@@ -59,7 +63,28 @@ def _merge_field(field: StructField, data: StructField | None, widen: bool) -> S
     if data is None:
         return field
     merged = _merge_types(field.type, data.type, widen)
-    return field if merged == field.type else replace(field, type=merged)
+    if merged == field.type:
+        return field
+    changes = list(_type_changes(field.type, merged, ()))
+    if not changes:
+        return replace(field, type=merged)
+    history = [*field.metadata.get(TYPE_CHANGES, ()), *changes]
+    return replace(field, type=merged, metadata={**field.metadata, TYPE_CHANGES: history})
+
+
+def _type_changes(before: DataType, after: DataType, path: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    """The changes to record with a field: its own, and those of the elements, keys and values in it."""
+    match before, after:
+        case StructType(), StructType():
+            return  # recorded with the members
+        case ArrayType(element), ArrayType(wider):
+            yield from _type_changes(element, wider, (*path, "element"))
+        case MapType(key, value), MapType(wider_key, wider_value):
+            yield from _type_changes(key, wider_key, (*path, "key"))
+            yield from _type_changes(value, wider_value, (*path, "value"))
+        case _ if before not in (after, VOID):
+            where = {"fieldPath": ".".join(path)} if path else {}
+            yield {"fromType": type_to_json(before), "toType": type_to_json(after), **where}
 
 
 def _merge_types(table: DataType, data: DataType, widen: bool) -> DataType:

@@ -19,6 +19,7 @@ from pyspark_delta.protocol.properties import ENABLE_CHANGE_DATA_FEED
 from pyspark_delta.schema.types import STRING, StructField, StructType
 from pyspark_delta.spark.write.columns import align
 from pyspark_delta.spark.write.job import write_frame
+from pyspark_delta.spark.write.rows_written import with_columns
 from pyspark_delta.storage.paths import join
 
 if TYPE_CHECKING:
@@ -41,16 +42,10 @@ def write_changes(
     Paths are relative to the table, in the directory `_change_data`.
     """
     kind = StructField(CHANGE_TYPE, STRING)
-    schema = StructType((*context.schema, kind))
-    changes = replace(
-        context,
-        table_location=join(context.table_location, CHANGE_DATA_DIRECTORY),
-        schema=schema,
-        data_schema=StructType((*context.data_schema, kind)),
-        stats_columns=(),
-    )
+    location = join(context.table_location, CHANGE_DATA_DIRECTORY)
+    changes = replace(with_columns(context, StructType((kind,))), table_location=location, stats_columns=())
     frames = [
-        align(frame.withColumn(CHANGE_TYPE, sf.lit(change)), StructType((*own, kind)), schema)
+        align(frame.withColumn(CHANGE_TYPE, sf.lit(change)), StructType((*own, kind)), changes.schema)
         for frame, own, change in ((deleted, before, "delete"), (inserted, after, "insert"))
     ]
     files = write_frame(frames[0].unionAll(frames[1]), changes)

@@ -35,15 +35,20 @@ def frame_schema(frame: DataFrame) -> StructType:
 
 def align(frame: DataFrame, data: StructType, table: StructType) -> DataFrame:
     """The frame with exactly the columns of `table`, in its order; `data` is the frame's schema."""
-    return frame.select(*(_column(data, field) for field in table))
+    return frame.select(*(fitted(data, field).alias(field.name) for field in table))
 
 
-def _column(data: StructType, target: StructField) -> Column:
+def fitted(data: StructType, target: StructField) -> Column:
+    """The value for one column of the table: that of the frame's column of that name, null where it has none."""
     source = data.find(target.name)
     if source is None or source.type == VOID:
-        return sf.lit(None).cast(spark_type(target.type)).alias(target.name)
-    column = sf.col(f"`{source.name.replace('`', '``')}`")
-    return _fit(column, source.type, target.type).alias(target.name)
+        return sf.lit(None).cast(spark_type(target.type))
+    return _fit(sf.col(quote(source.name)), source.type, target.type)
+
+
+def quote(name: str) -> str:
+    """The name of a column in SQL text."""
+    return f"`{name.replace('`', '``')}`"
 
 
 def _fit(value: Column, data: DataType, table: DataType) -> Column:

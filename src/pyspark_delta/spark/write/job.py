@@ -27,12 +27,13 @@ _ROWS_AT_ONCE = 64_000
 
 
 def write_frame(frame: DataFrame, context: WriteContext) -> pa.Table:
-    """Write the rows of a frame, whose columns are those of the context; the files, columns as in `WRITTEN_SCHEMA`.
+    """Write the rows of a frame; the files, columns as in `WRITTEN_SCHEMA`.
 
+    The columns of the frame are those of the context, then the column of violations where the context has checks.
     Raises the DeltaError that a worker met, as itself. Files that other tasks wrote stay behind; no commit names them.
     """
     # PySpark resolves the columns by name once more, and stumbles over dots in them: workers go by position.
-    frame = frame.toDF(*(f"c{position}" for position in range(len(context.schema))))
+    frame = frame.toDF(*(f"c{position}" for position in range(len(frame.columns))))
     if context.partition_columns:
         # so that a task has one file open at a time
         frame = frame.sortWithinPartitions(
@@ -47,6 +48,16 @@ def write_frame(frame: DataFrame, context: WriteContext) -> pa.Table:
         error: DeltaError = pickle.loads(failures[0].as_py())
         raise error
     return rows.select(WRITTEN_SCHEMA.names).cast(WRITTEN_SCHEMA)
+
+
+def furthest_marks(files: pa.Table, context: WriteContext) -> dict[str, int]:
+    """The last number that each identity column was given in the files of a write."""
+    found: dict[str, int] = {}
+    for marks in files.column("marks").to_pylist():
+        for name, mark in marks or ():
+            step = next(c.step for c in context.numbered if c.name == name)
+            found[name] = mark if name not in found else (max if step > 0 else min)(found[name], mark)
+    return found
 
 
 def _run(job: DataFrame) -> pa.Table:

@@ -20,16 +20,8 @@ from pyspark_delta.schema.partition_values import parse_partition_column
 from pyspark_delta.schema.types import StructField
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.stats.parse import parse_stats
+from pyspark_delta.transaction.transaction import REMOVED_COLUMNS
 
-REMOVED_COLUMNS = (
-    "path",
-    "partition_values",
-    "size",
-    "deletion_vector",
-    "tags",
-    "base_row_id",
-    "default_row_commit_version",
-)
 # The columns of files whose rows are looked at or counted.
 EXAMINED_COLUMNS = (*REMOVED_COLUMNS, "modification_time", "stats")
 _MOST_PARTITIONS = 500
@@ -64,7 +56,7 @@ def replace_everything(snapshot: Snapshot) -> Replaced:
 def replace_matching(snapshot: Snapshot, predicate: Expression, time_zone: str) -> Replaced:
     """The files with rows that may meet a condition."""
     found = match_files(snapshot, predicate, EXAMINED_COLUMNS, time_zone=time_zone)
-    reads = ReadSet(predicates=(predicate,), paths=frozenset(found.partly["path"].to_pylist()))
+    reads = ReadSet(predicates=(predicate,), paths=frozenset(found.partly["path"].to_pylist()), time_zone=time_zone)
     return Replaced(found.inside, found.partly, reads)
 
 
@@ -81,7 +73,8 @@ def replace_partitions(snapshot: Snapshot, written: pa.Table, time_zone: str) ->
     _, first = np.unique(new_codes, return_index=True)
     if len(first) <= _MOST_PARTITIONS:
         rows = [[values[int(row)].as_py() for values in new] for row in first]
-        reads = ReadSet(predicates=(_any_partition(columns, rows),) if rows else ())
+        predicates = (_any_partition(columns, rows),) if rows else ()
+        reads = ReadSet(predicates=predicates, time_zone=time_zone)
     return Replaced(removed, removed.slice(0, 0), reads)
 
 

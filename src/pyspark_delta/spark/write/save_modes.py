@@ -6,7 +6,6 @@ leaves, rows become files, the files and rows that they replace are found, and o
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,13 +16,15 @@ import pyarrow as pa
 from pyspark_delta.actions.model import SetTransaction
 from pyspark_delta.errors import DeltaWarning, TableAlreadyExistsError, TableNotFoundError
 from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel, no_files
+from pyspark_delta.protocol.identity import move_marks
+from pyspark_delta.protocol.rows import CheckKind, RowCheck
+from pyspark_delta.protocol.state import TableState
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.read import read_files, session_time_zone
 from pyspark_delta.spark.scan.frames import FileSource
 from pyspark_delta.spark.write.change_data import keeps_changes, write_changes
-from pyspark_delta.spark.write.columns import align, frame_schema
-from pyspark_delta.spark.write.guard import guard_rows, refused_row
+from pyspark_delta.spark.write.columns import frame_schema
 from pyspark_delta.spark.write.job import write_frame
 from pyspark_delta.spark.write.options import WriteOptions, parse_mode, parse_options
 from pyspark_delta.spark.write.provenance import table_operation, write_metrics, write_operation
@@ -36,6 +37,7 @@ from pyspark_delta.spark.write.replacement import (
 )
 from pyspark_delta.spark.write.row_matches import ConditionMatch, RowMatch, match_condition, match_keys, replace_rows
 from pyspark_delta.spark.write.rows_written import Written, has_row_ids, write_kept
+from pyspark_delta.spark.write.rules import apply_rules
 from pyspark_delta.spark.write.selection import (
     EqualKeys,
     Everything,
@@ -54,8 +56,11 @@ from pyspark_delta.spark.write.session_defaults import (
 )
 from pyspark_delta.spark.write.target import Target, existing_target, new_target
 from pyspark_delta.transaction.attempts import commit_draft
+from pyspark_delta.transaction.base import state_of
 from pyspark_delta.transaction.commit_info import engine_info
 from pyspark_delta.transaction.new_table import check_distinct
+from pyspark_delta.transaction.numbering import commit_numbered
+from pyspark_delta.transaction.row_rules import row_rules
 from pyspark_delta.transaction.write_plan import write_context
 
 if TYPE_CHECKING:
@@ -108,20 +113,35 @@ def write_table(write: TableWrite) -> int | None:
     check_distinct(data)
     snapshot = _open(write)
     if snapshot is None:
-        target = new_target(write.location, data, write.options, default_properties(spark))
-        selection: Selection = Nothing()
+        state = _create(spark, write, data)
     else:
         if write.mode == "error":
             raise TableAlreadyExistsError(write.location)
         if write.mode == "ignore" or _is_done(snapshot, write.options.transaction):
             return None
         _warn_about_append(write)
-        target = existing_target(snapshot, data, write.mode, write.options)
-        selection = select_rows(spark, write.mode, write.options, snapshot, session_time_zone(spark))
-    draft = _Staging(spark, write, target, selection).stage(data)
-    state = commit_draft(draft, target.base)
+        state = _change(spark, write, data, snapshot)
     after_commit(spark)
     return state.version
+
+
+def _create(spark: SparkSession, write: TableWrite, data: StructType) -> TableState:
+    target = new_target(write.location, data, write.options, default_properties(spark))
+    base = TableState(location=write.location, storage_options=dict(write.options.files.storage_options))
+    return commit_draft(_Staging(spark, write, target, None, Nothing()).stage(data), base)
+
+
+def _change(spark: SparkSession, write: TableWrite, data: StructType, snapshot: Snapshot) -> TableState:
+    selection: Selection | None = None
+
+    def stage(base: TableState) -> CommitDraft:
+        nonlocal selection
+        before = base.configuration or snapshot.configuration
+        target = existing_target(snapshot.location, before, data, write.mode, write.options)
+        selection = selection or select_rows(spark, write.mode, write.options, snapshot, session_time_zone(spark))
+        return _Staging(spark, write, target, snapshot, selection).stage(data)
+
+    return commit_numbered(state_of(snapshot), stage, lambda: state_of(snapshot.update()))
 
 
 def _open(write: TableWrite) -> Snapshot | None:
@@ -159,11 +179,19 @@ def _warn_about_append(write: TableWrite) -> None:
 class _Staging:
     """Writes the files of one write, and drafts its commit."""
 
-    def __init__(self, spark: SparkSession, write: TableWrite, target: Target, selection: Selection) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        write: TableWrite,
+        target: Target,
+        snapshot: Snapshot | None,
+        selection: Selection,
+    ) -> None:
         self._spark = spark
         self._write = write
         self._options = write.options
         self._target = target
+        self._snapshot = snapshot
         self._selection = selection
         files = file_options(spark, target.configuration, write.options)
         self._context = write_context(target.location, target.configuration, files)
@@ -178,22 +206,16 @@ class _Staging:
         return self._draft(new, kept, replaced, changes)
 
     def _write_new(self, data: StructType) -> Written:
-        frame = align(self._write.frame, data, self._context.schema)
-        selection = self._selection
-        if not (isinstance(selection, Where) and selection.check):
-            return Written.of(write_frame(frame, self._context))
-        guarded = guard_rows(frame, selection.text, selection.shown or self._context.schema.names)
-        try:
-            return Written.of(write_frame(guarded, self._context))
-        except Exception as error:
-            refused = refused_row(error, selection.text)
-            if refused is None:
-                raise
-            raise refused from None
+        rules, selection = row_rules(self._target.configuration), self._selection
+        if isinstance(selection, Where) and selection.check:
+            check = RowCheck("replaceWhere", selection.text, CheckKind.REPLACED)
+            rules = replace(rules, checks=(*rules.checks, check))
+        ruled = apply_rules(self._write.frame, data, self._context, rules)
+        return Written.of(write_frame(ruled.frame, ruled.context), ruled.context)
 
     def _find_replaced(self, new: Written) -> tuple[Replaced | None, ConditionMatch | RowMatch | None]:
         """What leaves the table, and how the rows that stay are told from the others."""
-        snapshot, time_zone = self._target.snapshot, session_time_zone(self._spark)
+        snapshot, time_zone = self._snapshot, session_time_zone(self._spark)
         if snapshot is None:
             return None, None
         match self._selection:
@@ -218,7 +240,7 @@ class _Staging:
         self, replaced: Replaced | None, match: ConditionMatch | RowMatch, new: Written
     ) -> tuple[Written, pa.Table]:
         """The rows of partly replaced files that stay, and the change data files where readers need them."""
-        snapshot = self._target.snapshot
+        snapshot = self._snapshot
         if replaced is None or snapshot is None or not replaced.partly.num_rows:
             return Written.nothing(), no_files()
         before = snapshot.configuration
@@ -257,7 +279,7 @@ class _Staging:
             changes=no_files() if changes is None else changes,
             data_change=options.data_change,
             protocol=target.protocol,
-            metadata=target.metadata,
+            metadata=move_marks(target.configuration, new.marks) or target.metadata,
             transactions=transactions,
             isolation=None if options.data_change else IsolationLevel.SNAPSHOT,
             user_metadata=options.user_metadata,
@@ -280,6 +302,4 @@ def _deleted_rows(replaced: Replaced | None, kept: Written) -> int | None:
 
 
 def _transactions(options: WriteOptions) -> tuple[SetTransaction, ...]:
-    if options.transaction is None:
-        return ()
-    return (replace(options.transaction, last_updated=int(time.time() * 1000)),)
+    return () if options.transaction is None else (options.transaction,)

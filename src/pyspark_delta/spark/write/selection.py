@@ -44,11 +44,6 @@ class Where:
     predicate: Expression
     check: bool
 
-    @property
-    def shown(self) -> tuple[str, ...]:
-        """The top-level columns that the condition names, as far as known here."""
-        return tuple(dict.fromkeys(column.path[0] for column in columns_of(self.predicate)))
-
 
 @dataclass(frozen=True, slots=True)
 class EqualKeys:

@@ -3,74 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from pyspark_delta.actions.model import Metadata, Protocol
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
 from pyspark_delta.features.support import check_writable
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import ENABLE_TYPE_WIDENING
-from pyspark_delta.protocol.state import TableState
-from pyspark_delta.schema.column_mapping import mapping_mode
 from pyspark_delta.schema.json import schema_to_json
 from pyspark_delta.schema.merge import is_same_shape, keep_identities, merge_schemas
 from pyspark_delta.schema.store_assignment import check_storable
 from pyspark_delta.schema.types import StructType
-from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.write.options import WriteOptions
-from pyspark_delta.transaction.base import state_of
-from pyspark_delta.transaction.new_table import check_columns, new_table, nullable_type, resolve_partitioning
+from pyspark_delta.transaction.columns import resolve_partitioning
+from pyspark_delta.transaction.evolution import evolve
+from pyspark_delta.transaction.new_table import new_table, stored_columns
 
 
 @dataclass(frozen=True)
 class Target:
-    """`snapshot` is None where there is no table yet; `configuration` is what holds once the write is committed."""
+    """`before` is None where there is no table yet; `configuration` is what holds once the write is committed."""
 
     location: str
     configuration: TableConfiguration
-    snapshot: Snapshot | None = None
-    storage_options: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def base(self) -> TableState:
-        """What the commit builds on."""
-        if self.snapshot is not None:
-            return state_of(self.snapshot)
-        return TableState(location=self.location, storage_options=dict(self.storage_options))
+    before: TableConfiguration | None = None
 
     @property
     def protocol(self) -> Protocol | None:
         """The protocol, where the write changes it."""
-        before = None if self.snapshot is None else self.snapshot.protocol
-        return None if self.configuration.protocol == before else self.configuration.protocol
+        unchanged = self.before is not None and self.before.protocol == self.configuration.protocol
+        return None if unchanged else self.configuration.protocol
 
     @property
     def metadata(self) -> Metadata | None:
         """The metadata, where the write changes it."""
-        unchanged = self.snapshot is not None and self.snapshot.configuration is self.configuration
+        unchanged = self.before is not None and self.before.metadata == self.configuration.metadata
         return None if unchanged else self.configuration.metadata
 
 
 def new_target(location: str, data: StructType, options: WriteOptions, defaults: Mapping[str, str]) -> Target:
     """A table that is not there yet; `defaults` are the properties that new tables begin with."""
-    properties = {**defaults, **options.properties}
-    configuration = new_table(data, options.partition_by or (), properties)
-    return Target(location, configuration, storage_options=dict(options.files.storage_options))
+    configuration = new_table(data, options.partition_by or (), options.properties, defaults=defaults)
+    return Target(location, configuration)
 
 
-def existing_target(snapshot: Snapshot, data: StructType, mode: str, options: WriteOptions) -> Target:
+def existing_target(
+    location: str, before: TableConfiguration, data: StructType, mode: str, options: WriteOptions
+) -> Target:
     """A table that rows of the schema `data` are written to, with the schema changes that the options allow.
 
     Raises SchemaMismatchError that names every column that does not fit, UnsupportedFeatureError, InvalidOptionError.
     """
-    check_writable(snapshot.configuration, snapshot.location)
-    _check_properties(snapshot.configuration, options)
+    check_writable(before, location)
+    _check_properties(before, options)
     if mode == "overwrite" and options.overwrite_schema:
-        configuration = _replaced(snapshot.configuration, data, options)
+        configuration = _replaced(before, data, options)
     else:
-        _check_partitioning(snapshot.configuration, options.partition_by or (), mode)
-        configuration = _merged(snapshot.configuration, data, mode, options)
-    return Target(snapshot.location, configuration, snapshot)
+        _check_partitioning(before, options.partition_by or (), mode)
+        configuration = _merged(before, data, mode, options)
+    return Target(location, configuration, before)
 
 
 def _merged(before: TableConfiguration, data: StructType, mode: str, options: WriteOptions) -> TableConfiguration:
@@ -78,13 +69,15 @@ def _merged(before: TableConfiguration, data: StructType, mode: str, options: Wr
         check_storable(data, before.schema, can_overwrite=mode == "overwrite")
         return before
     widen = before.supports("typeWidening") and ENABLE_TYPE_WIDENING.of(before.properties)
-    schema = merge_schemas(before.schema, _stored(data), widen=widen)
+    schema = merge_schemas(before.schema, stored_columns(data), widen=widen)
     check_storable(data, schema, can_overwrite=mode == "overwrite", merging=True)
-    return before if schema == before.schema else changed(before, schema, before.partition_columns)
+    if schema == before.schema:
+        return before
+    return _changed(before, schema, before.partition_columns, keeps_files=True)
 
 
 def _replaced(before: TableConfiguration, data: StructType, options: WriteOptions) -> TableConfiguration:
-    schema = _stored(data)
+    schema = stored_columns(data)
     partitioning = resolve_partitioning(schema, options.partition_by or ())
     if is_same_shape(schema, before.schema) and partitioning == before.partition_columns:
         return before
@@ -101,21 +94,15 @@ def _replaced(before: TableConfiguration, data: StructType, options: WriteOption
             "files, which have the old ones. Use mergeSchema to add columns, or overwrite the whole table.",
             error_class="DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
         )
-    return changed(before, keep_identities(schema, before.schema), partitioning)
+    return _changed(before, keep_identities(schema, before.schema), partitioning, keeps_files=False)
 
 
-def _stored(data: StructType) -> StructType:
-    stored = nullable_type(data)
-    assert isinstance(stored, StructType)
-    return stored
-
-
-def changed(before: TableConfiguration, schema: StructType, partitioning: Sequence[str]) -> TableConfiguration:
+def _changed(
+    before: TableConfiguration, schema: StructType, partitioning: Sequence[str], *, keeps_files: bool
+) -> TableConfiguration:
     """The configuration with another schema and partitioning."""
-    if mapping_mode(before) == "none":
-        check_columns(schema)
     metadata = replace(before.metadata, schema_string=schema_to_json(schema), partition_columns=tuple(partitioning))
-    return TableConfiguration(before.protocol, metadata, before.location)
+    return evolve(before, metadata, keeps_files=keeps_files)
 
 
 def _check_partitioning(configuration: TableConfiguration, asked: Sequence[str], mode: str) -> None:

@@ -7,25 +7,26 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
+from pyspark_delta.data.violations import check_violations
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext, write_files, written_files
 from pyspark_delta.errors import DeltaError
 
 RESULT = (
     "path string, partition_values map<string,string>, size bigint, modification_time bigint, stats string, "
-    "num_records bigint, failure binary"
+    "num_records bigint, marks map<string,bigint>, failure binary"
 )
 _FAILURE = pa.field("failure", pa.binary())
 
 
 def write_partition(context: WriteContext, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Write the batches of this task, whose columns are those of the context by position.
+    """Write the batches of this task, whose columns are those of the context by position, then that of violations.
 
     The rows are as in `RESULT`, a single one with the error when the task cannot go on.
     """
     from pyspark import TaskContext
 
     task, names = TaskContext.get(), list(context.schema.names)
-    named = (pa.RecordBatch.from_arrays(batch.columns, names) for batch in batches)
+    named = (pa.RecordBatch.from_arrays(_checked(batch, context), names) for batch in batches)
     try:
         files = written_files(write_files(context, named, task.partitionId() if task else 0))
         failures = pa.nulls(len(files), pa.binary())
@@ -34,3 +35,12 @@ def write_partition(context: WriteContext, batches: Iterable[pa.RecordBatch]) ->
         files = pa.Table.from_pylist([{}], WRITTEN_SCHEMA)
         failures = pa.array([pickle.dumps(error)], pa.binary())
     yield from files.append_column(_FAILURE, failures).to_batches()
+
+
+def _checked(batch: pa.RecordBatch, context: WriteContext) -> list[pa.Array]:
+    """The columns of the table. Raises ConstraintViolationError for a row that breaks a condition."""
+    if not context.checks:
+        return list(batch.columns)
+    *columns, violations = batch.columns
+    check_violations(violations, context.checks)
+    return columns

@@ -1,0 +1,63 @@
+"""High-water marks of identity columns: the last number that each was given, in the metadata of its field (C397).
+
+A commit that gives numbers moves the marks, so its metadata action differs from the one before in nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pyspark_delta.actions.model import Metadata
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.schema.json import schema_to_json
+from pyspark_delta.schema.types import StructField, StructType
+
+START = "delta.identity.start"
+STEP = "delta.identity.step"
+MARK = "delta.identity.highWaterMark"
+ALLOW_EXPLICIT_INSERT = "delta.identity.allowExplicitInsert"
+
+
+def next_number(field: StructField) -> int:
+    """The first number beyond the mark of an identity column: `start + k * step` with the least such k (C399)."""
+    start, step, mark = field.metadata[START], field.metadata[STEP], field.metadata.get(MARK)
+    return int(start if mark is None else start + max(0, (mark - start) // step + 1) * step)
+
+
+def move_marks(configuration: TableConfiguration, marks: Mapping[str, int]) -> Metadata | None:
+    """The metadata with these marks, by column, where they lie beyond those that are there; None if none does."""
+    fields, moved = [], False
+    for field in configuration.schema:
+        mark = marks.get(field.name)
+        if mark is not None and _is_beyond(mark, field):
+            field = replace(field, metadata={**field.metadata, MARK: mark})
+            moved = True
+        fields.append(field)
+    if not moved:
+        return None
+    return replace(configuration.metadata, schema_string=schema_to_json(StructType(tuple(fields))))
+
+
+def differ_in_marks_only(before: TableConfiguration, after: TableConfiguration) -> bool:
+    """Whether the metadata differ, and in nothing but the marks of identity columns."""
+    return (
+        before.metadata != after.metadata
+        and before.protocol == after.protocol
+        and _without_marks(before) == _without_marks(after)
+    )
+
+
+def _is_beyond(mark: int, field: StructField) -> bool:
+    known = field.metadata.get(MARK)
+    return known is None or (mark - known) * field.metadata[STEP] > 0
+
+
+def _without_marks(configuration: TableConfiguration) -> tuple[Metadata, StructType]:
+    plain = StructType(
+        tuple(
+            replace(field, metadata={key: value for key, value in field.metadata.items() if key != MARK})
+            for field in configuration.schema
+        )
+    )
+    return replace(configuration.metadata, schema_string=""), plain
