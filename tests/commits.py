@@ -86,10 +86,12 @@ def create(
     properties: Mapping[str, str] | None = None,
     partitioned: bool = False,
     adds: Iterable[Any] = (),
+    storage_options: Mapping[str, str] | None = None,
 ) -> TableState:
     """Version 0 of a table."""
     protocol, metadata = declared(*features, properties=properties, partitioned=partitioned)
-    return commit(draft("CREATE TABLE", adds, protocol=protocol, metadata=metadata), TableState(location=location))
+    base = TableState(location=location, storage_options=dict(storage_options or {}))
+    return commit(draft("CREATE TABLE", adds, protocol=protocol, metadata=metadata), base)
 
 
 def commit(made: CommitDraft, base: TableState, **more: Any) -> TableState:

@@ -58,6 +58,22 @@ def test_c181_one_application_twice_in_a_commit_is_refused(location: str) -> Non
     assert not has_version(location, 1)
 
 
+@pytest.mark.parametrize(("retention", "seen"), [(None, True), ("interval 30 days", True), ("interval 1 hour", False)])
+def test_c178_applications_are_forgotten_when_the_table_says_so(
+    location: str, retention: str | None, seen: bool
+) -> None:
+    properties = {} if retention is None else {"delta.setTransactionRetentionDuration": retention}
+    long_ago = int(time.time() * 1000) - 7_200_000
+    transactions = (
+        SetTransaction(app_id="old", version=1, last_updated=long_ago),
+        SetTransaction(app_id="new", version=2),
+    )
+    commit(draft(transactions=transactions), create(location, properties=properties))
+    found = Snapshot.load(location)
+    assert found.transactions().keys() == ({"old", "new"} if seen else {"new"})
+    assert found.checksum_differences() == ()
+
+
 # --------------------------------------------------------------------------------------------- metadata domains
 def test_c198_c199_c209_domains_are_written_where_the_feature_is_supported(location: str) -> None:
     base = create(location, "domainMetadata")

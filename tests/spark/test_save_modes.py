@@ -343,6 +343,54 @@ class WriteModes:
         assert info(table)["userMetadata"] == "nightly"
         assert [t["appId"] for t in actions(table, "txn", 3)] == ["job"]
 
+    def test_optimized_write(self, session: SparkSession, table: str) -> None:
+        frame = session.range(0, 800, 1, 8).selectExpr("id", "id % 3 `a.p`")
+        save(frame, table, partition_by=["a.p"])
+        assert len(actions(table, "add")) == 3
+        name = "spark.databricks.delta.optimizeWrite.enabled"
+        with setting(session, name, "false"):
+            save(frame, table, "append")
+            assert len(actions(table, "add")) == 24
+            save(frame, table, "append", options={"optimizeWrite": "true"})
+            assert len(actions(table, "add")) == 3
+        save(frame, table, "append", options={"optimizeWrite": "false"})
+        assert len(actions(table, "add")) == 24
+        assert len(rows(table)) == 3200
+        other = f"{table}-property"
+        save(frame, other, partition_by=["a.p"], options={"delta.autoOptimize.optimizeWrite": "false"})
+        assert len(actions(other, "add")) == 24
+        with setting(session, name, "true"):
+            save(frame, f"{table}-flat")
+        assert len(actions(f"{table}-flat", "add")) < 8
+
+    def test_c347_c349_c350_cluster_by(self, session: SparkSession, table: str) -> None:
+        frame = session.sql("select 1L id, named_struct('b.c', 2, 'd', 3) s, true t")
+        save(frame, table, cluster_by=["ID"], options={"clusterBy": "x"})
+        [domain] = actions(table, "domainMetadata")
+        assert (domain["domain"], json.loads(domain["configuration"])) == (
+            "delta.clustering",
+            {"clusteringColumns": [["id"]]},
+        )
+        [protocol] = actions(table, "protocol")
+        assert {"clustering", "domainMetadata"} <= set(protocol["writerFeatures"])
+        save(frame, table, "append", cluster_by=["id"])
+        with pytest.raises(InvalidOptionError, match="clustered by id"):
+            save(frame, table, "append", cluster_by=["s.d"])
+        save(frame, table, "overwrite", options={"clusterBy": "s.`b.c`, id", "overwriteSchema": "true"})
+        assert json.loads(actions(table, "domainMetadata")[0]["configuration"]) == {
+            "clusteringColumns": [["s", "b.c"], ["id"]]
+        }
+        save(frame, table, "overwrite", options={"overwriteSchema": "true"})
+        assert Snapshot.load(table).clustering_columns() == []
+        for options, error in (
+            ({"clusterBy": "t"}, InvalidOperationError),
+            ({"clusterBy": "nope"}, InvalidOperationError),
+            ({"clusterBy": "id", "partitionBy": "t"}, InvalidOptionError),
+        ):
+            with pytest.raises(error):
+                save(frame, f"{table}-new", options=options)
+        assert not Path(f"{table}-new").exists()
+
     def test_c139_data_change_false(self, session: SparkSession, table: str) -> None:
         save(session.range(0, 10, 1, 4), table)
         frame = session.createDataFrame(Table.open(table).scan().to_arrow()).coalesce(1)

@@ -1,7 +1,8 @@
-"""A Parquet file of actions being written: one column for each kind of action, row group by row group (C044)."""
+"""A Parquet file of actions that is being written: one column for each kind of action, by row groups (C044)."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -96,9 +97,17 @@ class ActionFile:
                 self._writer.close()
                 self.size = self._sink.tell()
         except BaseException as failure:
-            self._sink.__exit__(type(failure), failure, None)
+            self._discard(failure)
             raise
-        self._sink.__exit__(kind, error, trace)
+        if error is not None:
+            self._discard(error)
+        else:
+            self._sink.__exit__(None, None, None)
+
+    def _discard(self, error: BaseException) -> None:
+        with contextlib.suppress(Exception):
+            self._writer.close()  # otherwise it closes itself later, into a sink that is gone
+        self._sink.__exit__(type(error), error, None)
 
     def status(self) -> FileStatus:
         """The finished file as the store lists it."""

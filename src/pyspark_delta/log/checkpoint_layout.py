@@ -1,4 +1,4 @@
-"""The columns of the checkpoints that a table asks for: one struct for each kind of action (C044-C062).
+"""The columns of the checkpoints that a table asks for: a struct for each kind of action (Checkpoint Schema; C044-C062).
 
 Optional fields are always there, null where there is nothing to say: readers need not look for them.
 """

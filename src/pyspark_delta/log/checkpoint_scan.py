@@ -129,15 +129,24 @@ def _scan_groups(
             yield from scan.read(file, group)
 
 
-def scan_stats(part: ParquetPart, leaves: tuple[Column, ...]) -> Iterator[pa.RecordBatch]:
-    """Statistics of all files of one file, in the order of `scan_part`: one column for each leaf."""
+def scan_stats(
+    part: ParquetPart,
+    leaves: tuple[Column, ...],
+    fields: Sequence[pa.Field] = (),
+    required: tuple[Column, ...] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Statistics of all files of one file, in the order of `scan_part`: `fields`, then one column for each leaf.
+
+    The columns of leaves are named by their numbers. `stats_parsed` is read where it has the `required` leaves (all by
+    default); the others are null where it lacks them. Raises CorruptLogError.
+    """
     groups = part.row_groups_with("add.path")
     if not groups:
         return
-    scan = _PartScan(part, "add", [], FileRequest(columns=()), ScanCounters())
+    scan = _PartScan(part, "add", fields, FileRequest(columns=()), ScanCounters())
     with part.reading() as file:
         for group in groups:
-            yield from scan.stats(file, group, leaves)
+            yield from scan.stats(file, group, leaves, leaves if required is None else required)
 
 
 class _Texts(NamedTuple):
@@ -272,12 +281,12 @@ class _PartScan:
         maps = extract(struct, [PARTITION_VALUES], self._part.path).column(0)
         return {n: partition_column(maps, n, t, self._request.time_zone) for n, t in types.items()}
 
-    def _parsed_leaves(self, group: int, leaves: Sequence[Column]) -> list[str]:
+    def _parsed_leaves(self, group: int, leaves: Sequence[Column], required: Sequence[Column]) -> list[str]:
         """The columns of `stats_parsed` to read; none where the JSON text has to be, or where there is neither."""
-        names = [self._stats_leaf(leaf) for leaf in leaves]
-        present = [name for name in names if name is not None]
-        usable = len(present) == len(names) and not all(self._part.all_null(group, name) for name in present)
-        return present if usable or not self._has_texts() else []
+        present = [name for leaf in leaves if (name := self._stats_leaf(leaf)) is not None]
+        needed = [self._stats_leaf(leaf) for leaf in required]
+        usable = not all(name is None or self._part.all_null(group, name) for name in needed)
+        return present if (usable and None not in needed) or not self._has_texts() else []
 
     def _has_texts(self) -> bool:
         return self._part.leaf(f"{self._action}.stats") is not None
@@ -285,7 +294,7 @@ class _PartScan:
     def _stats_mask(
         self, file: pq.ParquetFile, group: int, predicate: Expression, mask: pa.BooleanArray | None
     ) -> pa.BooleanArray | None:
-        names = self._parsed_leaves(group, self._leaves)
+        names = self._parsed_leaves(group, self._leaves, self._leaves)
         if names:
             struct = self._read(file, group, names)
             parsed = pc.struct_field(struct, ["stats_parsed"])
@@ -294,23 +303,42 @@ class _PartScan:
             return own if mask is None else pc.and_(mask, own)
         return self._text_mask(file, group, predicate, mask) if self._has_texts() else mask
 
-    def stats(self, file: pq.ParquetFile, group: int, leaves: tuple[Column, ...]) -> Iterator[pa.RecordBatch]:
-        """The statistics of the files of one row group: one column for each leaf."""
-        names = self._parsed_leaves(group, leaves)
+    def stats(
+        self, file: pq.ParquetFile, group: int, leaves: tuple[Column, ...], required: tuple[Column, ...]
+    ) -> Iterator[pa.RecordBatch]:
+        """The files of one row group: the fields, and one column for each leaf."""
+        fields = self._fields if any(f.name == "path" for f in self._fields) else [*self._fields, PATH]
+        columns = leaf_columns(self._part, self._action, fields, group)
+        names = self._parsed_leaves(group, leaves, required)
         if names or not self._has_texts():
-            struct = self._read(file, group, [f"{self._action}.path", *names])
+            struct = self._read(file, group, [*columns, *names])
             parsed = pc.struct_field(struct, ["stats_parsed"]) if names else None
-            valid = pc.is_valid(pc.struct_field(struct, ["path"]))
-            yield leaf_columns_of(stats_batch(parsed, leaves, len(struct)), leaves).filter(valid)
+            found = leaf_columns_of(stats_batch(parsed, leaves, len(struct)), leaves)
+            yield self._with_stats(extract(struct, fields, self._part.path), found)
             return
 
-        def texts() -> Iterator[pa.Array]:
-            columns = [f"{self._action}.path", f"{self._action}.stats"]
-            for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=columns):
-                found = extract(batch.column(self._action), [PATH, STATS], self._part.path)
-                yield found.column(1).filter(found.column(0).is_valid())
+        def texts() -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
+            names = [*columns, f"{self._action}.stats"]
+            for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=names):
+                found = extract(batch.column(self._action), [*fields, STATS], self._part.path)
+                yield found.select([f.name for f in fields]), found.column(len(fields))
 
-        yield from in_order(lambda item: leaf_columns_of(parse_stats(item, leaves), leaves), texts())
+        def parsed_batch(item: tuple[pa.RecordBatch, pa.Array]) -> pa.RecordBatch:
+            return self._with_stats(item[0], leaf_columns_of(parse_stats(item[1], leaves), leaves))
+
+        yield from in_order(parsed_batch, texts())
+
+    def _with_stats(self, files: pa.RecordBatch, stats: pa.RecordBatch) -> pa.RecordBatch:
+        """Both side by side, without the rows that hold another action."""
+        paths = files.column("path")
+        both = pa.RecordBatch.from_arrays(
+            [*(files.column(f.name) for f in self._fields), *stats.columns],
+            names=[*(f.name for f in self._fields), *stats.schema.names],
+        )
+        if paths.null_count:
+            both = chosen_rows(both, paths.is_valid())
+        both.validate(full=True)  # neither Parquet nor JSON readers look whether text is UTF-8
+        return both
 
     def _text_mask(
         self, file: pq.ParquetFile, group: int, predicate: Expression, mask: pa.BooleanArray | None

@@ -19,7 +19,6 @@ from pyspark_delta.actions.encode import action_to_json, encode_actions
 from pyspark_delta.actions.model import (
     Action,
     CheckpointMetadata,
-    SetTransaction,
     Sidecar,
 )
 from pyspark_delta.errors import ChecksumMismatchError, InvalidOperationError
@@ -34,13 +33,14 @@ from pyspark_delta.log.listing import log_location
 from pyspark_delta.log.names import SIDECAR_DIRECTORY, ClassicCheckpointName, CommitName, UuidCheckpointName, parse_name
 from pyspark_delta.log.parquet_part import ParquetPart
 from pyspark_delta.log.replay import LogReplay
+from pyspark_delta.log.segment import LogSegment
 from pyspark_delta.log.sidecar_reuse import reusable_sidecars
 from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.expiry import unexpired
 from pyspark_delta.protocol.properties import (
     CHECKPOINT_POLICY,
     DELETED_FILE_RETENTION,
     PARQUET_COMPRESSION,
-    SET_TRANSACTION_RETENTION,
 )
 from pyspark_delta.protocol.statistics import physical_partition_schema
 from pyspark_delta.storage.paths import file_name, join
@@ -71,7 +71,7 @@ def write_checkpoint(
     UnsupportedFeatureError for a table with unknown features, ChecksumMismatchError where the version checksum counts
     other files, CorruptLogError, StorageError; nothing is visible then.
     """
-    _check_published(replay)
+    check_published(replay.segment)
     check_known(configuration, replay.segment.table_location)
     writing = _Writing(replay, configuration, int(time.time() * 1000) if now_ms is None else now_ms)
     policy = CHECKPOINT_POLICY.of(configuration.properties)
@@ -80,9 +80,11 @@ def write_checkpoint(
     return writing.classic()
 
 
-def _check_published(replay: LogReplay) -> None:
-    """A checkpoint comes after the commit file of its version (C021)."""
-    segment = replay.segment
+def check_published(segment: LogSegment) -> None:
+    """Check that the commit file of the version is in the log: only then it may have a checkpoint (C021).
+
+    Raises InvalidOperationError.
+    """
     if not segment.commits:
         return  # the version has a checkpoint, which is written again
     name = parse_name(file_name(segment.commits[-1].file.path))
@@ -171,15 +173,9 @@ class _Writing:
         return [
             self._configuration.protocol,
             self._configuration.metadata,
-            *(t for t in self._replay.replayed_transactions().values() if not self._is_expired(t)),
+            *unexpired(self._replay.replayed_transactions(), self._configuration.properties, self._now).values(),
             *self._replay.replayed_domains().values(),
         ]
-
-    def _is_expired(self, transaction: SetTransaction) -> bool:
-        retention = SET_TRANSACTION_RETENTION.of(self._configuration.properties)
-        if retention is None or transaction.last_updated is None:
-            return False
-        return transaction.last_updated <= self._now - retention // timedelta(milliseconds=1)
 
     def _live(self, parts: tuple[ParquetPart, ...]) -> Iterator[pa.StructArray]:
         for rows in live_rows(self._replay, self._layout, self._partition_names, parts):

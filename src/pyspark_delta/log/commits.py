@@ -45,7 +45,10 @@ class CommitText:
     def find(self, name: str) -> list[tuple[int, Any]]:
         """The actions of one kind, undecoded: line number and content. Only their lines are parsed."""
         needle = f'"{name}"'.encode()
-        found, position = [], self.data.find(needle)
+        position = self.data.find(needle)
+        if position < 0:
+            return []
+        found = []
         while position >= 0:
             start = self.data.rfind(b"\n", 0, position) + 1
             end = self.data.find(b"\n", position)
@@ -61,7 +64,8 @@ class CommitText:
 
     def fields(self, name: str) -> list[Fields]:
         """As `find`, ready for the decoders of `actions.decode`."""
-        return [Fields(content, f"line {number}, {name}", self.path) for number, content in self.find(name)]
+        found = self.find(name)
+        return [Fields(content, f"line {number}, {name}", self.path) for number, content in found] if found else []
 
     def parse(self, line: bytes, number: int) -> Any:
         """One line as JSON. Raises CorruptLogError."""

@@ -152,8 +152,8 @@ def _resolved(paths: pa.Array, table_location: str) -> pa.Array:
 def latest_protocol(texts: Iterable[CommitText]) -> Protocol | None:
     """The protocol of the first commit that has one; commits come newest first."""
     for text in texts:
-        fields = single(text.fields("protocol"), text.path, "protocol")
-        if fields is not None:
+        found = text.fields("protocol")
+        if found and (fields := single(found, text.path, "protocol")) is not None:
             return decode_protocol(fields)
     return None
 
@@ -161,8 +161,8 @@ def latest_protocol(texts: Iterable[CommitText]) -> Protocol | None:
 def latest_metadata(texts: Iterable[CommitText]) -> Metadata | None:
     """The metadata of the first commit that has some; commits come newest first."""
     for text in texts:
-        fields = single(text.fields("metaData"), text.path, "metaData")
-        if fields is not None:
+        found = text.fields("metaData")
+        if found and (fields := single(found, text.path, "metaData")) is not None:
             return decode_metadata(fields)
     return None
 

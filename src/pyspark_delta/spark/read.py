@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -15,6 +15,7 @@ from pyspark_delta.actions.columns import BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSIO
 from pyspark_delta.errors import DeltaWarning, SchemaMismatchError
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.cache import latest_snapshot
+from pyspark_delta.spark.count import counting
 from pyspark_delta.spark.options import ReadOptions
 from pyspark_delta.spark.scan.columns import quoted
 from pyspark_delta.spark.schemas import differences, to_spark
@@ -50,9 +51,9 @@ def read_table(spark: SparkSession, options: ReadOptions, given_schema: SparkStr
     if given_schema is not None:
         _check_schema(snapshot, given_schema)
     frame = read_snapshot(spark, snapshot, where=options.where, row_tracking=options.row_tracking)
-    if options.columns is None:
-        return frame
-    return frame.select(*(quoted(name) for name in options.columns))
+    if options.columns is not None:
+        frame = frame.select(*(quoted(name) for name in options.columns))
+    return frame if options.where is not None else counting(frame, snapshot)
 
 
 def read_snapshot(
@@ -81,16 +82,17 @@ def session_time_zone(spark: SparkSession) -> str:
 
 
 def _read_without_catalyst(spark: SparkSession, snapshot: Snapshot, where: str | None, row_tracking: bool) -> DataFrame:
-    from pyspark_delta.spark.scan.frames import data_frame, frame_can_read
+    from pyspark_delta.spark.scan.frames import data_frame, file_source, frame_can_read
 
     files = snapshot.files(columns=("path",))
-    if (is_remote() or _jvm_reads(spark, snapshot)) and frame_can_read(snapshot.location, files):
+    if (is_remote() or _jvm_reads(spark, snapshot)) and frame_can_read(spark, file_source(snapshot), files):
         return data_frame(spark, snapshot, where=where, row_tracking=row_tracking)
     return _data_source(spark, snapshot, where, row_tracking)
 
 
 def _data_source(spark: SparkSession, snapshot: Snapshot, where: str | None, row_tracking: bool) -> DataFrame:
     """The Arrow scan: workers read the files by themselves."""
+    from pyspark_delta.spark.session import plain_reader
     from pyspark_delta.spark.source import DeltapySource
 
     spark.dataSource.register(DeltapySource)
@@ -99,7 +101,8 @@ def _data_source(spark: SparkSession, snapshot: Snapshot, where: str | None, row
         options["where"] = where
     if row_tracking:
         options["includeRowTracking"] = "true"
-    return spark.read.format(DeltapySource.name()).options(**options).load(to_hadoop(snapshot.location))
+    reader = plain_reader(spark).format(DeltapySource.name()).options(**options)
+    return cast(DataFrame, reader.load(to_hadoop(snapshot.location)))
 
 
 def read_files(
@@ -118,7 +121,7 @@ def read_files(
         if absent.name not in files.column_names:
             files = files.append_column(absent, pa.nulls(files.num_rows, absent.type))
     jvm = is_remote() or _jvm_reads(spark, source)
-    read = frame_of_files if jvm and frame_can_read(source.location, files) else task_frame
+    read = frame_of_files if jvm and frame_can_read(spark, source, files) else task_frame
     return read(spark, source, files, row_tracking=row_tracking, file_number=file_number)
 
 

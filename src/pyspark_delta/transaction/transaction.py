@@ -34,11 +34,9 @@ from pyspark_delta.errors import (
     UnsupportedTableError,
 )
 from pyspark_delta.expressions.sql import parse_predicate
-from pyspark_delta.features import finish_order
 from pyspark_delta.features.support import check_writable
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft, Operation
-from pyspark_delta.protocol.rows import CheckKind
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.scan.plan import ScanPlan
 from pyspark_delta.scan.planner import plan_scan
@@ -47,6 +45,7 @@ from pyspark_delta.storage import store_for
 from pyspark_delta.storage.paths import resolve_file
 from pyspark_delta.transaction.attempts import AttemptPolicy, commit_draft
 from pyspark_delta.transaction.base import state_of
+from pyspark_delta.transaction.row_rules import row_rules
 from pyspark_delta.transaction.write_plan import FileOptions, write_context
 
 REMOVED_COLUMNS = (
@@ -200,7 +199,7 @@ class Transaction:
             self._written.append(written.path)
             found.append(written)
         files = written_files(found)
-        self.add(files.drop_columns(["num_records"]))
+        self.add(files.select([name for name in files.column_names if name in _FIELDS]))
         return files
 
     def add(self, files: pa.Table) -> Transaction:
@@ -320,13 +319,13 @@ class Transaction:
 
 def _check_plain(configuration: TableConfiguration) -> None:
     """Refuse rows that Spark would have to check or compute (conditions and defaults are SQL)."""
-    for feature in finish_order(configuration):
-        checks = [c for c in feature.row_checks(configuration) if c.kind is not CheckKind.NOT_NULL]
-        if checks or feature.computed_columns(configuration):
-            raise InvalidOperationError(
-                f"The table has conditions or computed columns ({feature.name}), which need Spark. Write its rows with "
-                "a DataFrame."
-            )
+    rules = row_rules(configuration)
+    if rules:
+        what = [f"{check.kind.value} '{check.name}'" for check in rules.checks]
+        what += [f"the {column.kind.value} column '{column.name}'" for column in rules.computed]
+        raise InvalidOperationError(
+            f"New rows of the table need Spark: {', '.join(what)}. Write them with a DataFrame.",
+        )
 
 
 def _changes(draft: CommitDraft) -> bool:

@@ -29,9 +29,9 @@ _MOST_TRANSACTIONS = 100  # more would make every checksum file long; the log ha
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What a version checksum says beside protocol and metadata: counts of files, transactions and domains, if known."""
+    """What a version checksum says beside protocol and metadata; transactions and domains are None when not known."""
 
-    files: FileTotals = FileTotals()
+    files: FileTotals = field(default_factory=FileTotals)
     transactions: Mapping[str, SetTransaction] | None = field(default_factory=dict, hash=False)
     domains: Mapping[str, DomainMetadata] | None = field(default_factory=dict, hash=False)
 

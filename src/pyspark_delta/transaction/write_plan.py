@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -11,16 +10,13 @@ from pyspark_delta.features import finish_order
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import (
     PARQUET_COMPRESSION,
-    STATS_COLUMNS,
-    STATS_NUM_COLUMNS,
     STATS_STRING_PREFIX_LENGTH,
     TARGET_FILE_SIZE,
 )
+from pyspark_delta.protocol.statistics import table_stats_columns
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field, physical_schema
 from pyspark_delta.schema.types import VOID, StructType
-from pyspark_delta.stats.columns import DEFAULT_STRING_PREFIX, stats_columns
-
-_NAME_PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
+from pyspark_delta.stats.columns import DEFAULT_STRING_PREFIX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +43,6 @@ def write_context(location: str, configuration: TableConfiguration, options: Fil
         StructType((*measured, *physical_schema(StructType(tuple(partitioning)), mode))) if stored else measured
     )
     properties = configuration.properties
-    named = STATS_COLUMNS.of(properties)
     return WriteContext(
         table_location=location,
         schema=schema,
@@ -55,27 +50,10 @@ def write_context(location: str, configuration: TableConfiguration, options: Fil
         partition_columns=tuple(f.name for f in partitioning),
         partition_names=tuple(physical_field(f, mode).name for f in partitioning),
         stores_partition_columns=stored,
-        stats_columns=stats_columns(
-            measured,
-            limit=STATS_NUM_COLUMNS.of(properties),
-            names=None if named is None else [_physical_path(schema, _path(name), mode) for name in named],
-        ),
+        stats_columns=table_stats_columns(configuration),
         string_prefix=STATS_STRING_PREFIX_LENGTH.of(properties) or DEFAULT_STRING_PREFIX,
         compression=(options.compression or PARQUET_COMPRESSION.of(properties) or "snappy").lower(),
         target_file_size=options.target_file_size or TARGET_FILE_SIZE.of(properties),
         max_records_per_file=options.max_records_per_file,
         storage_options=dict(options.storage_options),
     )
-
-
-def _physical_path(schema: StructType, path: tuple[str, ...], mode: str) -> tuple[str, ...]:
-    """The path in data files; as it is from where the schema does not know it."""
-    if not path or (field := schema.find(path[0])) is None:
-        return path
-    inner = field.type if isinstance(field.type, StructType) else StructType()
-    return (physical_field(field, mode).name, *_physical_path(inner, path[1:], mode))
-
-
-def _path(name: str) -> tuple[str, ...]:
-    """The parts of a column name such as a.`b.c`."""
-    return tuple((quoted or plain).replace("``", "`").strip() for quoted, plain in _NAME_PART.findall(name))

@@ -247,6 +247,12 @@ def test_rows_can_be_written_to_a_table_with_not_null_columns(location: str) -> 
     assert Snapshot.load(location).num_files() == 1
 
 
+def test_rows_that_need_spark_are_refused(location: str) -> None:
+    checked, metadata = declared("checkConstraints", properties={"delta.constraints.positive": "id > 0"})
+    with pytest.raises(InvalidOperationError, match=r"CHECK constraint 'positive'.*DataFrame"):
+        Transaction.creating(location, TableConfiguration(checked, metadata)).write([rows(1)])
+
+
 # ----------------------------------------------------------------------------------------------- uncertain ends
 class Answers:
     """Commits, or does not, and answers as told."""

@@ -101,7 +101,7 @@ def parse_options(options: Mapping[str, object] | None) -> WriteOptions:
         target_alias=_get(given, "targetAlias"),
         dynamic_partitions=_overwrite_mode(given),
         partition_by=_names(given, "partitionBy"),
-        cluster_by=_names(given, "clusterBy") or (),
+        cluster_by=_names(given, "clusterBy", paths=True) or (),
         data_change=_boolean(given, "dataChange") is not False,
         optimize_write=_boolean(given, "optimizeWrite"),
         user_metadata=_get(given, "userMetadata"),
@@ -198,8 +198,8 @@ def _condition(given: _Given, name: str) -> str | None:
     return value
 
 
-def _names(given: _Given, name: str) -> tuple[str, ...] | None:
-    """Column names from a JSON list, or from a text such as "a, `b,c`"."""
+def _names(given: _Given, name: str, *, paths: bool = False) -> tuple[str, ...] | None:
+    """Column names from a JSON list, or from a text such as "a, `b,c`"; `paths` stay quoted."""
     value = _get(given, name)
     if value is None:
         return None
@@ -211,7 +211,8 @@ def _names(given: _Given, name: str) -> tuple[str, ...] | None:
         if not isinstance(names, list) or not all(isinstance(item, str) for item in names):
             raise InvalidOptionError(f"The option '{name}' is a list of column names, found '{value}'.", option=name)
     else:
-        names = [_unquoted(part.strip()) for part in _NAME.findall(value) if part.strip()]
+        found = [part.strip() for part in _NAME.findall(value) if part.strip()]
+        names = found if paths else [_unquoted(part) for part in found]
     if not names and value.strip() != "[]":
         raise InvalidOptionError(f"The option '{name}' names columns, such as \"a, b\"; found none.", option=name)
     return tuple(names)

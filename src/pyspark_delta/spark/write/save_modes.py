@@ -26,6 +26,7 @@ from pyspark_delta.spark.scan.frames import FileSource
 from pyspark_delta.spark.write.change_data import keeps_changes, write_changes
 from pyspark_delta.spark.write.columns import frame_schema
 from pyspark_delta.spark.write.job import write_frame
+from pyspark_delta.spark.write.optimized import rebalance, wants_optimized_write
 from pyspark_delta.spark.write.options import WriteOptions, parse_mode, parse_options
 from pyspark_delta.spark.write.provenance import table_operation, write_metrics, write_operation
 from pyspark_delta.spark.write.replacement import (
@@ -73,6 +74,8 @@ def save(
     mode: str | None = None,
     partition_by: Sequence[str] | None = None,
     options: Mapping[str, object] | None = None,
+    *,
+    cluster_by: Sequence[str] = (),
 ) -> int | None:
     """Write a frame to the table at `location`; the version that was committed, None when nothing was to do.
 
@@ -86,6 +89,8 @@ def save(
     parsed = parse_options(options)
     if partition_by:
         parsed = replace(parsed, partition_by=tuple(partition_by))
+    if cluster_by:
+        parsed = replace(parsed, cluster_by=tuple(cluster_by))
     return write_table(TableWrite(frame, location, parse_mode(mode), parsed))
 
 
@@ -93,8 +98,8 @@ def save(
 class TableWrite:
     """One write, as it was asked for.
 
-    `mode` is append, overwrite, error or ignore. `statement` is the name of the operation where the write makes a table
-    from a query, such as CREATE TABLE AS SELECT.
+    `mode` is append, overwrite, error, ignore or replace, which leaves nothing of a table but its id and its history.
+    `statement` is the name of the operation where the write makes a table from a query, such as CREATE TABLE AS SELECT.
     """
 
     frame: DataFrame
@@ -133,11 +138,12 @@ def _create(spark: SparkSession, write: TableWrite, data: StructType) -> TableSt
 
 def _change(spark: SparkSession, write: TableWrite, data: StructType, snapshot: Snapshot) -> TableState:
     selection: Selection | None = None
+    defaults = default_properties(spark) if write.mode == "replace" else {}
 
     def stage(base: TableState) -> CommitDraft:
         nonlocal selection
         before = base.configuration or snapshot.configuration
-        target = existing_target(snapshot.location, before, data, write.mode, write.options)
+        target = existing_target(snapshot, before, data, write.mode, write.options, defaults)
         selection = selection or select_rows(spark, write.mode, write.options, snapshot, session_time_zone(spark))
         return _Staging(spark, write, target, snapshot, selection).stage(data)
 
@@ -211,7 +217,10 @@ class _Staging:
             check = RowCheck("replaceWhere", selection.text, CheckKind.REPLACED)
             rules = replace(rules, checks=(*rules.checks, check))
         ruled = apply_rules(self._write.frame, data, self._context, rules)
-        return Written.of(write_frame(ruled.frame, ruled.context), ruled.context)
+        frame = ruled.frame
+        if wants_optimized_write(self._spark, self._options, self._target.configuration):
+            frame = rebalance(frame, self._target.configuration, ruled.context.schema.names)
+        return Written.of(write_frame(frame, ruled.context), ruled.context)
 
     def _find_replaced(self, new: Written) -> tuple[Replaced | None, ConditionMatch | RowMatch | None]:
         """What leaves the table, and how the rows that stay are told from the others."""
@@ -281,6 +290,7 @@ class _Staging:
             protocol=target.protocol,
             metadata=move_marks(target.configuration, new.marks) or target.metadata,
             transactions=transactions,
+            domains=target.domains,
             isolation=None if options.data_change else IsolationLevel.SNAPSHOT,
             user_metadata=options.user_metadata,
             engine_info=engine_info(f"PySpark/{self._spark.version}"),

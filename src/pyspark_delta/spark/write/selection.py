@@ -69,6 +69,8 @@ def select_rows(spark: SparkSession, mode: str, options: WriteOptions, snapshot:
     Raises InvalidPredicateError, InvalidOptionError and InvalidOperationError for conditions and columns that do not
     fit the table.
     """
+    if mode == "replace":
+        return Everything()
     if mode != "overwrite":
         return Nothing()
     schema = snapshot.schema

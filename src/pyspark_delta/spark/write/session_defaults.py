@@ -83,9 +83,15 @@ def replace_where_settings(spark: SparkSession) -> ReplaceWhereSettings:
 
 def is_set(spark: SparkSession, name: str, *, default: bool) -> bool:
     """A boolean setting below `spark.databricks.delta.`. Raises InvalidOptionError for another value."""
+    value = boolean_setting(spark, name)
+    return default if value is None else value
+
+
+def boolean_setting(spark: SparkSession, name: str) -> bool | None:
+    """The same, None where the session does not say. Raises InvalidOptionError."""
     value = spark.conf.get(_DELTA + name, None)
     if value is None:
-        return default
+        return None
     if value.strip().lower() not in ("true", "false"):
         raise InvalidOptionError(f"The session setting {_DELTA}{name} is true or false, found '{value}'.")
     return value.strip().lower() == "true"

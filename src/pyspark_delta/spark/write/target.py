@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from pyspark_delta.actions.model import Metadata, Protocol
+from pyspark_delta.actions.model import DomainMetadata, Metadata, Protocol
+from pyspark_delta.ddl.clustering import cluster_by
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
 from pyspark_delta.features.support import check_writable
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import ENABLE_TYPE_WIDENING
+from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.schema.json import schema_to_json
 from pyspark_delta.schema.merge import is_same_shape, keep_identities, merge_schemas
 from pyspark_delta.schema.store_assignment import check_storable
 from pyspark_delta.schema.types import StructType
+from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.write.options import WriteOptions
 from pyspark_delta.transaction.columns import resolve_partitioning
-from pyspark_delta.transaction.evolution import evolve
+from pyspark_delta.transaction.evolution import default_properties, evolve
 from pyspark_delta.transaction.new_table import new_table, stored_columns
 
 
@@ -27,6 +31,7 @@ class Target:
     location: str
     configuration: TableConfiguration
     before: TableConfiguration | None = None
+    domains: tuple[DomainMetadata, ...] = ()
 
     @property
     def protocol(self) -> Protocol | None:
@@ -43,25 +48,84 @@ class Target:
 
 def new_target(location: str, data: StructType, options: WriteOptions, defaults: Mapping[str, str]) -> Target:
     """A table that is not there yet; `defaults` are the properties that new tables begin with."""
-    configuration = new_table(data, options.partition_by or (), options.properties, defaults=defaults)
-    return Target(location, configuration)
+    features = ("clustering",) if options.cluster_by else ()
+    properties = options.properties
+    configuration = new_table(data, options.partition_by or (), properties, defaults=defaults, features=features)
+    return Target(location, configuration, domains=_clustering(configuration, options.cluster_by))
 
 
 def existing_target(
-    location: str, before: TableConfiguration, data: StructType, mode: str, options: WriteOptions
+    snapshot: Snapshot,
+    before: TableConfiguration,
+    data: StructType,
+    mode: str,
+    options: WriteOptions,
+    defaults: Mapping[str, str],
 ) -> Target:
     """A table that rows of the schema `data` are written to, with the schema changes that the options allow.
 
+    `before` is what it declares, in the version of the snapshot or a later one.
+
     Raises SchemaMismatchError that names every column that does not fit, UnsupportedFeatureError, InvalidOptionError.
     """
-    check_writable(before, location)
+    check_writable(before, snapshot.location)
+    if mode == "replace":
+        return _replacing(snapshot, before, data, options, defaults)
     _check_properties(before, options)
     if mode == "overwrite" and options.overwrite_schema:
         configuration = _replaced(before, data, options)
+        clustered = snapshot.clustering_columns()
+        if options.cluster_by or clustered:
+            configuration = evolve(before, configuration.metadata, features=("clustering",), keeps_files=False)
+            return Target(snapshot.location, configuration, before, _clustering(configuration, options.cluster_by))
     else:
+        _check_clustering(snapshot, options.cluster_by)
         _check_partitioning(before, options.partition_by or (), mode)
         configuration = _merged(before, data, mode, options)
-    return Target(location, configuration, before)
+    return Target(snapshot.location, configuration, before)
+
+
+def _clustering(configuration: TableConfiguration, names: Sequence[str]) -> tuple[DomainMetadata, ...]:
+    """The metadata domain for clustering by these columns; empty for none where there were none."""
+    if not names and not configuration.supports("clustering"):
+        return ()
+    return cluster_by(configuration, [parse_column_path(name) for name in names]).domains
+
+
+def _check_clustering(snapshot: Snapshot, asked: Sequence[str]) -> None:
+    present = snapshot.clustering_columns()
+    if asked and [name.casefold() for name in asked] != [name.casefold() for name in present]:
+        raise InvalidOptionError(
+            f"The table is clustered by {_listed(present)}, but clusterBy asks for {_listed(asked)}. Leave clusterBy "
+            "out; to cluster the table anew, use DeltaTable.alter(), or overwrite it with the option overwriteSchema.",
+            error_class="DELTA_CLUSTERING_COLUMNS_MISMATCH",
+        )
+
+
+def _replacing(
+    snapshot: Snapshot,
+    before: TableConfiguration,
+    data: StructType,
+    options: WriteOptions,
+    defaults: Mapping[str, str],
+) -> Target:
+    """A table of which nothing stays but its id and its history."""
+    schema = keep_identities(stored_columns(data), before.schema)
+    metadata = replace(
+        before.metadata,
+        schema_string=schema_to_json(schema),
+        partition_columns=resolve_partitioning(schema, options.partition_by or ()),
+        configuration=default_properties(options.properties, defaults),
+        name=None,
+        description=None,
+        created_time=int(time.time() * 1000),
+    )
+    features = ("clustering",) if options.cluster_by else ()
+    configuration = evolve(before, metadata, features=features, keeps_files=False)
+    domains: tuple[DomainMetadata, ...] = ()
+    if options.cluster_by or snapshot.clustering_columns():
+        domains = _clustering(configuration, options.cluster_by)
+    return Target(snapshot.location, configuration, before, domains)
 
 
 def _merged(before: TableConfiguration, data: StructType, mode: str, options: WriteOptions) -> TableConfiguration:
