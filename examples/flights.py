@@ -47,11 +47,11 @@ def main() -> None:
             "Write January to November, partitioned by month",
             f'flights.where("month < 12").write.format("delta").partitionBy("month").save("{shown}")',
         )
-        flights.where("month < 12").write.format("delta").partitionBy("month").save(str(path))
+        write_first_months(flights, path)
         say(describe(path))
 
         step("Append December", f'flights.where("month = 12").write.format("delta").mode("append").save("{shown}")')
-        flights.where("month = 12").write.format("delta").mode("append").save(str(path))
+        append_december(flights, path)
         say(describe(path))
 
     step("Read it: the worst delays, by airport", f'spark.read.format("delta").load("{shown}")')
@@ -117,6 +117,16 @@ def load_flights(spark: SparkSession, directory: str) -> DataFrame:
     with zipfile.ZipFile(Path(package.submodule_search_locations[0]) / "data" / "flights.csv.zip") as archive:
         file = archive.extract("flights.csv", directory)
     return spark.read.csv(file, schema=SCHEMA, header=True, nullValue="NA")
+
+
+def write_first_months(flights: DataFrame, path: Path) -> None:
+    """A new table of all months but the last, one partition each."""
+    flights.where("month < 12").write.format("delta").partitionBy("month").save(str(path))
+
+
+def append_december(flights: DataFrame, path: Path) -> None:
+    """The last month, in a version of its own."""
+    flights.where("month = 12").write.format("delta").mode("append").save(str(path))
 
 
 def worst_airports(flights: DataFrame) -> DataFrame:

@@ -14,6 +14,7 @@ from pyspark_delta._version import __version__
 
 if TYPE_CHECKING:
     from pyspark_delta import errors
+    from pyspark_delta.spark.builder import DeltaTableBuilder, IdentityGenerator
     from pyspark_delta.spark.session import configure_spark_with_delta_pip, enable
     from pyspark_delta.spark.source import DefaultSource
     from pyspark_delta.spark.table import DeltaTable
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = [
     "DefaultSource",
     "DeltaTable",
+    "DeltaTableBuilder",
+    "IdentityGenerator",
     "Table",
     "__version__",
     "configure_spark_with_delta_pip",
@@ -33,6 +36,8 @@ __all__ = [
 _HOMES = {
     "DefaultSource": "pyspark_delta.spark.source",
     "DeltaTable": "pyspark_delta.spark.table",
+    "DeltaTableBuilder": "pyspark_delta.spark.builder",
+    "IdentityGenerator": "pyspark_delta.spark.builder",
     "Table": "pyspark_delta.table",
     "configure_spark_with_delta_pip": "pyspark_delta.spark.session",
     "enable": "pyspark_delta.spark.session",

@@ -12,11 +12,13 @@ import pyarrow as pa
 
 from pyspark_delta.actions.model import Metadata, Protocol
 from pyspark_delta.data.reader import read_plan
+from pyspark_delta.data.row_count import count_rows
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.log.history import commit_history, last_modified
 from pyspark_delta.scan.explain import count_stages, explain_plan
 from pyspark_delta.scan.plan import PruningStage, ScanPlan
 from pyspark_delta.scan.planner import plan_scan
+from pyspark_delta.scan.statistics import statistics_table
 from pyspark_delta.schema.timestamps import parse_timestamp
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
@@ -139,6 +141,36 @@ class Table:
         return self._snapshot.files(
             ("path", "partition_values", "size", "modification_time", "stats", "deletion_vector")
         )
+
+    def stats(self) -> pa.Table:
+        """The statistics of the live data files, typed, one row each, in no order.
+
+        Columns: `path` as in the log; `numRecords`, rows without regard to a deletion vector; `tightBounds` (false:
+        the bounds may be wider than the values, C410); and the structs `minValues`, `maxValues` and `nullCount` with
+        the columns of the table that can have them, by logical name and of the type in the schema. Bounds of strings
+        are cut after 32 characters or so, those of timestamps to milliseconds (C412). Null is what a writer did not
+        give. Partition columns have no statistics: see `files`.
+
+        Read from `stats_parsed` of a checkpoint that has it, and from JSON otherwise. Raises CorruptLogError.
+        """
+        return statistics_table(self._snapshot)
+
+    def count(self) -> int:
+        """How many rows this version has, without reading data: from statistics and deletion vectors.
+
+        Only for files without the number of records in their statistics the Parquet footers are read. Raises
+        CorruptLogError, and DataFileError for a file that must be opened and cannot be.
+        """
+        return count_rows(self._snapshot)
+
+    def checkpoint(self) -> None:
+        """Write a checkpoint of this version, so that later readers need not replay the commits before it.
+
+        Its kind is that of the table property `delta.checkpointPolicy`. Commits make checkpoints by themselves, as
+        often as `delta.checkpointInterval` says. Raises UnsupportedFeatureError for a table with unknown features,
+        ChecksumMismatchError where log and version checksum disagree, CorruptLogError, StorageError.
+        """
+        self._snapshot.checkpoint()
 
     def scan(self, columns: Sequence[str] | None = None, where: str | None = None) -> Scan:
         """Plan a read of some columns (all by default) of the rows that the SQL predicate `where` is true for.

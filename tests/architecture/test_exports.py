@@ -7,6 +7,8 @@ import pyspark_delta
 PUBLIC = [
     "DefaultSource",
     "DeltaTable",
+    "DeltaTableBuilder",
+    "IdentityGenerator",
     "Table",
     "__version__",
     "configure_spark_with_delta_pip",

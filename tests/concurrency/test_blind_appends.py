@@ -1,60 +1,123 @@
-"""Processes that append at once: no version is lost, made twice, or skipped."""
+"""Processes that append at once: no version is lost, made twice, or skipped, and readers see whole versions."""
 
 from __future__ import annotations
 
 import json
 import multiprocessing
+import os
+import uuid
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
+from tests.commits import create, draft, file
 
-from pyspark_delta.actions.columns import FILE_FIELDS
-from pyspark_delta.protocol.draft import CommitDraft, Operation
-from pyspark_delta.protocol.state import TableState
-from pyspark_delta.schema.types import LONG, StructField, StructType
+from pyspark_delta.errors import CommitConflictError
+from pyspark_delta.protocol.draft import ReadSet
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.storage import store_for
+from pyspark_delta.table import Table
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
-from pyspark_delta.transaction.new_table import new_table
+from pyspark_delta.transaction.transaction import Transaction
 
-PROCESSES, COMMITS = 4, 25
+Options = Mapping[str, str]
 
-
-def draft(path: str) -> CommitDraft:
-    row = {"path": path, "partition_values": [], "size": 10, "modification_time": 1, "stats": '{"numRecords":1}'}
-    files = pa.Table.from_pylist([row], pa.schema(FILE_FIELDS))
-    return CommitDraft(operation=Operation("WRITE", {"mode": "Append", "partitionBy": "[]"}), adds=files)
+# Commits of each process; more than CI has time for show more.
+LOCAL = int(os.environ.get("PYSPARK_DELTA_TEST_COMMITS", "20"))
+REMOTE = int(os.environ.get("PYSPARK_DELTA_TEST_COMMITS", "6"))
 
 
-def append_often(arguments: tuple[str, int]) -> list[tuple[int, str]]:
-    """What one process was told that it committed: version and transaction id."""
-    location, process = arguments
+def append_rows(location: str, options: Options, process: int, commits: int) -> list[tuple[int, str, int]]:
+    """What one process was told that it committed: version, transaction id and the row."""
     acknowledged = []
-    state = state_of(Snapshot.load(location))
-    for number in range(COMMITS):
-        mine = draft(f"{process}-{number}.parquet")
-        state = commit_draft(mine, state)
-        acknowledged.append((state.version, mine.transaction_id))
+    snapshot = Snapshot.load(location, storage_options=options)
+    for number in range(commits):
+        row = process * 1000 + number
+        with Transaction.on(snapshot) as transaction:
+            ids = pa.array([row], pa.int64())
+            transaction.write([pa.RecordBatch.from_pydict({"p": pa.array(["x"]), "id": ids})])
+        acknowledged.append((transaction.version, transaction.draft.transaction_id, row))
+        snapshot = snapshot.update()
     return acknowledged
 
 
-def test_c012_c013_c015_every_acknowledged_commit_is_there_once(tmp_path: Path) -> None:
-    location = str(tmp_path / "table")
-    configuration = new_table(StructType((StructField("id", LONG),)))
-    first = CommitDraft(
-        operation=Operation("CREATE TABLE"), protocol=configuration.protocol, metadata=configuration.metadata
-    )
-    commit_draft(first, TableState(location=location))
-    with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
-        acknowledged = [c for done in pool.map(append_often, [(location, p) for p in range(PROCESSES)]) for c in done]
+def read_until(location: str, options: Options, last: int) -> list[tuple[int, int, int]]:
+    """The versions that a reader sees until the last one: each with its number of files and of rows."""
+    seen: list[tuple[int, int, int]] = []
+    while not seen or seen[-1][0] < last:
+        table = Table(Snapshot.load(location, storage_options=options))
+        if not seen or table.version != seen[-1][0]:
+            seen.append((table.version, table.snapshot.num_files(), table.scan(columns=["id"]).to_arrow().num_rows))
+    return seen
 
-    assert sorted(version for version, _ in acknowledged) == list(range(1, PROCESSES * COMMITS + 1))
-    for version, transaction_id in acknowledged:
-        lines = Path(location, "_delta_log", f"{version:020d}.json").read_text().splitlines()
-        assert json.loads(lines[0])["commitInfo"]["txnId"] == transaction_id
-        assert json.loads(lines[0])["commitInfo"]["readVersion"] == version - 1
-    snapshot = Snapshot.load(location)
-    paths = snapshot.files().column("path").to_pylist()
-    assert sorted(paths) == sorted(f"{p}-{n}.parquet" for p in range(PROCESSES) for n in range(COMMITS))
+
+def check_many_writers(location: str, options: Options, processes: int, commits: int) -> None:
+    total = processes * commits
+    context = multiprocessing.get_context("spawn")
+    create(location, "rowTracking", "domainMetadata", storage_options=options)
+    with ProcessPoolExecutor(processes + 1, mp_context=context) as pool:
+        reader = pool.submit(read_until, location, options, total)
+        writers = [pool.submit(append_rows, location, options, number, commits) for number in range(processes)]
+        acknowledged = [done for writer in writers for done in writer.result()]
+        seen = reader.result()
+
+    assert sorted(version for version, _, _ in acknowledged) == list(range(1, total + 1))
+    rows = Table(Snapshot.load(location, storage_options=options)).scan(columns=["id"]).to_arrow()
+    assert sorted(rows.column("id").to_pylist()) == sorted(row for _, _, row in acknowledged)
+    store = store_for(location, options)
+    taken: set[int] = set()
+    for version, transaction_id, _ in acknowledged:
+        content = store.read(f"{location}/_delta_log/{version:020d}.json")
+        found = [json.loads(line) for line in content.splitlines()]
+        assert found[0]["commitInfo"]["txnId"] == transaction_id
+        assert found[0]["commitInfo"]["readVersion"] == version - 1
+        taken.update(action["add"]["baseRowId"] for action in found if "add" in action)
+    assert taken == set(range(total))  # each of the rows has an id of its own
+    assert [version for version, _, _ in seen] == sorted({version for version, _, _ in seen})
+    assert all(version == files == count for version, files, count in seen)
+
+
+def test_c012_c013_c015_c330_eight_local_writers_lose_nothing(tmp_path: Path) -> None:
+    location = str(tmp_path / "table")
+    check_many_writers(location, {}, processes=8, commits=LOCAL)
     for checksum in Path(location, "_delta_log").glob("*.crc"):
         assert json.loads(checksum.read_text())["numFiles"] == int(checksum.stem)
+
+
+def test_c012_c013_c015_c330_eight_writers_on_s3_lose_nothing(s3_options: dict[str, str]) -> None:
+    check_many_writers(f"s3://contract/{uuid.uuid4().hex}/table", s3_options, processes=8, commits=REMOTE)
+
+
+def update_often(location: str, process: int, commits: int) -> tuple[int, int]:
+    """One process that replaces the same file again and again; how often it won, and how often others."""
+    won = lost = 0
+    while won < commits:
+        snapshot = Snapshot.load(location)
+        (current,) = snapshot.files().column("path").to_pylist()
+        reads = ReadSet(whole_table=True, paths=frozenset([current]))
+        mine = draft("UPDATE", [file(f"{process}-{won}")], [file(current)], reads=reads)
+        try:
+            commit_draft(mine, state_of(snapshot))
+            won += 1
+        except CommitConflictError:
+            lost += 1
+    return won, lost
+
+
+def test_c015_updates_of_one_file_follow_one_another(tmp_path: Path) -> None:
+    location = str(tmp_path / "table")
+    create(location, adds=["first"])
+    with ProcessPoolExecutor(4, mp_context=multiprocessing.get_context("spawn")) as pool:
+        results = [future.result() for future in [pool.submit(update_often, location, n, 6) for n in range(4)]]
+    assert [won for won, _ in results] == [6] * 4
+    snapshot = Snapshot.load(location)
+    assert snapshot.version == 24  # a chain: each replaced the file of the one before
+    removed, added = [], ["first"]
+    for version in range(1, 25):
+        lines = Path(location, "_delta_log", f"{version:020d}.json").read_text().splitlines()
+        found = [json.loads(line) for line in lines]
+        removed += [action["remove"]["path"] for action in found if "remove" in action]
+        added += [action["add"]["path"] for action in found if "add" in action]
+    assert removed == added[:-1]

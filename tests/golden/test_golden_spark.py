@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,9 +13,10 @@ from tests.golden.catalogue import REFUSED, GoldenTable, assert_content, golden_
 
 from pyspark_delta.errors import DeltaError
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.scan.columns import FIELD_ID_SETTINGS
 from pyspark_delta.spark.scan.frames import data_frame, frame_can_read
 
-# One version of each table is travelled to through Spark; Table.scan reads them all.
+# One earlier version of each table is travelled to through every way of Spark; Table.scan reads them all.
 TRAVELLED = [
     table
     for table in golden_tables()
@@ -22,6 +24,23 @@ TRAVELLED = [
     and table.id not in REFUSED
     and any(not unreadable(version) for version in table.expected.get("versions", {}).values())
 ]
+travelled = pytest.mark.parametrize("table", TRAVELLED, ids=lambda t: t.id)
+
+
+def earlier(table: GoldenTable) -> tuple[int, dict[str, Any]]:
+    """The newest readable version before the latest one, and what it holds."""
+    found = {int(n): version for n, version in table.expected["versions"].items() if not unreadable(version)}
+    version = max((n for n in found if n < table.expected["latest_version"]), default=max(found))
+    return version, found[version]
+
+
+@pytest.fixture(scope="module")
+def spark_by_ids(spark: SparkSession) -> SparkSession:
+    """A session that looks for columns by field id, without which the DataFrame scan leaves such tables alone."""
+    session = spark.newSession()
+    for name in FIELD_ID_SETTINGS:
+        session.conf.set(name, "true")
+    return session
 
 
 def rows_of(frame: DataFrame, folder: Path) -> pa.Table:
@@ -41,10 +60,10 @@ def test_catalyst_scan(delta_spark: SparkSession, table: GoldenTable, tmp_path: 
 
 
 @parametrize("table")
-def test_data_frame_scan(spark: SparkSession, table: GoldenTable, tmp_path: Path) -> None:
+def test_data_frame_scan(spark_by_ids: SparkSession, table: GoldenTable, tmp_path: Path) -> None:
     snapshot = Snapshot.load(str(table.path))
-    assert frame_can_read(snapshot)
-    assert_content(rows_of(data_frame(spark, snapshot), tmp_path), table.expected)
+    assert frame_can_read(spark_by_ids, snapshot)
+    assert_content(rows_of(data_frame(spark_by_ids, snapshot), tmp_path), table.expected)
 
 
 @parametrize("table")
@@ -59,10 +78,31 @@ def test_connect_scan(delta_connect: SparkSession, table: GoldenTable, tmp_path:
     assert_content(rows_of(frame, tmp_path), table.expected)
 
 
-@pytest.mark.parametrize("table", TRAVELLED, ids=lambda t: t.id)
+@travelled
 def test_catalyst_scan_travels(delta_spark: SparkSession, table: GoldenTable, tmp_path: Path) -> None:
     version, expected = next((v, e) for v, e in table.expected["versions"].items() if not unreadable(e))
     frame = delta_spark.read.format("delta").option("versionAsOf", version).load(str(table.path))
+    assert_content(rows_of(frame, tmp_path), expected)
+
+
+@travelled
+def test_data_frame_scan_travels(spark_by_ids: SparkSession, table: GoldenTable, tmp_path: Path) -> None:
+    version, expected = earlier(table)
+    frame = data_frame(spark_by_ids, Snapshot.load(str(table.path), version=version))
+    assert_content(rows_of(frame, tmp_path), expected)
+
+
+@travelled
+def test_python_data_source_travels(plain_spark: SparkSession, table: GoldenTable, tmp_path: Path) -> None:
+    version, expected = earlier(table)
+    frame = plain_spark.read.format("delta").option("versionAsOf", version).load(str(table.path))
+    assert_content(rows_of(frame, tmp_path), expected)
+
+
+@travelled
+def test_connect_scan_travels(delta_connect: SparkSession, table: GoldenTable, tmp_path: Path) -> None:
+    version, expected = earlier(table)
+    frame = delta_connect.read.format("delta").option("versionAsOf", version).load(str(table.path))
     assert_content(rows_of(frame, tmp_path), expected)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from examples.flights import append_december, load_flights, write_first_months
 from pyspark.sql import DataFrame, SparkSession
 from tests.interop.conftest import DeltaSparkServer
 from tests.interop.content import content
@@ -148,6 +149,41 @@ def test_f37_delta_spark_shows_our_history(ours: Path, delta_spark_server: Delta
     assert [entry["isBlindAppend"] for entry in history] == [True, True, True]
     own = Table.open(ours / "appended").history()
     assert [entry["version"] for entry in own] == [2, 1, 0]
+
+
+@pytest.fixture(scope="module")
+def flights(our_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The table of the demonstration: all flights, as `examples/flights.py` writes them."""
+    folder = tmp_path_factory.mktemp("flights")
+    frame = load_flights(our_spark, str(folder))
+    write_first_months(frame, folder / "table")
+    append_december(frame, folder / "table")
+    return folder / "table"
+
+
+def in_order(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The rows in the types and the column order of a schema, sorted by all columns: equal rows, equal tables."""
+    rows = rows.select(schema.names).cast(schema)
+    return rows.sort_by([(name, "ascending") for name in schema.names]).combine_chunks()
+
+
+def test_peers_read_the_table_of_the_demonstration(flights: Path, delta_spark_server: DeltaSparkServer) -> None:
+    deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed; `make test` installs it")
+    polars = pytest.importorskip("polars", reason="polars is not installed; `make test` installs it")
+    rows = read_here(flights)
+    expected = in_order(rows, rows.schema)
+    assert expected.num_rows == 336_776
+    assert read_here(flights, 0).num_rows == 308_641
+    table = deltalake.DeltaTable(str(flights))
+    found = pa.table(deltalake.QueryBuilder().register("t", table).execute("select * from t").read_all())
+    assert in_order(found, rows.schema).equals(expected), "deltalake"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = polars.read_delta(str(flights)).to_arrow()
+    assert in_order(found, rows.schema).equals(expected), "polars"
+    found = delta_spark_server.read(flights)
+    assert in_order(found, rows.schema).equals(expected), "delta-spark"
+    assert delta_spark_server.read(flights, 0).num_rows == 308_641
 
 
 def test_delta_spark_and_this_package_write_by_turns(

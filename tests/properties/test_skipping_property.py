@@ -36,7 +36,9 @@ from pyspark_delta.expressions.tree import (
     Or,
     StartsWith,
 )
+from pyspark_delta.log.skipping import kept_by_partition, kept_by_stats
 from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.scan.bounds import NEVER
 from pyspark_delta.scan.skipping import split
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.types import (
@@ -77,12 +79,14 @@ SCHEMA_JSON = (
 )
 
 
-def _configuration() -> TableConfiguration:
-    metadata = Metadata(id="t", schema_string=SCHEMA_JSON, partition_columns=())
+def _configuration(partition_columns: tuple[str, ...] = ()) -> TableConfiguration:
+    metadata = Metadata(id="t", schema_string=SCHEMA_JSON, partition_columns=partition_columns)
     return TableConfiguration(Protocol(min_reader_version=1, min_writer_version=2), metadata)
 
 
 CONFIGURATION = _configuration()
+PARTITION_COLUMNS = ("l", "s", "d", "dt", "ts", "dec", "b")
+PARTITIONED = _configuration(PARTITION_COLUMNS)
 LONG_TEXT = "p" * 31
 STRINGS = [
     "",
@@ -346,6 +350,25 @@ def test_c408_c414_skipping_never_loses_a_row(
     outcome = evaluate(parts.stats, _stats_batch(statistics(described, style))).to_pylist()[0]
     if outcome is False:
         assert not matching, to_sql(parts.stats)
+
+
+@settings(SETTINGS, max_examples=400)
+@given(predicates(opaque=True), st.lists(rows, min_size=1, max_size=3), st.sampled_from(["reference", "footer"]))
+def test_c414_c416_conditions_on_partitions_and_statistics_never_lose_a_row(
+    predicate: Expression, file: list[dict[str, Any]], style: str
+) -> None:
+    same = {name: file[0][name] for name in PARTITION_COLUMNS}
+    file = [{**row, **same} for row in file]
+    matching = any(naive(predicate, row) is True for row in file)
+    partitions = {name: pa.array([value], to_arrow(TYPES[name])).dictionary_encode() for name, value in same.items()}
+    parts = split(predicate, PARTITIONED)
+    if parts.partition is not None and NEVER not in (parts.partition, parts.stats):
+        assert kept_by_partition(parts.partition, partitions).to_pylist() == [True] or not matching
+    if parts.stats is not None:
+        batch = _stats_batch(statistics(file, style))
+        assert kept_by_stats(parts.stats, batch, partitions).to_pylist() == [True] or not matching, to_sql(parts.stats)
+    if parts.residual is None and parts.partition is not None and parts.partition != NEVER:  # nothing checks the rows
+        assert kept_by_partition(parts.partition, partitions).to_pylist() == [matching]
 
 
 @SETTINGS

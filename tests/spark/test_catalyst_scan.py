@@ -9,11 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from tests.spark.made_tables import DataFile, field_json, make_table
 
-from pyspark_delta.errors import DeletionVectorError, InvalidOperationError, SchemaMismatchError
+from pyspark_delta.errors import DataFileError, DeletionVectorError, InvalidOperationError, SchemaMismatchError
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.scan.frames import data_frame, frame_can_read
 from pyspark_delta.spark.session import disable, enable
 
 
@@ -178,7 +181,7 @@ def test_missing_deletion_vector_file_is_an_error_before_any_row(
 ) -> None:
     frame = load(metered, str(golden_table("delta-spark/table-with-dv-small")))
     with pytest.raises(DeletionVectorError, match="does not exist"):
-        frame.count()
+        frame.collect()
     with pytest.raises(DeletionVectorError):
         frame.limit(1).collect()
 
@@ -208,7 +211,16 @@ def test_row_ids_of_a_table_without_are_refused(metered: SparkSession, days: str
 
 @pytest.mark.parametrize(
     "name",
-    ["a b.parquet", "50%.parquet", "ü/ñ é.parquet", "_x.parquet", "a#b?c.parquet", "q'\"\\.parquet", "{a}[b]*.parquet"],
+    [
+        "a b.parquet",
+        "50%.parquet",
+        "ü/ñ é.parquet",
+        "_x.parquet",
+        "a#b?c.parquet",
+        "q'\"\\.parquet",
+        "{a}[b]*.parquet",
+        "a:b.parquet",
+    ],
 )
 def test_special_file_names(metered: SparkSession, tmp_path: Path, name: str) -> None:
     folder = tmp_path / "sp ace %41 é"
@@ -216,6 +228,10 @@ def test_special_file_names(metered: SparkSession, tmp_path: Path, name: str) ->
     frame = load(metered, path)
     assert [row.id for row in frame.collect()] == [1, 2]
     assert len(frame.inputFiles()) == 1
+    snapshot = Snapshot.load(path)
+    assert frame_can_read(metered, snapshot) is not name.startswith("_")
+    if not name.startswith("_"):
+        assert [row.id for row in data_frame(metered, snapshot).collect()] == [1, 2]
 
 
 def test_metadata_of_files(metered: SparkSession, days: str) -> None:
@@ -289,7 +305,29 @@ def test_settings_of_the_session_do_not_hide_missing_files(metered: SparkSession
     (tmp_path / "t" / "part-00001.parquet").unlink()
     metered.conf.set("spark.sql.files.ignoreMissingFiles", "true")
     try:
-        with pytest.raises(Exception, match=r"part-00001\.parquet"):
+        with pytest.raises(DataFileError, match=r"part-00001\.parquet' of version 0 does not exist") as raised:
             load(metered, path).collect()
+        assert raised.value.error_class == "DELTA_FILE_NOT_FOUND_DETAILED"
     finally:
         metered.conf.unset("spark.sql.files.ignoreMissingFiles")
+
+
+def test_damaged_data_files_are_named(metered: SparkSession, tmp_path: Path) -> None:
+    path = make_table(tmp_path / "t a", [DataFile(pa.table({"id": [1]})), DataFile(pa.table({"id": [2]}))])
+    damaged = tmp_path / "t a" / "part-00001.parquet"
+    damaged.write_bytes(b"x" * damaged.stat().st_size)
+    for run in (DataFrame.collect, DataFrame.toArrow):
+        with pytest.raises(DataFileError, match=r"part-00001\.parquet' of version 0 cannot be read.*magic number"):
+            run(load(metered, path))
+    other = metered.read.schema("id long").parquet(str(damaged.rename(tmp_path / "other.parquet")))
+    with pytest.raises(Py4JJavaError, match="FAILED_READ_FILE"):  # not of a table that was read here
+        other.collect()
+
+
+def test_deletion_vector_beyond_the_end_of_its_file_is_an_error(metered: SparkSession, tmp_path: Path) -> None:
+    rows = pa.table({"id": [1, 2, 3]})
+    fitting = load(metered, make_table(tmp_path / "fitting", [DataFile(rows, deleted=[2])]))
+    assert fitting.count() == 2
+    frame = load(metered, make_table(tmp_path / "beyond", [DataFile(rows, deleted=[1, 3])]))
+    with pytest.raises(DeletionVectorError, match=r"part-00000\.parquet' marks row 3, .* only 3 rows"):
+        frame.count()

@@ -27,7 +27,6 @@ from pyspark_delta.errors import (
     InvalidOptionError,
     SchemaMismatchError,
     TableAlreadyExistsError,
-    UnsupportedFeatureError,
 )
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.write import save
@@ -516,19 +515,6 @@ def test_schemas_that_no_table_has(write_spark: SparkSession, table: str, select
     assert not Path(table).exists()
 
 
-@pytest.mark.parametrize(
-    ("select", "feature"),
-    [("timestamp_ntz'2024-01-01' t", "timestampNtz"), ("parse_json('1') v", "variantType")],
-)
-def test_types_that_need_a_feature_are_refused_by_name(
-    write_spark: SparkSession, table: str, select: str, feature: str
-) -> None:
-    with pytest.raises(UnsupportedFeatureError, match=feature) as caught:
-        save(write_spark.sql(f"select {select}"), table)
-    assert caught.value.features == (feature,)
-    assert not Path(table).exists()
-
-
 # ------------------------------------------------------------------------------------------------------ options
 @pytest.mark.parametrize(
     "options",
@@ -568,11 +554,6 @@ def test_illegal_options(write_spark: SparkSession, table: str, options: dict[st
     with pytest.raises(InvalidOptionError):
         save(write_spark.range(1), table, options=options)
     assert not Path(table).exists()
-
-
-def test_properties_that_need_a_feature_are_refused_by_name(write_spark: SparkSession, table: str) -> None:
-    with pytest.raises(UnsupportedFeatureError, match=r"delta\.enableDeletionVectors"):
-        save(write_spark.range(1), table, options={"delta.enableDeletionVectors": "true"})
 
 
 def test_options_that_ask_for_nothing_are_accepted(write_spark: SparkSession, table: str) -> None:

@@ -43,6 +43,8 @@ FILE_FIELDS: tuple[pa.Field, ...] = (
     CLUSTERING_PROVIDER,
 )
 
+DATA_CHANGE = pa.field("data_change", pa.bool_())  # of actions in a commit, not of the state of a table
+
 DELETION_TIMESTAMP = pa.field("deletion_timestamp", pa.int64())  # ms since the epoch; absent counts as 0 (C154)
 EXTENDED_FILE_METADATA = pa.field("extended_file_metadata", pa.bool_())
 
@@ -70,6 +72,7 @@ WIRE_NAMES = {
     "clustering_provider": "clusteringProvider",
     "deletion_timestamp": "deletionTimestamp",
     "extended_file_metadata": "extendedFileMetadata",
+    "data_change": "dataChange",
     "storage_type": "storageType",
     "path_or_inline_dv": "pathOrInlineDv",
     "offset": "offset",

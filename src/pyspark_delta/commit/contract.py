@@ -6,7 +6,7 @@ what a commit says.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 from pyspark_delta.errors import DeltaError
@@ -35,9 +35,13 @@ class TakenVersion:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The version exists, is durable, and is this request's."""
+    """The version exists, is durable, and is this request's.
+
+    `content` is given where an earlier attempt with the same transaction id made it, with other content.
+    """
 
     version: int
+    content: bytes | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,8 +57,10 @@ class FilesystemCommitter:
             return Transient(error)
         except StorageError:
             return Unknown(error)
-        if content == request.content or transaction_id(content) == request.transaction_id:
+        if content == request.content:
             return Committed(request.version)
+        if transaction_id(content) == request.transaction_id:
+            return Committed(request.version, content)
         return VersionTaken((TakenVersion(request.version, content),))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.expressions.references import referenced_columns
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.feature import TableFeature, any_field_has
 from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
@@ -13,6 +15,21 @@ class AllowColumnDefaults(TableFeature):
 
     def is_active(self, configuration: TableConfiguration) -> bool:
         return any_field_has(configuration, self.KEY)
+
+    def is_requested(self, configuration: TableConfiguration) -> bool:
+        return self.is_active(configuration)
+
+    def validate(self, configuration: TableConfiguration) -> None:
+        """Defaults are SQL that names no column (C391)."""
+        for field in configuration.schema:
+            text = field.metadata.get(self.KEY)
+            if isinstance(text, str) and (named := referenced_columns(text)):
+                raise InvalidOperationError(
+                    f"The default of the column '{field.name}' is {text}, which names '{'.'.join(named[0])}'. "
+                    "A default is a constant, or computed from none of the columns.",
+                    error_class="INVALID_DEFAULT_VALUE.NOT_CONSTANT",
+                    column=field.name,
+                )
 
     def computed_columns(self, configuration: TableConfiguration) -> tuple[ComputedColumn, ...]:
         """The columns with a default, which counts for rows that lack the column; null is a value (C392)."""

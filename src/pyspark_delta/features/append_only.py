@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyspark_delta.errors import AppendOnlyTableError
 from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import CommitDraft
 from pyspark_delta.protocol.feature import TableFeature
 from pyspark_delta.protocol.properties import APPEND_ONLY
 from pyspark_delta.protocol.ready import ReadyCommit
@@ -13,12 +14,16 @@ from pyspark_delta.protocol.state import TableState
 class AppendOnly(TableFeature):
     name = "appendOnly"
     legacy_writer_version = 2
+    harmless_properties = (APPEND_ONLY.name,)
 
     def is_active(self, configuration: TableConfiguration) -> bool:
         return APPEND_ONLY.of(configuration.properties)
 
     def is_requested(self, configuration: TableConfiguration) -> bool:
         return self.is_active(configuration)
+
+    def may_follow(self, draft: CommitDraft) -> bool:
+        return True  # `finish` looks at it once more
 
     def finish(self, commit: ReadyCommit, base: TableState) -> ReadyCommit:
         """Refuse to remove rows (C376): rearranging them is no change of data."""

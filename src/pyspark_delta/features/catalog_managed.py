@@ -15,6 +15,7 @@ class CatalogManaged(TableFeature):
         "Open it by its catalog name with an engine that is connected to the catalog."
     )
     write_obstacle = read_obstacle
+    listing_obstacle = "A table is managed by a catalog from its creation there; it cannot become so by its path."
 
 
 FEATURE = CatalogManaged()

@@ -5,17 +5,42 @@ A commit that only adds files is its own change feed, so appending needs no chan
 
 from __future__ import annotations
 
+from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import CommitDraft
 from pyspark_delta.protocol.feature import TableFeature
 from pyspark_delta.protocol.properties import ENABLE_CHANGE_DATA_FEED
+
+RESERVED_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 
 
 class ChangeDataFeed(TableFeature):
     name = "changeDataFeed"
     legacy_writer_version = 4
+    harmless_properties = (ENABLE_CHANGE_DATA_FEED.name,)
 
     def is_active(self, configuration: TableConfiguration) -> bool:
         return ENABLE_CHANGE_DATA_FEED.of(configuration.properties)
+
+    def is_requested(self, configuration: TableConfiguration) -> bool:
+        return self.is_active(configuration)
+
+    def validate(self, configuration: TableConfiguration) -> None:
+        """No column has a name that the change feed adds to the others."""
+        if not self.is_active(configuration):
+            return
+        for name in RESERVED_COLUMNS:
+            field = configuration.schema.find(name)
+            if field is not None:
+                raise InvalidOperationError(
+                    f"The column '{field.name}' has a name that the change data feed keeps for itself, as are "
+                    f"{', '.join(RESERVED_COLUMNS)}. Rename it, or leave delta.enableChangeDataFeed off.",
+                    error_class="DELTA_RESERVED_COLUMN_NAMES",
+                    column=field.name,
+                )
+
+    def may_follow(self, draft: CommitDraft) -> bool:
+        return draft.is_blind_append
 
 
 FEATURE = ChangeDataFeed()

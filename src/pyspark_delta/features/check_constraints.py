@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.expressions import check_expression
 from pyspark_delta.protocol.feature import TableFeature
 from pyspark_delta.protocol.properties import CONSTRAINT_PREFIX
 from pyspark_delta.protocol.rows import CheckKind, RowCheck
@@ -14,6 +15,16 @@ class CheckConstraints(TableFeature):
 
     def is_active(self, configuration: TableConfiguration) -> bool:
         return any(key.casefold().startswith(CONSTRAINT_PREFIX) for key in configuration.properties)
+
+    def is_requested(self, configuration: TableConfiguration) -> bool:
+        return self.is_active(configuration)
+
+    def validate(self, configuration: TableConfiguration) -> None:
+        """Every condition is SQL over columns that the table has (C384)."""
+        for key, condition in configuration.properties.items():
+            if key.casefold().startswith(CONSTRAINT_PREFIX):
+                name = key[len(CONSTRAINT_PREFIX) :]
+                check_expression(condition, configuration.schema, f"The CHECK constraint '{name}'")
 
     def row_checks(self, configuration: TableConfiguration) -> tuple[RowCheck, ...]:
         """The constraints, by name."""

@@ -6,6 +6,7 @@ It binds the cleanup of the log; commits are not affected.
 from __future__ import annotations
 
 from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import CommitDraft
 from pyspark_delta.protocol.feature import TableFeature
 from pyspark_delta.protocol.properties import CHECKPOINT_PROTECTION_VERSION
 
@@ -15,6 +16,9 @@ class CheckpointProtection(TableFeature):
 
     def is_active(self, configuration: TableConfiguration) -> bool:
         return CHECKPOINT_PROTECTION_VERSION.of(configuration.properties) > 0
+
+    def may_follow(self, draft: CommitDraft) -> bool:
+        return True
 
 
 FEATURE = CheckpointProtection()

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.feature import TableFeature
 
 
 class Clustering(TableFeature):
     name = "clustering"
     requires = ("domainMetadata",)
-    write_obstacle = "New files would need statistics of all clustering columns. Write it with another engine for now."
+    listing_obstacle = "Name the clustering columns instead, and the table supports it."
+
+    def validate(self, configuration: TableConfiguration) -> None:
+        """A table is partitioned or clustered, not both (C348)."""
+        if configuration.partition_columns:
+            raise InvalidOperationError(
+                f"The table is partitioned by {', '.join(configuration.partition_columns)}, so it cannot be clustered "
+                "too. Choose one of both for a new table.",
+                error_class="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
+            )
 
 
 FEATURE = Clustering()

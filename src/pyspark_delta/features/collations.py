@@ -5,7 +5,8 @@ Values are stored as they are, so reading is not affected; skipping must not use
 
 from __future__ import annotations
 
-from pyspark_delta.protocol.feature import TableFeature
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.feature import TableFeature, any_field_has
 
 
 class Collations(TableFeature):
@@ -13,10 +14,12 @@ class Collations(TableFeature):
     KEY = "__COLLATIONS"
     preview_names = ("collations-preview", "collations-dev")
     requires = ("domainMetadata",)
-    write_obstacle = (
-        "New files would have to keep the collations of its columns and their statistics. "
-        "Write it with another engine for now."
-    )
+
+    def is_active(self, configuration: TableConfiguration) -> bool:
+        return any_field_has(configuration, self.KEY)
+
+    def is_requested(self, configuration: TableConfiguration) -> bool:
+        return self.is_active(configuration)
 
 
 FEATURE = Collations()

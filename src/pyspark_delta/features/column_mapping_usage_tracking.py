@@ -8,6 +8,7 @@ from pyspark_delta.protocol.feature import TableFeature
 class ColumnMappingUsageTracking(TableFeature):
     name = "columnMappingUsageTracking"
     requires = ("columnMapping",)
+    listing_obstacle = "It is a proposal to the protocol."
     write_obstacle = (
         "Writers would have to record the first rename or drop of a column. Write it with another engine for now."
     )

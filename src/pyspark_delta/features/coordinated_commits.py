@@ -9,6 +9,7 @@ class CoordinatedCommits(TableFeature):
     name = "coordinatedCommits-preview"
     preview_names = ("managedCommits-dev", "coordinatedCommits", "managed-commits")
     requires = ("inCommitTimestamp",)
+    listing_obstacle = "It was a proposal that catalogManaged has replaced."
     write_obstacle = "Commits would have to go through its coordinator. Drop the feature with the engine that added it."
 
 

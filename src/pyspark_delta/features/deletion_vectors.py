@@ -6,6 +6,7 @@ Appending adds files that have none, whatever the other files have.
 from __future__ import annotations
 
 from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import CommitDraft
 from pyspark_delta.protocol.feature import FeatureKind, TableFeature
 from pyspark_delta.protocol.properties import ENABLE_DELETION_VECTORS
 
@@ -13,9 +14,16 @@ from pyspark_delta.protocol.properties import ENABLE_DELETION_VECTORS
 class DeletionVectors(TableFeature):
     name = "deletionVectors"
     kind = FeatureKind.READER_WRITER
+    harmless_properties = (ENABLE_DELETION_VECTORS.name,)
 
     def is_active(self, configuration: TableConfiguration) -> bool:
         return ENABLE_DELETION_VECTORS.of(configuration.properties)
+
+    def is_requested(self, configuration: TableConfiguration) -> bool:
+        return self.is_active(configuration)
+
+    def may_follow(self, draft: CommitDraft) -> bool:
+        return True
 
 
 FEATURE = DeletionVectors()

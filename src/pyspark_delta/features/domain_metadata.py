@@ -5,11 +5,15 @@ A commit leaves the domains it does not name as they are.
 
 from __future__ import annotations
 
+from pyspark_delta.protocol.draft import CommitDraft
 from pyspark_delta.protocol.feature import TableFeature
 
 
 class DomainMetadata(TableFeature):
     name = "domainMetadata"
+
+    def may_follow(self, draft: CommitDraft) -> bool:
+        return True
 
 
 FEATURE = DomainMetadata()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.expressions import check_expression
 from pyspark_delta.protocol.feature import TableFeature, any_field_has
 from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
 
@@ -14,6 +16,22 @@ class GeneratedColumns(TableFeature):
 
     def is_active(self, configuration: TableConfiguration) -> bool:
         return any_field_has(configuration, self.KEY)
+
+    def is_requested(self, configuration: TableConfiguration) -> bool:
+        return self.is_active(configuration)
+
+    def validate(self, configuration: TableConfiguration) -> None:
+        """Expressions are SQL over other columns that are not generated themselves."""
+        generated = {f.name.casefold(): f for f in configuration.schema if self.KEY in f.metadata}
+        for field in generated.values():
+            what = f"The expression of the generated column '{field.name}'"
+            for path in check_expression(field.metadata[self.KEY], configuration.schema, what):
+                if path[0].casefold() in generated:
+                    raise InvalidOperationError(
+                        f"{what} names '{path[0]}', which is generated too. Repeat its expression instead.",
+                        error_class="UNSUPPORTED_EXPRESSION_GENERATED_COLUMN",
+                        column=field.name,
+                    )
 
     def computed_columns(self, configuration: TableConfiguration) -> tuple[ComputedColumn, ...]:
         """The generated columns: of every row, the value is that of the expression (C390)."""

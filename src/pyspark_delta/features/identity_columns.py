@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
-from pyspark_delta.errors import InvalidTableError
+from pyspark_delta.errors import InvalidOperationError, InvalidTableError
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.feature import TableFeature, any_field_has
 from pyspark_delta.protocol.identity import ALLOW_EXPLICIT_INSERT, MARK, START, STEP, next_number
 from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
-from pyspark_delta.schema.types import StructField
+from pyspark_delta.schema.types import LONG, StructField
 
 
 class IdentityColumns(TableFeature):
     name = "identityColumns"
     KEYS = (START, STEP, MARK, ALLOW_EXPLICIT_INSERT)
     legacy_writer_version = 6
+    harmless_field_keys = (MARK,)
 
     def is_active(self, configuration: TableConfiguration) -> bool:
         return any_field_has(configuration, *self.KEYS)
+
+    def is_requested(self, configuration: TableConfiguration) -> bool:
+        return self.is_active(configuration)
+
+    def validate(self, configuration: TableConfiguration) -> None:
+        """Identity columns are of type long, step forwards or backwards, and partition nothing (C395)."""
+        for field in configuration.schema:
+            if not any(key in field.metadata for key in self.KEYS):
+                continue
+            if field.type != LONG:
+                raise _illegal(field, f"is of type {field.type}, not long", "UNSUPPORTED_DATA_TYPE")
+            if field.metadata.get(STEP) == 0:
+                raise _illegal(field, "would step by 0", "ILLEGAL_STEP")
+            if field.name in configuration.partition_columns:
+                raise _illegal(field, "is a partition column", "PARTITION_NOT_SUPPORTED")
 
     def computed_columns(self, configuration: TableConfiguration) -> tuple[ComputedColumn, ...]:
         """The identity columns, each with the first number beyond its high-water mark (C399)."""
@@ -45,6 +61,14 @@ def _number(field: StructField, key: str) -> int:
             f"{key} of the identity column '{field.name}' is {value!r}, not a number.", column=field.name
         )
     return value
+
+
+def _illegal(field: StructField, what: str, kind: str) -> InvalidOperationError:
+    return InvalidOperationError(
+        f"The identity column '{field.name}' {what}. Declare it as a long that counts by a step other than 0.",
+        error_class=f"DELTA_IDENTITY_COLUMNS_{kind}",
+        column=field.name,
+    )
 
 
 FEATURE = IdentityColumns()

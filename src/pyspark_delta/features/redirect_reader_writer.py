@@ -12,6 +12,7 @@ class RedirectReaderWriter(TableFeature):
         "It only points to another table; the property 'delta.redirectReaderWriter-preview' says where. Open that "
         "table instead."
     )
+    listing_obstacle = "Redirection is set up by the engine that moves the table."
     write_obstacle = read_obstacle
 
 

@@ -1,25 +1,191 @@
-"""rowTracking: rows have stable ids and commit versions (Row Tracking; C321-C342)."""
+"""rowTracking: rows have stable ids and commit versions (Row Tracking; C321-C342).
+
+The rows of a new file are numbered from its base row id on. What is given out is counted in a metadata domain, so that
+no id is ever given twice.
+"""
 
 from __future__ import annotations
 
+import uuid
+from dataclasses import replace
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.actions.columns import BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION, STATS
+from pyspark_delta.actions.model import DomainMetadata
+from pyspark_delta.errors import CorruptLogError, InvalidOperationError
+from pyspark_delta.expressions.tree import Column
 from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import CommitDraft
 from pyspark_delta.protocol.feature import TableFeature
-from pyspark_delta.protocol.properties import ENABLE_ROW_TRACKING
+from pyspark_delta.protocol.properties import (
+    ENABLE_ROW_TRACKING,
+    MATERIALIZED_ROW_COMMIT_VERSION,
+    MATERIALIZED_ROW_ID,
+    ROW_TRACKING_SUSPENDED,
+)
+from pyspark_delta.protocol.ready import ReadyCommit
+from pyspark_delta.protocol.state import TableState
+from pyspark_delta.schema.column_mapping import PHYSICAL_NAME
+from pyspark_delta.schema.types import LONG
+from pyspark_delta.stats.parse import parse_stats
+
+DOMAIN = "delta.rowTracking"
+PRESERVED_TAG = "delta.rowTracking.preserved"
+
+_HIGH_WATER_MARK = "rowIdHighWaterMark"  # the specification calls it highWaterMark, every implementation this (C332)
+_NUM_RECORDS = Column(("numRecords",), LONG)
 
 
 class RowTracking(TableFeature):
     name = "rowTracking"
     requires = ("domainMetadata",)
-    write_obstacle = (
-        "New files would have to be given row ids, on each table that supports row tracking. "
-        "Write it with another engine for now."
-    )
+    harmless_properties = (ENABLE_ROW_TRACKING.name, MATERIALIZED_ROW_ID.name, MATERIALIZED_ROW_COMMIT_VERSION.name)
+    computed_domains = (DOMAIN,)
 
     def is_active(self, configuration: TableConfiguration) -> bool:
         return ENABLE_ROW_TRACKING.of(configuration.properties)
 
-    def hinders_writing(self, configuration: TableConfiguration) -> bool:
-        return True  # ids are assigned as soon as the feature is supported, active or not
+    def is_requested(self, configuration: TableConfiguration) -> bool:
+        return self.is_active(configuration)
+
+    def prepare(self, configuration: TableConfiguration, before: TableConfiguration | None) -> TableConfiguration:
+        """Name the columns that stored ids and commit versions go to, once and for all (C336, C337)."""
+        properties = dict(configuration.properties)
+        known = before.properties if before is not None else {}
+        for stored, stem in ((MATERIALIZED_ROW_ID, "row-id"), (MATERIALIZED_ROW_COMMIT_VERSION, "row-commit-version")):
+            name = stored.of(properties) or stored.of(known) or f"_{stem}-col-{uuid.uuid4()}"
+            properties[stored.name] = name
+        if properties == dict(configuration.properties):
+            return configuration
+        return replace(configuration, metadata=replace(configuration.metadata, configuration=properties))
+
+    def validate(self, configuration: TableConfiguration) -> None:
+        """Ids are not suspended while they are promised, and no column has the name of a stored one (C337)."""
+        properties = configuration.properties
+        if self.is_active(configuration) and ROW_TRACKING_SUSPENDED.of(properties):
+            raise InvalidOperationError(
+                f"Row tracking cannot be enabled and suspended at once. Set {ENABLE_ROW_TRACKING.name} or "
+                f"{ROW_TRACKING_SUSPENDED.name} to false.",
+                error_class="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
+            )
+        stored = {MATERIALIZED_ROW_ID.of(properties), MATERIALIZED_ROW_COMMIT_VERSION.of(properties)}
+        for field in configuration.schema:
+            for name in (field.name, field.metadata.get(PHYSICAL_NAME)):
+                if name in stored:
+                    raise InvalidOperationError(
+                        f"The column name '{name}' is taken by row tracking. Choose another one.",
+                        error_class="DELTA_ADDING_COLUMN_WITH_INTERNAL_NAME_FAILED",
+                        column=name,
+                    )
+
+    def check_change(self, configuration: TableConfiguration, before: TableConfiguration, *, keeps_files: bool) -> None:
+        """Ids are promised only when every file has them, which the files from before may not (C325, C336)."""
+        was_active = self.listed_name(before) is not None and self.is_active(before)
+        if keeps_files and self.is_active(configuration) and not was_active:
+            raise InvalidOperationError(
+                "Row tracking cannot be enabled while files of the table may have no row ids. Add the feature "
+                "rowTracking first, give every file its ids, and then enable it; or enable it on a new table.",
+                error_class="DELTA_ENABLING_ROW_TRACKING_ON_EXISTING_TABLE",
+            )
+
+    def may_follow(self, draft: CommitDraft) -> bool:
+        return True
+
+    def finish(self, commit: ReadyCommit, base: TableState) -> ReadyCommit:
+        """Number the rows of new files above every id given before (C330, C333, C334), as of this version (C335).
+
+        Files that have a base row id or a default row commit version keep them. Raises InvalidOperationError for a
+        file whose statistics do not tell how many rows it has.
+        """
+        if ROW_TRACKING_SUSPENDED.of(commit.configuration.properties):
+            return commit
+        before, given = _mark(base.domains.get(DOMAIN)), _mark(_own_domain(commit))
+        adds, last = _numbered(commit.adds, max(before, given), commit.version)
+        others = tuple(domain for domain in commit.domains if domain.domain != DOMAIN)
+        counted = _domain(last) if last > before else None
+        return replace(
+            commit,
+            adds=adds,
+            domains=others if counted is None else (*others, counted),
+            tags=self._tagged(commit),
+        )
+
+    def _tagged(self, commit: ReadyCommit) -> dict[str, str]:
+        """C341: ids are preserved where rows are only added or only removed; else the draft itself must say so."""
+        if not self.is_active(commit.configuration):
+            return dict(commit.tags)
+        copied = bool(commit.adds.num_rows and commit.removes.num_rows)
+        return {PRESERVED_TAG: "false" if copied else "true", **commit.tags}
+
+
+def _numbered(adds: pa.Table, mark: int, version: int) -> tuple[pa.Table, int]:
+    """The files with row ids and commit versions, and the highest id that is given out."""
+    if not adds.num_rows:
+        return adds, mark
+    versions = _column(adds, DEFAULT_ROW_COMMIT_VERSION)
+    adds = _with(adds, DEFAULT_ROW_COMMIT_VERSION, pc.fill_null(versions, version))
+    known = _column(adds, BASE_ROW_ID)
+    new = np.asarray(pc.is_null(known))
+    counts = _record_counts(adds, new)
+    starts = mark + 1 + np.cumsum(np.where(new, counts, 0)) - np.where(new, counts, 0)
+    first = np.where(new, starts, np.asarray(pc.fill_null(known, -1)))
+    adds = _with(adds, BASE_ROW_ID, pa.array(first, pa.int64()))
+    return adds, max(mark, int((first + counts - 1).max()))
+
+
+def _record_counts(adds: pa.Table, new: np.ndarray) -> np.ndarray:
+    """How many rows each file has; of a file that has its ids already, 1 where it is not known."""
+    counts = parse_stats(_column(adds, STATS), [_NUM_RECORDS]).column(0)
+    unknown = np.asarray(pc.is_null(counts))
+    if (unknown & new).any():
+        path = adds.column("path")[int(np.argmax(unknown & new))].as_py()
+        raise InvalidOperationError(
+            f"The rows of the file '{path}' cannot be given row ids: its statistics do not say how many rows it has "
+            "(numRecords). Add it with statistics, as row tracking needs them.",
+            error_class="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
+            path=path,
+        )
+    return np.asarray(pc.fill_null(counts, 1))
+
+
+def _column(table: pa.Table, field: pa.Field) -> pa.Array:
+    if field.name not in table.column_names:
+        return pa.nulls(table.num_rows, field.type)
+    return table.column(field.name).combine_chunks()
+
+
+def _with(table: pa.Table, field: pa.Field, column: pa.Array) -> pa.Table:
+    if field.name in table.column_names:
+        return table.set_column(table.column_names.index(field.name), field, column)
+    return table.append_column(field, column)
+
+
+def _own_domain(commit: ReadyCommit) -> DomainMetadata | None:
+    return next((domain for domain in commit.domains if domain.domain == DOMAIN), None)
+
+
+def _domain(mark: int) -> DomainMetadata:
+    return DomainMetadata(domain=DOMAIN, configuration=orjson.dumps({_HIGH_WATER_MARK: mark}).decode())
+
+
+def _mark(domain: DomainMetadata | None) -> int:
+    """The highest row id given out; -1 before the first."""
+    if domain is None or domain.removed:
+        return -1
+    try:
+        mark = orjson.loads(domain.configuration)[_HIGH_WATER_MARK]
+    except (orjson.JSONDecodeError, KeyError, TypeError):
+        mark = None
+    if not isinstance(mark, int) or isinstance(mark, bool):
+        raise CorruptLogError(
+            f"The metadata domain '{DOMAIN}' does not say which row ids are taken ({_HIGH_WATER_MARK}): "
+            f"{domain.configuration!r}. Without it new rows could get ids that others have; repair the domain."
+        )
+    return mark
 
 
 FEATURE = RowTracking()

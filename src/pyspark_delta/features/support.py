@@ -53,6 +53,17 @@ def check_writable(configuration: TableConfiguration, location: str = "") -> Non
     _check_requirements(configuration, location)
 
 
+def check_known(configuration: TableConfiguration, location: str = "") -> None:
+    """Check that every feature of a table is known: its log may then be rearranged, whether rows may be added or not.
+
+    Raises as `check_readable` does, and UnsupportedFeatureError naming each unknown feature.
+    """
+    check_readable(configuration, location)
+    _check_writer_version(configuration.protocol, location)
+    unknown = dict.fromkeys(_unknown(supported_features(configuration)), _UNKNOWN)
+    _refuse(unknown, "write", location)
+
+
 def _check_provider(provider: str, location: str) -> None:
     if provider.lower() != "parquet":
         raise UnsupportedTableError(
@@ -101,7 +112,9 @@ def _check_requirements(configuration: TableConfiguration, location: str) -> Non
     supported = supported_features(configuration)
     for name in sorted(supported):
         feature = find_feature(name)
-        for required in feature.requires if feature else ():
+        if feature is None or name in feature.preview_names:
+            continue  # what a preview needed was not settled
+        for required in feature.requires:
             needed = find_feature(required)
             if needed is not None and supported.isdisjoint(needed.names):
                 raise _contradiction(location, f"the feature '{name}' needs '{required}', which is not supported")

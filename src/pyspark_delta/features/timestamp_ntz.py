@@ -15,5 +15,8 @@ class TimestampNtz(TableFeature):
     def is_active(self, configuration: TableConfiguration) -> bool:
         return any(found == TIMESTAMP_NTZ for found in types_in(configuration.schema))
 
+    def is_requested(self, configuration: TableConfiguration) -> bool:
+        return self.is_active(configuration)
+
 
 FEATURE = TimestampNtz()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.feature import FeatureKind, TableFeature
 from pyspark_delta.protocol.properties import ENABLE_TYPE_WIDENING
+from pyspark_delta.schema.widening import check_type_changes
 
 
 class TypeWidening(TableFeature):
@@ -17,6 +18,13 @@ class TypeWidening(TableFeature):
 
     def is_active(self, configuration: TableConfiguration) -> bool:
         return ENABLE_TYPE_WIDENING.of(configuration.properties)
+
+    def is_requested(self, configuration: TableConfiguration) -> bool:
+        return self.is_active(configuration)
+
+    def validate(self, configuration: TableConfiguration) -> None:
+        """The history of every column holds changes only that files can be read after."""
+        check_type_changes(configuration.schema)
 
 
 FEATURE = TypeWidening()

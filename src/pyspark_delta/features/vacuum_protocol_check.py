@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pyspark_delta.protocol.draft import CommitDraft
 from pyspark_delta.protocol.feature import FeatureKind, TableFeature
 
 
 class VacuumProtocolCheck(TableFeature):
     name = "vacuumProtocolCheck"
     kind = FeatureKind.READER_WRITER
+
+    def may_follow(self, draft: CommitDraft) -> bool:
+        return True
 
 
 FEATURE = VacuumProtocolCheck()

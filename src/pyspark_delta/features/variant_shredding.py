@@ -11,9 +11,13 @@ class VariantShredding(TableFeature):
     name = "variantShredding"
     kind = FeatureKind.READER_WRITER
     preview_names = ("variantShredding-preview",)
+    requires = ("variantType",)
 
     def is_active(self, configuration: TableConfiguration) -> bool:
         return ENABLE_VARIANT_SHREDDING.of(configuration.properties)
+
+    def is_requested(self, configuration: TableConfiguration) -> bool:
+        return self.is_active(configuration)
 
 
 FEATURE = VariantShredding()

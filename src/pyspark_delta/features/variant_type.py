@@ -16,5 +16,8 @@ class VariantType(TableFeature):
     def is_active(self, configuration: TableConfiguration) -> bool:
         return any(found == VARIANT for found in types_in(configuration.schema))
 
+    def is_requested(self, configuration: TableConfiguration) -> bool:
+        return self.is_active(configuration)
+
 
 FEATURE = VariantType()

@@ -45,7 +45,10 @@ class CommitText:
     def find(self, name: str) -> list[tuple[int, Any]]:
         """The actions of one kind, undecoded: line number and content. Only their lines are parsed."""
         needle = f'"{name}"'.encode()
-        found, position = [], self.data.find(needle)
+        position = self.data.find(needle)
+        if position < 0:
+            return []
+        found = []
         while position >= 0:
             start = self.data.rfind(b"\n", 0, position) + 1
             end = self.data.find(b"\n", position)
@@ -61,7 +64,8 @@ class CommitText:
 
     def fields(self, name: str) -> list[Fields]:
         """As `find`, ready for the decoders of `actions.decode`."""
-        return [Fields(content, f"line {number}, {name}", self.path) for number, content in self.find(name)]
+        found = self.find(name)
+        return [Fields(content, f"line {number}, {name}", self.path) for number, content in found] if found else []
 
     def parse(self, line: bytes, number: int) -> Any:
         """One line as JSON. Raises CorruptLogError."""
@@ -90,7 +94,12 @@ def read_commit(store: ObjectStore, file: FileStatus, version: int, *, compacted
             "If log clean-up runs at the moment, open the table again.",
             path=file.path,
         ) from error
-    return CommitText(version, file.path, _checked(file.path, data), compacted)
+    return commit_text(version, file.path, data, compacted=compacted)
+
+
+def commit_text(version: int, path: str, data: bytes, *, compacted: bool = False) -> CommitText:
+    """Content that was read already. Raises CorruptLogError as `read_commit` does."""
+    return CommitText(version, path, _checked(path, data), compacted)
 
 
 def read_commits(store: ObjectStore, files: Sequence[CommitFile | Compaction]) -> Iterator[CommitText]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import numpy as np
 import orjson
 
 from pyspark_delta.actions.decode import Fields
@@ -21,6 +22,9 @@ _OTHER = tuple(
     for name in ("commitInfo", "metaData", "protocol", "txn", "domainMetadata", "cdc", "sidecar", "checkpointMetadata")
 )
 _DELETION_VECTOR = b'"deletionVector"'
+_FILE = (_ADD, _REMOVE)
+_DOT, _SLASH = b"./"
+_FLUSHED_AT = 4 << 20  # bytes of commits
 
 
 class UnreconciledCompaction(Exception):
@@ -43,16 +47,91 @@ class FileLines:
 
     def apply(self, texts: Iterable[CommitText], table_location: str) -> FileLines:
         """These lines after some more commits, in ascending order. Raises CorruptLogError."""
-        state = dict(self.by_key)
+        reconciled = _Reconciled(dict(self.by_key), table_location)
         for text in texts:
-            adds: dict[bytes, bytes] = {}
-            removes: dict[bytes, bytes] = {}
-            _collect(text, table_location, adds, removes)
-            if text.compacted and not adds.keys().isdisjoint(removes):
-                raise UnreconciledCompaction(text.path)
-            state.update(removes)
-            state.update(adds)
-        return FileLines(state)
+            reconciled.add(text)
+        reconciled.flush()
+        return FileLines(reconciled.state)
+
+
+class _Reconciled:
+    """Commits put into a state: many at once where all their lines have the usual form, otherwise one by one.
+
+    In the usual form a line begins with the path, which is its own key: it has no second spelling, and there is no
+    deletion vector.
+    """
+
+    def __init__(self, state: dict[bytes, bytes], table_location: str) -> None:
+        self.state = state
+        self._table_location = table_location
+        self._waiting: list[CommitText] = []
+        self._paths: list[bytes] = []
+        self._lines: list[bytes] = []
+        self._bytes = 0
+
+    def add(self, text: CommitText) -> None:
+        """Put one more commit into the state, now or at the next `flush`."""
+        found = None if text.compacted else _usual_lines(text.data)
+        if found is None:
+            self.flush()
+            self._apply(text)
+            return
+        paths, lines = found
+        self._waiting.append(text)
+        self._paths += paths
+        self._lines += lines
+        self._bytes += len(text.data)
+        if self._bytes >= _FLUSHED_AT:
+            self.flush()
+
+    def flush(self) -> None:
+        """Put what waits into the state."""
+        if _are_plain(self._paths):
+            self.state.update(zip(self._paths, self._lines, strict=True))
+        else:
+            for text in self._waiting:
+                self._apply(text)
+        self._waiting, self._paths, self._lines, self._bytes = [], [], [], 0
+
+    def _apply(self, text: CommitText) -> None:
+        adds: dict[bytes, bytes] = {}
+        removes: dict[bytes, bytes] = {}
+        _collect(text, self._table_location, adds, removes)
+        if text.compacted and not adds.keys().isdisjoint(removes):
+            raise UnreconciledCompaction(text.path)
+        self.state.update(removes)
+        self.state.update(adds)
+
+
+def _usual_lines(data: bytes) -> tuple[list[bytes], list[bytes]] | None:
+    """Paths and lines of a commit, those that add last; None when some line is out of the ordinary."""
+    if _DELETION_VECTOR in data:
+        return None
+    lines = data.split(b"\n")
+    rest = [line for line in lines if not line.startswith(_FILE)]
+    if not all(line.startswith(_OTHER) or not line or line.isspace() for line in rest):
+        return None
+    adds = [line for line in lines if line.startswith(_ADD)]
+    removes = [line for line in lines if line.startswith(_REMOVE)] if len(adds) + len(rest) < len(lines) else []
+    add, remove = len(_ADD), len(_REMOVE)
+    try:
+        paths = [line[remove : line.index(b'"', remove)] for line in removes]
+        paths += [line[add : line.index(b'"', add)] for line in adds]
+    except ValueError:
+        return None
+    return paths, removes + adds
+
+
+def _are_plain(paths: list[bytes]) -> bool:
+    """Whether each path is its own key, as `PLAIN_PATH` says for one."""
+    if not paths:
+        return True
+    text = b"/%b/" % b"/".join(paths)
+    if b"%" in text or b":" in text or b"\\" in text or b"\0" in text:
+        return False
+    data = np.frombuffer(text, dtype=np.uint8)
+    following = data[np.flatnonzero(data[:-1] == _SLASH) + 1]  # the beginnings of all segments
+    return not bool(((following == _SLASH) | (following == _DOT)).any())
 
 
 def _collect(text: CommitText, table_location: str, adds: dict[bytes, bytes], removes: dict[bytes, bytes]) -> None:

@@ -10,7 +10,7 @@ import orjson
 
 from pyspark_delta.actions.decode import Fields
 from pyspark_delta.errors import CorruptLogError, FileNotFoundInStoreError
-from pyspark_delta.log.json_checksum import checksum_matches
+from pyspark_delta.log.json_checksum import checksum_matches, json_checksum
 from pyspark_delta.log.names import LAST_CHECKPOINT, LOG_DIRECTORY
 from pyspark_delta.storage import ObjectStore
 from pyspark_delta.storage.paths import join
@@ -43,6 +43,32 @@ def read_last_checkpoint(store: ObjectStore, table_location: str) -> LastCheckpo
         return parse_last_checkpoint(content)
     except CorruptLogError:
         return None
+
+
+def write_last_checkpoint(
+    store: ObjectStore, table_location: str, hint: LastCheckpoint, v2: Mapping[str, Any] | None = None
+) -> bool:
+    """Let the hint name a checkpoint, with a checksum (C084); whether it was written: a newer hint stays.
+
+    `v2` describes the top level of a checkpoint with a name of its own, for readers that know the reference's extension
+    (C075). Lists are left out: the two ways to compute the checksum disagree about long ones (C095).
+    """
+    known = read_last_checkpoint(store, table_location)
+    if known is not None and known.version > hint.version:
+        return False
+    values: dict[str, Any] = {
+        "version": hint.version,
+        "size": hint.size,
+        "parts": hint.parts,
+        "sizeInBytes": hint.size_in_bytes,
+        "numOfAddFiles": hint.num_of_add_files,
+        "tags": None if hint.tags is None else dict(hint.tags),
+        "v2Checkpoint": v2,
+    }
+    present = {name: value for name, value in values.items() if value is not None}
+    checksum = json_checksum(orjson.dumps(present))
+    store.write(last_checkpoint_location(table_location), orjson.dumps({**present, "checksum": checksum}))
+    return True
 
 
 def parse_last_checkpoint(content: bytes) -> LastCheckpoint:

@@ -18,6 +18,7 @@ from pyspark_delta.log.workers import in_order
 
 _BLOCK = 8192
 _REQUIRED = ("path", "size", "modification_time")
+_HEAD = ("path", "partition_values", "size", "modification_time")  # what stands before the statistics
 _MAPS = ("partition_values", "tags")
 
 Locate = Callable[[bytes], tuple[str, int]]
@@ -44,10 +45,12 @@ def _parse_block(
     lines: Sequence[bytes], action: str, fields: Sequence[pa.Field], partition_names: Sequence[str]
 ) -> pa.RecordBatch | None:
     """All lines by Arrow; None when it cannot, or when something required is missing."""
-    if any(f.name == "tags" for f in fields):
+    headed = all(f.name in _HEAD for f in fields)
+    blob = b"".join([_without_stats(line) for line in lines] if headed else lines)
+    if any(f.name == "tags" for f in fields) and b'"tags"' in blob:
         return None  # its keys are not known beforehand
-    blob = b"".join(lines)
-    wire = pa.schema([(action, pa.struct([_wire_field(f, partition_names) for f in fields]))])
+    known = [f for f in fields if f.name != "tags"]
+    wire = pa.schema([(action, pa.struct([_wire_field(f, partition_names) for f in known]))])
     try:
         # Objects without line ends between them, in one block: Arrow then need not look for the line ends.
         table = pj.read_json(
@@ -56,16 +59,21 @@ def _parse_block(
             parse_options=pj.ParseOptions(explicit_schema=wire, unexpected_field_behavior="ignore"),
         )
     except pa.ArrowInvalid:
-        return None
+        return None  # among others, of a line that had another "stats" than that of the action
     if table.num_rows != len(lines):
         return None
     content = table.column(0).combine_chunks() if table.column(0).num_chunks != 1 else table.column(0).chunk(0)
     if content.null_count:
         return None
     columns = []
-    for position, wanted in enumerate(fields):
-        column = content.field(position)
+    for wanted in fields:
+        if wanted.name == "tags":
+            columns.append(pa.nulls(len(lines), wanted.type))
+            continue
+        column = content.field(known.index(wanted))
         if wanted.name == "partition_values":
+            if headed and column.null_count:
+                return None  # it may have stood behind the statistics
             column = _to_map(column, partition_names)
         elif wanted.name in _REQUIRED and column.null_count and not (action == "remove" and wanted.name == "size"):
             return None
@@ -80,6 +88,15 @@ def _parse_block(
     except pa.ArrowInvalid:
         return None  # bytes that are not UTF-8, which Arrow's parser lets through
     return batch
+
+
+def _without_stats(line: bytes) -> bytes:
+    """A line that ends with its statistics without them: most of the text, and here of no use.
+
+    An unescaped `,"stats":"{` can only be a key, and what is cut off behind it has a closed end.
+    """
+    position = line.find(b',"stats":"{')
+    return line[:position] + b"}}" if position > 0 and line.endswith(b'}"}}') else line
 
 
 def _wire_field(wanted: pa.Field, partition_names: Sequence[str]) -> pa.Field:

@@ -20,6 +20,8 @@ from pyspark_delta.log.names import (
 from pyspark_delta.storage import FileStatus, ObjectStore
 from pyspark_delta.storage.paths import file_name, join
 
+_COMMIT_NAME_LENGTH = len("00000000000000000000.json")
+
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
@@ -41,7 +43,13 @@ class LogListing:
 
     def add(self, file: FileStatus, *, last_version: int | None = None) -> None:
         """Take in one file; unknown names, and versions after `last_version`, are passed over."""
-        name = parse_name(file_name(file.path))
+        text = file_name(file.path)
+        if len(text) == _COMMIT_NAME_LENGTH and text.endswith(".json") and text[:20].isdecimal() and text.isascii():
+            version = int(text[:20])  # what most files are, in short
+            if version < 2**63 and (last_version is None or version <= last_version):
+                self.commits[version] = file
+            return
+        name = parse_name(text)
         match name:
             case None:
                 return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +20,7 @@ from pyspark_delta.log.arrays import chosen_rows
 from pyspark_delta.log.checkpoint_scan import scan_part, scan_stats
 from pyspark_delta.log.parquet_part import ParquetPart
 from pyspark_delta.log.request import FileRequest
-from pyspark_delta.log.skipping import kept, kept_by_partition, partition_column
+from pyspark_delta.log.skipping import kept_by_partition, kept_by_stats, partition_column
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.types import DataType
 from pyspark_delta.stats.parse import assemble, leaf_tree
@@ -69,18 +69,22 @@ class LoadedFiles:
             base = self._batch([PATH, DELETION_VECTOR])
             mask = live(base)
             if request is not None and request.partition_predicate is not None:
-                columns = {n: self._partition(n, t, request.time_zone) for n, t in request.partition_columns().items()}
+                columns = self._partitions_of(request.partition_columns(), request.time_zone)
                 mask = _both(mask, kept_by_partition(request.partition_predicate, columns))
             if request is not None and request.stats_predicate is not None:
                 leaves = request.stats_leaves()
                 values = self._stats_of(leaves)
+                columns = self._partitions_of(request.mixed_columns(), request.time_zone)
                 survivors = None if mask is None else pc.indices_nonzero(mask)
                 if survivors is None or len(survivors) > len(base) // 4:
-                    own = kept(request.stats_predicate, assemble(leaf_tree(leaves), values, len(base)))
+                    batch = assemble(leaf_tree(leaves), values, len(base))
+                    own = kept_by_stats(request.stats_predicate, batch, columns)
                     mask = _both(mask, own)
                 else:
                     taken = {path: column.take(survivors) for path, column in values.items()}
-                    own = kept(request.stats_predicate, assemble(leaf_tree(leaves), taken, len(survivors)))
+                    batch = assemble(leaf_tree(leaves), taken, len(survivors))
+                    columns = {name: column.take(survivors) for name, column in columns.items()}
+                    own = kept_by_stats(request.stats_predicate, batch, columns)
                     return self._batch(fields).take(survivors.filter(own))
             answer = self._batch(fields)
         return answer if mask is None else chosen_rows(answer, mask)
@@ -97,6 +101,9 @@ class LoadedFiles:
         table = pa.Table.from_batches(batches, pa.schema(wanted))
         for field in fields:
             self._columns[field.name] = _whole(table.column(field.name))
+
+    def _partitions_of(self, types: Mapping[str, DataType], time_zone: str) -> dict[str, pa.Array]:
+        return {name: self._partition(name, data_type, time_zone) for name, data_type in types.items()}
 
     def _partition(self, name: str, data_type: DataType, time_zone: str) -> pa.DictionaryArray:
         key = (name, data_type, time_zone)

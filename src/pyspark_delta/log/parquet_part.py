@@ -62,6 +62,11 @@ class ParquetPart:
         self.open()
         return self._leaves.get(path)
 
+    def leaves_below(self, path: str) -> list[str]:
+        """The leaf columns of a nested column."""
+        self.open()
+        return [leaf for leaf in self._leaves if leaf.startswith(path + ".")]
+
     def all_null(self, row_group: int, leaf: str) -> bool:
         """Whether a leaf is absent, or null in every row of the row group by its statistics."""
         index = self.leaf(leaf)
@@ -87,17 +92,20 @@ class ParquetPart:
             return table
 
     @contextmanager
-    def reading(self) -> Iterator[pq.ParquetFile]:
-        """The open file, for several reads in a row. Errors inside become those of this class."""
+    def reading(self, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
+        """The open file, for several reads in a row; the leaves `coded` are read as dictionary columns.
+
+        Errors inside become those of this class.
+        """
         self.open()
-        with self._translated(), self._file() as file:
+        with self._translated(), self._file(coded) as file:
             yield file
 
     @contextmanager
-    def _file(self) -> Iterator[pq.ParquetFile]:
+    def _file(self, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
         source = self._store.open_input(self.path)
         remote = not self.path.startswith("/")
-        with pq.ParquetFile(source, metadata=self._metadata, pre_buffer=remote) as file:
+        with pq.ParquetFile(source, metadata=self._metadata, pre_buffer=remote, read_dictionary=list(coded)) as file:
             yield file
 
     @contextmanager

@@ -7,6 +7,7 @@ its key. The keys of the commits are few, those of the checkpoint many: the chec
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +17,11 @@ from pyspark_delta.actions.decode import decode_domain, decode_metadata, decode_
 from pyspark_delta.actions.model import DomainMetadata, Metadata, Protocol, SetTransaction
 from pyspark_delta.log.arrays import chosen_rows, string_array
 from pyspark_delta.log.commits import CommitText, malformed, single
-from pyspark_delta.log.file_keys import path_key
+from pyspark_delta.storage.percent import resolve_column
 
 _DOT, _SLASH = b"./"
+_UNUSUAL = r"[%:\\\x00]|^/|//|(^|/)\.|/$|^$"
+_WINDOW = 1 << 18  # bytes that stay in the processor's cache
 _ROWS_PER_SLICE = 512
 _PROBED_AT_ONCE = 200_000  # rows
 
@@ -31,15 +34,20 @@ class Keys:
         known = list(keys)
         self._values = string_array(known) if known else None
 
-    def unnamed(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The rows of batches, with `path` and `deletion_vector` columns, whose key no later commit names."""
+    def unnamed(
+        self, batches: Iterable[pa.RecordBatch], probed_at_once: int = _PROBED_AT_ONCE
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of batches, with `path` and `deletion_vector` columns, whose key no later commit names.
+
+        So many rows, at least, are held and looked up together.
+        """
         if self._values is None:
             yield from batches
             return
         waiting: list[pa.RecordBatch] = []
         for batch in batches:
             waiting.append(batch)
-            if sum(map(len, waiting)) >= _PROBED_AT_ONCE:
+            if sum(map(len, waiting)) >= probed_at_once:
                 yield from self._without_named(waiting)
                 waiting = []
         yield from self._without_named(waiting)
@@ -109,34 +117,43 @@ def _may_be_unusual(paths: pa.Array) -> bool:
     if first == last:
         return True
     data = np.frombuffer(paths.buffers()[2], dtype=np.uint8)[first:last]
-    text = data.tobytes()
-    if any(character in text for character in (b"%", b":", b"\\", b"\0")):
-        return True
-    starts = offsets[:-1] - first
-    if bool((starts[1:] == starts[:-1]).any()) or starts[-1] == len(data):
+    starts, ends = offsets[:-1] - first, offsets[1:] - first
+    if bool((starts == ends).any()):
         return True  # an empty path
-    edges = np.concatenate((data[starts], data[offsets[1:] - first - 1]))
-    if bool((edges == _SLASH).any() | (data[starts] == _DOT).any()):
+    heads = data[starts]
+    if bool(((heads == _SLASH) | (heads == _DOT) | (data[ends - 1] == _SLASH)).any()):
         return True
-    following = data[np.flatnonzero(data == _SLASH) + 1]
+    return any(_is_unusual_text(data, start) for start in range(0, len(data), _WINDOW))
+
+
+def _is_unusual_text(data: np.ndarray[Any, Any], start: int) -> bool:
+    """Whether a window of paths that neither begin nor end with a slash has a character or pair of another spelling."""
+    window = data[start : start + _WINDOW]
+    text = window.tobytes()
+    if b"%" in text or b":" in text or b"\\" in text or b"\0" in text:
+        return True
+    following = data[np.flatnonzero(window == _SLASH) + (start + 1)]
     return bool(((following == _SLASH) | (following == _DOT)).any())
 
 
 def _resolved(paths: pa.Array, table_location: str) -> pa.Array:
-    """The keys of paths of which some have more than one spelling; only those are resolved one by one."""
-    unusual = pc.match_substring_regex(paths, r"[%:\\\x00]|^/|//|(^|/)\.|/$|^$")
+    """The keys of paths of which some have more than one spelling; only those are resolved."""
+    unusual = pc.match_substring_regex(paths, _UNUSUAL)
     odd = paths.filter(unusual)
     if not len(odd):
         return paths
-    keys = string_array([path_key(table_location, path) for path in odd.to_pylist()]).cast(paths.type)
-    return pc.replace_with_mask(paths, unusual, keys)
+    locations = resolve_column(table_location, odd)
+    prefix = table_location.rstrip("/") + "/"
+    inside = pc.starts_with(locations, prefix)
+    below = pc.utf8_slice_codeunits(locations.filter(inside), len(prefix))
+    return pc.replace_with_mask(paths, unusual, pc.replace_with_mask(locations, inside, below))
 
 
 def latest_protocol(texts: Iterable[CommitText]) -> Protocol | None:
     """The protocol of the first commit that has one; commits come newest first."""
     for text in texts:
-        fields = single(text.fields("protocol"), text.path, "protocol")
-        if fields is not None:
+        found = text.fields("protocol")
+        if found and (fields := single(found, text.path, "protocol")) is not None:
             return decode_protocol(fields)
     return None
 
@@ -144,8 +161,8 @@ def latest_protocol(texts: Iterable[CommitText]) -> Protocol | None:
 def latest_metadata(texts: Iterable[CommitText]) -> Metadata | None:
     """The metadata of the first commit that has some; commits come newest first."""
     for text in texts:
-        fields = single(text.fields("metaData"), text.path, "metaData")
-        if fields is not None:
+        found = text.fields("metaData")
+        if found and (fields := single(found, text.path, "metaData")) is not None:
             return decode_metadata(fields)
     return None
 

@@ -20,8 +20,9 @@ from pyspark_delta.actions.columns import (
 from pyspark_delta.actions.decode import decode_domain, decode_metadata, decode_protocol, decode_transaction
 from pyspark_delta.actions.model import DomainMetadata, Metadata, Protocol, SetTransaction
 from pyspark_delta.errors import CorruptLogError, DeltaWarning, InvalidOperationError
+from pyspark_delta.expressions.tree import Column
 from pyspark_delta.log import reconciliation
-from pyspark_delta.log.checkpoint_scan import ScanCounters, scan_part
+from pyspark_delta.log.checkpoint_scan import ScanCounters, scan_parts, scan_stats
 from pyspark_delta.log.checkpoints import CheckpointReader
 from pyspark_delta.log.commits import CommitText, read_commits, read_entry
 from pyspark_delta.log.file_lines import FileLines, UnreconciledCompaction
@@ -29,8 +30,9 @@ from pyspark_delta.log.line_columns import parse_lines
 from pyspark_delta.log.listing import log_location
 from pyspark_delta.log.request import FileRequest
 from pyspark_delta.log.segment import CommitFile, Compaction, LogSegment, without_checkpoint
-from pyspark_delta.log.skipping import keep_files
+from pyspark_delta.log.skipping import keep_files, leaf_columns_of
 from pyspark_delta.log.version_checksum import VersionChecksum, read_checksum
+from pyspark_delta.stats.parse import parse_stats
 from pyspark_delta.storage import ObjectStore
 
 T = TypeVar("T")
@@ -221,10 +223,14 @@ class LogReplay:
         Files that the predicates of `request` rule out are left out, as far as that can be told cheaply.
         """
         fields = [field_of(action, name) for name in columns]
-        self._guarded(self._open_checkpoint)
+        self.open_checkpoint()
         for batch in self._batches(action, fields, partition_names, request):
             if len(batch):
                 yield batch.select(list(columns))
+
+    def open_checkpoint(self) -> None:
+        """Read the footers of the checkpoint, if any; an unreadable one is passed over where that is possible."""
+        self._guarded(self._open_checkpoint)
 
     def _open_checkpoint(self) -> None:
         if self.checkpoint is not None:
@@ -233,10 +239,29 @@ class LogReplay:
     def _batches(
         self, action: str, fields: list[pa.Field], partition_names: Sequence[str], request: FileRequest | None
     ) -> Iterator[pa.RecordBatch]:
-        chosen = self.lines.adds() if action == "add" else self.lines.removes()
-        yield from self._of_lines(chosen, action, fields, partition_names, request)
+        yield from self._line_batches(action, fields, partition_names, request)
         if self.checkpoint is None:
             return
+        names = [f.name for f in fields]
+        if action == "add" and self.checkpoint.loaded.serves(fields):
+            yield self.checkpoint.loaded.select(fields, request, self._live_mask)
+            return
+        internal = fields + [f for f in (PATH, DELETION_VECTOR) if f.name not in names]
+        yield from self.keys.unnamed(scan_parts(self.checkpoint.parts(), action, internal, request, self.counters))
+
+    def line_files(
+        self, action: str, columns: Sequence[str], partition_names: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """The part of `files` that is not in Parquet files of a checkpoint: from commits and JSON checkpoints."""
+        fields = [field_of(action, name) for name in columns]
+        self.open_checkpoint()
+        yield from self._line_batches(action, fields, partition_names, None)
+
+    def _line_batches(
+        self, action: str, fields: list[pa.Field], partition_names: Sequence[str], request: FileRequest | None
+    ) -> Iterator[pa.RecordBatch]:
+        chosen = self.lines.adds() if action == "add" else self.lines.removes()
+        yield from self._of_lines(chosen, action, fields, partition_names, request)
         prefix = b'{"' + action.encode() + b'"'
         earlier = [
             line
@@ -244,17 +269,31 @@ class LogReplay:
             if line.startswith(prefix) and key not in self.lines.by_key
         ]
         yield from self._of_lines(earlier, action, fields, partition_names, request)
-        names = [f.name for f in fields]
-        if action == "add" and self.checkpoint.loaded.serves(fields):
-            yield self.checkpoint.loaded.select(fields, request, self._live_mask)
+
+    def statistics(
+        self,
+        leaves: tuple[Column, ...],
+        columns: Sequence[str],
+        partition_names: Sequence[str],
+        required: tuple[Column, ...] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """All live files, in no order: some columns, then the statistics at each leaf, typed, named by its number.
+
+        `required` as in `scan_stats`. Raises CorruptLogError.
+        """
+        fields = [field_of("add", name) for name in columns]
+        for batch in self.line_files("add", [*columns, "stats"], partition_names):
+            stats = leaf_columns_of(parse_stats(batch.column(len(fields)), leaves), leaves)
+            stats.validate(full=True)  # bytes that are not UTF-8, which Arrow's parser lets through
+            yield pa.RecordBatch.from_arrays(
+                [*batch.columns[: len(fields)], *stats.columns], names=[*columns, *stats.schema.names]
+            )
+        if self.checkpoint is None:
             return
-        internal = fields + [f for f in (PATH, DELETION_VECTOR) if f.name not in names]
-        scanned = (
-            batch
-            for part in self.checkpoint.parts()
-            for batch in scan_part(part, action, internal, request, self.counters)
-        )
-        yield from self.keys.unnamed(scanned)
+        internal = fields + [f for f in (PATH, DELETION_VECTOR) if f.name not in columns]
+        scanned = (batch for part in self.checkpoint.parts() for batch in scan_stats(part, leaves, internal, required))
+        for batch in self.keys.unnamed(scanned):
+            yield batch.select([*columns, *map(str, range(len(leaves)))])
 
     def _live_mask(self, files: pa.RecordBatch) -> pa.BooleanArray | None:
         """Which of all files of the checkpoint are live; None for all."""
@@ -274,7 +313,8 @@ class LogReplay:
             return
         names = {f.name for f in fields}
         wanted = list(fields)
-        if request is not None and request.partition_predicate is not None and "partition_values" not in names:
+        by_partition = request is not None and (request.partition_predicate is not None or request.mixed_columns())
+        if by_partition and "partition_values" not in names:
             wanted.append(PARTITION_VALUES)
         if request is not None and request.stats_predicate is not None and "stats" not in names:
             wanted.append(STATS)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pyspark_delta.expressions.text import columns_of
 from pyspark_delta.expressions.tree import Column, Expression
 from pyspark_delta.schema.types import DataType, StructType
+
+PARTITION_VALUES = "partitionValues"  # the first part of a partition column's path in a predicate over statistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,8 +18,8 @@ class FileRequest:
 
     `partition_predicate` is over `Column((physical_name,))` with the types of `partition_schema` (physical names,
     logical types). `stats_predicate` is over `("minValues"|"maxValues"|"nullCount", *physical path)`,
-    `("numRecords",)` and `("tightBounds",)`, with the types its columns carry. A file is dropped only where a
-    predicate is definitely false.
+    `("numRecords",)` and `("tightBounds",)`, with the types its columns carry; it may also name partition columns, as
+    `("partitionValues", physical_name)`. A file is dropped only where a predicate is definitely false.
     """
 
     columns: tuple[str, ...]
@@ -26,12 +29,21 @@ class FileRequest:
     time_zone: str = "UTC"  # of zone-less timestamp partition values
 
     def partition_columns(self) -> dict[str, DataType]:
-        """The physical names and types of the partition columns that the predicate names."""
-        if self.partition_predicate is None:
-            return {}
-        types = {f.name: f.type for f in self.partition_schema}
-        return {c.path[0]: types.get(c.path[0], c.type) for c in columns_of(self.partition_predicate)}
+        """The physical names and types of the partition columns that the partition predicate names."""
+        return self._typed(_columns(self.partition_predicate))
+
+    def mixed_columns(self) -> dict[str, DataType]:
+        """The physical names and types of the partition columns that the predicate over statistics names."""
+        return self._typed(c for c in _columns(self.stats_predicate) if c.path[0] == PARTITION_VALUES)
 
     def stats_leaves(self) -> tuple[Column, ...]:
-        """The statistics that the predicate names."""
-        return () if self.stats_predicate is None else tuple(dict.fromkeys(columns_of(self.stats_predicate)))
+        """The statistics that the predicate over statistics names."""
+        return tuple(c for c in _columns(self.stats_predicate) if c.path[0] != PARTITION_VALUES)
+
+    def _typed(self, columns: Iterable[Column]) -> dict[str, DataType]:
+        types = {f.name: f.type for f in self.partition_schema}
+        return {c.path[-1]: types.get(c.path[-1], c.type) for c in columns}
+
+
+def _columns(predicate: Expression | None) -> tuple[Column, ...]:
+    return () if predicate is None else columns_of(predicate)

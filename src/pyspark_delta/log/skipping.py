@@ -13,7 +13,7 @@ from pyspark_delta.expressions.evaluate import evaluate
 from pyspark_delta.expressions.text import columns_of, conjuncts
 from pyspark_delta.expressions.tree import Column, Expression
 from pyspark_delta.log.arrays import bool_array, chosen_rows, map_value
-from pyspark_delta.log.request import FileRequest
+from pyspark_delta.log.request import PARTITION_VALUES, FileRequest
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.partition_values import parse_partition_column
 from pyspark_delta.schema.types import TIMESTAMP, DataType
@@ -23,6 +23,16 @@ from pyspark_delta.stats.parse import assemble, leaf_tree, parse_stats
 def kept(predicate: Expression, columns: pa.RecordBatch) -> pa.BooleanArray:
     """The rows for which a predicate is not definitely false."""
     return pc.fill_null(evaluate(predicate, columns), True)
+
+
+def kept_by_stats(
+    predicate: Expression, statistics: pa.RecordBatch, partitions: Mapping[str, pa.Array]
+) -> pa.BooleanArray:
+    """The rows that a predicate over statistics, and over the partition columns that it names, keeps."""
+    if partitions:
+        values = pa.StructArray.from_arrays([_decoded(c) for c in partitions.values()], names=list(partitions))
+        statistics = statistics.append_column(PARTITION_VALUES, values)
+    return kept(predicate, statistics)
 
 
 def kept_by_partition(predicate: Expression, columns: Mapping[str, pa.Array]) -> pa.BooleanArray:
@@ -59,16 +69,20 @@ def _decoded(column: pa.Array) -> pa.Array:
 def keep_files(batch: pa.RecordBatch, request: FileRequest) -> pa.RecordBatch:
     """The files of a batch, with `partition_values` and `stats` columns as needed, that a request keeps."""
     if request.partition_predicate is not None and len(batch):
-        maps = batch.column("partition_values")
-        columns = {
-            name: partition_column(maps, name, data_type, request.time_zone)
-            for name, data_type in request.partition_columns().items()
-        }
+        columns = _partition_columns(batch, request.partition_columns(), request.time_zone)
         batch = chosen_rows(batch, kept_by_partition(request.partition_predicate, columns))
     if request.stats_predicate is not None and len(batch):
         parsed = parse_stats(batch.column("stats"), request.stats_leaves())
-        batch = chosen_rows(batch, kept(request.stats_predicate, parsed))
+        columns = _partition_columns(batch, request.mixed_columns(), request.time_zone)
+        batch = chosen_rows(batch, kept_by_stats(request.stats_predicate, parsed, columns))
     return batch
+
+
+def _partition_columns(batch: pa.RecordBatch, types: Mapping[str, DataType], time_zone: str) -> dict[str, pa.Array]:
+    if not types:
+        return {}
+    maps = batch.column("partition_values")
+    return {name: partition_column(maps, name, data_type, time_zone) for name, data_type in types.items()}
 
 
 def partition_column(maps: pa.MapArray, name: str, data_type: DataType, time_zone: str) -> pa.DictionaryArray:

@@ -45,13 +45,15 @@ class ReadSet:
 
     `whole_table`: rows that appear anywhere. `predicates`: rows that appear and may match one of these, which are bound
     to the schema of the table. `paths`: the files, by path in the log, whose rows were read. `transactions`: the
-    application ids whose version was looked at.
+    application ids whose version was looked at. `time_zone` is the session time zone in which the predicates read
+    partition values; timestamps there decide nothing where it is not given.
     """
 
     whole_table: bool = False
     predicates: tuple[Expression, ...] = ()
     paths: frozenset[str] = frozenset()
     transactions: frozenset[str] = frozenset()
+    time_zone: str | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -65,7 +67,7 @@ class CommitDraft:
 
     `adds`, `removes` and `changes` (change data files) are file actions in columns (`actions.columns`); data files of
     `adds` and `changes` exist already. `protocol` and `metadata` are given only where they change. `isolation` is the
-    table's own level where it is None.
+    table's own level where it is None. `tags` are those of `commitInfo`.
     """
 
     operation: Operation
@@ -80,10 +82,11 @@ class CommitDraft:
     reads: ReadSet = ReadSet()
     isolation: IsolationLevel | None = None
     user_metadata: str | None = None
+    tags: Mapping[str, str] = field(default_factory=dict, hash=False)
     engine_info: str = ""
     transaction_id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     @property
     def is_blind_append(self) -> bool:
-        """Whether the commit removes no file, and depends on none that it read."""
-        return not self.removes.num_rows and self.reads.is_empty
+        """Whether the commit does nothing to files but add them, and depends on none that it read."""
+        return not (self.removes.num_rows or self.changes.num_rows) and self.reads.is_empty

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
+from types import MappingProxyType
 from typing import ClassVar
 
 from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import CommitDraft
 from pyspark_delta.protocol.ready import ReadyCommit
 from pyspark_delta.protocol.rows import ComputedColumn, RowCheck
 from pyspark_delta.protocol.state import TableState
@@ -45,11 +48,26 @@ class TableFeature:
     excludes: ClassVar[tuple[str, ...]] = ()
     """Features that must not be active at the same time."""
 
+    implied_properties: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    """Table properties that are set, where the user says nothing, when the feature becomes active."""
+
+    listing_obstacle: ClassVar[str] = ""
+    """Why the feature cannot be added to a table by its name, and what to do; empty when it can."""
+
     read_obstacle: ClassVar[str] = ""
     """Why tables with the feature cannot be read, and what to do; empty when they can."""
 
     write_obstacle: ClassVar[str] = ""
     """Why tables on which the feature `hinders_writing` cannot be written, and what to do; empty when they can."""
+
+    harmless_properties: ClassVar[tuple[str, ...]] = ()
+    """Properties that enable the feature, and leave commits valid that were prepared before (see `may_follow`)."""
+
+    harmless_field_keys: ClassVar[tuple[str, ...]] = ()
+    """Keys of field metadata that change without any other commit having to know."""
+
+    computed_domains: ClassVar[tuple[str, ...]] = ()
+    """Metadata domains that `finish` computes from those of the base, so that two writers may both write them."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -88,6 +106,13 @@ class TableFeature:
         """
         return configuration
 
+    def check_change(self, configuration: TableConfiguration, before: TableConfiguration, *, keeps_files: bool) -> None:
+        """Refuse a change of protocol or metadata that what the table is already does not allow.
+
+        `keeps_files` says whether data files stay that were written for the configuration before. Raises
+        InvalidOperationError.
+        """
+
     def validate(self, configuration: TableConfiguration) -> None:
         """Check protocol, schema and properties of a table that supports the feature, before anything is written.
 
@@ -103,8 +128,8 @@ class TableFeature:
         """The columns whose values the writer computes."""
         return ()
 
-    def materializes_partition_columns(self, configuration: TableConfiguration) -> bool:
-        """Whether new data files must hold the partition columns too."""
+    def stores_partition_columns(self, configuration: TableConfiguration) -> bool:
+        """Whether new data files must hold the partition columns too, after the others."""
         return False
 
     # --------------------------------------------------------------------------------------------------- commits
@@ -114,6 +139,13 @@ class TableFeature:
         Called for supported features, in the order of requirements; returns the argument or a copy.
         """
         return commit
+
+    def may_follow(self, draft: CommitDraft) -> bool:
+        """Whether a draft that was prepared before the feature was enabled may be committed after that.
+
+        So where the feature asks nothing of files that are prepared already, or `finish` adds what it asks for.
+        """
+        return False
 
 
 def any_field_has(configuration: TableConfiguration, *keys: str) -> bool:

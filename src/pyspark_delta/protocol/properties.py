@@ -86,13 +86,19 @@ def find_property(name: str) -> TableProperty[object] | None:
     return _BY_NAME.get(name.casefold())
 
 
-def check_property(name: str, value: str) -> None:
-    """Check a property that a user wants to set.
+def check_property(name: str, value: str, *, internal: bool = False) -> None:
+    """Check a property that a user wants to set; with `internal`, one that a writer may keep for itself.
 
-    Raises InvalidOptionError for an unknown `delta.` key, with the nearest known one, and for an illegal value. Keys
-    without that prefix belong to the user.
+    Raises InvalidOptionError for an unknown `delta.` key, with the nearest known one, for an illegal value, and for a
+    property that only writers set. Keys without that prefix belong to the user.
     """
     folded = name.casefold()
+    if not internal and folded in _INTERNAL:
+        raise InvalidOptionError(
+            f"The table property '{name}' is kept by writers of the table and cannot be set. Leave it out.",
+            error_class="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
+            property=name,
+        )
     if not folded.startswith("delta.") or any(folded.startswith(p.casefold()) for p in _OPEN_PREFIXES):
         return
     known = _BY_NAME.get(folded)
@@ -396,3 +402,13 @@ TABLE_PROPERTIES: tuple[TableProperty[object], ...] = tuple(
 _BY_NAME: Mapping[str, TableProperty[object]] = {
     key.casefold(): known for known in TABLE_PROPERTIES for key in (known.name, known.alias) if key
 }
+_INTERNAL = frozenset(
+    known.name.casefold()
+    for known in (
+        COLUMN_MAPPING_MAX_ID,
+        IN_COMMIT_TIMESTAMP_VERSION,
+        IN_COMMIT_TIMESTAMP_TIME,
+        MATERIALIZED_ROW_ID,
+        MATERIALIZED_ROW_COMMIT_VERSION,
+    )
+)

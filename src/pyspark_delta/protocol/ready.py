@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -30,6 +31,12 @@ class ReadyCommit:
     adds: pa.Table = field(hash=False)
     removes: pa.Table = field(hash=False)
     in_commit_timestamp: int | None = None
+    tags: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    def with_metadata(self, metadata: Metadata) -> ReadyCommit:
+        """The commit with other metadata, which become part of it."""
+        configuration = replace(self.configuration, metadata=metadata)
+        return replace(self, metadata=metadata, configuration=configuration)
 
     @property
     def data_change(self) -> bool:

@@ -18,7 +18,7 @@ nothing else is asked (C410).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
@@ -82,12 +82,14 @@ class StatisticsColumn:
 class Rewriter:
     """Rewrites conditions on the columns in `columns` (by logical path); others are unknown.
 
-    `prefix_length` is the number of code points that string bounds are cut to. `reasons` collects, for explanations,
-    why conditions could not be used.
+    `prefix_length` is the number of code points that string bounds are cut to. `by_partition` gives what partition
+    values say about a condition on them alone, and None for any other. `reasons` collects, for explanations, why
+    conditions could not be used.
     """
 
     columns: Mapping[tuple[str, ...], StatisticsColumn]
     prefix_length: int = 32
+    by_partition: Callable[[Expression], Expression | None] = lambda _: None
     reasons: list[str] = field(default_factory=list)
 
     def rewrite(self, conditions: Sequence[Expression]) -> list[Expression | None]:
@@ -96,13 +98,19 @@ class Rewriter:
         without_nan: frozenset[Column] = frozenset().union(*(_excluding_nan(c) for c in normal))
         return [self._may_match(condition, without_nan) for condition in normal]
 
-    def _may_match(self, condition: Expression, without_nan: frozenset[Column]) -> Expression | None:
+    def _may_match(
+        self, condition: Expression, without_nan: frozenset[Column], *, in_or: bool = False
+    ) -> Expression | None:
+        # Outside of OR, what partition values decide has been decided by them already.
+        decided = self.by_partition(condition) if in_or and not isinstance(condition, And | Or) else None
+        if decided is not None:
+            return decided
         match condition:
             case And(operands):
                 bounded = without_nan.union(*(_excluding_nan(o) for o in operands))
-                return conjunction(self._may_match(o, bounded) for o in operands)
+                return conjunction(self._may_match(o, bounded, in_or=in_or) for o in operands)
             case Or(operands):
-                return _disjunction([self._may_match(o, without_nan) for o in operands])
+                return _disjunction([self._may_match(o, without_nan, in_or=True) for o in operands])
             case Comparison(op, left, right):
                 return self._compare(condition, op, left, right, without_nan)
             case In(operand, values):

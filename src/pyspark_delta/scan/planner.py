@@ -51,14 +51,15 @@ def plan_scan(
     where: str | Expression | None = None,
     *,
     row_ids: bool = False,
+    statistics: bool = False,
     time_zone: str = "UTC",
 ) -> ScanPlan:
     """Plan a read of some columns (all by default, in the order given) of the rows for which `where` is true.
 
     `where` is SQL text, of which every part must be computable here, or an expression bound to the table's schema; of
     the latter, conjuncts with Opaque parts only skip files, and the caller checks them on the rows. `row_ids` adds the
-    columns `_row_id` and `_row_commit_version`. `time_zone` is the session time zone: of timestamps in `where` and of
-    partition values that name none (C421).
+    columns `_row_id` and `_row_commit_version`, `statistics` the column `stats` of the files. `time_zone` is the
+    session time zone: of timestamps in `where` and of partition values that name none (C421).
 
     Raises InvalidPredicateError, UnsupportedTableError for a recorded change of type that cannot be read, and
     InvalidOperationError for unknown columns or a table without row tracking.
@@ -73,7 +74,8 @@ def plan_scan(
     plans = [_plan_column(f, configuration) for f in [*output, *_only_in(residual, output, configuration.schema)]]
     row_tracking = _row_tracking_columns(configuration) if row_ids else []
     schema = StructType((*output, *(plan.field for plan in row_tracking)))
-    files = _read_files(snapshot, skipping, row_ids, time_zone)
+    names = (*_FILE_COLUMNS, *(_ROW_TRACKING_COLUMNS if row_ids else ()), *(("stats",) if statistics else ()))
+    files = _read_files(snapshot, skipping, names, time_zone)
     return ScanPlan(
         version=snapshot.version,
         schema=schema,
@@ -160,9 +162,8 @@ def _computable(residual: Expression | None) -> Expression | None:
 
 
 # -------------------------------------------------------------------------------------------------------- files
-def _read_files(snapshot: Snapshot, skipping: Skipping, row_ids: bool, time_zone: str) -> pa.Table:
+def _read_files(snapshot: Snapshot, skipping: Skipping, names: Sequence[str], time_zone: str) -> pa.Table:
     """The files that no predicate drops, as one table of only the columns that reading needs."""
-    names = (*_FILE_COLUMNS, *(_ROW_TRACKING_COLUMNS if row_ids else ()))
     schema = pa.schema([f for f in FILE_FIELDS if f.name in names])
     split = skipping.split
     if NEVER in (split.partition, split.stats):

@@ -23,6 +23,7 @@ from pyspark_delta.expressions.tree import (
     all_of,
     replace_columns,
 )
+from pyspark_delta.log.request import PARTITION_VALUES
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.scan.bounds import NEVER, Rewriter, StatisticsColumn, conjunction
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
@@ -39,8 +40,9 @@ class Split(NamedTuple):
     """The parts of a predicate; None where nothing is asked.
 
     A file is dropped when `partition` or `stats` is definitely FALSE for it. `partition` is over the partition
-    columns, by physical name and typed; `stats` over `minValues`, `maxValues`, `nullCount` (and the physical path) and
-    `numRecords`. `residual` is what the rows of the kept files must still be checked for, over logical columns.
+    columns, by physical name and typed; `stats` over `minValues`, `maxValues`, `nullCount` (and the physical path),
+    `numRecords`, and `partitionValues` (and the physical name) where an OR joins both kinds. `residual` is what the
+    rows of the kept files must still be checked for, over logical columns.
     """
 
     partition: Expression | None
@@ -81,7 +83,10 @@ def plan_skipping(predicate: Expression | None, configuration: TableConfiguratio
     partition_parts = [_definite(_physical(condition, partitions)) for condition in exact]
     partly = [(condition, _weakened(negation_normal(condition), partitions)) for condition in rest]
     partition_parts += [part for _, part in partly if part is not None]
-    rewriter = Rewriter(_statistics_columns(configuration), _prefix_length(configuration))
+    mixed = {path: Column((PARTITION_VALUES, *column.path), column.type) for path, column in partitions.items()}
+    rewriter = Rewriter(
+        _statistics_columns(configuration), _prefix_length(configuration), lambda c: _on_partition_values(c, mixed)
+    )
     rewritten = rewriter.rewrite(rest)
     return Skipping(
         Split(all_of(*partition_parts), conjunction(rewritten), all_of(*rest)),
@@ -131,6 +136,11 @@ def _weakened(condition: Expression, partitions: Mapping[tuple[str, ...], Column
             parts = [_weakened(o, partitions) for o in operands]
             known = [part for part in parts if part is not None]
             return Or(tuple(known)) if len(known) == len(parts) else None
+    return _on_partition_values(condition, partitions)
+
+
+def _on_partition_values(condition: Expression, partitions: Mapping[tuple[str, ...], Column]) -> Expression | None:
+    """A condition on partition columns alone over the given form of them; None for any other."""
     return _definite(_physical(condition, partitions)) if _is_decided(condition, partitions) else None
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 
 import pyarrow as pa
@@ -11,16 +13,20 @@ import pyarrow.compute as pc
 
 from pyspark_delta.actions.model import CommitInfo, DomainMetadata, Metadata, Protocol, SetTransaction
 from pyspark_delta.errors import ChecksumMismatchError
+from pyspark_delta.expressions.tree import Column
 from pyspark_delta.features.support import check_readable
 from pyspark_delta.log import reconciliation
+from pyspark_delta.log.checkpoint_writer import WrittenCheckpoint, check_published, write_checkpoint
 from pyspark_delta.log.history import commit_info_of, commit_timestamp, version_at
 from pyspark_delta.log.replay import LogReplay, field_of
 from pyspark_delta.log.request import FileRequest
 from pyspark_delta.log.segment import LogSegment, later_segment, load_segment
 from pyspark_delta.log.version_checksum import VersionChecksum, differences
 from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.expiry import unexpired
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
 from pyspark_delta.schema.types import StructType
+from pyspark_delta.snapshot.record_count import NUM_RECORDS, RecordCount, count_records
 from pyspark_delta.storage import FileStatus, ObjectStore, store_for
 
 _CLUSTERING_DOMAIN = "delta.clustering"
@@ -129,8 +135,11 @@ class Snapshot:
         return self._replay.domains()
 
     def transactions(self) -> dict[str, SetTransaction]:
-        """The latest transaction of each application, by application id."""
-        return dict(self._transactions)
+        """The latest transaction of each application, by application id; those that have expired by now are gone."""
+        return self._unexpired(self._transactions)
+
+    def _unexpired(self, transactions: Mapping[str, SetTransaction]) -> dict[str, SetTransaction]:
+        return unexpired(transactions, self.properties, int(time.time() * 1000))
 
     def domains(self) -> dict[str, DomainMetadata]:
         """The live metadata domains by name, understood or not."""
@@ -184,6 +193,14 @@ class Snapshot:
         """All live files with some columns of `actions.columns`."""
         return _table(self._replay.files("add", columns, self.partition_names), "add", columns)
 
+    def statistics(self, leaves: tuple[Column, ...], columns: tuple[str, ...] = ("path",)) -> Iterator[pa.RecordBatch]:
+        """All live files in no order: some columns, then the statistics at each leaf, typed, named by its number.
+
+        Leaves are as in `stats.parse`. A checkpoint whose `stats_parsed` has numRecords is taken to have all the
+        statistics there; elsewhere they come from JSON. Raises CorruptLogError.
+        """
+        yield from self._replay.statistics(leaves, columns, self.partition_names, (NUM_RECORDS,))
+
     def tombstones(
         self, columns: tuple[str, ...] = ("path", "deletion_timestamp", "size", "deletion_vector")
     ) -> pa.Table:
@@ -205,6 +222,16 @@ class Snapshot:
             size += pc.sum(batch.column("size")).as_py() or 0
         return number, size
 
+    def checkpoint(self) -> WrittenCheckpoint:
+        """Write a checkpoint of this version, of the kind that the table asks for (C020).
+
+        Raises as `write_checkpoint`.
+        """
+        check_published(self.segment)
+        # An updated snapshot may have begun before the newest checkpoint, which holds what need not be made again.
+        replay = LogReplay(self.store, load_segment(self.store, self.location, self.version))
+        return write_checkpoint(replay, self.configuration)
+
     def num_files(self) -> int:
         """How many live files there are."""
         return self._totals[0]
@@ -212,6 +239,11 @@ class Snapshot:
     def size_in_bytes(self) -> int:
         """The sizes of the live files together."""
         return self._totals[1]
+
+    @cached_property
+    def record_count(self) -> RecordCount:
+        """How many rows there are, by the statistics and the deletion vectors of all live files."""
+        return count_records(self.statistics((NUM_RECORDS,), ("path", "deletion_vector")))
 
     def update(self, *, log_tail: Iterable[FileStatus] = (), max_version: int | None = None) -> Snapshot:
         """The latest version of the table: this snapshot itself when it is the latest.
@@ -262,13 +294,15 @@ class Snapshot:
             return ()
         protocol, metadata = self._replay.replayed_protocol_and_metadata()
         number, size = self._counted
+        if checksum.transactions is not None:  # checkpoints forget those that have expired, checksums do not
+            checksum = replace(checksum, transactions=self._unexpired(checksum.transactions))
         return differences(
             checksum,
             protocol=protocol,
             metadata=metadata,
             num_files=number,
             size_in_bytes=size,
-            transactions=self._replay.replayed_transactions(),
+            transactions=self._unexpired(self._replay.replayed_transactions()),
             domains=self._replay.replayed_domains(),
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType as SparkStruct
@@ -13,6 +13,7 @@ from pyspark.sql.utils import is_remote
 from pyspark_delta.errors import DeltaWarning, SchemaMismatchError
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.cache import latest_snapshot
+from pyspark_delta.spark.count import counting
 from pyspark_delta.spark.options import ReadOptions
 from pyspark_delta.spark.scan.columns import quoted
 from pyspark_delta.spark.schemas import differences, to_spark
@@ -45,9 +46,9 @@ def read_table(spark: SparkSession, options: ReadOptions, given_schema: SparkStr
     if given_schema is not None:
         _check_schema(snapshot, given_schema)
     frame = read_snapshot(spark, snapshot, where=options.where, row_tracking=options.row_tracking)
-    if options.columns is None:
-        return frame
-    return frame.select(*(quoted(name) for name in options.columns))
+    if options.columns is not None:
+        frame = frame.select(*(quoted(name) for name in options.columns))
+    return frame if options.where is not None else counting(frame, snapshot)
 
 
 def read_snapshot(
@@ -78,13 +79,14 @@ def session_time_zone(spark: SparkSession) -> str:
 def _read_without_catalyst(spark: SparkSession, snapshot: Snapshot, where: str | None, row_tracking: bool) -> DataFrame:
     from pyspark_delta.spark.scan.frames import data_frame, frame_can_read
 
-    if (is_remote() or _jvm_reads(spark, snapshot)) and frame_can_read(snapshot):
+    if (is_remote() or _jvm_reads(spark, snapshot)) and frame_can_read(spark, snapshot):
         return data_frame(spark, snapshot, where=where, row_tracking=row_tracking)
     return _data_source(spark, snapshot, where, row_tracking)
 
 
 def _data_source(spark: SparkSession, snapshot: Snapshot, where: str | None, row_tracking: bool) -> DataFrame:
     """The Arrow scan: workers read the files by themselves."""
+    from pyspark_delta.spark.session import plain_reader
     from pyspark_delta.spark.source import DeltapySource
 
     spark.dataSource.register(DeltapySource)
@@ -93,7 +95,8 @@ def _data_source(spark: SparkSession, snapshot: Snapshot, where: str | None, row
         options["where"] = where
     if row_tracking:
         options["includeRowTracking"] = "true"
-    return spark.read.format(DeltapySource.name()).options(**options).load(to_hadoop(snapshot.location))
+    reader = plain_reader(spark).format(DeltapySource.name()).options(**options)
+    return cast(DataFrame, reader.load(to_hadoop(snapshot.location)))
 
 
 def _jvm_reads(spark: SparkSession, snapshot: Snapshot) -> bool:

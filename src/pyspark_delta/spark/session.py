@@ -76,6 +76,14 @@ def is_enabled(spark: SparkSession) -> bool:
     return bool(_enabled) and _session_key(spark) in _enabled
 
 
+def plain_reader(spark: SparkSession) -> Any:
+    """A reader of the session that leaves format "delta" to the Python Data Source, enabled or not."""
+    reader = spark.read
+    if is_enabled(spark):
+        reader.__class__ = type(reader).__bases__[0]
+    return reader
+
+
 def configure_spark_with_delta_pip(spark_session_builder: Any, extra_packages: list[str] | None = None) -> Any:
     """The builder, with `extra_packages` added to its JARs: delta-spark's JAR is not needed here.
 

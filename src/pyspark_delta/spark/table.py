@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from pyspark_delta.ddl.change import TableChange, commit_change
+from pyspark_delta.ddl.create import CreateMode
+from pyspark_delta.ddl.protocol import add_feature, upgrade_protocol
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError, TableNotFoundError
+from pyspark_delta.features.support import check_writable
+from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.schema.timestamps import parse_timestamp
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.alter import DeltaTableAlter
+from pyspark_delta.spark.builder import DeltaTableBuilder, IdentityGenerator
+from pyspark_delta.spark.count import counting
 from pyspark_delta.spark.describe import detail_frame, history_frame
 from pyspark_delta.spark.read import open_snapshot, read_options, read_snapshot, session_time_zone
 from pyspark_delta.spark.session import path_of_identifier
 from pyspark_delta.table import Table
+from pyspark_delta.transaction.commit_info import engine_info
 
-__all__ = ["DeltaTable"]
+__all__ = ["DeltaTable", "DeltaTableAlter", "DeltaTableBuilder", "IdentityGenerator"]
 
 
 class DeltaTable:
@@ -76,6 +85,35 @@ class DeltaTable:
             return False
         return True
 
+    # ------------------------------------------------------------------------------------------------ creation
+    @classmethod
+    def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder for a new table; `execute` raises TableAlreadyExistsError when there is one."""
+        return cls._builder(sparkSession, CreateMode.CREATE)
+
+    @classmethod
+    def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder for a table that is created unless it exists; one that does is left as it is."""
+        return cls._builder(sparkSession, CreateMode.CREATE_IF_NOT_EXISTS)
+
+    @classmethod
+    def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder for a definition that takes the place of an existing one; the rows go."""
+        return cls._builder(sparkSession, CreateMode.REPLACE)
+
+    @classmethod
+    def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder for a table that is created, or replaced if it exists."""
+        return cls._builder(sparkSession, CreateMode.CREATE_OR_REPLACE)
+
+    @classmethod
+    def _builder(cls, spark: SparkSession | None, mode: CreateMode) -> DeltaTableBuilder:
+        session = spark or SparkSession.getActiveSession()
+        if session is None:
+            raise InvalidOperationError("There is no active Spark session; give one, as in DeltaTable.create(spark).")
+        return DeltaTableBuilder(session, mode, lambda location: cls.forPath(session, location))
+
+    # -------------------------------------------------------------------------------------------------- reading
     def toDF(
         self,
         version: int | None = None,
@@ -94,7 +132,15 @@ class DeltaTable:
             raise InvalidOptionError("Give either a version or a timestamp to travel to, not both.")
         snapshot = self._open(version, timestamp)
         frame = read_snapshot(self._spark, snapshot, where=where, row_tracking=row_tracking)
-        return frame if self._alias is None else frame.alias(self._alias)
+        if self._alias is not None:
+            frame = frame.alias(self._alias)
+        return frame if where is not None else counting(frame, snapshot)
+
+    def count(self) -> int:
+        """How many rows the latest version has: from the log, or by Spark where a file lacks its number of records."""
+        snapshot = self._open()
+        known = snapshot.record_count.total
+        return read_snapshot(self._spark, snapshot).count() if known is None else known
 
     def alias(self, aliasName: str) -> DeltaTable:
         """The same table, whose DataFrame has this alias in expressions."""
@@ -109,6 +155,26 @@ class DeltaTable:
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int)):
             raise InvalidOptionError(f"The limit of a history is a number of commits, found {limit!r}.")
         return history_frame(self._spark, Table(self._open()).history(limit))
+
+    # ------------------------------------------------------------------------------------------------- changing
+    def alter(self) -> DeltaTableAlter:
+        """Changes to columns, constraints, properties and clustering."""
+        return DeltaTableAlter(self._spark, self, self._open)
+
+    def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
+        """Raise the protocol versions of the table; what they imply stays supported. There is no way back."""
+        self._upgrade(lambda configuration: upgrade_protocol(configuration, readerVersion, writerVersion))
+
+    def addFeatureSupport(self, featureName: str) -> None:
+        """Let the table support a feature, and those that it requires."""
+        self._upgrade(lambda configuration: add_feature(configuration, featureName))
+
+    def _upgrade(self, make: Callable[[TableConfiguration], TableChange | None]) -> None:
+        snapshot = self._open()
+        check_writable(snapshot.configuration, snapshot.location)
+        change = make(snapshot.configuration)
+        if change is not None:
+            commit_change(change, snapshot, engine_info=engine_info(f"PySpark/{self._spark.version}"))
 
     def __repr__(self) -> str:
         return f"DeltaTable({self._location!r})"

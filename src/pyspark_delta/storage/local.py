@@ -46,11 +46,17 @@ class LocalStore:
         return (LocalStore, ())
 
     def read(self, path: str, byte_range: tuple[int, int] | None = None) -> bytes:
-        with _translated("read", path), open(path, "rb", buffering=0) as file:
-            if byte_range is None:
-                return file.readall() or b""
-            start, end = byte_range
-            return b"".join(_pread(file.fileno(), start, end - start))
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                if byte_range is None:
+                    return _read_all(descriptor)
+                start, end = byte_range
+                return b"".join(_pread(descriptor, start, end - start))
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise _translate("read", path, error) from error
 
     def status(self, path: str) -> FileStatus:
         with _translated("read", path):
@@ -175,6 +181,18 @@ class LocalOutput:
 
 
 # ----------------------------------------------------------------------------------------------------- reading
+def _read_all(descriptor: int) -> bytes:
+    """The content of a file, mostly in one call: logs have many small files."""
+    size = os.fstat(descriptor).st_size
+    data = os.read(descriptor, size + 1)
+    if len(data) == size:
+        return data  # fewer than asked for: this is the end
+    chunks = [data]
+    while chunks[-1]:
+        chunks.append(os.read(descriptor, 1 << 20))
+    return b"".join(chunks)
+
+
 def _pread(descriptor: int, offset: int, remaining: int) -> Iterator[bytes]:
     while remaining > 0:
         chunk = os.pread(descriptor, remaining, offset)

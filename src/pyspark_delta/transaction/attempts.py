@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -23,14 +23,13 @@ from pyspark_delta.commit import (
     Unknown,
     VersionTaken,
 )
-from pyspark_delta.errors import AttemptsExhaustedError, CommitStateUnknownError, DeltaError, FileNotFoundInStoreError
-from pyspark_delta.log.names import LOG_DIRECTORY, CommitName
+from pyspark_delta.errors import AttemptsExhaustedError, CommitStateUnknownError, DeltaError
 from pyspark_delta.protocol.draft import CommitDraft
 from pyspark_delta.protocol.ready import ReadyCommit
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.storage import ObjectStore, store_for
-from pyspark_delta.storage.paths import join
-from pyspark_delta.transaction.conflicts import check_conflicts
+from pyspark_delta.transaction.advance import advance, exactly_timed, state_after
+from pyspark_delta.transaction.conflicts import ConflictCheck
 from pyspark_delta.transaction.finish import encode, finish
 from pyspark_delta.transaction.post_commit import post_commit
 from pyspark_delta.transaction.winner import Winner
@@ -66,23 +65,26 @@ def commit_draft(
     """
     store = store_for(base.location, base.storage_options)
     committer = committer or FilesystemCommitter(store)
-    first = base.version + 1
-    failures = 0
-    for attempt in range(policy.attempts + policy.repetitions):
-        ready = finish(draft, base)
-        request = CommitRequest(
-            table_location=base.location,
-            version=ready.version,
-            content=encode(ready),
-            transaction_id=draft.transaction_id,
-        )
+    check = ConflictCheck(draft, base.location)
+    base = exactly_timed(draft, base, store)
+    ready, request = _complete(draft, base)
+    first, lost, failures = request.version, 0, 0
+    while True:
         match committer.commit(request):
-            case Committed():
-                return _committed(ready, base, store)
+            case Committed(version, content):
+                if content is None:
+                    return _committed(ready, base, store)
+                # An earlier attempt made it, which was completed at another time.
+                return state_after(Winner.parse(TakenVersion(version, content)), base)
             case VersionTaken(winners):
-                base = advance(draft, base, winners, store)
-                failures = 0
-                policy.sleep(random.uniform(0, policy.contention_wait * min(1.0, attempt / 20)))
+                advanced = advance(check, base, winners, store)
+                if advanced.landed:
+                    return advanced.state
+                lost, failures, base = lost + 1, 0, advanced.state
+                if lost >= policy.attempts:
+                    raise _exhausted(draft, base, first, lost)
+                policy.sleep(random.uniform(0, policy.contention_wait * min(1.0, lost / 20)))
+                ready, request = _complete(draft, base)
             case Rejected(error):
                 raise error
             case Transient(error):
@@ -91,34 +93,16 @@ def commit_draft(
                 failures = _again(failures, policy, _unknown(request, error))
             case other:
                 assert_never(other)
-    raise AttemptsExhaustedError(
-        f"Other writers took versions {first} to {base.version} of '{base.location}' while this {draft.operation.name} "
-        f"made {policy.attempts} attempts; nothing was committed. Run it again, or with fewer writers at once.",
-        first=first,
-        last=base.version,
+
+
+def _complete(draft: CommitDraft, base: TableState) -> tuple[ReadyCommit, CommitRequest]:
+    ready = finish(draft, base)
+    return ready, CommitRequest(
+        table_location=base.location,
+        version=ready.version,
+        content=encode(ready),
+        transaction_id=draft.transaction_id,
     )
-
-
-def advance(draft: CommitDraft, base: TableState, taken: Sequence[TakenVersion], store: ObjectStore) -> TableState:
-    """The state after every version that is there by now, when none of them conflicts with the draft.
-
-    `taken` are the versions known already, from the one after `base` on. Raises a CommitConflictError.
-    """
-    version = base.version
-    for winner in taken:
-        check_conflicts(draft, Winner.parse(winner))
-        version = winner.version
-    while (content := _read_commit(base.location, version + 1, store)) is not None:
-        version += 1
-        check_conflicts(draft, Winner.parse(TakenVersion(version, content)))
-    return replace(base, version=version)
-
-
-def _read_commit(location: str, version: int, store: ObjectStore) -> bytes | None:
-    try:
-        return store.read(join(location, LOG_DIRECTORY, str(CommitName(version))))
-    except FileNotFoundInStoreError:
-        return None
 
 
 def _committed(ready: ReadyCommit, base: TableState, store: ObjectStore) -> TableState:
@@ -139,6 +123,15 @@ def _again(failures: int, policy: AttemptPolicy, error: DeltaError) -> int:
         raise error
     policy.sleep(random.uniform(0, min(policy.longest_wait, policy.failure_wait * 2**failures)))
     return failures + 1
+
+
+def _exhausted(draft: CommitDraft, base: TableState, first: int, attempts: int) -> AttemptsExhaustedError:
+    return AttemptsExhaustedError(
+        f"Other writers took versions {first} to {base.version} of '{base.location}' while this {draft.operation.name} "
+        f"made {attempts} attempts; nothing was committed. Run it again, or with fewer writers at once.",
+        first=first,
+        last=base.version,
+    )
 
 
 def _unknown(request: CommitRequest, cause: DeltaError) -> CommitStateUnknownError:

@@ -7,12 +7,18 @@ from pyspark_delta.snapshot import Snapshot
 
 
 def state_of(snapshot: Snapshot) -> TableState:
-    """The state of the table at the version of a snapshot."""
+    """The state of the table at the version of a snapshot.
+
+    The version checksum says all of it, where there is one; a checkpoint is read only for domains that it does not
+    hold.
+    """
+    configuration, checksum = snapshot.configuration, snapshot.checksum()
+    timestamp = None if checksum is None else checksum.in_commit_timestamp
     return TableState(
         location=snapshot.location,
         version=snapshot.version,
-        configuration=snapshot.configuration,
-        domains=snapshot.domains(),
-        timestamp=snapshot.timestamp,
+        configuration=configuration,
+        domains=snapshot.domains() if configuration.supports("domainMetadata") else {},
+        timestamp=snapshot.timestamp if timestamp is None else timestamp,
         storage_options=dict(snapshot.storage_options or {}),
     )

@@ -7,8 +7,7 @@ from typing import Any
 from pyspark_delta._version import __version__
 from pyspark_delta.actions.model import CommitInfo
 from pyspark_delta.protocol.ready import ReadyCommit
-
-ISOLATION_LEVEL = "Serializable"
+from pyspark_delta.transaction.isolation import isolation_level
 
 
 def commit_info(ready: ReadyCommit) -> CommitInfo:
@@ -20,10 +19,11 @@ def commit_info(ready: ReadyCommit) -> CommitInfo:
         "operation": draft.operation.name,
         "operationParameters": dict(draft.operation.parameters),
         "readVersion": ready.version - 1 if ready.version else None,
-        "isolationLevel": ISOLATION_LEVEL,
+        "isolationLevel": isolation_level(draft, ready.configuration).value,
         "isBlindAppend": draft.is_blind_append,
         "operationMetrics": {name: str(value) for name, value in draft.operation.metrics.items()},
         "userMetadata": draft.user_metadata,
+        "tags": {**ready.tags, **draft.tags} or None,
         "engineInfo": draft.engine_info or engine_info(),
         "txnId": draft.transaction_id,
     }

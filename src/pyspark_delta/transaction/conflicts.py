@@ -1,102 +1,256 @@
 """Whether a commit that won the race leaves a draft valid: the checks, in the order of delta-spark's.
 
-Every conflict names the winning version and its operation. A blind append depends on nothing but the protocol and the
-metadata, so it conflicts with nothing else.
+Every conflict names the winner, what of it meets the draft, and what would have avoided it. A blind append depends on
+nothing but protocol and metadata, so it conflicts with nothing else.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NoReturn
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyspark_delta.errors import (
+    CommitConflictError,
     ConcurrentAppendError,
     ConcurrentDeleteDeleteError,
+    ConcurrentDeleteReadError,
     ConcurrentTransactionError,
     MetadataChangedError,
     ProtocolChangedError,
 )
-from pyspark_delta.protocol.draft import CommitDraft
+from pyspark_delta.expressions.text import to_sql
+from pyspark_delta.features import all_features
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel
+from pyspark_delta.protocol.state import TableState
+from pyspark_delta.transaction.enablement import metadata_obstacle, protocol_obstacle
+from pyspark_delta.transaction.isolation import isolation_level
+from pyspark_delta.transaction.overlap import PathSet, matching, partition_names, shared
 from pyspark_delta.transaction.winner import Winner
 
-
-def check_conflicts(draft: CommitDraft, winner: Winner) -> None:
-    """Raises the CommitConflictError of the first rule that `winner` breaks."""
-    _check_protocol(draft, winner)
-    _check_metadata(draft, winner)
-    _check_transactions(draft, winner)
-    _check_appends(draft, winner)
-    _check_removes(draft, winner)
+_AGAIN = "Run it again: it will see the new version."
+_FEWER = "To avoid it, run such operations one after another, or on files of their own, such as other partitions."
 
 
-def _check_protocol(draft: CommitDraft, winner: Winner) -> None:
-    if winner.protocol is None:
-        return
-    if draft.protocol is not None and winner.version == 0:
-        message = f"The table was created by another writer while this {draft.operation.name} was to create it"
-    else:
-        message = f"The protocol of the table was changed by {winner} while this {draft.operation.name} ran"
-    raise ProtocolChangedError(f"{message}; nothing was committed. {_AGAIN}", **_facts(winner))
+@dataclass(frozen=True)
+class ConflictCheck:
+    """The checks for one draft, which is to follow winner after winner."""
 
+    draft: CommitDraft
+    location: str
 
-def _check_metadata(draft: CommitDraft, winner: Winner) -> None:
-    if winner.metadata is not None:
-        raise MetadataChangedError(
-            f"The metadata of the table (schema, partitioning or properties) was changed by {winner} while this "
-            f"{draft.operation.name} ran; nothing was committed. {_AGAIN}",
-            **_facts(winner),
+    def check(self, winner: Winner, base: TableState) -> None:
+        """Raises the CommitConflictError of the first rule that the winner, the version after `base`, breaks."""
+        before = base.configuration
+        if before is None:
+            self._raise(ProtocolChangedError, winner, f"the table was created by {winner}", _AGAIN)
+        after = configuration_after(winner, before)
+        self._check_protocol(winner, before, after)
+        self._check_metadata(winner, before, after)
+        self._check_domains(winner)
+        self._check_transactions(winner)
+        if not self.draft.is_blind_append:
+            level = isolation_level(self.draft, before)
+            self._check_added(winner, before, level)
+            self._check_removed(winner, level)
+            self._check_recommitted(winner)
+
+    # --------------------------------------------------------------------------------- everything but files
+    def _check_protocol(self, winner: Winner, before: TableConfiguration, after: TableConfiguration) -> None:
+        if winner.protocol is None:
+            return
+        if self.draft.protocol is not None:
+            obstacle = "both change the protocol"
+        else:
+            obstacle = protocol_obstacle(self.draft, before, after)
+        if obstacle:
+            self._raise(ProtocolChangedError, winner, f"{winner} changed the protocol of the table: {obstacle}", _AGAIN)
+
+    def _check_metadata(self, winner: Winner, before: TableConfiguration, after: TableConfiguration) -> None:
+        if winner.metadata is None:
+            return
+        if self.draft.metadata is not None:
+            obstacle = "both change the metadata"
+        else:
+            obstacle = metadata_obstacle(self.draft, before, after)
+        if obstacle:
+            self._raise(
+                MetadataChangedError,
+                winner,
+                f"{winner} changed the metadata of the table: {obstacle}",
+                f"{_AGAIN} To avoid it, change schema and properties while nobody writes.",
+            )
+
+    def _check_domains(self, winner: Winner) -> None:
+        computed = {name for feature in all_features() for name in feature.computed_domains}
+        both = {d.domain for d in self.draft.domains}.intersection(d.domain for d in winner.domains) - computed
+        if both:
+            self._raise(
+                ConcurrentTransactionError,
+                winner,
+                f"{winner} wrote the metadata domain '{min(both)}', which this {self._name} writes too",
+                _AGAIN,
+                domain=min(both),
+            )
+
+    def _check_transactions(self, winner: Winner) -> None:
+        applications = self.draft.reads.transactions | {t.app_id for t in self.draft.transactions}
+        both = applications.intersection(t.app_id for t in winner.transactions)
+        if both:
+            self._raise(
+                ConcurrentTransactionError,
+                winner,
+                f"{winner} was committed by the same application '{min(both)}' (txnAppId)",
+                "Run one writer per application id; two runs of the same stream are a common cause.",
+                application=min(both),
+            )
+
+    # ------------------------------------------------------------------------------------------------- files
+    def _check_added(self, winner: Winner, before: TableConfiguration, level: IsolationLevel) -> None:
+        """Rows that the draft would have read, had they been there (ConcurrentAppend)."""
+        reads = self.draft.reads
+        if level is IsolationLevel.SNAPSHOT or not (reads.whole_table or reads.predicates):
+            return
+        if level is IsolationLevel.WRITE_SERIALIZABLE and self.draft.metadata is None and winner.is_blind_append:
+            return
+        added = winner.added(partition_names(before))
+        added = added.filter(pc.fill_null(added.column("data_change"), True))
+        # A file that is removed and added again, with another deletion vector, has changed: see _check_removed.
+        both = shared(added, PathSet.of(winner.removed.column("path"), self.location)) if winner.has_removes else None
+        if both is not None and both.num_rows:
+            known = shared(both, self._read, self._removed)
+            again = PathSet.of(known.column("path"), self.location).holds(added)
+            added = added.filter(pc.invert(again))
+        if reads.whole_table and added.num_rows:
+            self._raise_added(winner, added, level, f"this {self._name} depends on the whole table")
+        for predicate in reads.predicates:
+            found = matching(added, predicate, self.draft, before)
+            if found.num_rows:
+                text = to_sql(predicate)
+                self._raise_added(
+                    winner, found, level, f"rows of it may match '{text}', which this {self._name} read", text
+                )
+
+    def _raise_added(
+        self, winner: Winner, files: pa.Table, level: IsolationLevel, why: str, predicate: str | None = None
+    ) -> NoReturn:
+        path, others = _first_and_more(files)
+        values = files.column("partition_values")[0].as_py() or []
+        where = " of the partition " + ", ".join(f"{k}={v}" for k, v in values) if values else ""
+        advice = [_AGAIN]
+        if level is IsolationLevel.SERIALIZABLE and winner.is_blind_append:
+            advice.append(
+                "Rows that are only appended do not matter where the table property delta.isolationLevel is "
+                "WriteSerializable."
+            )
+        if predicate is None:
+            advice.append("To avoid it, let it depend on part of the table only, by a condition on partition columns.")
+        else:
+            advice.append(
+                "To avoid it, add conditions that tell its rows from theirs by partition values or by the "
+                "minimum and maximum of a column."
+            )
+        self._raise(
+            ConcurrentAppendError,
+            winner,
+            f"{winner} added the file '{path}'{where}{others}; {why}",
+            " ".join(advice),
+            path=path,
+            predicate=predicate,
+        )
+
+    def _check_removed(self, winner: Winner, level: IsolationLevel) -> None:
+        """Files that are gone, or have other rows now (ConcurrentDeleteRead, ConcurrentDeleteDelete)."""
+        if not winner.has_removes:
+            return
+        gone = winner.removed
+        read = shared(gone, self._read)
+        if self.draft.reads.whole_table and level is not IsolationLevel.SNAPSHOT:
+            read = gone.filter(pc.invert(self._removed.holds(gone)))
+        if read.num_rows:
+            path, others = _first_and_more(read)
+            self._raise(
+                ConcurrentDeleteReadError,
+                winner,
+                f"{winner} removed or changed the file '{path}'{others}, which this {self._name} read",
+                f"{_AGAIN} {_FEWER}",
+                path=path,
+            )
+        both = shared(gone, self._removed, self._added)
+        if both.num_rows:
+            path, others = _first_and_more(both)
+            self._raise(
+                ConcurrentDeleteDeleteError,
+                winner,
+                f"{winner} removed or changed the file '{path}'{others}, as this {self._name} would",
+                f"{_AGAIN} {_FEWER}",
+                path=path,
+            )
+
+    def _check_recommitted(self, winner: Winner) -> None:
+        """Files that stay, but were committed once more: with new statistics, or with row ids (C331)."""
+        again = winner.added()
+        both = shared(again, self._added)
+        numbered = again.filter(pc.is_valid(again.column("base_row_id")))
+        if numbered.num_rows and self._unnumbered is not None:
+            both = pa.concat_tables([both, shared(numbered, self._unnumbered)])
+        if both.num_rows:
+            path, others = _first_and_more(both)
+            self._raise(
+                ConcurrentDeleteDeleteError,
+                winner,
+                f"{winner} committed the file '{path}'{others} anew, as this {self._name} would, or to remove it",
+                _AGAIN,
+                path=path,
+            )
+
+    @cached_property
+    def _read(self) -> PathSet:
+        return PathSet.of(sorted(self.draft.reads.paths), self.location)
+
+    @cached_property
+    def _removed(self) -> PathSet:
+        return PathSet.of(self.draft.removes.column("path"), self.location)
+
+    @cached_property
+    def _added(self) -> PathSet:
+        """What the draft adds; of it, only files that are there already can meet those of others."""
+        return PathSet.of(self.draft.adds.column("path"), self.location)
+
+    @cached_property
+    def _unnumbered(self) -> PathSet | None:
+        """The removed files that had no row ids yet when the draft was made."""
+        removes = self.draft.removes
+        if "base_row_id" in removes.column_names:
+            removes = removes.filter(pc.is_null(removes.column("base_row_id")))
+        return PathSet.of(removes.column("path"), self.location) if removes.num_rows else None
+
+    # ------------------------------------------------------------------------------------------------ errors
+    @property
+    def _name(self) -> str:
+        return self.draft.operation.name
+
+    def _raise(
+        self, kind: type[CommitConflictError], winner: Winner, what: str, advice: str, **facts: object
+    ) -> NoReturn:
+        found = {name: value for name, value in facts.items() if value is not None}
+        raise kind(
+            f"{what[:1].upper()}{what[1:]}, while this {self._name} ran; nothing was committed. {advice}",
+            **{**winner.facts, **found},
         )
 
 
-def _check_transactions(draft: CommitDraft, winner: Winner) -> None:
-    domains = {d.domain for d in draft.domains}.intersection(d.domain for d in winner.domains)
-    if domains:
-        raise ConcurrentTransactionError(
-            f"The metadata domain '{min(domains)}' was written by {winner} while this {draft.operation.name} ran; "
-            f"nothing was committed. {_AGAIN}",
-            **_facts(winner),
-        )
-    applications = draft.reads.transactions | {t.app_id for t in draft.transactions}
-    shared = applications.intersection(t.app_id for t in winner.transactions)
-    if shared:
-        raise ConcurrentTransactionError(
-            f"The application '{min(shared)}' committed {winner} while this {draft.operation.name} of the same "
-            "application (txnAppId) ran; nothing was committed. Run one writer per application id.",
-            **_facts(winner),
-        )
+def configuration_after(winner: Winner, before: TableConfiguration) -> TableConfiguration:
+    """What the table declares once the winner is part of it."""
+    if winner.protocol is None and winner.metadata is None:
+        return before
+    return TableConfiguration(winner.protocol or before.protocol, winner.metadata or before.metadata, before.location)
 
 
-def _check_appends(draft: CommitDraft, winner: Winner) -> None:
-    added = next((add for add in winner.adds if add.data_change), None)
-    if draft.reads.whole_table and added is not None:
-        raise ConcurrentAppendError(
-            f"{_capital(winner)} added files, '{added.path}' among them, that this {draft.operation.name} would have "
-            f"had to replace; nothing was committed. {_AGAIN}",
-            **_facts(winner),
-            path=added.path,
-        )
-
-
-def _check_removes(draft: CommitDraft, winner: Winner) -> None:
-    if not winner.removes or not draft.removes.num_rows:
-        return
-    ours = set(draft.removes.column("path").to_pylist())
-    shared = next((remove.path for remove in winner.removes if remove.path in ours), None)
-    if shared is not None:
-        raise ConcurrentDeleteDeleteError(
-            f"{_capital(winner)} removed the file '{shared}', which this {draft.operation.name} removes too; nothing "
-            f"was committed. {_AGAIN}",
-            **_facts(winner),
-            path=shared,
-        )
-
-
-_AGAIN = "Run the operation again: it will see the new version."
-
-
-def _capital(winner: Winner) -> str:
-    text = str(winner)
-    return text[:1].upper() + text[1:]
-
-
-def _facts(winner: Winner) -> dict[str, Any]:
-    return {"version": winner.version, "operation": winner.info.get("operation")}
+def _first_and_more(files: pa.Table) -> tuple[str, str]:
+    path: str = files.column("path")[0].as_py()
+    return path, f" and {files.num_rows - 1} more" if files.num_rows > 1 else ""

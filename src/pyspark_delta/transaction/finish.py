@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from pyspark_delta.actions.encode import encode_action
-from pyspark_delta.actions.encode_files import encode_adds, encode_removes
+from pyspark_delta.actions.encode_files import encode_adds, encode_changes, encode_removes
+from pyspark_delta.actions.model import SetTransaction
+from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.features import finish_order
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft
@@ -16,21 +19,22 @@ from pyspark_delta.transaction.commit_info import commit_info
 
 def finish(draft: CommitDraft, base: TableState) -> ReadyCommit:
     """Complete the draft for the version after `base`: every supported feature adds what it needs, or refuses."""
-    configuration = _configuration(draft, base)
+    configuration, now = _configuration(draft, base), int(time.time() * 1000)
     ready = ReadyCommit(
         draft=draft,
         version=base.version + 1,
-        timestamp=int(time.time() * 1000),
+        timestamp=now,
         configuration=configuration,
         protocol=draft.protocol,
         metadata=draft.metadata,
-        transactions=draft.transactions,
+        transactions=tuple(_dated(t, now) for t in draft.transactions),
         domains=draft.domains,
         adds=draft.adds,
         removes=draft.removes,
     )
     for feature in finish_order(configuration):
         ready = feature.finish(ready, base)
+    _check_single(ready)
     return ready
 
 
@@ -40,7 +44,31 @@ def encode(ready: ReadyCommit) -> bytes:
     lines = [encode_action(action) + b"\n" for action in single if action is not None]
     lines.extend(encode_removes(ready.removes, data_change=ready.data_change, deletion_timestamp=ready.timestamp))
     lines.extend(encode_adds(ready.adds, data_change=ready.data_change))
+    lines.extend(encode_changes(ready.draft.changes))
     return b"".join(lines)
+
+
+def _dated(transaction: SetTransaction, now: int) -> SetTransaction:
+    """With its time, without which it would be kept for ever (`delta.setTransactionRetentionDuration`)."""
+    return transaction if transaction.last_updated is not None else replace(transaction, last_updated=now)
+
+
+def _check_single(ready: ReadyCommit) -> None:
+    """A commit holds one action for each application and each metadata domain, and domains only where they may be."""
+    for kind, names in (
+        ("application", [t.app_id for t in ready.transactions]),
+        ("metadata domain", [d.domain for d in ready.domains]),
+    ):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise InvalidOperationError(f"One commit cannot set the {kind} '{twice[0]}' twice; set it once (C181).")
+    if ready.domains and not ready.configuration.supports("domainMetadata"):
+        raise InvalidOperationError(
+            f"The metadata domain '{ready.domains[0].domain}' cannot be written: the table does not support the "
+            "feature domainMetadata. Set the table property delta.feature.domainMetadata to 'supported' first.",
+            error_class="DELTA_DOMAIN_METADATA_NOT_SUPPORTED",
+            domain=ready.domains[0].domain,
+        )
 
 
 def _configuration(draft: CommitDraft, base: TableState) -> TableConfiguration:

@@ -3,22 +3,51 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from typing import TypeVar
+
+import pyarrow as pa
 
 from pyspark_delta.errors import DeltaError, DeltaWarning
+from pyspark_delta.log.checkpoint_writer import write_checkpoint
+from pyspark_delta.log.replay import LogReplay
+from pyspark_delta.log.segment import load_segment
+from pyspark_delta.protocol.properties import CHECKPOINT_INTERVAL
 from pyspark_delta.protocol.ready import ReadyCommit
 from pyspark_delta.storage import ObjectStore
-from pyspark_delta.transaction.version_checksum import write_version_checksum
+from pyspark_delta.transaction.version_checksum import Totals, write_version_checksum
+
+T = TypeVar("T")
 
 
 def post_commit(ready: ReadyCommit, location: str, store: ObjectStore) -> None:
-    """Write the version checksum. A failure becomes a DeltaWarning: readers do without it (C123)."""
-    try:
-        write_version_checksum(ready, location, store)
-    except DeltaError as error:
-        warnings.warn(
-            DeltaWarning(
-                f"Version {ready.version} of '{location}' is committed, but its version checksum could not be written: "
-                f"{error.message}"
-            ),
-            stacklevel=4,
-        )
+    """Write the version checksum and, when it is due, a checkpoint. Failures become DeltaWarnings.
+
+    Readers do without either (C025, C123).
+    """
+
+    def attempt(what: str, action: Callable[[], T]) -> T | None:
+        try:
+            return action()
+        except (DeltaError, OSError, pa.ArrowException, MemoryError) as error:
+            reason = error.message if isinstance(error, DeltaError) else f"{type(error).__name__}: {error}"
+            warnings.warn(
+                DeltaWarning(
+                    f"Version {ready.version} of '{location}' is committed, but {what} could not be written: {reason}"
+                ),
+                stacklevel=5,
+            )
+            return None
+
+    complete = attempt("its version checksum", lambda: write_version_checksum(ready, location, store))
+    if ready.version and ready.version % CHECKPOINT_INTERVAL.of(ready.configuration.properties) == 0:
+        attempt("its checkpoint", lambda: _checkpoint(ready, location, store, counted=complete is not False))
+
+
+def _checkpoint(ready: ReadyCommit, location: str, store: ObjectStore, *, counted: bool) -> None:
+    """Write the checkpoint, and from what it counts the version checksum, where earlier ones did not lead to it."""
+    replay = LogReplay(store, load_segment(store, location, ready.version))
+    written = write_checkpoint(replay, ready.configuration)
+    if not counted:
+        totals = Totals(written.totals, replay.replayed_transactions(), replay.replayed_domains())
+        write_version_checksum(ready, location, store, totals)

@@ -7,14 +7,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_delta.actions.encode import metadata_to_json, protocol_to_json, transaction_to_json
-from pyspark_delta.actions.model import SetTransaction
+from pyspark_delta.actions.encode import action_to_json, metadata_to_json, protocol_to_json, transaction_to_json
+from pyspark_delta.actions.model import DomainMetadata, SetTransaction
 from pyspark_delta.commit import TakenVersion
 from pyspark_delta.errors import CorruptLogError, FileAlreadyExistsError, FileNotFoundInStoreError
+from pyspark_delta.log.file_totals import FileTotals, SizeHistogram
 from pyspark_delta.log.names import LOG_DIRECTORY, CommitName, VersionChecksumName
-from pyspark_delta.log.version_checksum import parse_checksum
+from pyspark_delta.log.version_checksum import VersionChecksum, parse_checksum
 from pyspark_delta.protocol.ready import ReadyCommit
 from pyspark_delta.storage import ObjectStore
 from pyspark_delta.storage.paths import join
@@ -22,59 +24,94 @@ from pyspark_delta.transaction.winner import Winner
 
 # Concurrent writers see each other's commits before the checksums: so many commits are made up for.
 _FURTHEST_BACK = 8
+_MOST_TRANSACTIONS = 100  # more would make every checksum file long; the log has them
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What a version checksum counts: live files, their bytes, and the live application transactions, if known."""
+    """What a version checksum says beside protocol and metadata; transactions and domains are None when not known."""
 
-    num_files: int = 0
-    size: int = 0
+    files: FileTotals = field(default_factory=FileTotals)
     transactions: Mapping[str, SetTransaction] | None = field(default_factory=dict, hash=False)
+    domains: Mapping[str, DomainMetadata] | None = field(default_factory=dict, hash=False)
+
+    def with_small_actions(
+        self, transactions: Iterable[SetTransaction], domains: Iterable[DomainMetadata], files: FileTotals
+    ) -> Totals:
+        """After a commit with these actions, which leads to these files."""
+        own_transactions = {t.app_id: t for t in transactions}
+        own_domains = {d.domain: d for d in domains}
+        return Totals(
+            files,
+            None if self.transactions is None else {**self.transactions, **own_transactions},
+            None if self.domains is None else _live({**self.domains, **own_domains}),
+        )
 
 
-def write_version_checksum(ready: ReadyCommit, location: str, store: ObjectStore) -> bool:
+def write_version_checksum(ready: ReadyCommit, location: str, store: ObjectStore, totals: Totals | None = None) -> bool:
     """Write the checksum of a version that was committed; whether there was enough to compute it from.
 
-    Nothing is read but an earlier checksum and the few commits since. Raises StorageError.
+    Nothing is read but an earlier checksum and the few commits since; nothing at all where the totals of the version
+    are given. Raises StorageError.
     """
-    before = Totals() if ready.version == 0 else _totals(ready.version - 1, location, store)
-    if before is None:
+    after = totals or _after(_before(ready, location, store), ready)
+    if after is None:
         return False
-    after = _after(before, ready)
     content = orjson.dumps(_checksum(after, ready))
     try:
         store.write_if_absent(_path(location, VersionChecksumName(ready.version)), content)
     except FileAlreadyExistsError:
-        return True
+        return True  # and never overwritten (C126)
     return True
 
 
 def _checksum(totals: Totals, ready: ReadyCommit) -> dict[str, Any]:
+    files = totals.files
     value: dict[str, Any] = {
         "txnId": ready.draft.transaction_id,
-        "tableSizeBytes": totals.size,
-        "numFiles": totals.num_files,
+        "tableSizeBytes": files.size,
+        "numFiles": files.num_files,
         "numMetadata": 1,
         "numProtocol": 1,
     }
-    if totals.transactions is not None:
+    if ready.in_commit_timestamp is not None:
+        value["inCommitTimestampOpt"] = ready.in_commit_timestamp
+    if totals.transactions is not None and len(totals.transactions) <= _MOST_TRANSACTIONS:
         value["setTransactions"] = [transaction_to_json(t) for t in totals.transactions.values()]
+    if totals.domains is not None:
+        value["domainMetadata"] = [action_to_json(d)["domainMetadata"] for d in totals.domains.values()]
     value["metadata"] = metadata_to_json(ready.configuration.metadata)
     value["protocol"] = protocol_to_json(ready.configuration.protocol)
+    if files.histogram is not None:
+        value["fileSizeHistogram"] = files.histogram.to_json()
+    if ready.configuration.supports("deletionVectors"):
+        if files.num_deleted_records is not None:
+            value["numDeletedRecordsOpt"] = files.num_deleted_records
+        if files.num_deletion_vectors is not None:
+            value["numDeletionVectorsOpt"] = files.num_deletion_vectors
     return value
 
 
-def _after(before: Totals, ready: ReadyCommit) -> Totals:
-    transactions = before.transactions
-    if transactions is not None:
-        transactions = {**transactions, **{t.app_id: t for t in ready.transactions}}
-    added, removed = pc.sum(ready.adds.column("size")).as_py(), pc.sum(ready.removes.column("size")).as_py()
-    return Totals(
-        before.num_files + ready.adds.num_rows - ready.removes.num_rows,
-        before.size + (added or 0) - (removed or 0),
-        transactions,
-    )
+def _before(ready: ReadyCommit, location: str, store: ObjectStore) -> Totals | None:
+    return Totals() if ready.version == 0 else _totals(ready.version - 1, location, store)
+
+
+def _after(before: Totals | None, ready: ReadyCommit) -> Totals | None:
+    if before is None or (ready.adds.num_rows and not ready.removes.num_rows and not ready.data_change):
+        return None  # files that are added again, with other fields: only reconciliation can tell
+    files = _changed(before.files, ready.adds, ready.removes)
+    return before.with_small_actions(ready.transactions, ready.domains, files)
+
+
+def _changed(files: FileTotals, adds: pa.Table, removes: pa.Table) -> FileTotals:
+    added = files.plus(adds.column("size"), _cardinalities(adds))
+    return added.minus(removes.column("size"), _cardinalities(removes))
+
+
+def _cardinalities(files: pa.Table) -> pa.ChunkedArray | None:
+    if "deletion_vector" not in files.column_names:
+        return None
+    return pc.struct_field(files.column("deletion_vector"), ["cardinality"])
 
 
 def _totals(version: int, location: str, store: ObjectStore) -> Totals | None:
@@ -94,21 +131,15 @@ def _advanced(totals: Totals | None, commits: Iterable[Winner]) -> Totals | None
     for commit in commits:
         if totals is None:
             return None
-        added, removed = {a.path for a in commit.adds}, {r.path for r in commit.removes}
+        added, removed = commit.added(), commit.removed
         if (
-            added & removed
-            or any(r.size is None for r in commit.removes)
-            or not all(a.data_change for a in commit.adds)
+            pc.any(pc.is_in(added.column("path"), value_set=removed.column("path"))).as_py()
+            or removed.column("size").null_count
+            or not pc.all(pc.fill_null(added.column("data_change"), False)).as_py()
         ):
             return None  # a file added again, or changed in place: only reconciliation can tell
-        transactions = totals.transactions
-        if transactions is not None:
-            transactions = {**transactions, **{t.app_id: t for t in commit.transactions}}
-        totals = Totals(
-            totals.num_files + len(added) - len(removed),
-            totals.size + sum(a.size for a in commit.adds) - sum(r.size or 0 for r in commit.removes),
-            transactions,
-        )
+        files = _changed(totals.files, added, removed)
+        totals = totals.with_small_actions(commit.transactions, commit.domains, files)
     return totals
 
 
@@ -117,7 +148,25 @@ def _parsed(content: bytes, path: str) -> Totals | None:
         checksum = parse_checksum(content, path)
     except CorruptLogError:
         return None
-    return Totals(checksum.num_files, checksum.table_size_bytes, checksum.transactions)
+    return Totals(_file_totals(checksum), checksum.transactions, checksum.domains)
+
+
+def _file_totals(checksum: VersionChecksum) -> FileTotals:
+    histogram = checksum.file_size_histogram
+    features = checksum.protocol.writer_features or frozenset()
+    absent = None if "deletionVectors" in features else 0
+    vectors, deleted = checksum.num_deletion_vectors, checksum.num_deleted_records
+    return FileTotals(
+        checksum.num_files,
+        checksum.table_size_bytes,
+        absent if vectors is None else vectors,
+        absent if deleted is None else deleted,
+        None if histogram is None else SizeHistogram.from_json(histogram),
+    )
+
+
+def _live(domains: Mapping[str, DomainMetadata]) -> dict[str, DomainMetadata]:
+    return {name: domain for name, domain in domains.items() if not domain.removed}
 
 
 def _path(location: str, name: object) -> str:

@@ -1,88 +1,130 @@
-"""A commit that won a race: what of it later writers must know."""
+"""A commit that won a race: what of it later writers must know, each part parsed when it is asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
+import pyarrow as pa
 
-from pyspark_delta.actions.decode import decode_action
-from pyspark_delta.actions.model import (
-    Action,
-    AddFile,
-    CommitInfo,
-    DomainMetadata,
-    Metadata,
-    Protocol,
-    RemoveFile,
-    SetTransaction,
+from pyspark_delta.actions.columns import (
+    BASE_ROW_ID,
+    DATA_CHANGE,
+    DELETION_VECTOR,
+    PARTITION_VALUES,
+    PATH,
+    SIZE,
+    STATS,
 )
+from pyspark_delta.actions.decode import Fields, decode_domain, decode_metadata, decode_protocol, decode_transaction
+from pyspark_delta.actions.model import CommitInfo, DomainMetadata, Metadata, Protocol, SetTransaction
 from pyspark_delta.commit import TakenVersion
-from pyspark_delta.errors import CorruptLogError
+from pyspark_delta.log.commits import CommitText, commit_text
+from pyspark_delta.log.line_columns import parse_lines
 from pyspark_delta.log.names import LOG_DIRECTORY, CommitName
+
+T = TypeVar("T")
+
+_ADDED = (PATH, PARTITION_VALUES, SIZE, STATS, DELETION_VECTOR, BASE_ROW_ID, DATA_CHANGE)
+_REMOVED = (PATH, SIZE, DELETION_VECTOR, DATA_CHANGE)
+_KNOWN_LINES = tuple(
+    b'{"%b":' % name
+    for name in (b"add", b"remove", b"cdc", b"commitInfo", b"metaData", b"protocol", b"txn", b"domainMetadata")
+)
 
 
 @dataclass(frozen=True)
 class Winner:
-    """The actions of one committed version, in order."""
+    """One committed version. Files are columns: a commit may hold very many."""
 
-    version: int
-    actions: tuple[Action, ...]
+    text: CommitText
 
     @classmethod
     def parse(cls, taken: TakenVersion) -> Winner:
-        """Raises CorruptLogError naming the commit file."""
-        path = f"{LOG_DIRECTORY}/{CommitName(taken.version)}"
-        return cls(taken.version, tuple(_actions(taken.content, path)))
+        """Raises CorruptLogError naming the commit file; so do the properties."""
+        return cls(commit_text(taken.version, f"{LOG_DIRECTORY}/{CommitName(taken.version)}", taken.content))
+
+    @property
+    def version(self) -> int:
+        return self.text.version
 
     @cached_property
     def protocol(self) -> Protocol | None:
-        return next((a for a in self.actions if isinstance(a, Protocol)), None)
+        return _first(map(decode_protocol, self.text.fields("protocol")))
 
     @cached_property
     def metadata(self) -> Metadata | None:
-        return next((a for a in self.actions if isinstance(a, Metadata)), None)
-
-    @cached_property
-    def adds(self) -> tuple[AddFile, ...]:
-        return tuple(a for a in self.actions if isinstance(a, AddFile))
-
-    @cached_property
-    def removes(self) -> tuple[RemoveFile, ...]:
-        return tuple(a for a in self.actions if isinstance(a, RemoveFile))
+        return _first(map(decode_metadata, self.text.fields("metaData")))
 
     @cached_property
     def transactions(self) -> tuple[SetTransaction, ...]:
-        return tuple(a for a in self.actions if isinstance(a, SetTransaction))
+        return tuple(map(decode_transaction, self.text.fields("txn")))
 
     @cached_property
     def domains(self) -> tuple[DomainMetadata, ...]:
-        return tuple(a for a in self.actions if isinstance(a, DomainMetadata))
+        return tuple(map(decode_domain, self.text.fields("domainMetadata")))
+
+    @cached_property
+    def info(self) -> CommitInfo:
+        """Its commitInfo; an empty one when it has none."""
+        return CommitInfo(values=next((value for _, value in self.text.find("commitInfo")), {}))
+
+    def added(self, partition_names: Sequence[str] = ()) -> pa.Table:
+        """The files that it adds, with `data_change`; partition values of the columns named, by physical name."""
+        return self._files("add", _ADDED, partition_names)
+
+    @cached_property
+    def removed(self) -> pa.Table:
+        """The files that it removes: path, size, deletion vector and `data_change`."""
+        return self._files("remove", _REMOVED, ())
+
+    @cached_property
+    def has_removes(self) -> bool:
+        """Whether it removes any file; cheaper than to look at them."""
+        return bool(self._lines("remove"))
 
     @property
-    def info(self) -> Mapping[str, Any]:
-        """The members of its commitInfo; empty when it has none."""
-        return next((a.values for a in self.actions if isinstance(a, CommitInfo)), {})
+    def is_blind_append(self) -> bool:
+        """Whether it read nothing of the table, by its own word, and removed nothing."""
+        return self.info.values.get("isBlindAppend") is True and not self.has_removes
 
     def __str__(self) -> str:
-        operation, engine = self.info.get("operation"), self.info.get("engineInfo")
+        operation, engine = self.info.values.get("operation"), self.info.values.get("engineInfo")
         what = f" ({operation}{f' by {engine}' if engine else ''})" if operation else ""
         return f"version {self.version}{what}"
 
+    @property
+    def facts(self) -> Mapping[str, Any]:
+        """What errors say of the winner, as their facts."""
+        values = self.info.values
+        return {"version": self.version, "operation": values.get("operation"), "engine": values.get("engineInfo")}
 
-def _actions(content: bytes, path: str) -> Iterator[Action]:
-    for number, line in enumerate(content.split(b"\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            value = orjson.loads(line)
-        except orjson.JSONDecodeError as error:
-            raise CorruptLogError(
-                f"'{path}' is not a valid file of a Delta log: line {number} is not JSON: {error}.", path=path
-            ) from None
-        action = decode_action(value, path=path, line=number)
-        if action is not None:
-            yield action
+    def _files(self, action: str, fields: Sequence[pa.Field], partition_names: Sequence[str]) -> pa.Table:
+        lines, schema = self._lines(action), pa.schema(fields)
+        if not lines:
+            return schema.empty_table()
+        return pa.Table.from_batches(parse_lines(lines, action, fields, partition_names, self._locate), schema)
+
+    def _lines(self, action: str) -> list[bytes]:
+        """The lines of one kind of action, in the usual form."""
+        start = b'{"%b":' % action.encode()
+        found = []
+        for number, line in enumerate(self.text.lines(), 1):
+            if line.startswith(start):
+                found.append(line)
+            elif line and not line.startswith(_KNOWN_LINES) and not line.isspace():
+                content = Fields(self.text.parse(line, number), f"line {number}", self.text.path).get(action)
+                if content is not None:
+                    found.append(orjson.dumps({action: content}))
+        return found
+
+    def _locate(self, line: bytes) -> tuple[str, int]:
+        lines = self.text.lines()
+        return self.text.path, lines.index(line) + 1 if line in lines else 0
+
+
+def _first(values: Iterator[T]) -> T | None:
+    return next(values, None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -14,18 +13,15 @@ from pyspark_delta.protocol.properties import (
     PARQUET_FORMAT_VERSION,
     RANDOM_PREFIX_LENGTH,
     RANDOMIZE_FILE_PREFIXES,
-    STATS_COLUMNS,
-    STATS_NUM_COLUMNS,
     STATS_STRING_PREFIX_LENGTH,
     TARGET_FILE_SIZE,
     WRITE_PARTITION_COLUMNS,
 )
+from pyspark_delta.protocol.statistics import table_stats_columns
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_schema
 from pyspark_delta.schema.stored import stored_schema
 from pyspark_delta.schema.types import StructType
-from pyspark_delta.stats.columns import DEFAULT_STRING_PREFIX, stats_columns
-
-_NAME_PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
+from pyspark_delta.stats.columns import DEFAULT_STRING_PREFIX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,26 +46,20 @@ def write_context(location: str, configuration: TableConfiguration, options: Fil
     schema = stored_schema(configuration.schema)
     mode = mapping_mode(configuration)
     partitioning = tuple(f for name in configuration.partition_columns if (f := schema.find(name)) is not None)
-    data = physical_schema(StructType(tuple(f for f in schema if f not in partitioning)), mode)
+    measured = physical_schema(StructType(tuple(f for f in schema if f not in partitioning)), mode)
     partition = physical_schema(StructType(partitioning), mode)
-    in_files = holds_partition_columns(configuration, options)
+    stored = stores_partition_columns(configuration, options)
     properties = configuration.properties
-    named = STATS_COLUMNS.of(properties)
     randomized = mode != "none" or RANDOMIZE_FILE_PREFIXES.of(properties)
     return WriteContext(
         table_location=location,
         schema=schema,
-        data_schema=StructType(data.fields + partition.fields) if in_files else data,
+        data_schema=StructType(measured.fields + partition.fields) if stored else measured,
         partition_columns=tuple(f.name for f in partitioning),
         partition_names=partition.names,
-        partition_columns_in_files=in_files,
-        field_ids=mode != "none",
+        stores_partition_columns=stored,
         random_prefix_length=RANDOM_PREFIX_LENGTH.of(properties) if randomized else None,
-        stats_columns=stats_columns(
-            data,
-            limit=STATS_NUM_COLUMNS.of(properties),
-            names=None if named is None else [_path(name) for name in named],
-        ),
+        stats_columns=table_stats_columns(configuration),
         string_prefix=STATS_STRING_PREFIX_LENGTH.of(properties) or DEFAULT_STRING_PREFIX,
         compression=(options.compression or PARQUET_COMPRESSION.of(properties) or "snappy").lower(),
         format_version=PARQUET_FORMAT_VERSION.of(properties),
@@ -79,20 +69,15 @@ def write_context(location: str, configuration: TableConfiguration, options: Fil
     )
 
 
-def holds_partition_columns(configuration: TableConfiguration, options: FileOptions) -> bool:
+def stores_partition_columns(configuration: TableConfiguration, options: FileOptions) -> bool:
     """Whether files hold the partition columns too: a feature that asks for it decides, then the user, then the table.
 
     (Materialize Partition Columns; Iceberg Compatibility.)
     """
     if not configuration.partition_columns:
         return False
-    if any(feature.materializes_partition_columns(configuration) for feature in finish_order(configuration)):
+    if any(feature.stores_partition_columns(configuration) for feature in finish_order(configuration)):
         return True
     if options.partition_columns is not None:
         return options.partition_columns
     return bool(WRITE_PARTITION_COLUMNS.of(configuration.properties))
-
-
-def _path(name: str) -> tuple[str, ...]:
-    """The parts of a column name such as a.`b.c`."""
-    return tuple((quoted or plain).replace("``", "`").strip() for quoted, plain in _NAME_PART.findall(name))

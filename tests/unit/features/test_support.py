@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.declarations import declare, field, protocol, with_features
 
-from pyspark_delta.errors import UnsupportedFeatureError
+from pyspark_delta.errors import InvalidTableError, UnsupportedFeatureError
 from pyspark_delta.features.support import check_readable, check_writable
 
 
@@ -19,12 +19,12 @@ from pyspark_delta.features.support import check_readable, check_writable
         ("checkpointProtection", {"delta.requireCheckpointProtectionBeforeVersion": "5"}),
         ("domainMetadata", {}),
         ("columnMapping", {}),
-        ("inCommitTimestamp", {}),
-        ("v2Checkpoint", {}),
+        ("columnMapping", {"delta.columnMapping.mode": "name"}),
+        ("variantShredding-preview", {"delta.enableVariantShredding": "true"}),
+        ("inCommitTimestamp", {"delta.enableInCommitTimestamps": "true"}),
+        ("v2Checkpoint", {"delta.checkpointPolicy": "v2"}),
         ("timestampNtz", {}),
         ("materializePartitionColumns", {}),
-        ("columnMapping", {"delta.columnMapping.mode": "name"}),
-        ("variantType", {}),
     ],
 )
 def test_features_that_ask_nothing_of_an_append(feature: str, properties: dict[str, str]) -> None:
@@ -34,10 +34,6 @@ def test_features_that_ask_nothing_of_an_append(feature: str, properties: dict[s
 @pytest.mark.parametrize(
     ("feature", "properties"),
     [
-        ("inCommitTimestamp", {"delta.enableInCommitTimestamps": "true"}),
-        ("v2Checkpoint", {"delta.checkpointPolicy": "v2"}),
-        ("rowTracking", {}),
-        ("collations", {}),
         ("redirectWriterOnly-preview", {}),
         ("coordinatedCommits-preview", {}),
     ],
@@ -52,10 +48,17 @@ def test_features_that_the_first_writer_refuses(feature: str, properties: dict[s
 
 
 @pytest.mark.parametrize(("feature", "data_type"), [("timestampNtz", "timestamp_ntz"), ("variantType", "variant")])
-def test_columns_of_types_that_are_features_are_written(feature: str, data_type: str) -> None:
+def test_column_types_that_are_written(feature: str, data_type: str) -> None:
     nested = {"type": "array", "elementType": data_type, "containsNull": True}
     for declared in (data_type, nested):
         check_writable(with_features(feature, fields=[field("x", declared)]))
+
+
+def test_a_final_feature_needs_what_it_requires_and_a_preview_may_do_without() -> None:
+    with pytest.raises(InvalidTableError, match="needs 'variantType'"):
+        check_writable(with_features("variantShredding"))
+    check_writable(with_features("variantShredding", "variantType"))
+    check_writable(declare(protocol(3, 7, ["variantShredding-preview"], ["variantShredding-preview"])))
 
 
 @pytest.mark.parametrize(

@@ -210,9 +210,12 @@ def test_partition_conditions_are_decided_by_partition_values() -> None:
 def test_a_condition_on_both_prunes_by_what_each_side_says() -> None:
     partition, statistics, residual = parts("(month = 1 AND id > 5) OR (month = 2 AND id < 3)")
     assert partition == "(month = 1 AND month IS NOT NULL) OR (month = 2 AND month IS NOT NULL)"
-    assert statistics == "maxValues.id > 5L OR minValues.id < 3L"
+    one, two = (f"partitionValues.month = {n} AND partitionValues.month IS NOT NULL" for n in (1, 2))
+    assert statistics == f"({one} AND maxValues.id > 5L) OR ({two} AND minValues.id < 3L)"
     assert residual is not None
-    assert parts("month = 1 OR id > 5")[:2] == (None, None)
+    assert parts("month = 1 OR id > 5")[:2] == (None, f"({one}) OR maxValues.id > 5L")
+    assert parts("month = 1 OR lower(name) = 'a'")[:2] == (None, None)
+    assert parts("label = 'a' OR id > 5")[:2] == (None, None)
     assert parts("NOT (month = 1 OR id > 5)")[:2] == ("month <> 1 AND month IS NOT NULL", "minValues.id <= 5L")
 
 

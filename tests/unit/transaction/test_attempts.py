@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from pyspark_delta.actions.columns import FILE_FIELDS
-from pyspark_delta.actions.model import DomainMetadata, SetTransaction
+from pyspark_delta.actions.model import SetTransaction
 from pyspark_delta.commit import CommitRequest, CommitResult, Committed, FilesystemCommitter, Transient, Unknown
 from pyspark_delta.errors import (
     AttemptsExhaustedError,
@@ -27,6 +27,7 @@ from pyspark_delta.errors import (
     ProtocolChangedError,
     StorageError,
 )
+from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.schema.types import LONG, StructField, StructType
@@ -84,7 +85,7 @@ def test_c013_nothing_is_overwritten(location: str) -> None:
     base = create(location)
     first = read(location, 0)
     commit(append("a"), base)
-    with pytest.raises(ProtocolChangedError, match="created by another writer"):
+    with pytest.raises(ProtocolChangedError, match="table was created by version 0"):
         create(location)
     assert read(location, 0) == first
 
@@ -109,11 +110,6 @@ def winner_changes_protocol(base: TableState) -> CommitDraft:
         (
             lambda _: append("w", transactions=(SetTransaction(app_id="job", version=1),)),
             append("a", transactions=(SetTransaction(app_id="job", version=2),)),
-            ConcurrentTransactionError,
-        ),
-        (
-            lambda _: append("w", domains=(DomainMetadata(domain="d", configuration="1"),)),
-            append("a", domains=(DomainMetadata(domain="d", configuration="2"),)),
             ConcurrentTransactionError,
         ),
     ],
@@ -256,3 +252,56 @@ def test_c125_no_checksum_rather_than_a_wrong_one(location: str) -> None:
 def _exists(location: str, version: int, kind: str = "json") -> bool:
     listed = store_for(location).list_from(f"{location}/_delta_log/")
     return any(file.path.endswith(f"{version:020d}.{kind}") for file in listed)
+
+
+# -------------------------------------------------------------------------- what landed without an answer to tell
+def overtaking(location: str, draft: CommitDraft, base: TableState, others: int, landing: int) -> None:
+    """Versions after `base`: others' ones, and among them (at `landing`) the draft's own, by an attempt before."""
+    state = base
+    for number in range(others + 1):
+        state = commit(draft if number == landing else append(f"other-{number}"), state)
+
+
+@pytest.mark.parametrize("landing", [0, 1, 3])
+def test_a_commit_that_landed_is_found_under_later_versions(location: str, landing: int) -> None:
+    base, mine = create(location), append("mine")
+    overtaking(location, mine, base, 3, landing)
+    before = [read(location, version) for version in range(5)]
+    after = commit_draft(mine, base, policy=NO_WAIT)
+    assert after.version == 1 + landing
+    assert not _exists(location, 5)
+    assert [read(location, version) for version in range(5)] == before
+
+
+def test_a_commit_that_landed_with_another_time_gives_the_state_in_the_log(location: str) -> None:
+    configuration = TableConfiguration(
+        replace(new_table(SCHEMA).protocol, min_writer_version=7, writer_features=frozenset(["inCommitTimestamp"])),
+        replace(new_table(SCHEMA).metadata, configuration={"delta.enableInCommitTimestamps": "true"}),
+    )
+    first = append(protocol=configuration.protocol, metadata=configuration.metadata)
+    base = commit(first, TableState(location=location))
+    mine = append("mine")
+    landed = commit(mine, replace(base, timestamp=base.timestamp + 10_000_000))
+    store_for(location).delete([f"{location}/_delta_log/{1:020d}.crc"])
+    again = commit(mine, base)
+    assert (again.version, again.timestamp) == (1, landed.timestamp)
+    assert not _exists(location, 1, "crc")  # it would not be that of the commit in the log
+
+
+@pytest.mark.parametrize("nth", range(1, 4))
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_store_that_fails_once_never_makes_two_versions_of_one_commit(location: str, nth: int, when: Any) -> None:
+    base = create(location)
+    commit(append("w"), base)
+    store = FaultyStore(store_for(location), Fault(nth=nth, when=when, path_part=".json"))
+    mine = append("mine")
+    assert commit_draft(mine, base, committer=FilesystemCommitter(store), policy=NO_WAIT).version == 2
+    assert not _exists(location, 3)
+    assert read(location, 2)[0]["commitInfo"]["txnId"] == mine.transaction_id
+
+
+def test_one_version_is_asked_for_with_one_content(location: str) -> None:
+    base = create(location)
+    committer = Answers(location, Unknown(LOST), Transient(LOST), Unknown(LOST))
+    commit_draft(append("a"), base, committer=committer, policy=NO_WAIT)
+    assert len({r.content for r in committer.requests}) == 1

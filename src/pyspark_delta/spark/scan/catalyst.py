@@ -14,6 +14,8 @@ from pyspark_delta.scan.planner import require_row_tracking
 from pyspark_delta.schema.types import LONG
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.scan.columns import (
+    LOCAL_FILE_SYSTEM,
+    PLAIN_LOCAL_FILES,
     ROW_INDEX,
     TableColumns,
     project,
@@ -32,6 +34,7 @@ from pyspark_delta.spark.scan.file_index import (
 )
 from pyspark_delta.spark.scan.jvm import Jvm, jvm_of
 from pyspark_delta.spark.scan.unsafe_rows import encode_rows
+from pyspark_delta.storage.paths import to_hadoop
 
 
 def catalyst_frame(spark: SparkSession, snapshot: Snapshot, *, row_tracking: bool = False) -> DataFrame:
@@ -96,6 +99,14 @@ def _file_sets(snapshot: Snapshot) -> tuple[Files, ...]:
     return (Files.DELETED_FROM,) if vectors.null_count == 0 else (Files.INTACT, Files.DELETED_FROM)
 
 
+def _local_options(spark: SparkSession, snapshot: Snapshot) -> dict[str, str]:
+    """For tables on local disk, unless the user has chosen how to read local files."""
+    if not to_hadoop(snapshot.location).startswith("file:"):
+        return {}
+    chosen = spark._jsparkSession.sessionState().newHadoopConf().get(LOCAL_FILE_SYSTEM)
+    return {} if chosen is not None else PLAIN_LOCAL_FILES
+
+
 def _relation_frame(
     spark: SparkSession, jvm: Jvm, snapshot: Snapshot, columns: TableColumns, files: Files, *, row_tracking: bool
 ) -> DataFrame:
@@ -109,7 +120,7 @@ def _relation_frame(
         jvm.struct_type(columns.data_schema(row_index=bool(index.hidden), row_tracking=row_tracking)),
         jvm.none,
         sources.parquet.ParquetFileFormat(),
-        jvm.map(relation_options(snapshot.storage_options, columns)),
+        jvm.map({**relation_options(snapshot.storage_options, columns), **_local_options(spark, snapshot)}),
         session,
     )
     frame = DataFrame(session.baseRelationToDataFrame(relation), spark)

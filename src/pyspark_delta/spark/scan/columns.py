@@ -37,6 +37,12 @@ RELATION_OPTIONS = {
     "ignoreCorruptFiles": "false",
     "mergeSchema": "false",
 }
+# Hadoop looks for a file of checksums beside each local file, under a name that it cannot make for `a:b.parquet`.
+LOCAL_FILE_SYSTEM = "fs.file.impl"
+PLAIN_LOCAL_FILES = {
+    LOCAL_FILE_SYSTEM: "org.apache.hadoop.fs.RawLocalFileSystem",
+    f"{LOCAL_FILE_SYSTEM}.disable.cache": "true",
+}
 # Match columns by field id; a file without ids has none of the columns, instead of being an error (C248).
 FIELD_ID_SETTINGS = ("spark.sql.parquet.fieldId.read.enabled", "spark.sql.parquet.fieldId.read.ignoreMissing")
 _INTERNAL_METADATA = ("delta.", "parquet.field.", "__CHAR_VARCHAR_TYPE_STRING")

@@ -1,8 +1,10 @@
-"""Errors that arise while the JVM plans a query, carried to the caller as the `DeltaError` they are.
+"""Errors that arise while the JVM plans or runs a query, carried to the caller as the `DeltaError` they are.
 
 The JVM calls the file index in the middle of a query. py4j turns what it raises into text inside a Java exception,
 which PySpark hands on as a `Py4JJavaError`. So the error is kept here under a mark in that text, and PySpark's
 conversion of Java exceptions answers with the original.
+
+Where Spark itself fails to read a data file of a table that it got from here, the conversion makes a `DataFileError`.
 """
 
 from __future__ import annotations
@@ -16,15 +18,18 @@ from typing import Any
 
 from pyspark.errors.exceptions import captured
 
-from pyspark_delta.errors import DeltaError
+from pyspark_delta.errors import DataFileError, DeltaError
 
 _MARK = re.compile(r"\(pyspark-delta failure (\d+)\)")
 _KEPT = 100
 _LONGEST_CHAIN = 10
+_UNREADABLE = "[FAILED_READ_FILE"
+_MISSING = "[FAILED_READ_FILE.FILE_NOT_EXIST]"
 
 _lock = Lock()
 _numbers = itertools.count(1)
 _failures: OrderedDict[int, DeltaError] = OrderedDict()
+_read: OrderedDict[str, frozenset[int]] = OrderedDict()  # versions by the location of the table
 
 
 class RelayedError(Exception):
@@ -40,6 +45,15 @@ def relay(error: DeltaError) -> RelayedError:
         while len(_failures) > _KEPT:
             _failures.popitem(last=False)
     return RelayedError(f"{error} (pyspark-delta failure {number})")
+
+
+def expect(location: str, version: int) -> None:
+    """Note that Spark is going to read files of a version; `location` as Spark shows it. A hundred tables are kept."""
+    _install()
+    with _lock:
+        _read[location] = _read.pop(location, frozenset()) | {version}
+        while len(_read) > _KEPT:
+            _read.popitem(last=False)
 
 
 class _Quiet(logging.Filter):
@@ -71,5 +85,29 @@ def _find(java_exception: Any) -> DeltaError | None:
         mark = _MARK.search(str(java_exception.getMessage()))
         if mark is not None:
             return _failures.get(int(mark[1]))
+        if str(java_exception.getMessage()).startswith(_UNREADABLE):
+            return _unreadable_file(java_exception)
         java_exception = java_exception.getCause()
     return None
+
+
+def _unreadable_file(java_exception: Any) -> DeltaError | None:
+    """The error about a data file of one of our tables; None for any other file."""
+    path = str(java_exception.getMessageParameters().get("path"))
+    with _lock:
+        versions = next((known for location, known in _read.items() if path.startswith(f"{location}/")), None)
+    if versions is None:
+        return None
+    where = f"Data file '{path}' of version {min(versions)}" if len(versions) == 1 else f"Data file '{path}'"
+    if str(java_exception.getMessage()).startswith(_MISSING):
+        return DataFileError(
+            f"{where} does not exist, though the log says it is part of the table. It may have been vacuumed, or "
+            "removed by hand: read a newer version, or restore the file.",
+            error_class="DELTA_FILE_NOT_FOUND_DETAILED",
+            path=path,
+        )
+    cause = java_exception.getCause() or java_exception
+    return DataFileError(
+        f"{where} cannot be read as Parquet: {cause.getMessage()}. If it is damaged or incomplete, restore it.",
+        path=path,
+    )

@@ -20,7 +20,8 @@ import pyarrow.compute as pc
 from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.deletion_vectors.bitmap import to_words
 from pyspark_delta.deletion_vectors.files import read_deletion_vectors
-from pyspark_delta.errors import DeltaError
+from pyspark_delta.errors import DeletionVectorError, DeltaError
+from pyspark_delta.scan.bounds import NUM_RECORDS
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.schema.partition_values import parse_partition_column
 from pyspark_delta.schema.types import BINARY, LONG, DataType, StructField, StructType
@@ -34,11 +35,13 @@ from pyspark_delta.spark.scan.directories import (
     hadoop_paths,
     rows_json,
     strings_json,
+    uri_texts,
 )
-from pyspark_delta.spark.scan.failures import relay
+from pyspark_delta.spark.scan.failures import expect, relay
 from pyspark_delta.spark.scan.jvm import Jvm
 from pyspark_delta.spark.scan.predicates import Translator
 from pyspark_delta.spark.scan.unsafe_rows import encode_rows
+from pyspark_delta.stats.parse import parse_stats
 from pyspark_delta.storage import store_for
 from pyspark_delta.storage.paths import to_hadoop
 
@@ -81,7 +84,9 @@ class DeltaFileIndex:
         )
         self._schema = StructType(columns.partition_schema().fields + self._hidden)
         self._java_schema = jvm.struct_type(self._schema)
-        self._java_root = jvm.seq([jvm.root.org.apache.hadoop.fs.Path(to_hadoop(snapshot.location))])
+        root = to_hadoop(snapshot.location)
+        expect(uri_texts(pa.array([root]))[0].as_py(), snapshot.version)
+        self._java_root = jvm.seq([jvm.root.org.apache.hadoop.fs.Path(root)])
         self._text = f"Delta[version={snapshot.version}, {snapshot.location}, {self._digest()}]"
         self._hash = zlib.crc32(self._text.encode()) - 2**31
 
@@ -175,7 +180,13 @@ class DeltaFileIndex:
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def _select(self, where: Any) -> pa.Table:
-        files = plan_scan(self._snapshot, where=where, row_ids=self._row_tracking, time_zone=self._time_zone).files
+        files = plan_scan(
+            self._snapshot,
+            where=where,
+            row_ids=self._row_tracking,
+            statistics=self._files is Files.DELETED_FROM,
+            time_zone=self._time_zone,
+        ).files
         if self._files is not Files.ALL:
             marked = files["deletion_vector"].is_valid()
             files = files.filter(marked if self._files is Files.DELETED_FROM else pc.invert(marked))
@@ -215,6 +226,7 @@ class DeltaFileIndex:
             [DeletionVectorDescriptor(**one) for one in files["deletion_vector"].to_pylist()],
             data_files=files["path"].to_pylist(),
         )
+        _check_positions(files, [bitmap.max() if len(bitmap) else -1 for bitmap in bitmaps])
         return pa.array([to_words(bitmap).tobytes() for bitmap in bitmaps], pa.large_binary())
 
     def _satisfying(
@@ -255,6 +267,20 @@ class DeltaFileIndex:
         numbers = rule.apply(logical.Project(self._jvm.seq([ordinal]), kept))
         text = numbers.data().mkString(";")
         return [int(row[1:-1]) for row in text.split(";")] if text else []
+
+
+def _check_positions(files: pa.Table, last: Sequence[int]) -> None:
+    """Raise DeletionVectorError for a vector that marks a row beyond the end of its file, where statistics tell it."""
+    (counts,) = parse_stats(files["stats"].combine_chunks(), (NUM_RECORDS,)).columns
+    beyond = pc.fill_null(pc.greater_equal(pa.array(last, pa.int64()), counts), False)
+    index = pc.index(beyond, True).as_py()
+    if index >= 0:
+        path = files["path"][index].as_py()
+        raise DeletionVectorError(
+            f"The deletion vector of data file '{path}' marks row {last[index]}, but by its statistics the file has "
+            f"only {counts[index].as_py()} rows. One of the two files does not belong to this version.",
+            path=path,
+        )
 
 
 def _restrict(

@@ -7,24 +7,30 @@ join on the path of the file.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from threading import RLock
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 from pyspark.sql import types as spark_types
+from pyspark.sql.utils import is_remote
 
 from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.deletion_vectors.bitmap import to_words
 from pyspark_delta.deletion_vectors.files import read_deletion_vectors
 from pyspark_delta.scan.planner import plan_scan
+from pyspark_delta.schema.column_mapping import mapping_mode
 from pyspark_delta.schema.json import type_to_json
 from pyspark_delta.schema.partition_values import parse_partition_column
 from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.scan.columns import (
     FIELD_ID_SETTINGS,
+    PLAIN_LOCAL_FILES,
     TableColumns,
     project,
     relation_options,
@@ -43,11 +49,20 @@ _ROW_INDEX = "_pyspark_delta_row_index"
 _KNOWN = "_pyspark_delta_known"
 _MOST_LITERAL_GROUPS = 16
 _LISTING_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+_COLON_IN_NAME = re.compile(r"^file:.*/[^/]*:[^/]*$")
 _HIDDEN_NAME = r"/[._][^/]*$|\._COPYING_$"
 
+_listing_lock = RLock()  # two threads of one session must not take each other's threshold for the user's
 
-def frame_can_read(snapshot: Snapshot) -> bool:
-    """Whether Spark lists every file: it passes over names that begin with '_' or '.'."""
+
+def frame_can_read(spark: SparkSession, snapshot: Snapshot) -> bool:
+    """Whether Spark's public API reads every row of the snapshot, in the session as it is.
+
+    Spark lists no files whose names begin with '_' or '.', and looks for columns by field id only where the session
+    says so: it takes that setting when a query runs, so it cannot be changed for one read.
+    """
+    if mapping_mode(snapshot.configuration) == "id" and not all(_is_on(spark, name) for name in FIELD_ID_SETTINGS):
+        return False
     paths = hadoop_paths(snapshot.location, snapshot.files(columns=("path",))["path"])
     return not pc.any(pc.match_substring_regex(paths, _HIDDEN_NAME)).as_py()
 
@@ -55,38 +70,46 @@ def frame_can_read(snapshot: Snapshot) -> bool:
 def data_frame(
     spark: SparkSession, snapshot: Snapshot, *, where: str | None = None, row_tracking: bool = False
 ) -> DataFrame:
-    """The rows of a snapshot for which `where` is true.
-
-    Two settings of the session change and stay changed. Spark lists the files again, one by one; on the driver that is
-    fast, so the threshold from which it starts a job for it is raised where the table has more files. Tables that map
-    columns by id need field ids to be read, which no other schema has.
+    """The rows of a snapshot that `frame_can_read`, for which `where` is true.
 
     Raises InvalidPredicateError for a condition with a part that only a classic session can skip files by.
     """
     time_zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     files = plan_scan(snapshot, where=where, row_ids=row_tracking, time_zone=time_zone).files.combine_chunks()
     columns = table_columns(snapshot.configuration)
-    _prepare_session(spark, files.num_rows, by_id=columns.mode == "id")
     scan = _Scan(spark, snapshot, columns, row_tracking, time_zone)
-    marked = files["deletion_vector"].is_valid()
-    parts = [
-        *scan.parts(files.filter(pc.invert(marked)).combine_chunks(), with_vectors=False),
-        *scan.parts(files.filter(marked).combine_chunks(), with_vectors=True),
-    ]
-    frame = parts[0] if parts else scan.empty()
-    for part in parts[1:]:
-        frame = frame.unionAll(part)
-    return frame if where is None else frame.where(where)
+    with _listing_on_driver(spark, files.num_rows) as listing:
+        frame = scan.frame(files)
+        frame = frame if where is None else frame.where(where)
+        if listing and is_remote():
+            # Here the server lists the files; it keeps the plan, for the queries that follow too.
+            _ = frame.schema
+    return frame
 
 
-def _prepare_session(spark: SparkSession, files: int, *, by_id: bool) -> None:
-    """Settings that Spark reads when a query runs, which on Connect is later: so they stay."""
-    threshold = spark.conf.get(_LISTING_THRESHOLD)
-    if threshold is not None and files > int(threshold):
+@contextmanager
+def _listing_on_driver(spark: SparkSession, files: int) -> Iterator[bool]:
+    """Whether Spark was told, for as long as this lasts, to list so many files without a job.
+
+    Spark looks up each file again, and starts a task for each where there are more than 32. On the driver that takes a
+    tenth of the time.
+    """
+    with _listing_lock:
+        threshold = spark.conf.get(_LISTING_THRESHOLD)
+        if threshold is None or files <= int(threshold):
+            yield False
+            return
         spark.conf.set(_LISTING_THRESHOLD, str(files))
-    if by_id:
-        for name in FIELD_ID_SETTINGS:
-            spark.conf.set(name, "true")
+        try:
+            yield True
+        finally:
+            spark.conf.unset(_LISTING_THRESHOLD)
+            if spark.conf.get(_LISTING_THRESHOLD) != threshold:
+                spark.conf.set(_LISTING_THRESHOLD, threshold)
+
+
+def _is_on(spark: SparkSession, setting: str) -> bool:
+    return str(spark.conf.get(setting)).lower() == "true"
 
 
 class _Scan:
@@ -100,6 +123,18 @@ class _Scan:
         self._columns = columns
         self._row_tracking = row_tracking
         self._time_zone = time_zone
+
+    def frame(self, files: pa.Table) -> DataFrame:
+        """The rows of the files."""
+        marked = files["deletion_vector"].is_valid()
+        parts = [
+            *self.parts(files.filter(pc.invert(marked)).combine_chunks(), with_vectors=False),
+            *self.parts(files.filter(marked).combine_chunks(), with_vectors=True),
+        ]
+        frame = parts[0] if parts else self.empty()
+        for part in parts[1:]:
+            frame = frame.unionAll(part)
+        return frame
 
     def empty(self) -> DataFrame:
         """No rows, of the same schema."""
@@ -145,6 +180,8 @@ class _Scan:
     def _parquet(self, paths: Sequence[str]) -> DataFrame:
         schema = self._columns.data_schema(row_tracking=self._row_tracking)
         options = relation_options(self._snapshot.storage_options, self._columns)
+        if any(_COLON_IN_NAME.search(path) for path in paths):
+            options.update(PLAIN_LOCAL_FILES)
         reader = self._spark.read.schema(_spark_type(schema)).options(**options).option("__globPaths__", "false")
         return reader.parquet(*paths)
 

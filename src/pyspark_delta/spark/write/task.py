@@ -39,8 +39,7 @@ def write_partition(context: WriteContext, batches: Iterable[pa.RecordBatch]) ->
 
 def _checked(batch: pa.RecordBatch, context: WriteContext) -> list[pa.Array]:
     """The columns of the table. Raises ConstraintViolationError for a row that breaks a condition."""
-    if not context.checks:
-        return list(batch.columns)
-    *columns, violations = batch.columns
-    check_violations(violations, context.checks)
+    columns: list[pa.Array] = batch.columns
+    if context.checks:
+        check_violations(columns.pop(), context.checks)
     return columns

@@ -1,0 +1,1 @@
+"""Changes to what a table declares: its columns, constraints, properties, clustering and protocol."""

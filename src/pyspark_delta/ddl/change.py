@@ -1,0 +1,73 @@
+"""A change to the metadata of a table: what it will declare, and which rows must allow that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from pyspark_delta.actions.model import DomainMetadata, Metadata
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet
+from pyspark_delta.protocol.rows import RowCheck
+from pyspark_delta.schema.json import schema_to_json
+from pyspark_delta.schema.types import StructType
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.transaction.attempts import AttemptPolicy, commit_draft
+from pyspark_delta.transaction.base import state_of
+from pyspark_delta.transaction.evolution import evolve
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableChange:
+    """One change, not committed yet. `metadata` is as asked for, `features` are those to support besides: enabling
+    what both need completes them.
+
+    `row_check` is a condition that every row of the table must meet already: whoever commits the change looks at them
+    first, and no rows may be added meanwhile.
+    """
+
+    operation: Operation
+    metadata: Metadata
+    features: tuple[str, ...] = ()
+    domains: tuple[DomainMetadata, ...] = ()
+    row_check: RowCheck | None = None
+
+
+def with_schema(metadata: Metadata, schema: StructType) -> Metadata:
+    """The metadata with another schema."""
+    return replace(metadata, schema_string=schema_to_json(schema))
+
+
+def with_properties(metadata: Metadata, properties: dict[str, str]) -> Metadata:
+    """The metadata with exactly these properties."""
+    return replace(metadata, configuration=properties)
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedChange:
+    """The version that a change became, and what the table declares in it."""
+
+    version: int
+    configuration: TableConfiguration = field(repr=False)
+
+
+def commit_change(
+    change: TableChange, snapshot: Snapshot, *, engine_info: str = "", policy: AttemptPolicy | None = None
+) -> CommittedChange:
+    """Commit a change as the version after `snapshot`, or a later one if nobody changed the metadata meanwhile.
+
+    Rows are not looked at: `row_check` was established by the caller, for this snapshot. Raises
+    InvalidOperationError when the outcome breaks a rule of the table's features, and CommitConflictError.
+    """
+    before = snapshot.configuration
+    after = evolve(before, change.metadata, features=change.features)
+    draft = CommitDraft(
+        operation=change.operation,
+        metadata=after.metadata if after.metadata != before.metadata else None,
+        protocol=after.protocol if after.protocol != before.protocol else None,
+        domains=change.domains,
+        reads=ReadSet(whole_table=change.row_check is not None),
+        engine_info=engine_info,
+    )
+    state = commit_draft(draft, state_of(snapshot), policy=policy or AttemptPolicy())
+    assert state.configuration is not None
+    return CommittedChange(state.version, state.configuration)

@@ -1,0 +1,81 @@
+"""By which columns new files are clustered (Clustered Table; C347-C354)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import orjson
+
+from pyspark_delta.actions.model import DomainMetadata
+from pyspark_delta.ddl.change import TableChange
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import Operation
+from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
+from pyspark_delta.schema.column_paths import column_path_text
+from pyspark_delta.schema.edits import Path, spelled, type_at
+from pyspark_delta.schema.types import ArrayType, MapType, StructType
+
+DOMAIN = "delta.clustering"
+MOST_COLUMNS = 4
+
+
+def cluster_by(configuration: TableConfiguration, paths: Sequence[Path], *, before: Sequence[str] = ()) -> TableChange:
+    """Other clustering columns, none for an empty sequence; files that are there stay as they are.
+
+    `before` are the present ones, as texts. Raises InvalidOperationError for a partitioned table, more than four
+    columns, and types that have no order.
+    """
+    if paths and configuration.partition_columns:
+        raise InvalidOperationError(
+            "The table is partitioned, and a partitioned table cannot be clustered. Write a new table.",
+            error_class="DELTA_CLUSTERING_WITH_PARTITION_PREDICATE",
+        )
+    named = [spelled(configuration.schema, path) for path in paths]
+    _check(configuration.schema, named)
+    parameters = {
+        "oldClusteringColumns": ",".join(before),
+        "newClusteringColumns": ",".join(column_path_text(path) for path in named),
+    }
+    return TableChange(
+        operation=Operation("CLUSTER BY", parameters),
+        metadata=configuration.metadata,
+        features=("clustering",) if named else (),
+        domains=(clustering_domain(configuration, named),),
+    )
+
+
+def clustering_domain(configuration: TableConfiguration, paths: Sequence[Sequence[str]]) -> DomainMetadata:
+    """The metadata domain that names the clustering columns, by their physical names."""
+    columns = [list(_physical(configuration, path)) for path in paths]
+    return DomainMetadata(domain=DOMAIN, configuration=orjson.dumps({"clusteringColumns": columns}).decode())
+
+
+def _physical(configuration: TableConfiguration, path: Sequence[str]) -> tuple[str, ...]:
+    mode, struct, names = mapping_mode(configuration), configuration.schema, []
+    for part in path:
+        field = struct.find(part)
+        assert field is not None
+        names.append(physical_field(field, mode).name)
+        if isinstance(field.type, StructType):
+            struct = field.type
+    return tuple(names)
+
+
+def _check(schema: StructType, paths: Sequence[tuple[str, ...]]) -> None:
+    if len(paths) > MOST_COLUMNS:
+        raise InvalidOperationError(
+            f"A table is clustered by {MOST_COLUMNS} columns at most, found {len(paths)}.",
+            error_class="DELTA_CLUSTER_BY_INVALID_NUM_COLUMNS",
+        )
+    if len(set(paths)) < len(paths):
+        raise InvalidOperationError("A clustering column is named twice.", error_class="DELTA_DUPLICATE_COLUMNS_FOUND")
+    for path in paths:
+        found = type_at(schema, path)
+        if isinstance(found, StructType | ArrayType | MapType) or str(found) in ("boolean", "binary", "variant"):
+            raise InvalidOperationError(
+                f"The column '{column_path_text(path)}' of type {found} has no smallest and largest value, so files "
+                "cannot be clustered by it.",
+                error_class="DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED",
+                column=column_path_text(path),
+            )

@@ -1,0 +1,291 @@
+"""Changes to the columns of a table: add, drop, rename, move, comment, nullability, default."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import orjson
+
+from pyspark_delta.ddl.change import TableChange, with_properties, with_schema
+from pyspark_delta.ddl.dependents import GENERATION_EXPRESSION, check_no_dependents
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import Operation
+from pyspark_delta.protocol.properties import STATS_COLUMNS, lookup
+from pyspark_delta.protocol.rows import CheckKind, RowCheck
+from pyspark_delta.schema.column_mapping import mapping_mode
+from pyspark_delta.schema.column_paths import column_path_text, parse_column_path
+from pyspark_delta.schema.edits import (
+    After,
+    First,
+    Path,
+    Position,
+    add_column,
+    change_column,
+    drop_column,
+    find_column,
+    move_column,
+    rename_column,
+    spelled,
+    type_at,
+)
+from pyspark_delta.schema.json import type_to_json
+from pyspark_delta.schema.types import ArrayType, MapType, StructField, StructType
+
+COMMENT = "comment"
+CURRENT_DEFAULT = "CURRENT_DEFAULT"
+EXISTS_DEFAULT = "EXISTS_DEFAULT"
+_IDENTITY_START = "delta.identity.start"
+
+
+@dataclass(frozen=True, slots=True)
+class NewColumn:
+    """A column to add: the field, the struct it goes into (empty for the top level), and its place there, if any."""
+
+    field: StructField
+    parent: tuple[str, ...] = ()
+    position: Position | None = None
+
+
+def add_columns(configuration: TableConfiguration, columns: Sequence[NewColumn]) -> TableChange:
+    """New columns, null in every row there is. Raises InvalidOperationError for names in use and NOT NULL columns."""
+    schema = configuration.schema
+    described = []
+    for column in columns:
+        _check_new(column)
+        schema = add_column(schema, column.parent, column.field, column.position)
+        parent = spelled(schema, column.parent)
+        described.append({"column": _json(column.field, (*parent, column.field.name)), **_position(column.position)})
+    if not described:
+        raise InvalidOperationError("No columns to add were given.")
+    operation = Operation("ADD COLUMNS", {"columns": _text(described)})
+    return TableChange(operation=operation, metadata=with_schema(configuration.metadata, schema))
+
+
+def drop_columns(
+    configuration: TableConfiguration, paths: Sequence[Path], *, clustering_columns: Sequence[str] = ()
+) -> TableChange:
+    """Columns leave the schema; data files keep what they hold of them.
+
+    Raises InvalidOperationError where columns are not mapped by name or id, and for columns that something else needs.
+    """
+    _require_mapping(configuration, "dropped", "DELTA_UNSUPPORTED_DROP_COLUMN")
+    if not paths:
+        raise InvalidOperationError("No columns to drop were given.")
+    schema, dropped = configuration.schema, []
+    for asked in paths:
+        path = spelled(schema, asked)
+        _check_not_partitioning(configuration, path, "dropped", "DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN")
+        _check_not_clustering(path, clustering_columns)
+        schema = drop_column(schema, path)
+        dropped.append(path)
+    for path in dropped:
+        check_no_dependents(replace_schema(configuration, schema), path, "dropped")
+    metadata = with_schema(configuration.metadata, schema)
+    properties = _stats_columns(configuration, lambda name: None if _is_within(name, dropped) else name)
+    operation = Operation("DROP COLUMNS", {"columns": _text([column_path_text(path) for path in dropped])})
+    return TableChange(operation=operation, metadata=with_properties(metadata, properties))
+
+
+def rename(configuration: TableConfiguration, path: Path, name: str) -> TableChange:
+    """Another name for a column, the same values. Raises as `drop_columns` does."""
+    _require_mapping(configuration, "renamed", "DELTA_UNSUPPORTED_RENAME_COLUMN")
+    old = spelled(configuration.schema, path)
+    check_no_dependents(configuration, old, "renamed")
+    new = (*old[:-1], name)
+    metadata = with_schema(configuration.metadata, rename_column(configuration.schema, old, name))
+    if len(old) == 1:
+        partitioning = tuple(name if p == old[0] else p for p in metadata.partition_columns)
+        metadata = replace(metadata, partition_columns=partitioning)
+    properties = _stats_columns(configuration, lambda column: _renamed(column, old, new))
+    operation = Operation(
+        "RENAME COLUMN", {"oldColumnPath": column_path_text(old), "newColumnPath": column_path_text(new)}
+    )
+    return TableChange(operation=operation, metadata=with_properties(metadata, properties))
+
+
+def move(configuration: TableConfiguration, path: Path, position: Position) -> TableChange:
+    """Another place for a column in its struct."""
+    old = spelled(configuration.schema, path)
+    schema = move_column(configuration.schema, old, position)
+    return _change(configuration, schema, old, position)
+
+
+def set_comment(configuration: TableConfiguration, path: Path, comment: str | None) -> TableChange:
+    """Another comment for a column; None removes it."""
+    return _with_metadata(configuration, path, {COMMENT: comment})
+
+
+def set_default(configuration: TableConfiguration, path: Path, expression: str | None) -> TableChange:
+    """The default of a top-level column for rows that do not give it a value; None removes it (C391-C394)."""
+    path = spelled(configuration.schema, path)
+    if len(path) > 1:
+        raise InvalidOperationError(
+            f"Only top-level columns have defaults; '{column_path_text(path)}' is inside another one."
+        )
+    metadata = find_column(configuration.schema, path).metadata
+    if expression is not None and (GENERATION_EXPRESSION in metadata or _IDENTITY_START in metadata):
+        raise InvalidOperationError(
+            f"The column '{column_path_text(path)}' is generated, so it has no default.",
+            error_class="DELTA_DEFAULT_COLUMN_IS_GENERATED",
+        )
+    changes = {CURRENT_DEFAULT: expression}
+    if expression is None:
+        changes[EXISTS_DEFAULT] = None
+    return _with_metadata(configuration, path, changes)
+
+
+def set_nullable(configuration: TableConfiguration, path: Path, nullable: bool) -> TableChange:
+    """Whether a column may hold null. Forbidding it needs all rows to have a value already (`row_check`)."""
+    path = spelled(configuration.schema, path)
+    field = find_column(configuration.schema, path)
+    schema = change_column(configuration.schema, path, lambda f: replace(f, nullable=nullable))
+    change = _change(configuration, schema, path)
+    if nullable or not field.nullable:
+        return change
+    for depth in range(1, len(path)):
+        if isinstance(type_at(configuration.schema, path[:depth]), ArrayType | MapType):
+            raise InvalidOperationError(
+                f"The column '{column_path_text(path)}' is inside an array or map; NOT NULL can be added only to "
+                "columns outside of them. Write a new table with the schema that you want."
+            )
+    return replace(change, row_check=_not_null(path))
+
+
+def _not_null(path: Sequence[str]) -> RowCheck:
+    name = column_path_text(path)
+    parents = [f"{column_path_text(path[:depth])} IS NULL" for depth in range(1, len(path))]
+    return RowCheck(name, " OR ".join([*parents, f"{name} IS NOT NULL"]), CheckKind.NOT_NULL)
+
+
+# ------------------------------------------------------------------------------------------------------- details
+def replace_schema(configuration: TableConfiguration, schema: StructType) -> TableConfiguration:
+    """The configuration with another schema."""
+    metadata = with_schema(configuration.metadata, schema)
+    kept = tuple(name for name in metadata.partition_columns if schema.find(name) is not None)
+    return TableConfiguration(configuration.protocol, replace(metadata, partition_columns=kept), configuration.location)
+
+
+def _check_new(column: NewColumn) -> None:
+    name = column_path_text((*column.parent, column.field.name))
+    if not column.field.nullable:
+        raise InvalidOperationError(
+            f"The new column '{name}' is NOT NULL, but the rows that the table has would be null. Add it as nullable, "
+            "give every row a value, and then forbid null.",
+            error_class="DELTA_ADD_COLUMN_NOT_NULL",
+            column=name,
+        )
+    if column.field.metadata.keys() & {GENERATION_EXPRESSION, _IDENTITY_START}:
+        raise InvalidOperationError(
+            f"The new column '{name}' is generated; generated and identity columns are there from the first version of "
+            "a table, or not at all. Write a new table.",
+            error_class="DELTA_UNSUPPORTED_ADD_GENERATED_COLUMN",
+            column=name,
+        )
+    if CURRENT_DEFAULT in column.field.metadata:
+        raise InvalidOperationError(
+            f"The new column '{name}' has a default, which would not hold for the rows that the table has. Add the "
+            "column without, and then set its default for new rows.",
+            error_class="WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED",
+            column=name,
+        )
+
+
+def _require_mapping(configuration: TableConfiguration, what: str, error_class: str) -> None:
+    if mapping_mode(configuration) == "none":
+        raise InvalidOperationError(
+            f"Columns can be {what} only where the table maps columns, because data files keep their old names. Set "
+            "the property delta.columnMapping.mode to 'name' first (readers then need reader version 2 or the feature "
+            "columnMapping).",
+            error_class=error_class,
+        )
+
+
+def _check_not_partitioning(
+    configuration: TableConfiguration, path: Sequence[str], what: str, error_class: str
+) -> None:
+    if len(path) == 1 and path[0] in configuration.partition_columns:
+        raise InvalidOperationError(
+            f"The column '{path[0]}' cannot be {what}: the table is partitioned by it. Write a new table.",
+            error_class=error_class,
+            column=path[0],
+        )
+
+
+def _check_not_clustering(path: Sequence[str], clustering_columns: Sequence[str]) -> None:
+    wanted = [part.casefold() for part in path]
+    for name in clustering_columns:
+        if [part.casefold() for part in parse_column_path(name)][: len(wanted)] == wanted:
+            raise InvalidOperationError(
+                f"The column '{column_path_text(path)}' cannot be dropped: the table is clustered by '{name}'. Cluster "
+                "it by other columns first.",
+                error_class="DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN",
+                column=column_path_text(path),
+            )
+
+
+def _with_metadata(configuration: TableConfiguration, path: Path, changes: dict[str, str | None]) -> TableChange:
+    path = spelled(configuration.schema, path)
+
+    def change(field: StructField) -> StructField:
+        kept = {key: value for key, value in field.metadata.items() if key not in changes}
+        return replace(field, metadata={**kept, **{k: v for k, v in changes.items() if v is not None}})
+
+    return _change(configuration, change_column(configuration.schema, path, change), path)
+
+
+def _change(
+    configuration: TableConfiguration, schema: StructType, path: Sequence[str], position: Position | None = None
+) -> TableChange:
+    """A CHANGE COLUMN, which describes the column as it is afterwards."""
+    column = _json(find_column(schema, path), path)
+    operation = Operation("CHANGE COLUMN", {"column": _text(column), **_position(position)})
+    return TableChange(operation=operation, metadata=with_schema(configuration.metadata, schema))
+
+
+def _json(field: StructField, path: Sequence[str]) -> dict[str, Any]:
+    return {
+        "name": column_path_text(path),
+        "type": type_to_json(field.type),
+        "nullable": field.nullable,
+        "metadata": dict(field.metadata),
+    }
+
+
+def _position(position: Position | None) -> dict[str, str]:
+    match position:
+        case First():
+            return {"position": "FIRST"}
+        case After(name):
+            return {"position": f"AFTER {name}"}
+        case None:
+            return {}
+
+
+def _stats_columns(configuration: TableConfiguration, change: Callable[[str], str | None]) -> dict[str, str]:
+    """The properties, with the columns that statistics are kept of changed one by one; None drops one."""
+    properties = dict(configuration.properties)
+    text = lookup(properties, STATS_COLUMNS.name)
+    if text is not None:
+        key = next(k for k in properties if k.casefold() == STATS_COLUMNS.name.casefold())
+        names = [changed for name in STATS_COLUMNS.parse(text) or () if (changed := change(name)) is not None]
+        properties[key] = ",".join(names)
+    return properties
+
+
+def _is_within(name: str, dropped: Sequence[Sequence[str]]) -> bool:
+    path = [part.casefold() for part in parse_column_path(name)]
+    return any(path[: len(gone)] == [part.casefold() for part in gone] for gone in dropped)
+
+
+def _renamed(name: str, old: Sequence[str], new: Sequence[str]) -> str:
+    path = parse_column_path(name)
+    if [p.casefold() for p in path[: len(old)]] != [p.casefold() for p in old]:
+        return name
+    return column_path_text((*new, *path[len(old) :]))
+
+
+def _text(value: object) -> str:
+    return orjson.dumps(value).decode()

@@ -1,0 +1,148 @@
+"""Tables without rows are created, and existing ones replaced, from a definition."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.actions.model import DomainMetadata, Metadata
+from pyspark_delta.ddl.clustering import cluster_by
+from pyspark_delta.errors import InvalidOperationError, TableAlreadyExistsError, TableNotFoundError
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet, no_files
+from pyspark_delta.protocol.state import TableState
+from pyspark_delta.schema.edits import Path
+from pyspark_delta.schema.json import schema_to_json
+from pyspark_delta.schema.types import StructType
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.transaction.attempts import commit_draft
+from pyspark_delta.transaction.base import state_of
+from pyspark_delta.transaction.columns import resolve_partitioning
+from pyspark_delta.transaction.evolution import evolve
+
+# Of the files that leave the table, what their tombstones keep.
+REMOVED_COLUMNS = (
+    "path",
+    "partition_values",
+    "size",
+    "deletion_vector",
+    "tags",
+    "base_row_id",
+    "default_row_commit_version",
+)
+
+
+class CreateMode(Enum):
+    """What happens to a table that is there, or is not."""
+
+    CREATE = "create"
+    CREATE_IF_NOT_EXISTS = "create if not exists"
+    REPLACE = "replace"
+    CREATE_OR_REPLACE = "create or replace"
+
+    @property
+    def operation(self) -> str:
+        """What the history calls it."""
+        return "CREATE TABLE" if self is CreateMode.CREATE_IF_NOT_EXISTS else f"{self.value} table".upper()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableDefinition:
+    """What a new table declares. `clustering` are paths of columns."""
+
+    schema: StructType
+    partition_columns: tuple[str, ...] = ()
+    clustering: tuple[Path, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict, hash=False)
+    description: str | None = None
+
+
+def create_table(
+    location: str,
+    definition: TableDefinition,
+    mode: CreateMode,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+    engine_info: str = "",
+) -> int | None:
+    """Create or replace the table at a location; the version committed, None when it is there and may stay.
+
+    Raises TableAlreadyExistsError, TableNotFoundError (mode REPLACE), and what the definition breaks.
+    """
+    try:
+        snapshot = Snapshot.load(location, storage_options=storage_options)
+    except TableNotFoundError:
+        if mode is CreateMode.REPLACE:
+            raise
+        snapshot = None
+    if snapshot is not None and mode is CreateMode.CREATE:
+        raise TableAlreadyExistsError(location)
+    if snapshot is not None and mode is CreateMode.CREATE_IF_NOT_EXISTS:
+        return None
+    draft = _draft(definition, snapshot, mode, engine_info)
+    base = TableState(location=location, storage_options=dict(storage_options or {}))
+    return commit_draft(draft, base if snapshot is None else state_of(snapshot)).version
+
+
+def _draft(definition: TableDefinition, snapshot: Snapshot | None, mode: CreateMode, engine_info: str) -> CommitDraft:
+    before = None if snapshot is None else snapshot.configuration
+    features = ("clustering",) if definition.clustering else ()
+    after = evolve(before, _metadata(definition, before), features=features, keeps_files=False)
+    domains: tuple[DomainMetadata, ...] = ()
+    if definition.clustering or (snapshot is not None and snapshot.clustering_columns()):
+        domains = cluster_by(after, definition.clustering).domains
+    removed = no_files() if snapshot is None else snapshot.files(REMOVED_COLUMNS)
+    return CommitDraft(
+        operation=Operation(mode.operation, _parameters(definition), _metrics(removed)),
+        removes=removed,
+        protocol=after.protocol if before is None or after.protocol != before.protocol else None,
+        metadata=after.metadata,
+        domains=domains,
+        reads=ReadSet(whole_table=snapshot is not None),
+        engine_info=engine_info,
+    )
+
+
+def _metadata(definition: TableDefinition, before: TableConfiguration | None) -> Metadata:
+    if not definition.schema.fields:
+        raise InvalidOperationError(
+            "A table needs at least one column; add columns to its definition.", error_class="DELTA_EMPTY_DATA"
+        )
+    if definition.partition_columns and definition.clustering:
+        raise InvalidOperationError(
+            "A table is partitioned or clustered, not both.",
+            error_class="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
+        )
+    return Metadata(
+        id=str(uuid.uuid4()) if before is None else before.metadata.id,
+        schema_string=schema_to_json(definition.schema),
+        partition_columns=resolve_partitioning(definition.schema, definition.partition_columns),
+        configuration=dict(definition.properties),
+        description=definition.description,
+        created_time=int(time.time() * 1000),
+    )
+
+
+def _parameters(definition: TableDefinition) -> dict[str, str]:
+    parameters = {
+        "isManaged": "false",
+        "partitionBy": orjson.dumps(list(definition.partition_columns)).decode(),
+        "clusterBy": orjson.dumps([".".join(path) for path in definition.clustering]).decode(),
+        "properties": orjson.dumps(dict(definition.properties)).decode(),
+    }
+    if definition.description is not None:
+        parameters["description"] = definition.description
+    return parameters
+
+
+def _metrics(removed: pa.Table) -> dict[str, int]:
+    if not removed.num_rows:
+        return {}
+    return {"numRemovedFiles": removed.num_rows, "numRemovedBytes": pc.sum(removed.column("size")).as_py() or 0}

@@ -1,0 +1,103 @@
+"""Changes to the properties and the description of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import orjson
+
+from pyspark_delta.ddl.change import TableChange, with_properties
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import Operation
+from pyspark_delta.protocol.properties import (
+    CONSTRAINT_PREFIX,
+    FEATURE_PREFIX,
+    check_property,
+    find_property,
+    near_property_names,
+)
+
+
+def set_properties(configuration: TableConfiguration, properties: Mapping[str, object]) -> TableChange:
+    """Properties with new values; those of delta-spark are checked and spelled as they are known.
+
+    Requests for features (`delta.feature.`, protocol versions) count and are not stored. Raises InvalidOptionError for
+    an unknown `delta.` key or an illegal value, InvalidOperationError for what has a method of its own.
+    """
+    if not properties:
+        raise InvalidOperationError("No properties to set were given.")
+    changed = dict(configuration.properties)
+    given: dict[str, str] = {}
+    for name, value in properties.items():
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        _check_settable(name)
+        check_property(name, text)
+        given[name] = text
+        _remove(changed, name)
+        changed[_spelled(name)] = text
+    return TableChange(
+        operation=Operation("SET TBLPROPERTIES", {"properties": orjson.dumps(given).decode()}),
+        metadata=with_properties(configuration.metadata, changed),
+    )
+
+
+def unset_properties(
+    configuration: TableConfiguration, names: Sequence[str], *, if_exists: bool = False
+) -> TableChange:
+    """Properties go back to their defaults. Raises InvalidOperationError for one that is not set, unless allowed."""
+    if not names:
+        raise InvalidOperationError("No properties to unset were given.")
+    changed = dict(configuration.properties)
+    for name in names:
+        _check_settable(name)
+        if not _remove(changed, name) and not if_exists:
+            near = [n for n in near_property_names(name) if n in changed]
+            hint = f" Did you mean '{near[0]}'?" if near else ""
+            raise InvalidOperationError(
+                f"The property '{name}' is not set.{hint} The table has: {', '.join(sorted(changed)) or 'none'}.",
+                error_class="DELTA_UNSET_NON_EXISTENT_PROPERTY",
+                property=name,
+            )
+    parameters = {"properties": orjson.dumps(list(names)).decode(), "ifExists": "true" if if_exists else "false"}
+    return TableChange(
+        operation=Operation("UNSET TBLPROPERTIES", parameters),
+        metadata=with_properties(configuration.metadata, changed),
+    )
+
+
+def set_description(configuration: TableConfiguration, text: str | None) -> TableChange:
+    """Another description (comment) of the table; None removes it."""
+    return TableChange(
+        operation=Operation("SET TBLPROPERTIES", {"properties": orjson.dumps({"comment": text or ""}).decode()}),
+        metadata=replace(configuration.metadata, description=text),
+    )
+
+
+def _check_settable(name: str) -> None:
+    folded = name.casefold()
+    if folded.startswith(CONSTRAINT_PREFIX):
+        raise InvalidOperationError(
+            f"'{name}' is a CHECK constraint; add and drop constraints by addConstraint and dropConstraint, which look "
+            "at the rows that are there.",
+            error_class="DELTA_ADD_CONSTRAINTS",
+        )
+
+
+def _spelled(name: str) -> str:
+    """The property as it is known, or the user's own spelling."""
+    known = find_property(name)
+    if known is not None:
+        return known.name
+    return FEATURE_PREFIX + name[len(FEATURE_PREFIX) :] if name.casefold().startswith(FEATURE_PREFIX) else name
+
+
+def _remove(properties: dict[str, str], name: str) -> bool:
+    """Remove a property, by any spelling or alias; whether it was there."""
+    known = find_property(name)
+    names = {name.casefold()} if known is None else {n.casefold() for n in (known.name, known.alias) if n}
+    found = [key for key in properties if key.casefold() in names]
+    for key in found:
+        del properties[key]
+    return bool(found)

@@ -1,0 +1,105 @@
+"""Another type for a column, which the values in old data files fit too (Type Widening; beyond the 2024-12 text)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from pyspark_delta.ddl.change import TableChange, with_schema
+from pyspark_delta.ddl.dependents import check_no_dependents
+from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import Operation
+from pyspark_delta.protocol.properties import ENABLE_TYPE_WIDENING
+from pyspark_delta.schema.column_paths import column_path_text
+from pyspark_delta.schema.edits import Path, change_column, find_column, spelled, type_at
+from pyspark_delta.schema.json import type_to_json
+from pyspark_delta.schema.types import VOID, ArrayType, DataType, MapType, StructField, StructType
+from pyspark_delta.schema.widening import TYPE_CHANGES, is_widening
+
+
+def change_type(configuration: TableConfiguration, path: Path, data_type: DataType) -> TableChange:
+    """A wider type for the column, element, key or value at a path.
+
+    Raises SchemaMismatchError for a type that old values may not fit, InvalidOperationError where the table does not
+    allow types to change, and for a column that constraints or generated columns name.
+    """
+    schema = configuration.schema
+    path = spelled(schema, path)
+    before = type_at(schema, path)
+    if before == data_type:
+        raise InvalidOperationError(f"The column '{column_path_text(path)}' is of type {before} already.")
+    _check_widening(configuration, path, before, data_type)
+    owner, inside = _owner(schema, path)
+    check_no_dependents(configuration, owner, f"changed from {before} to {data_type}")
+
+    def change(field: StructField) -> StructField:
+        changed = replace(field, type=_replaced(field.type, inside, data_type))
+        return changed if before == VOID else recorded(changed, before, data_type, inside)
+
+    changed = change_column(schema, owner, change)
+    column = find_column(changed, owner)
+    described = {
+        "name": column_path_text(owner),
+        "type": type_to_json(column.type),
+        "nullable": column.nullable,
+        "metadata": dict(column.metadata),
+    }
+    operation = Operation("CHANGE COLUMN", {"column": orjson.dumps(described).decode()})
+    return TableChange(operation=operation, metadata=with_schema(configuration.metadata, changed))
+
+
+def recorded(field: StructField, before: DataType, after: DataType, inside: Sequence[str]) -> StructField:
+    """The field with one more change in its history; `inside` leads to the changed type within the field's own."""
+    change: dict[str, Any] = {"fromType": type_to_json(before), "toType": type_to_json(after)}
+    if inside:
+        change["fieldPath"] = ".".join(inside)
+    history = [*field.metadata.get(TYPE_CHANGES, []), change]
+    return replace(field, metadata={**field.metadata, TYPE_CHANGES: history})
+
+
+def _check_widening(configuration: TableConfiguration, path: Sequence[str], before: DataType, after: DataType) -> None:
+    name = column_path_text(path)
+    if not is_widening(before, after):
+        raise SchemaMismatchError(
+            f"The column '{name}' of type {before} cannot become {after}: values in data files may not fit. Types only "
+            "grow, as from integer to long; otherwise write the table anew with a cast.",
+            error_class="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
+            column=name,
+        )
+    if before != VOID and not (
+        ENABLE_TYPE_WIDENING.of(configuration.properties)
+        and (configuration.supports("typeWidening") or configuration.supports("typeWidening-preview"))
+    ):
+        raise InvalidOperationError(
+            f"The column '{name}' cannot change from {before} to {after}: the table does not allow types to change. "
+            "Set the property delta.enableTypeWidening to true first (readers then need the feature typeWidening).",
+            error_class="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
+            column=name,
+        )
+
+
+def _owner(schema: StructType, path: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The path of the nearest field, and the way from there into its arrays and maps."""
+    last = 0
+    for depth in range(1, len(path) + 1):
+        if isinstance(type_at(schema, path[: depth - 1]), StructType):
+            last = depth
+    return tuple(path[:last]), tuple(path[last:])
+
+
+def _replaced(data_type: DataType, inside: Sequence[str], new: DataType) -> DataType:
+    if not inside:
+        return new
+    match data_type, inside[0]:
+        case ArrayType(element), "element":
+            return replace(data_type, element_type=_replaced(element, inside[1:], new))
+        case MapType(key, _), "key":
+            return replace(data_type, key_type=_replaced(key, inside[1:], new))
+        case MapType(_, value), "value":
+            return replace(data_type, value_type=_replaced(value, inside[1:], new))
+        case _:
+            raise AssertionError(f"{data_type} has no {inside[0]}")

@@ -1,0 +1,40 @@
+"""Which columns an SQL expression names, without knowing the schema it is for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from pyspark_delta.expressions.syntax import parse
+
+
+def referenced_columns(text: str) -> tuple[tuple[str, ...], ...]:
+    """The paths of all names in the expression, spelled as there. Raises InvalidPredicateError for a syntax error."""
+    found: dict[tuple[str, ...], None] = {}
+    for column in parse(text).find_all(exp.Column):
+        path = [part.name for part in column.parts]
+        above = column.parent
+        while isinstance(above, exp.Dot) and isinstance(above.expression, exp.Identifier):
+            path.append(above.expression.name)
+            above = above.parent
+        found[tuple(path)] = None
+    return tuple(found)
+
+
+def is_literal(text: str) -> bool:
+    """Whether the expression is one constant, such as 5, -1.5, 'text', NULL or DATE '2024-01-31'."""
+    found = parse(text)
+    if isinstance(found, exp.Neg | exp.Cast):
+        found = found.this
+    return isinstance(found, exp.Literal | exp.Boolean | exp.Null)
+
+
+def names_column(text: str, path: Sequence[str]) -> bool:
+    """Whether the expression names the column at a path, something inside it, or something that it is inside of."""
+    wanted = [part.casefold() for part in path]
+    for reference in referenced_columns(text):
+        shared = [part.casefold() for part in reference[: len(wanted)]]
+        if shared == wanted[: len(shared)]:
+            return True
+    return False

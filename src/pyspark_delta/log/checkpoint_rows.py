@@ -1,0 +1,200 @@
+"""The file actions of a version as rows of its next checkpoint, streamed (CKC; C053, C054, C061, C063).
+
+What an older checkpoint holds is copied in Arrow form: statistics are parsed, or written as text, only where it lacks
+the form that the table asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.actions.columns import FILE_FIELDS, TOMBSTONE_FIELDS
+from pyspark_delta.log.arrays import bool_array, chosen_rows, int64_array
+from pyspark_delta.log.checkpoint_columns import extract, leaf_columns
+from pyspark_delta.log.checkpoint_layout import DELETION_VECTOR_TYPE, REMOVE_TYPE, CheckpointLayout
+from pyspark_delta.log.parquet_part import BATCH_ROWS, ParquetPart
+from pyspark_delta.log.replay import LogReplay
+from pyspark_delta.log.skipping import partition_column
+from pyspark_delta.log.struct_types import fitted, fitted_as_far_as_possible
+from pyspark_delta.log.workers import in_order
+from pyspark_delta.stats.parse import parse_stats
+from pyspark_delta.stats.texts import stats_texts
+
+_PARSED = "stats_parsed"
+_PROBED_AT_ONCE = 32_768  # rows of a checkpoint whose keys are looked up together
+
+Rows: TypeAlias = pa.StructArray
+
+
+def live_rows(
+    replay: LogReplay, layout: CheckpointLayout, partition_names: Sequence[str], parts: Sequence[ParquetPart]
+) -> Iterator[Rows]:
+    """The live files of some files of the old checkpoint, and of the commits after it, as `add` structs."""
+    names = [f.name for f in FILE_FIELDS]
+    stored = (batch for part in parts for batch in _stored_files(part, layout))
+    yield from in_order(lambda batch: add_rows(batch, layout), replay.keys.unnamed(stored, _PROBED_AT_ONCE))
+    for batch in replay.line_files("add", names, partition_names):
+        if len(batch):
+            yield add_rows(batch, layout)
+
+
+def tombstone_rows(replay: LogReplay, partition_names: Sequence[str], expired_before: int) -> Iterator[Rows]:
+    """The tombstones that are younger than a time, ms since the epoch, as `remove` structs."""
+    for batch in replay.files("remove", [f.name for f in TOMBSTONE_FIELDS], partition_names):
+        times = pc.fill_null(batch.column("deletion_timestamp"), 0)
+        kept = pc.greater(times, expired_before)
+        if pc.any(kept).as_py():
+            yield remove_rows(batch if pc.all(kept).as_py() else chosen_rows(batch, kept))
+
+
+def add_rows(files: pa.RecordBatch, layout: CheckpointLayout) -> Rows:
+    """Files, with the columns of `FILE_FIELDS` and perhaps `stats_parsed`, as `add` structs of a layout."""
+    texts, stored = files.column("stats"), _stored_stats(files)
+    columns = {
+        "path": files.column("path"),
+        "partitionValues": files.column("partition_values"),
+        "size": files.column("size"),
+        "modificationTime": files.column("modification_time"),
+        "dataChange": _no_data_change(files),
+        "tags": files.column("tags"),
+        "deletionVector": _deletion_vectors(files.column("deletion_vector")),
+        "baseRowId": files.column("base_row_id"),
+        "defaultRowCommitVersion": files.column("default_row_commit_version"),
+        "clusteringProvider": files.column("clustering_provider"),
+    }
+    if layout.stats_text:
+        columns["stats"] = texts if stored is None else _with_texts(texts, stored)
+    if layout.stats_type is not None:
+        columns[_PARSED] = _parsed(texts, stored, layout)
+    if layout.partition_type is not None:
+        columns["partitionValues_parsed"] = _parsed_partitions(files.column("partition_values"), layout)
+    return pa.StructArray.from_arrays([columns[f.name] for f in layout.add_type], fields=list(layout.add_type))
+
+
+def remove_rows(files: pa.RecordBatch) -> Rows:
+    """Tombstones, with the columns of `TOMBSTONE_FIELDS`, as `remove` structs: without statistics and tags (C054)."""
+    columns = [
+        files.column("path"),
+        files.column("deletion_timestamp"),
+        _no_data_change(files),
+        files.column("extended_file_metadata"),
+        files.column("partition_values"),
+        files.column("size"),
+        _deletion_vectors(files.column("deletion_vector")),
+        files.column("base_row_id"),
+        files.column("default_row_commit_version"),
+    ]
+    return pa.StructArray.from_arrays(columns, fields=list(REMOVE_TYPE))
+
+
+# ------------------------------------------------------------------------------------------------ the old checkpoint
+def _stored_files(part: ParquetPart, layout: CheckpointLayout) -> Iterator[pa.RecordBatch]:
+    """The files of one file of the old checkpoint, with `stats_parsed` as it is there, where it is of use."""
+    groups = part.row_groups_with("add.path")
+    if not groups:
+        return
+    fields = list(FILE_FIELDS)
+    stored = part.schema.field("add").type
+    with part.reading() as file:
+        for group in groups:
+            names = leaf_columns(part, "add", fields, group)
+            parsed = stored.get_field_index(_PARSED) >= 0 and _needs_parsed(part, group, layout)
+            if parsed:
+                names.append(f"add.{_PARSED}")
+            for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=names):
+                yield from _files_of(batch.column("add"), part.path, parsed=parsed)
+
+
+def _files_of(rows: pa.StructArray, path: str, *, parsed: bool) -> Iterator[pa.RecordBatch]:
+    files = extract(rows, list(FILE_FIELDS), path)
+    if parsed:
+        files = files.append_column(_PARSED, pc.struct_field(rows, [_PARSED]))
+    present = files.column("path").is_valid()
+    if files.column("path").null_count:
+        files = chosen_rows(files, present)
+    if len(files):
+        files.validate(full=True)  # Parquet readers take any bytes for text
+        yield files
+
+
+def _needs_parsed(part: ParquetPart, group: int, layout: CheckpointLayout) -> bool:
+    """Whether typed statistics are asked for, or are all that some file has (C053)."""
+    return layout.stats_type is not None or _nulls(part, group, "add.stats") > _nulls(part, group, "add.path")
+
+
+def _nulls(part: ParquetPart, group: int, leaf: str) -> int:
+    index, row_group = part.leaf(leaf), part.metadata.row_group(group)
+    if index is None:
+        return int(row_group.num_rows)
+    statistics = row_group.column(index).statistics
+    known = statistics is not None and statistics.has_null_count
+    return int(statistics.null_count) if known else 0
+
+
+# -------------------------------------------------------------------------------------------------------- statistics
+def _stored_stats(files: pa.RecordBatch) -> pa.StructArray | None:
+    return files.column(_PARSED) if _PARSED in files.schema.names else None
+
+
+def _with_texts(texts: pa.Array, stored: pa.StructArray) -> pa.Array:
+    """The texts, made from the typed form where there is only that."""
+    if texts.null_count == 0:
+        return texts
+    missing = pc.and_(texts.is_null(), stored.is_valid())
+    if not pc.any(missing).as_py():
+        return texts
+    return pc.replace_with_mask(texts, missing, stats_texts(stored.filter(missing)))
+
+
+def _parsed(texts: pa.Array, stored: pa.StructArray | None, layout: CheckpointLayout) -> pa.StructArray:
+    """The typed form: the stored one where it has every leaf, otherwise from the texts."""
+    wanted = layout.stats_type
+    known = None if stored is None else fitted(stored, wanted)
+    if known is not None and not known.null_count:
+        return known
+    if known is None and stored is not None and texts.null_count == len(texts):
+        return fitted_as_far_as_possible(stored, wanted)
+    if known is not None:
+        missing = pc.and_(known.is_null(), texts.is_valid())
+        if not pc.any(missing).as_py():
+            return known
+        rows = pc.indices_nonzero(missing)
+        own = _from_texts(texts.take(rows), layout)
+        own_rows = int64_array(np.arange(len(texts), len(texts) + len(rows)))
+        order = pc.replace_with_mask(int64_array(np.arange(len(texts))), missing, own_rows)
+        return pa.concat_arrays([known, own]).take(order)
+    return _from_texts(texts, layout)
+
+
+def _from_texts(texts: pa.Array, layout: CheckpointLayout) -> pa.StructArray:
+    wanted = layout.stats_type
+    assert wanted is not None
+    parsed = parse_stats(texts, layout.stats_leaves).to_struct_array()
+    found = fitted_as_far_as_possible(parsed, wanted)
+    if not texts.null_count:
+        return found
+    return pa.StructArray.from_arrays(found.flatten(), fields=list(wanted), mask=texts.is_null())
+
+
+# ---------------------------------------------------------------------------------------------------- other columns
+def _parsed_partitions(maps: pa.MapArray, layout: CheckpointLayout) -> pa.StructArray:
+    assert layout.partition_type is not None
+    # What a timestamp without a zone means, the log does not say: UTC, as everywhere (C421).
+    columns = [partition_column(maps, f.name, f.type, "UTC").dictionary_decode() for f in layout.partition_schema]
+    return pa.StructArray.from_arrays(columns, fields=list(layout.partition_type))
+
+
+def _deletion_vectors(vectors: pa.StructArray) -> pa.StructArray:
+    if vectors.null_count == len(vectors):
+        return pa.nulls(len(vectors), DELETION_VECTOR_TYPE)
+    return pa.StructArray.from_arrays(vectors.flatten(), fields=list(DELETION_VECTOR_TYPE), mask=vectors.is_null())
+
+
+def _no_data_change(files: pa.RecordBatch) -> pa.BooleanArray:
+    """A checkpoint changes no data (C063)."""
+    return bool_array(np.zeros(len(files), dtype=bool))

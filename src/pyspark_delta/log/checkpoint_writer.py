@@ -1,0 +1,243 @@
+"""Writing the checkpoint of a version: classic, or V2 with sidecars (Checkpoints; CKN, V2C, LCP).
+
+Every file but the last is invisible to readers, or complete, before the last one is written: a crash leaves the log as
+it was, with files that nothing names. `_last_checkpoint` follows at the end.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pyarrow as pa
+
+from pyspark_delta.actions.encode import action_to_json, encode_actions
+from pyspark_delta.actions.model import (
+    Action,
+    CheckpointMetadata,
+    Sidecar,
+)
+from pyspark_delta.errors import ChecksumMismatchError, InvalidOperationError
+from pyspark_delta.features.support import check_known
+from pyspark_delta.log.action_file import ActionFile
+from pyspark_delta.log.ahead import one_ahead
+from pyspark_delta.log.checkpoint_layout import CheckpointLayout
+from pyspark_delta.log.checkpoint_rows import live_rows, tombstone_rows
+from pyspark_delta.log.file_totals import FileTotals
+from pyspark_delta.log.last_checkpoint import LastCheckpoint, write_last_checkpoint
+from pyspark_delta.log.listing import log_location
+from pyspark_delta.log.names import SIDECAR_DIRECTORY, ClassicCheckpointName, CommitName, UuidCheckpointName, parse_name
+from pyspark_delta.log.parquet_part import ParquetPart
+from pyspark_delta.log.replay import LogReplay
+from pyspark_delta.log.segment import LogSegment
+from pyspark_delta.log.sidecar_reuse import reusable_sidecars
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.expiry import unexpired
+from pyspark_delta.protocol.properties import (
+    CHECKPOINT_POLICY,
+    DELETED_FILE_RETENTION,
+    PARQUET_COMPRESSION,
+)
+from pyspark_delta.protocol.statistics import physical_partition_schema
+from pyspark_delta.storage.paths import file_name, join
+
+V2_FEATURE = "v2Checkpoint"
+SIDECAR_ACTIONS = 50_000  # of a full sidecar
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenCheckpoint:
+    """A checkpoint that was written: `files` are locations, sidecars included; `totals` counts the live files."""
+
+    version: int
+    kind: str
+    files: tuple[str, ...]
+    num_actions: int
+    size_in_bytes: int
+    totals: FileTotals
+    reused_sidecars: int = 0
+
+
+def write_checkpoint(
+    replay: LogReplay, configuration: TableConfiguration, *, now_ms: int | None = None
+) -> WrittenCheckpoint:
+    """Write the checkpoint of the version that `replay` stands for, of the kind that the table asks for.
+
+    Memory does not grow with the number of files. Raises InvalidOperationError where the version is not published,
+    UnsupportedFeatureError for a table with unknown features, ChecksumMismatchError where the version checksum counts
+    other files, CorruptLogError, StorageError; nothing is visible then.
+    """
+    check_published(replay.segment)
+    check_known(configuration, replay.segment.table_location)
+    writing = _Writing(replay, configuration, int(time.time() * 1000) if now_ms is None else now_ms)
+    policy = CHECKPOINT_POLICY.of(configuration.properties)
+    if policy == "v2" and configuration.supports(V2_FEATURE):
+        return writing.v2()
+    return writing.classic()
+
+
+def check_published(segment: LogSegment) -> None:
+    """Check that the commit file of the version is in the log: only then it may have a checkpoint (C021).
+
+    Raises InvalidOperationError.
+    """
+    if not segment.commits:
+        return  # the version has a checkpoint, which is written again
+    name = parse_name(file_name(segment.commits[-1].file.path))
+    if not isinstance(name, CommitName) or name.uuid is not None:
+        raise InvalidOperationError(
+            f"Version {segment.end_version} of '{segment.table_location}' is not published yet, so it cannot have a "
+            "checkpoint. Publish it first.",
+            version=segment.end_version,
+        )
+
+
+class _Writing:
+    """One checkpoint on its way."""
+
+    def __init__(self, replay: LogReplay, configuration: TableConfiguration, now_ms: int) -> None:
+        self._replay = replay
+        self._store = replay.store
+        self._configuration = configuration
+        self._now = now_ms
+        self._layout = CheckpointLayout.of(configuration)
+        self._partition_names = tuple(f.name for f in physical_partition_schema(configuration))
+        self._log = log_location(replay.segment.table_location)
+        self._version = replay.segment.end_version
+        self._compression = _compression(configuration)
+        self._totals = FileTotals()
+        self._tombstones = 0
+
+    # ------------------------------------------------------------------------------------------------- classic
+    def classic(self) -> WrittenCheckpoint:
+        """One file by specification V1 (C027, C076). Racing writers replace each other's equal content (C036)."""
+        actions = self._small_actions()
+        self._replay.open_checkpoint()
+        schema = self._layout.schema(specification=1)
+        with self._file(join(self._log, str(ClassicCheckpointName(self._version))), schema) as file:
+            file.write_mixed([action_to_json(a) for a in actions])
+            checkpoint = self._replay.checkpoint
+            for rows in one_ahead(self._live(() if checkpoint is None else tuple(checkpoint.parts()))):
+                file.write("add", rows)
+            for rows in self._dead():
+                file.write("remove", rows)
+            self._check_counts()
+        return self._announce("classic", (file.path,), file.rows, file.size)
+
+    # ------------------------------------------------------------------------------------------------------ V2
+    def v2(self) -> WrittenCheckpoint:
+        """A JSON top level with a name of its own, file actions in sidecars (C065-C072)."""
+        actions = self._small_actions()
+        self._replay.open_checkpoint()
+        kept, renewed = reusable_sidecars(self._replay, self._layout, SIDECAR_ACTIONS)
+        sidecars = [sidecar for sidecar, _ in kept]
+        for _, totals in kept:
+            self._totals = self._totals.combined(totals)
+        number = sum(totals.num_files for _, totals in kept)
+        for kind, stream in (("add", one_ahead(self._live(renewed))), ("remove", self._dead())):
+            for block in _blocks(stream, SIDECAR_ACTIONS):
+                sidecars.append(self._sidecar(kind, block))
+                number += sum(map(len, block))
+        self._check_counts()
+        size = sum(sidecar.size_in_bytes for sidecar in sidecars)
+        tags = {
+            "sidecarNumActions": str(number),
+            "sidecarSizeInBytes": str(size),
+            "numOfAddFiles": str(self._totals.num_files),
+        }
+        top = [CheckpointMetadata(version=self._version, tags=tags), *actions, *sidecars]
+        content = encode_actions(top)
+        name = UuidCheckpointName(self._version, str(uuid.uuid4()), "json")
+        path = join(self._log, str(name))
+        self._store.write_if_absent(path, content)
+        files = (path, *(join(self._log, SIDECAR_DIRECTORY, sidecar.path) for sidecar in sidecars))
+        found = self._store.status(path)
+        v2 = {"path": str(name), "sizeInBytes": found.size, "modificationTime": found.modification_time}
+        return self._announce("v2", files, len(top) + number, size + len(content), v2, len(kept))
+
+    def _sidecar(self, kind: str, block: list[pa.StructArray]) -> Sidecar:
+        name = f"{uuid.uuid4()}.parquet"
+        with self._file(join(self._log, SIDECAR_DIRECTORY, name), self._layout.sidecar_schema()) as file:
+            for rows in block:
+                file.write(kind, rows)
+        found = file.status()
+        return Sidecar(path=name, size_in_bytes=found.size, modification_time=found.modification_time)
+
+    # ------------------------------------------------------------------------------------------------- content
+    def _small_actions(self) -> list[Action]:
+        """Everything but file actions; expired transactions are dropped."""
+        return [
+            self._configuration.protocol,
+            self._configuration.metadata,
+            *unexpired(self._replay.replayed_transactions(), self._configuration.properties, self._now).values(),
+            *self._replay.replayed_domains().values(),
+        ]
+
+    def _live(self, parts: tuple[ParquetPart, ...]) -> Iterator[pa.StructArray]:
+        for rows in live_rows(self._replay, self._layout, self._partition_names, parts):
+            vectors = rows.field(rows.type.get_field_index("deletionVector"))
+            cardinalities = None if vectors.null_count == len(vectors) else vectors.flatten()[4]
+            self._totals = self._totals.plus(rows.field(rows.type.get_field_index("size")), cardinalities)
+            yield rows
+
+    def _dead(self) -> Iterator[pa.StructArray]:
+        retention = DELETED_FILE_RETENTION.of(self._configuration.properties) // timedelta(milliseconds=1)
+        yield from tombstone_rows(self._replay, self._partition_names, self._now - retention)
+
+    def _check_counts(self) -> None:
+        """What was written must be what the version checksum counts; otherwise one of the two is wrong (C121)."""
+        checksum, totals = self._replay.checksum, self._totals
+        if checksum is None:
+            return
+        found, expected = (totals.num_files, totals.size), (checksum.num_files, checksum.table_size_bytes)
+        if found != expected:
+            raise ChecksumMismatchError(
+                f"No checkpoint of version {self._version} in '{self._log}' was written: its log leads to "
+                f"{found[0]} files of {found[1]} bytes, its version checksum says {expected[0]} of {expected[1]}. "
+                "One of the two is damaged; delete the checksum file if the log is right.",
+                path=self._log,
+                version=self._version,
+            )
+
+    def _file(self, path: str, schema: pa.Schema) -> ActionFile:
+        return ActionFile(self._store, path, schema, self._compression)
+
+    def _announce(
+        self,
+        kind: str,
+        files: tuple[str, ...],
+        actions: int,
+        size: int,
+        v2: Mapping[str, Any] | None = None,
+        reused: int = 0,
+    ) -> WrittenCheckpoint:
+        hint = LastCheckpoint(
+            version=self._version, size=actions, size_in_bytes=size, num_of_add_files=self._totals.num_files
+        )
+        write_last_checkpoint(self._store, self._replay.segment.table_location, hint, v2)
+        return WrittenCheckpoint(self._version, kind, files, actions, size, self._totals, reused)
+
+
+def _blocks(rows: Iterator[pa.StructArray], limit: int) -> Iterator[list[pa.StructArray]]:
+    """Lists of arrays with `limit` rows each, the last one with the rest."""
+    block: list[pa.StructArray] = []
+    number = 0
+    for array in rows:
+        while number + len(array) >= limit:
+            head = limit - number
+            yield [*block, array.slice(0, head)]
+            array, block, number = array.slice(head), [], 0
+        if len(array):
+            block.append(array)
+            number += len(array)
+    if block:
+        yield block
+
+
+def _compression(configuration: TableConfiguration) -> str:
+    codec = (PARQUET_COMPRESSION.of(configuration.properties) or "zstd").lower()
+    return {"uncompressed": "none", "lz4_raw": "lz4"}.get(codec, codec)

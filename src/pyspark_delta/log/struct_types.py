@@ -1,0 +1,55 @@
+"""Structs of one type as structs of another: children by name, values cast, nothing copied that fits already."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+
+def fitted(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
+    """The column as the wanted type; None where it lacks a field, or holds one that cannot be cast."""
+    return _fitted(column, wanted, lenient=False)
+
+
+def fitted_as_far_as_possible(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """The column as the wanted type, null where that is not possible."""
+    found = _fitted(column, wanted, lenient=True)
+    return pa.nulls(len(column), wanted) if found is None else found
+
+
+def _fitted(column: pa.Array, wanted: pa.DataType, *, lenient: bool) -> pa.Array | None:
+    if column.type == wanted:
+        return column
+    if pa.types.is_struct(wanted) != pa.types.is_struct(column.type):
+        return None
+    if not pa.types.is_struct(wanted):
+        return _cast(column, wanted)
+    given = column.flatten()
+    children = []
+    for field in wanted:
+        position = _position(column.type, field.name)
+        child = None if position < 0 else _fitted(given[position], field.type, lenient=lenient)
+        if child is None:
+            if not lenient:
+                return None
+            child = pa.nulls(len(column), field.type)
+        children.append(child)
+    mask = column.is_null() if column.null_count else None
+    return pa.StructArray.from_arrays(children, fields=list(wanted), mask=mask)
+
+
+def _position(struct: pa.StructType, name: str) -> int:
+    position: int = struct.get_field_index(name)
+    if position < 0 and name == "nullCount":
+        position = struct.get_field_index("nullCounts")  # as the specification's sample spells it (C057)
+    return position
+
+
+def _cast(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
+    if pa.types.is_string(column.type) != pa.types.is_string(wanted):
+        return None
+    try:
+        if pa.types.is_timestamp(wanted) and pa.types.is_timestamp(column.type):
+            return column.cast(pa.timestamp("us", column.type.tz)).cast(wanted)
+        return column.cast(wanted)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None

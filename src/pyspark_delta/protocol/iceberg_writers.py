@@ -1,0 +1,109 @@
+"""The rules of tables that Iceberg writers may write to as well (IcebergWriterCompatV1; C302-C317)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.feature import any_field_has
+from pyspark_delta.protocol.iceberg import violation
+from pyspark_delta.protocol.properties import (
+    CONSTRAINT_PREFIX,
+    ENABLE_CHANGE_DATA_FEED,
+    ENABLE_ROW_TRACKING,
+)
+from pyspark_delta.schema.column_mapping import ID, PHYSICAL_NAME
+from pyspark_delta.schema.traversal import fields_in
+from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructType
+
+# Features that may be supported only while nothing makes use of them, and what would (C309-C315).
+INACTIVE: Mapping[str, tuple[str, Callable[[TableConfiguration], bool]]] = {
+    "invariants": ("column invariants", lambda c: any_field_has(c, "delta.invariants")),
+    "changeDataFeed": ("the change data feed", lambda c: ENABLE_CHANGE_DATA_FEED.of(c.properties)),
+    "checkConstraints": (
+        "CHECK constraints",
+        lambda c: any(key.casefold().startswith(CONSTRAINT_PREFIX) for key in c.properties),
+    ),
+    "identityColumns": (
+        "identity columns",
+        lambda c: any_field_has(
+            c,
+            "delta.identity.start",
+            "delta.identity.step",
+            "delta.identity.highWaterMark",
+            "delta.identity.allowExplicitInsert",
+        ),
+    ),
+    "generatedColumns": ("generated columns", lambda c: any_field_has(c, "delta.generationExpression")),
+    "rowTracking": ("row tracking", lambda c: ENABLE_ROW_TRACKING.of(c.properties)),
+}
+
+
+def check_names(schema: StructType, feature: str) -> None:
+    """The physical name of every field is `col-<id>` (C304)."""
+    for field in fields_in(schema):
+        column_id, physical = field.metadata.get(ID), field.metadata.get(PHYSICAL_NAME)
+        if column_id is None or physical != f"col-{column_id}":
+            raise violation(
+                feature,
+                "WRONG_PHYSICAL_NAME",
+                f"the physical name of the column '{field.name}' is '{physical}', where its id asks for "
+                f"'col-{column_id}'. Physical names never change: create a new table with the property, and copy the "
+                "rows.",
+            )
+
+
+def check_features(
+    configuration: TableConfiguration,
+    supported: Iterable[str],
+    feature: str,
+    *,
+    allowed: frozenset[str],
+    inactive: Iterable[str],
+) -> None:
+    """Supported features are on the list, or are on the other list and not made use of (C308-C316)."""
+    idle = frozenset(inactive)
+    unknown = sorted(set(supported) - allowed - idle)
+    if unknown:
+        raise violation(
+            feature,
+            "UNSUPPORTED_FEATURES",
+            f"it does not go with {', '.join(unknown)}. Iceberg writers do not know what that asks of them: drop the "
+            "feature, or do without this one.",
+        )
+    for name in sorted(idle):
+        what, is_used = INACTIVE[name]
+        if is_used(configuration):
+            raise violation(
+                feature, "UNSUPPORTED_FEATURES", f"it does not go with {what}, which the table has. Remove them first."
+            )
+
+
+def check_map_keys(before: StructType, after: StructType, feature: str) -> None:
+    """A struct that is the key of a map stays as it is (C307)."""
+    known = dict(_key_structs(before, ()))
+    for where, struct in _key_structs(after, ()):
+        if where in known and known[where] != struct:
+            raise violation(
+                feature,
+                "MAP_KEY_CHANGE",
+                "the struct that is the key of a map cannot change: "
+                f"it was {known[where]}, and would be {struct}. Add another column instead.",
+            )
+
+
+def _key_structs(data_type: DataType, where: tuple[object, ...]) -> Iterator[tuple[tuple[object, ...], StructType]]:
+    """The structs inside keys of maps, by the ids of the columns above them."""
+    match data_type:
+        case StructType(fields):
+            for field in fields:
+                yield from _key_structs(field.type, (*where, field.metadata.get(ID, field.name)))
+        case ArrayType(element):
+            yield from _key_structs(element, (*where, "element"))
+        case MapType(key, value):
+            if isinstance(key, StructType):
+                yield (*where, "key"), key
+            yield from _key_structs(key, (*where, "key"))
+            yield from _key_structs(value, (*where, "value"))
+        case _:
+            return

@@ -1,0 +1,63 @@
+"""The statistics of all files as one typed table, by the logical names of columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from pyspark_delta.expressions.tree import Column
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.schema.arrow import to_arrow
+from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
+from pyspark_delta.schema.types import BOOLEAN, LONG, VOID, StructType
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.stats.columns import StatsColumn, stats_columns
+from pyspark_delta.stats.parse import Tree, assemble, leaf_tree
+
+
+def statistics_table(snapshot: Snapshot) -> pa.Table:
+    """One row for each live file; see `Table.stats`. Raises CorruptLogError."""
+    leaves = _leaves(snapshot.configuration)
+    tree = leaf_tree([leaf.logical for leaf in leaves])
+    schema = _nested(pa.RecordBatch.from_pylist([], _flat_schema(leaves)), leaves, tree).schema
+    batches = snapshot.statistics(tuple(leaf.physical for leaf in leaves))
+    return pa.Table.from_batches([_nested(batch, leaves, tree) for batch in batches], schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    logical: Column
+    physical: Column
+
+
+def _leaves(configuration: TableConfiguration) -> list[_Leaf]:
+    mode = mapping_mode(configuration)
+    partitions = {name.casefold() for name in configuration.partition_columns}
+    stored = [f for f in configuration.schema if f.name.casefold() not in partitions and f.type != VOID]
+    physical = stats_columns(StructType(tuple(physical_field(f, mode) for f in stored)), limit=-1)
+    logical = stats_columns(StructType(tuple(stored)), limit=-1)
+    pairs = list(zip(logical, physical, strict=True))
+    bounded = [pair for pair in pairs if pair[0].has_bounds]
+    of_files = [Column(("numRecords",), LONG), Column(("tightBounds",), BOOLEAN)]
+    return [
+        *(_Leaf(column, column) for column in of_files),
+        *(_leaf("minValues", *pair) for pair in bounded),
+        *(_leaf("maxValues", *pair) for pair in bounded),
+        *(_leaf("nullCount", replace(a, type=LONG), replace(b, type=LONG)) for a, b in pairs),
+    ]
+
+
+def _leaf(statistic: str, logical: StatsColumn, physical: StatsColumn) -> _Leaf:
+    return _Leaf(Column((statistic, *logical.path), logical.type), Column((statistic, *physical.path), physical.type))
+
+
+def _flat_schema(leaves: list[_Leaf]) -> pa.Schema:
+    fields = [pa.field(str(i), to_arrow(leaf.logical.type)) for i, leaf in enumerate(leaves)]
+    return pa.schema([pa.field("path", pa.string()), *fields])
+
+
+def _nested(batch: pa.RecordBatch, leaves: list[_Leaf], tree: Tree) -> pa.RecordBatch:
+    columns = {leaf.logical.path: column for leaf, column in zip(leaves, batch.columns[1:], strict=True)}
+    stats = assemble(tree, columns, len(batch))
+    return pa.RecordBatch.from_arrays([batch.column(0), *stats.columns], names=["path", *stats.schema.names])

@@ -1,0 +1,28 @@
+"""Names of columns as texts: the parts of a path such as a.`b.c`.element, and back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pyspark_delta.errors import InvalidOperationError
+
+_PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
+_PATH = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern}))*")
+_PLAIN = re.compile(r"\w+")
+
+
+def parse_column_path(text: str) -> tuple[str, ...]:
+    """The parts of a column path; backticks quote a part that holds dots. Raises InvalidOperationError."""
+    if not isinstance(text, str) or not _PATH.fullmatch(text.strip()):
+        raise InvalidOperationError(
+            f"{text!r} is not a column name. Join the names of nested columns by dots, and put a name that holds dots "
+            "between backticks.",
+            error_class="DELTA_INVALID_COLUMN_NAME",
+        )
+    return tuple((quoted or plain).replace("``", "`").strip() for quoted, plain in _PART.findall(text))
+
+
+def column_path_text(path: Sequence[str]) -> str:
+    """The text of a path, quoted where needed."""
+    return ".".join(part if _PLAIN.fullmatch(part) else f"`{part.replace('`', '``')}`" for part in path)

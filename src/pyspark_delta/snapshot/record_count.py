@@ -1,0 +1,47 @@
+"""The number of rows of a version from its log alone: numRecords of each file, less what its deletion vector marks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.expressions.tree import Column
+from pyspark_delta.schema.types import LONG
+
+NUM_RECORDS = Column(("numRecords",), LONG)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordCount:
+    """The rows of the files whose statistics tell (C408), and the paths, as in the log, of those that must be opened.
+
+    A version checksum is no source: it counts files and deleted rows, not rows.
+    """
+
+    known: int
+    unknown: pa.ChunkedArray
+
+    @property
+    def total(self) -> int | None:
+        """The number of rows of the version; None when a file has to be opened for it."""
+        return None if len(self.unknown) else self.known
+
+
+def count_records(batches: Iterable[pa.RecordBatch]) -> RecordCount:
+    """Count the files of batches with the columns path, deletion_vector and numRecords, in this order."""
+    known = 0
+    unknown: list[pa.Array] = []
+    for batch in batches:
+        vectors, counts = batch.column(1), batch.column(2)
+        if vectors.null_count < len(vectors):
+            deleted = pc.struct_field(vectors, "cardinality")
+            counts = pc.subtract(counts, pc.fill_null(deleted, 0))
+        # A number that cannot be right is as good as none.
+        usable = pc.fill_null(pc.greater_equal(counts, 0), False)
+        known += pc.sum(counts.filter(usable)).as_py() or 0
+        if usable.true_count < len(batch):
+            unknown.append(batch.column(0).filter(pc.invert(usable)))
+    return RecordCount(known, pa.chunked_array(unknown, pa.string()))

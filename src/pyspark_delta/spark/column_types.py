@@ -1,0 +1,50 @@
+"""Types and fields as Spark users write them, as those of a Delta schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql.types import DataType as SparkType
+from pyspark.sql.types import StructField as SparkField
+from pyspark.sql.types import StructType as SparkStruct
+from pyspark.sql.types import _parse_datatype_string
+
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.schema.json import parse_schema
+from pyspark_delta.schema.types import DataType, StructField
+
+
+def delta_field(
+    name: str,
+    data_type: str | SparkType,
+    nullable: bool = True,
+    *,
+    comment: str | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> StructField:
+    """The field of a Delta schema. Raises InvalidOperationError for a text that names no type."""
+    found = {**(metadata or {}), **({} if comment is None else {"comment": comment})}
+    field = SparkField(name, _spark_type(data_type, name), nullable, found)
+    return parse_schema(SparkStruct([field]).json()).fields[0]
+
+
+def delta_type(data_type: str | SparkType) -> DataType:
+    """The type of a Delta schema. Raises InvalidOperationError for a text that names no type."""
+    return delta_field("column", data_type).type
+
+
+def _spark_type(data_type: str | SparkType, name: str) -> SparkType:
+    if isinstance(data_type, SparkType):
+        return data_type
+    if not isinstance(data_type, str):
+        raise InvalidOperationError(
+            f"The type of column '{name}' is a DataType or text such as 'bigint', found {type(data_type).__name__}."
+        )
+    try:
+        return _parse_datatype_string(data_type)
+    except PySparkException as error:
+        raise InvalidOperationError(
+            f"'{data_type}' is not a type for column '{name}': {str(error).splitlines()[0]}"
+        ) from None

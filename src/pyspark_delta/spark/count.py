@@ -1,0 +1,48 @@
+"""`count()` of a DataFrame that is a whole table: from the log, without a Spark job."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from functools import lru_cache
+from typing import Any, cast
+
+from pyspark.sql import DataFrame
+
+from pyspark_delta.snapshot import Snapshot
+
+
+def counting(frame: DataFrame, snapshot: Snapshot) -> DataFrame:
+    """The same DataFrame, which must hold all rows of the snapshot and no others, with a `count` from the log.
+
+    Whatever is derived from it counts as ever, because it is another object. So does the DataFrame itself once it is
+    cached, since counting is how people fill the cache, and where a file has no number of records.
+    """
+    frame.__class__ = _counting_class(cast(Hashable, type(frame)))
+    frame._delta_snapshot = snapshot  # type: ignore[attr-defined]
+    return frame
+
+
+@lru_cache(maxsize=4)
+def _counting_class(base: type) -> type:
+    class TableFrame(base):  # type: ignore[misc]
+        __doc__ = base.__doc__
+        _delta_snapshot: Snapshot
+        _delta_cached = False  # to ask a Spark Connect server would make it list the files
+
+        def cache(self) -> Any:
+            self._delta_cached = True
+            return super().cache()
+
+        def persist(self, *args: Any, **kwargs: Any) -> Any:
+            self._delta_cached = True
+            return super().persist(*args, **kwargs)
+
+        def unpersist(self, *args: Any, **kwargs: Any) -> Any:
+            self._delta_cached = False
+            return super().unpersist(*args, **kwargs)
+
+        def count(self) -> int:
+            known = None if self._delta_cached else self._delta_snapshot.record_count.total
+            return cast(int, super().count()) if known is None else known
+
+    return TableFrame

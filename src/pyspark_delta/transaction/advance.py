@@ -1,0 +1,88 @@
+"""From one base of a commit to the next: the versions that others have committed meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark_delta.commit import TakenVersion
+from pyspark_delta.errors import FileNotFoundInStoreError
+from pyspark_delta.log.names import LOG_DIRECTORY, CommitName
+from pyspark_delta.protocol.draft import CommitDraft
+from pyspark_delta.protocol.properties import ENABLE_IN_COMMIT_TIMESTAMPS
+from pyspark_delta.protocol.state import TableState
+from pyspark_delta.storage import ObjectStore
+from pyspark_delta.storage.paths import join
+from pyspark_delta.transaction.conflicts import ConflictCheck, configuration_after
+from pyspark_delta.transaction.winner import Winner
+
+
+@dataclass(frozen=True, slots=True)
+class Advanced:
+    """The newest base. `landed`: it is the draft's own commit, which an earlier attempt made without knowing."""
+
+    state: TableState
+    landed: bool = False
+
+
+def advance(check: ConflictCheck, base: TableState, taken: Sequence[TakenVersion], store: ObjectStore) -> Advanced:
+    """The state after every version that is there by now, when none of them conflicts with the draft.
+
+    `taken` are the versions known already, from the one after `base` on. Raises a CommitConflictError.
+    """
+    for winner in _winners(base, taken, store):
+        if winner.info.txn_id == check.draft.transaction_id:
+            return Advanced(state_after(winner, base), landed=True)
+        check.check(winner, base)
+        base = state_after(winner, base)
+    return Advanced(exactly_timed(check.draft, base, store))
+
+
+def state_after(winner: Winner, base: TableState) -> TableState:
+    """The state of the version that a winner made of `base`."""
+    configuration = base.configuration
+    if configuration is not None:
+        configuration = configuration_after(winner, configuration)
+    domains = {**base.domains, **{domain.domain: domain for domain in winner.domains}}
+    time = winner.info.in_commit_timestamp or winner.info.values.get("timestamp")
+    return replace(
+        base,
+        version=winner.version,
+        configuration=configuration,
+        domains={name: domain for name, domain in domains.items() if not domain.removed},
+        timestamp=time if isinstance(time, int) else base.timestamp,
+    )
+
+
+def exactly_timed(draft: CommitDraft, base: TableState, store: ObjectStore) -> TableState:
+    """The state with the time of its commit file, where the draft may be the first with an in-commit timestamp (C359).
+
+    Only then does a time count that the log itself does not hold.
+    """
+    before = base.configuration
+    if draft.metadata is None or before is None or ENABLE_IN_COMMIT_TIMESTAMPS.of(before.properties):
+        return base
+    if not ENABLE_IN_COMMIT_TIMESTAMPS.of(draft.metadata.configuration):
+        return base
+    try:
+        return replace(base, timestamp=store.status(_path(base.location, base.version)).modification_time)
+    except FileNotFoundInStoreError:
+        return base  # cleaned up: its time is long past
+
+
+def _winners(base: TableState, taken: Sequence[TakenVersion], store: ObjectStore) -> Iterator[Winner]:
+    version = base.version
+    for known in taken:
+        yield Winner.parse(known)
+        version = known.version
+    while True:
+        version += 1
+        try:
+            content = store.read(_path(base.location, version))
+        except FileNotFoundInStoreError:
+            return
+        yield Winner.parse(TakenVersion(version, content))
+
+
+def _path(location: str, version: int) -> str:
+    return join(location, LOG_DIRECTORY, str(CommitName(version)))

@@ -1,0 +1,127 @@
+"""What the columns of a table may be: names, types and partitioning, whatever its features (C134, C426-C433)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError
+from pyspark_delta.schema.traversal import fields_in, types_in
+from pyspark_delta.schema.types import (
+    DAY_TIME_INTERVAL,
+    VARIANT,
+    VOID,
+    YEAR_MONTH_INTERVAL,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+)
+
+# What a column name may not hold unless the table maps columns.
+INVALID_CHARACTERS = " ,;{}()\n\t="
+
+
+def check_columns(schema: StructType, *, mapped: bool = False) -> None:
+    """Check names and types of the columns of a table; with `mapped`, the table maps columns and names are free.
+
+    Raises SchemaMismatchError.
+    """
+    check_distinct(schema)
+    if all(f.type == VOID for f in schema):
+        raise SchemaMismatchError(
+            "The data has no columns to store (void columns are not stored); a table needs at least one.",
+            error_class="DELTA_EMPTY_DATA",
+        )
+    for field in fields_in(schema):
+        wrong = sorted({c for c in field.name if c in INVALID_CHARACTERS}) if not mapped else []
+        if wrong or not field.name:
+            found = f"holds {', '.join(repr(c) for c in wrong)}" if wrong else "is empty"
+            raise SchemaMismatchError(
+                f"The column name '{field.name}' {found}. Names must not be empty nor hold any of ' ,;{{}}()\\n\\t=' "
+                "unless the table maps columns by name. Rename the column, for example with an alias, or set the table "
+                "property delta.columnMapping.mode to name.",
+                error_class="DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES",
+                column=field.name,
+            )
+    _check_types(schema)
+
+
+def check_distinct(schema: StructType, where: str = "") -> None:
+    """Check that no two columns of a struct, nested ones too, have names that differ only in case."""
+    seen: dict[str, str] = {}
+    for field in schema:
+        folded = field.name.casefold()
+        if folded in seen:
+            raise SchemaMismatchError(
+                f"The data has two columns{f' in {where}' if where else ''} that differ only in case, if at all: "
+                f"'{seen[folded]}' and '{field.name}'. Rename or drop one.",
+                error_class="DELTA_DUPLICATE_COLUMNS_FOUND",
+                column=field.name,
+            )
+        seen[folded] = field.name
+        for inner in types_in(field.type):
+            if isinstance(inner, StructType):
+                check_distinct(inner, field.name)
+
+
+def resolve_partitioning(schema: StructType, names: Sequence[str]) -> tuple[str, ...]:
+    """The partition columns as the schema spells them. Raises InvalidOperationError."""
+    found: list[StructField] = []
+    for name in names:
+        field = schema.find(name)
+        if field is None:
+            raise InvalidOperationError(
+                f"The partition column '{name}' is not among the columns {', '.join(schema.names)}.",
+                error_class="DELTA_MISSING_PARTITION_COLUMN",
+                column=name,
+            )
+        if field in found:
+            raise InvalidOperationError(
+                f"The partition column '{name}' is named twice.", error_class="DELTA_DUPLICATE_COLUMNS_FOUND"
+            )
+        if isinstance(field.type, ArrayType | MapType | StructType) or field.type in (VARIANT, VOID):
+            raise InvalidOperationError(
+                f"The column '{name}' of type {field.type} cannot be a partition column.",
+                error_class="DELTA_INVALID_PARTITION_COLUMN_TYPE",
+                column=name,
+            )
+        found.append(field)
+    if found and len(found) == len(schema):
+        raise InvalidOperationError(
+            "A table cannot be partitioned by all of its columns: no column would be left for the data files.",
+            error_class="DELTA_CANNOT_USE_ALL_COLUMNS_FOR_PARTITION",
+        )
+    return tuple(f.name for f in found)
+
+
+def _check_types(schema: StructType) -> None:
+    for field in schema:
+        if field.type == VOID:
+            continue  # known to the table, never stored
+        for found in types_in(field.type):
+            if _is_empty(found):
+                raise SchemaMismatchError(
+                    f"The column '{field.name}' of type {field.type} holds nothing that a data file could store. "
+                    "Give it a type with a cast, or drop it.",
+                    column=field.name,
+                )
+            if found in (YEAR_MONTH_INTERVAL, DAY_TIME_INTERVAL):
+                raise SchemaMismatchError(
+                    f"The column '{field.name}' is of type {found}, which is not stored. Cast it to a number.",
+                    error_class="DELTA_UNSUPPORTED_DATA_TYPES",
+                    column=field.name,
+                )
+
+
+def _is_empty(data_type: DataType) -> bool:
+    """Whether nothing of the type is stored: structs without a stored field, lists and maps of void."""
+    match data_type:
+        case StructType(fields):
+            return all(f.type == VOID for f in fields)
+        case ArrayType(element):
+            return element == VOID
+        case MapType(key, value):
+            return VOID in (key, value)
+        case _:
+            return False

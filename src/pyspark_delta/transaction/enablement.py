@@ -1,0 +1,81 @@
+"""What a winner changed of protocol and metadata, and whether a draft prepared before that is still valid.
+
+Most changes invalidate what other writers have prepared. Two kinds do not: a table feature that asks nothing of
+prepared files, or whose demands the next attempt meets, may be enabled; and what features keep count of in the schema
+may go on counting. The features themselves say what is of that kind.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from pyspark_delta.actions.model import Metadata
+from pyspark_delta.features import all_features, find_feature, supported_features
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import CommitDraft
+
+
+def protocol_obstacle(draft: CommitDraft, before: TableConfiguration, after: TableConfiguration) -> str:
+    """What of a new protocol the draft cannot follow; "" when there is nothing."""
+    had, has = supported_features(before), supported_features(after)
+    if had - has:
+        return f"it no longer supports {_listed(had - has)}"
+    unsafe = [name for name in has - had if (feature := find_feature(name)) is None or not feature.may_follow(draft)]
+    if unsafe:
+        return f"it now supports {_listed(unsafe)}"
+    return ""
+
+
+def metadata_obstacle(draft: CommitDraft, before: TableConfiguration, after: TableConfiguration) -> str:
+    """What of new metadata the draft cannot follow; "" when there is nothing. It has no metadata of its own."""
+    old, new = before.metadata, after.metadata
+    if old.schema_string != new.schema_string and _schema(old) != _schema(new):
+        return "the schema"
+    if old.partition_columns != new.partition_columns:
+        return "the partitioning"
+    if (old.id, old.format_provider) != (new.id, new.format_provider):
+        return "the identity of the table"
+    if (old.name, old.description) != (new.name, new.description):
+        return "name or description"
+    changed = {
+        name
+        for name in old.configuration.keys() | new.configuration.keys()
+        if old.configuration.get(name) != new.configuration.get(name)
+    }
+    harmful = changed - _harmless(draft, after) | (old.configuration.keys() - new.configuration.keys())
+    return f"the table properties {_listed(harmful)}" if harmful else ""
+
+
+def _harmless(draft: CommitDraft, after: TableConfiguration) -> set[str]:
+    return {
+        name
+        for feature in all_features()
+        if feature.harmless_properties
+        and feature.listed_name(after) is not None
+        and feature.is_active(after)
+        and feature.may_follow(draft)
+        for name in feature.harmless_properties
+    }
+
+
+def _schema(metadata: Metadata) -> Any:
+    keys = {key for feature in all_features() for key in feature.harmless_field_keys}
+    return _without(orjson.loads(metadata.schema_string), keys)
+
+
+def _without(value: Any, keys: set[str]) -> Any:
+    """A schema as JSON, without some keys of field metadata."""
+    if isinstance(value, dict):
+        return {
+            name: {k: v for k, v in member.items() if k not in keys}
+            if name == "metadata" and isinstance(member, dict)
+            else _without(member, keys)
+            for name, member in value.items()
+        }
+    return [_without(member, keys) for member in value] if isinstance(value, list) else value
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(repr(name) for name in sorted(names))

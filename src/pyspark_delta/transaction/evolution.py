@@ -1,0 +1,233 @@
+"""How protocol and metadata of a table change together: wanted metadata become the configuration that is committed.
+
+Schema, partitioning and properties ask for features; the protocol follows, each feature completes the metadata and then
+checks the whole (sections Protocol Evolution, Table Features; C184-C191, C222-C235). Nothing is written here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from pyspark_delta.actions.model import Metadata, Protocol
+from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
+from pyspark_delta.features import active_features, all_features, find_feature, finish_order
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.feature import TableFeature
+from pyspark_delta.protocol.intervals import format_interval
+from pyspark_delta.protocol.properties import (
+    COLUMN_MAPPING_MODE,
+    DELETED_FILE_RETENTION,
+    FEATURE_PREFIX,
+    IGNORE_PROTOCOL_DEFAULTS,
+    LOG_RETENTION,
+    MIN_READER_VERSION,
+    MIN_WRITER_VERSION,
+    check_property,
+    find_property,
+    lookup,
+)
+from pyspark_delta.transaction.columns import check_columns, resolve_partitioning
+from pyspark_delta.transaction.protocol_upgrade import (
+    check_no_downgrade,
+    check_versions,
+    features_of,
+    implied_features,
+    known_feature,
+    weakest_protocol,
+    with_features,
+)
+
+_PROTOCOL_PROPERTIES = (MIN_READER_VERSION, MIN_WRITER_VERSION, IGNORE_PROTOCOL_DEFAULTS)
+
+
+def evolve(
+    before: TableConfiguration | None,
+    metadata: Metadata,
+    protocol: Protocol | None = None,
+    *,
+    features: Iterable[str] = (),
+    keeps_files: bool = True,
+) -> TableConfiguration:
+    """The configuration to commit for a table that is to have this schema, partitioning and these properties.
+
+    `before` is None for a new table. The properties of `metadata` are all that the table is to have, the protocol
+    properties (`delta.feature.*`, `delta.minReaderVersion`, `delta.minWriterVersion`) among them: these go into the
+    protocol and are not stored. `protocol` is one that the table is to have at least, such as that of a table it is
+    cloned from; `features` are to be supported besides. `keeps_files` says that files of the table stay, or that the
+    caller has not made sure that they comply: then a feature that binds files which are there already is refused.
+
+    When nothing changes, the result equals `before`. Raises InvalidOptionError for an unknown or illegal property,
+    InvalidOperationError and SchemaMismatchError for what the features, old and new, do not allow.
+    """
+    asked = _split_properties(before, metadata.configuration)
+    metadata = replace(metadata, configuration=asked.stored)
+    base = _base_protocol(before, asked, protocol)
+    configuration = TableConfiguration(
+        with_features(base, (*asked.features, *features)), metadata, before.location if before else ""
+    )
+    configuration = _enable_requested(configuration, before)
+    _check_schema(configuration)
+    for feature in finish_order(configuration):
+        configuration = feature.prepare(configuration, before)
+    if before is not None:
+        check_no_downgrade(before.protocol, configuration.protocol)
+    _check_exclusions(configuration)
+    _check_retentions(configuration, before)
+    for feature in finish_order(configuration):
+        feature.validate(configuration)
+        if before is not None:
+            feature.check_change(configuration, before, keeps_files=keeps_files)
+    return configuration
+
+
+def check_listing(name: str) -> TableFeature:
+    """The feature of that name, for a user who wants a table to support it (`addFeatureSupport`).
+
+    Raises InvalidOperationError for one that is unknown, or that cannot be added by its name.
+    """
+    feature = known_feature(name)
+    obstacle = feature.listing_obstacle or feature.read_obstacle
+    if obstacle:
+        raise InvalidOperationError(
+            f"The table feature '{name}' cannot be added by its name: {obstacle}",
+            error_class="DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
+            feature=name,
+        )
+    return feature
+
+
+def default_properties(given: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
+    """The properties of a new table: those given, and the session's defaults for the others.
+
+    `defaults` are keyed as the table stores them, or without the prefix `delta.` as the session's settings
+    `spark.databricks.delta.properties.defaults.*` name them.
+    """
+    merged = dict(given)
+    for key, value in defaults.items():
+        name = key if key.casefold().startswith("delta.") else f"delta.{key}"
+        if lookup(given, name) is None:
+            merged[name] = value
+    return merged
+
+
+# ------------------------------------------------------------------------------------------------- properties
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Properties taken apart: what the table stores, and what they ask of the protocol."""
+
+    stored: dict[str, str]
+    features: tuple[str, ...]
+    reader: int | None
+    writer: int | None
+    ignores_defaults: bool
+
+
+def _split_properties(before: TableConfiguration | None, properties: Mapping[str, str]) -> _Asked:
+    known_before = before.properties if before is not None else {}
+    stored: dict[str, str] = {}
+    features: list[str] = []
+    protocol: dict[str, str] = {}
+    for key, value in properties.items():
+        if known_before.get(key) == value:
+            stored[key] = value
+            continue
+        check_property(key, value, internal=True)
+        known = find_property(key)
+        if key.casefold().startswith(FEATURE_PREFIX):
+            features.append(_requested_feature(key[len(FEATURE_PREFIX) :], value))
+        elif known is not None and known in _PROTOCOL_PROPERTIES:
+            protocol[known.name] = value
+        else:
+            name = known.name if known is not None else key
+            previous = next((k for k in stored if k.casefold() == name.casefold()), name)
+            stored.pop(previous, None)
+            stored[name] = value
+    reader = int(protocol[MIN_READER_VERSION.name]) if MIN_READER_VERSION.name in protocol else None
+    writer = int(protocol[MIN_WRITER_VERSION.name]) if MIN_WRITER_VERSION.name in protocol else None
+    check_versions(reader or 1, writer or 1)
+    return _Asked(stored, tuple(features), reader, writer, IGNORE_PROTOCOL_DEFAULTS.of(protocol))
+
+
+def _requested_feature(name: str, value: str) -> str:
+    feature = find_feature(name) or next(
+        (f for f in all_features() for known in f.names if known.casefold() == name.casefold()), None
+    )
+    listed = next((known for known in feature.names if known.casefold() == name.casefold()), name) if feature else name
+    if value.strip().casefold() not in ("supported", "enabled"):
+        raise InvalidOptionError(
+            f"The table property '{FEATURE_PREFIX}{name}' is '{value}'; only 'supported' adds a feature. Features are "
+            "not removed by a property: drop the feature instead.",
+            error_class="DELTA_UNSUPPORTED_FEATURE_STATUS",
+            property=f"{FEATURE_PREFIX}{name}",
+            value=value,
+        )
+    return listed
+
+
+# --------------------------------------------------------------------------------------------------- protocol
+def _base_protocol(before: TableConfiguration | None, asked: _Asked, protocol: Protocol | None) -> Protocol | None:
+    """The protocol before features are requested, which keeps every feature that the table has."""
+    wanted = features_of(protocol) if protocol is not None else frozenset[str]()
+    if before is not None:
+        versions = implied_features(asked.reader or 1, asked.writer or 1)
+        return with_features(before.protocol, versions | wanted)
+    least = (1, 1) if asked.ignores_defaults or protocol is not None else (1, MIN_WRITER_VERSION.default)
+    reader, writer = asked.reader or least[0], asked.writer or least[1]
+    return weakest_protocol(implied_features(reader, writer) | wanted)
+
+
+def _enable_requested(configuration: TableConfiguration, before: TableConfiguration | None) -> TableConfiguration:
+    """Support every feature that schema and properties make use of, with the properties that this implies."""
+    while True:
+        requested = [feature for feature in all_features() if feature.is_requested(configuration)]
+        properties = dict(configuration.properties)
+        for feature in reversed(requested):  # what builds upon others knows best what it needs of them
+            if before is None or not feature.is_requested(before):
+                for name, value in feature.implied_properties.items():
+                    if lookup(properties, name) is None:
+                        properties[name] = value
+        missing = [f.name for f in requested if f.listed_name(configuration) is None]
+        protocol = with_features(configuration.protocol, missing)
+        if protocol == configuration.protocol and properties == dict(configuration.properties):
+            return configuration
+        metadata = replace(configuration.metadata, configuration=properties)
+        configuration = TableConfiguration(protocol, metadata, configuration.location)
+
+
+# ----------------------------------------------------------------------------------------------------- checks
+def _check_schema(configuration: TableConfiguration) -> None:
+    mapped = COLUMN_MAPPING_MODE.of(configuration.properties) != "none"
+    check_columns(configuration.schema, mapped=mapped)
+    resolve_partitioning(configuration.schema, configuration.partition_columns)
+
+
+def _check_retentions(configuration: TableConfiguration, before: TableConfiguration | None) -> None:
+    """The log must tell of deleted files for as long as they are kept."""
+    properties = configuration.properties
+    log, files = LOG_RETENTION.of(properties), DELETED_FILE_RETENTION.of(properties)
+    unchanged = before is not None and (LOG_RETENTION.of(before.properties), files) == (
+        log,
+        DELETED_FILE_RETENTION.of(before.properties),
+    )
+    if log < files and not unchanged:
+        raise InvalidOptionError(
+            f"The table property {LOG_RETENTION.name} ({format_interval(log)}) must not be shorter than "
+            f"{DELETED_FILE_RETENTION.name} ({format_interval(files)}). Set both.",
+            error_class="DELTA_INVALID_RETENTION",
+            property=LOG_RETENTION.name,
+        )
+
+
+def _check_exclusions(configuration: TableConfiguration) -> None:
+    active = {feature.name for name in active_features(configuration) if (feature := find_feature(name)) is not None}
+    for name in sorted(active):
+        excluded = sorted(active.intersection(known_feature(name).excludes))
+        if excluded:
+            raise InvalidOperationError(
+                f"The features '{name}' and '{excluded[0]}' exclude each other, and the table would use both. "
+                "Enable one, and set the property that enables the other to false.",
+                error_class="DELTA_FEATURES_EXCLUDE_EACH_OTHER",
+                feature=name,
+                excluded=tuple(excluded),
+            )

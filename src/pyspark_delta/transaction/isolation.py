@@ -1,0 +1,22 @@
+"""How strictly a commit is kept apart from concurrent ones: the isolation level that it uses."""
+
+from __future__ import annotations
+
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel
+from pyspark_delta.protocol.properties import ISOLATION_LEVEL
+
+
+def isolation_level(draft: CommitDraft, configuration: TableConfiguration | None) -> IsolationLevel:
+    """The level that the draft asks for, or the table's `delta.isolationLevel`.
+
+    A draft that only rearranges rows cannot be invalidated by rows that others add: the snapshot is isolation enough,
+    as in delta-spark. Raises InvalidTableError for an illegal property.
+    """
+    if draft.isolation is not None:
+        return draft.isolation
+    if not draft.data_change and not (draft.protocol or draft.metadata or draft.transactions or draft.domains):
+        return IsolationLevel.SNAPSHOT
+    if configuration is None:
+        return IsolationLevel.SERIALIZABLE
+    return IsolationLevel(ISOLATION_LEVEL.of(configuration.properties))

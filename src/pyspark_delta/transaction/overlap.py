@@ -1,0 +1,79 @@
+"""Where a winner's files meet those of a draft: files that a predicate may match, and files that both name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.expressions.text import columns_of
+from pyspark_delta.expressions.tree import Expression
+from pyspark_delta.log.reconciliation import file_keys
+from pyspark_delta.log.request import FileRequest
+from pyspark_delta.log.skipping import keep_files
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import CommitDraft
+from pyspark_delta.scan.bounds import NEVER
+from pyspark_delta.scan.planner import file_request
+from pyspark_delta.scan.skipping import plan_skipping
+from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
+from pyspark_delta.schema.types import TIMESTAMP
+
+
+@dataclass(frozen=True)
+class PathSet:
+    """Paths of a log, compared decoded and resolved, without deletion vectors: the files as such."""
+
+    location: str
+    paths: pa.Array
+
+    @classmethod
+    def of(cls, paths: Iterable[str] | pa.ChunkedArray, location: str) -> PathSet:
+        array = paths.combine_chunks() if isinstance(paths, pa.ChunkedArray) else pa.array(paths, pa.string())
+        return cls(location, array)
+
+    @cached_property
+    def _keys(self) -> pa.Array:
+        return file_keys(self.paths, None, self.location)
+
+    def holds(self, files: pa.Table) -> pa.BooleanArray:
+        """Which of the files, by their column `path`, are in the set."""
+        if not len(self.paths) or not files.num_rows:
+            return pa.repeat(pa.scalar(False), files.num_rows)
+        keys = file_keys(files.column("path").combine_chunks(), None, self.location)
+        return pc.is_in(keys, value_set=self._keys)
+
+
+def shared(files: pa.Table, *sets: PathSet) -> pa.Table:
+    """The files that are in any of the sets."""
+    mask = pa.repeat(pa.scalar(False), files.num_rows)
+    for paths in sets:
+        mask = pc.or_(mask, paths.holds(files))
+    return files.filter(mask)
+
+
+def matching(files: pa.Table, predicate: Expression, draft: CommitDraft, configuration: TableConfiguration) -> pa.Table:
+    """The files in which rows may match the predicate: it is not definitely false by partition values or statistics."""
+    split = plan_skipping(predicate, configuration).split
+    if NEVER in (split.partition, split.stats):
+        return files.slice(0, 0)
+    partition, zone = split.partition, draft.reads.time_zone
+    if zone is None and partition is not None and any(c.type == TIMESTAMP for c in columns_of(partition)):
+        partition = None
+    request = file_request(configuration, tuple(files.column_names), partition, split.stats, zone or "UTC")
+    return _kept(files, request)
+
+
+def partition_names(configuration: TableConfiguration) -> tuple[str, ...]:
+    """The physical names of the partition columns, the keys of partition values in the log."""
+    mode = mapping_mode(configuration)
+    fields = (configuration.schema.find(name) for name in configuration.partition_columns)
+    return tuple(physical_field(f, mode).name for f in fields if f is not None)
+
+
+def _kept(files: pa.Table, request: FileRequest) -> pa.Table:
+    kept = [keep_files(batch, request) for batch in files.combine_chunks().to_batches()]
+    return pa.Table.from_batches(kept, files.schema)

@@ -1,0 +1,337 @@
+"""A transaction without Spark: several changes to a table that become one version together, or none at all.
+
+    with Transaction.on(snapshot) as transaction:
+        old = transaction.read(where="day = '2024-01-31'")
+        transaction.remove(old.files)
+        transaction.write(batches)
+
+What is read is remembered, so that the commit fails where a concurrent one would have changed it. The draft of the
+commit is an immutable value; every call makes a new one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from enum import Enum
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.actions.columns import FILE_FIELDS
+from pyspark_delta.actions.model import DomainMetadata, SetTransaction
+from pyspark_delta.commit import Committer
+from pyspark_delta.data.writer import write_files, written_files
+from pyspark_delta.errors import (
+    AttemptsExhaustedError,
+    CommitConflictError,
+    InvalidOperationError,
+    InvalidTableError,
+    StorageError,
+    UnsupportedTableError,
+)
+from pyspark_delta.expressions.sql import parse_predicate
+from pyspark_delta.features.support import check_writable
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import CommitDraft, Operation
+from pyspark_delta.protocol.state import TableState
+from pyspark_delta.scan.plan import ScanPlan
+from pyspark_delta.scan.planner import plan_scan
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.storage import store_for
+from pyspark_delta.storage.paths import resolve_file
+from pyspark_delta.transaction.attempts import AttemptPolicy, commit_draft
+from pyspark_delta.transaction.base import state_of
+from pyspark_delta.transaction.row_rules import row_rules
+from pyspark_delta.transaction.write_plan import FileOptions, write_context
+
+REMOVED_COLUMNS = (
+    "path",
+    "partition_values",
+    "size",
+    "deletion_vector",
+    "tags",
+    "base_row_id",
+    "default_row_commit_version",
+)
+"""What of a live file its removal repeats."""
+
+_FIELDS = {f.name: f for f in FILE_FIELDS}
+_MANUAL, _CREATE = Operation("Manual Update"), Operation("CREATE TABLE")
+_PATIENT = AttemptPolicy()
+# After these, no attempt has landed and none can land any more. A failing store is not among them: a request that it
+# seemed to lose may still arrive.
+_NEVER_LANDED = (
+    CommitConflictError,
+    AttemptsExhaustedError,
+    InvalidOperationError,
+    InvalidTableError,
+    UnsupportedTableError,
+)
+
+
+class Phase(Enum):
+    """How far a transaction is; the values are the words that messages use."""
+
+    OPEN = "open"
+    COMMITTING = "being committed"
+    COMMITTED = "committed"
+    DISCARDED = "discarded"
+
+
+class Transaction:
+    """Changes that are committed together: at the end of a `with` block, or by `commit`.
+
+    A block that ends with an exception discards them. Data files that the transaction wrote are deleted then, but only
+    where it is sure that no commit names them. Not for use by several threads at once.
+    """
+
+    def __init__(
+        self,
+        base: TableState,
+        snapshot: Snapshot | None,
+        operation: Operation = _MANUAL,
+        *,
+        data_change: bool = True,
+        engine_info: str = "",
+        committer: Committer | None = None,
+        policy: AttemptPolicy = _PATIENT,
+    ) -> None:
+        self._base, self._snapshot = base, snapshot
+        self._committer, self._policy = committer, policy
+        self._draft = CommitDraft(operation=operation, data_change=data_change, engine_info=engine_info)
+        self._written: list[str] = []
+        self.phase = Phase.OPEN
+
+    @classmethod
+    def on(cls, snapshot: Snapshot, operation: Operation = _MANUAL, **more: Any) -> Transaction:
+        """A transaction on the table as a snapshot shows it. Raises UnsupportedTableError where it cannot be written.
+
+        `data_change=False` says that rows are only rearranged; `engine_info`, `committer` and `policy` as for
+        `commit_draft`.
+        """
+        check_writable(snapshot.configuration, snapshot.location)
+        return cls(state_of(snapshot), snapshot, operation, **more)
+
+    @classmethod
+    def creating(
+        cls,
+        location: str,
+        configuration: TableConfiguration,
+        operation: Operation = _CREATE,
+        **more: Any,
+    ) -> Transaction:
+        """A transaction whose commit is version 0 of a table. `storage_options` as everywhere; others as for `on`."""
+        base = TableState(location=location, storage_options=dict(more.pop("storage_options", None) or {}))
+        made = cls(base, None, operation, **more)
+        return made.declare(configuration)
+
+    def __repr__(self) -> str:
+        return f"Transaction({self._base.location!r}, base={self._base.version}, {self.phase.value})"
+
+    @property
+    def draft(self) -> CommitDraft:
+        """What would be committed."""
+        return self._draft
+
+    @property
+    def version(self) -> int:
+        """The version that was committed; before that, the one that the transaction is based on."""
+        return self._base.version
+
+    @property
+    def configuration(self) -> TableConfiguration:
+        """What the table declares, with the changes of the transaction."""
+        before, draft = self._base.configuration, self._draft
+        protocol = draft.protocol or (before.protocol if before else None)
+        metadata = draft.metadata or (before.metadata if before else None)
+        assert protocol is not None
+        assert metadata is not None
+        if before is not None and draft.protocol is None and draft.metadata is None:
+            return before
+        return TableConfiguration(protocol, metadata, self._base.location)
+
+    # ------------------------------------------------------------------------------------------------ reading
+    def read(self, columns: Sequence[str] | None = None, where: str | None = None, time_zone: str = "UTC") -> ScanPlan:
+        """The plan of a scan; from now on the transaction depends on the rows that `where` is true for.
+
+        Raises as `plan_scan`.
+        """
+        self._require_open()
+        if self._snapshot is None:
+            raise InvalidOperationError("A table that is being created holds no rows to read.")
+        plan = plan_scan(self._snapshot, columns, where, time_zone=time_zone)
+        reads = self._draft.reads
+        if where is None:
+            reads = replace(reads, whole_table=True)
+        else:
+            predicate = parse_predicate(where, self._snapshot.schema, time_zone=time_zone)
+            zone = time_zone if not reads.predicates or reads.time_zone == time_zone else None
+            reads = replace(reads, predicates=(*reads.predicates, predicate), time_zone=zone)
+        paths = reads.paths.union(plan.files.column("path").to_pylist())
+        self._draft = replace(self._draft, reads=replace(reads, paths=paths))
+        return plan
+
+    def application_version(self, app_id: str) -> int | None:
+        """What an application has committed last; the transaction depends on it now (C180)."""
+        self._require_open()
+        reads = self._draft.reads
+        self._draft = replace(self._draft, reads=replace(reads, transactions=reads.transactions | {app_id}))
+        known = None if self._snapshot is None else self._snapshot.transactions().get(app_id)
+        return None if known is None else known.version
+
+    # ------------------------------------------------------------------------------------------------- files
+    def write(self, batches: Iterable[pa.RecordBatch], options: FileOptions | None = None) -> pa.Table:
+        """Write rows, with the columns of the table, to data files of the transaction; the files.
+
+        Raises ConstraintViolationError, StorageError, and InvalidOperationError where rows have to be checked or
+        computed by Spark.
+        """
+        self._require_open()
+        _check_plain(self.configuration)
+        options = options or FileOptions(storage_options=self._base.storage_options)
+        context = write_context(self._base.location, self.configuration, options)
+        found = []
+        for written in write_files(context, batches):
+            self._written.append(written.path)
+            found.append(written)
+        files = written_files(found)
+        self.add(files.select([name for name in files.column_names if name in _FIELDS]))
+        return files
+
+    def add(self, files: pa.Table) -> Transaction:
+        """Stage files that exist already; columns as in `actions.columns`. The transaction never deletes them."""
+        self._require_open()
+        files = files.cast(pa.schema([_FIELDS[name] for name in files.column_names]))
+        self._draft = replace(self._draft, adds=_together(self._draft.adds, files))
+        return self
+
+    def remove(self, files: pa.Table) -> Transaction:
+        """Stage the removal of live files, which `files` names by its column `path`. Raises InvalidOperationError."""
+        self._require_open()
+        if self._snapshot is None:
+            raise InvalidOperationError("A table that is being created holds no files to remove.")
+        live = self._snapshot.files(REMOVED_COLUMNS)
+        chosen = live.filter(pc.is_in(live.column("path"), value_set=files.column("path").unique()))
+        if chosen.num_rows < files.num_rows:
+            gone = set(files.column("path").to_pylist()) - set(chosen.column("path").to_pylist())
+            raise InvalidOperationError(
+                f"The file '{min(gone)}' is not part of version {self._snapshot.version} of "
+                f"'{self._base.location}'. Remove files as a scan of the transaction names them."
+            )
+        self._draft = replace(self._draft, removes=_together(self._draft.removes, chosen))
+        return self
+
+    # ------------------------------------------------------------------------------------------ everything else
+    def declare(self, configuration: TableConfiguration) -> Transaction:
+        """Stage new protocol and metadata, as far as they differ from those of the table."""
+        self._require_open()
+        before, draft = self._base.configuration, self._draft
+        if before is None or configuration.protocol != before.protocol:
+            draft = replace(draft, protocol=configuration.protocol)
+        if before is None or configuration.metadata != before.metadata:
+            draft = replace(draft, metadata=configuration.metadata)
+        self._draft = draft
+        return self
+
+    def set_application_version(self, app_id: str, version: int) -> Transaction:
+        """Commit the version of an application with the data (C180)."""
+        self._require_open()
+        others = tuple(t for t in self._draft.transactions if t.app_id != app_id)
+        self._draft = replace(self._draft, transactions=(*others, SetTransaction(app_id=app_id, version=version)))
+        return self
+
+    def set_domain(self, domain: str, configuration: str) -> Transaction:
+        """Set a metadata domain of the user's. Raises InvalidOperationError for one of the system's (C201)."""
+        return self._set_domain(DomainMetadata(domain=domain, configuration=configuration))
+
+    def remove_domain(self, domain: str) -> Transaction:
+        """Remove a metadata domain of the user's, with a copy of what it was (C204). Raises InvalidOperationError."""
+        before = self._base.domains.get(domain)
+        if before is None:
+            raise InvalidOperationError(f"The table has no metadata domain '{domain}' to remove.", domain=domain)
+        return self._set_domain(replace(before, removed=True))
+
+    def _set_domain(self, value: DomainMetadata) -> Transaction:
+        self._require_open()
+        if value.domain.startswith("delta."):
+            raise InvalidOperationError(
+                f"The metadata domain '{value.domain}' belongs to the table format: names that begin with 'delta.' are "
+                "reserved. Choose a name of your own, such as com.example.x.",
+                error_class="DELTA_DOMAIN_METADATA_RESERVED",
+                domain=value.domain,
+            )
+        others = tuple(d for d in self._draft.domains if d.domain != value.domain)
+        self._draft = replace(self._draft, domains=(*others, value))
+        return self
+
+    # --------------------------------------------------------------------------------------------- the end of it
+    def commit(self) -> TableState:
+        """Commit everything as one version; the state of the table at it. Nothing is committed where nothing changes.
+
+        Raises as `commit_draft`.
+        """
+        self._require_open()
+        if not _changes(self._draft):
+            self.phase = Phase.COMMITTED
+            return self._base
+        self.phase = Phase.COMMITTING
+        try:
+            self._base = commit_draft(self._draft, self._base, committer=self._committer, policy=self._policy)
+        except _NEVER_LANDED:
+            self.phase = Phase.OPEN
+            self.discard()
+            raise
+        self.phase = Phase.COMMITTED
+        return self._base
+
+    def discard(self) -> None:
+        """Forget the changes and delete the data files that the transaction wrote."""
+        self._require_open()
+        self.phase = Phase.DISCARDED
+        store = store_for(self._base.location, self._base.storage_options)
+        with suppress(StorageError):  # what stays behind is named by no commit, and vacuum deletes it
+            store.delete([resolve_file(self._base.location, path) for path in self._written])
+
+    def __enter__(self) -> Transaction:
+        self._require_open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.phase is not Phase.OPEN:
+            return
+        if kind is None:
+            self.commit()
+        elif issubclass(kind, Exception | KeyboardInterrupt):
+            self.discard()
+
+    def _require_open(self) -> None:
+        if self.phase is not Phase.OPEN:
+            raise InvalidOperationError(
+                f"The transaction on '{self._base.location}' is {self.phase.value}. Begin another one."
+            )
+
+
+def _check_plain(configuration: TableConfiguration) -> None:
+    """Refuse rows that Spark would have to check or compute (conditions and defaults are SQL)."""
+    rules = row_rules(configuration)
+    if rules:
+        what = [f"{check.kind.value} '{check.name}'" for check in rules.checks]
+        what += [f"the {column.kind.value} column '{column.name}'" for column in rules.computed]
+        raise InvalidOperationError(
+            f"New rows of the table need Spark: {', '.join(what)}. Write them with a DataFrame.",
+        )
+
+
+def _changes(draft: CommitDraft) -> bool:
+    files = draft.adds.num_rows or draft.removes.num_rows or draft.changes.num_rows
+    return bool(files or draft.protocol or draft.metadata or draft.transactions or draft.domains)
+
+
+def _together(before: pa.Table, more: pa.Table) -> pa.Table:
+    return pa.concat_tables([before, more], promote_options="default") if before.num_rows else more

@@ -1,0 +1,124 @@
+"""What happens to a table when an operation on it fails at one storage call: a harness for any operation.
+
+An operation is tried with a failure at its first storage call, then at its second, and so on, before the call has had
+its effect and after it, as a lost connection and as the end of the process. Whatever happens, the table must be there
+as it was before or as it is after the operation, and the operation must work when it is run again.
+"""
+
+from __future__ import annotations
+
+import uuid
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pyspark_delta.errors import DeltaError, DeltaWarning, TableNotFoundError
+from pyspark_delta.log.listing import list_log
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.storage import intercepted, store_for
+from pyspark_delta.table import Table
+from pyspark_delta.testing.faults import Fault, FaultyStore, SimulatedCrash, connection_lost, crash
+
+Rows = list[dict[str, Any]]
+_NEVER = 1_000_000
+
+
+@dataclass(frozen=True)
+class Operation:
+    """`prepare` makes a table at a location, `run` does the operation; `rows` is the content after so many runs.
+
+    None for `rows` means that there is no table. `check` looks at whatever else must hold afterwards.
+    """
+
+    name: str
+    prepare: Callable[[str], object]
+    run: Callable[[str], object]
+    rows: Callable[[int], Rows | None]
+    check: Callable[[str], object] = lambda location: None
+
+
+@dataclass(frozen=True)
+class CrashPoint:
+    """The `nth` storage call fails: before its effect or after, and the process lives on or not."""
+
+    nth: int
+    when: Literal["before", "after"]
+    crashes: bool
+
+    @property
+    def fault(self) -> Fault:
+        return Fault(nth=self.nth, when=self.when, raises=crash if self.crashes else connection_lost)
+
+
+def new_location() -> str:
+    """A place in memory of its own."""
+    return f"memory://{uuid.uuid4().hex}/table"
+
+
+def count_calls(operation: Operation) -> int:
+    """How many storage calls the operation makes when nothing fails."""
+    location = new_location()
+    operation.prepare(location)
+    return _run(operation, location, Fault(nth=_NEVER)).calls
+
+
+def crash_points(operation: Operation) -> Iterator[CrashPoint]:
+    """Every way in which the operation can fail at one call."""
+    for nth in range(1, count_calls(operation) + 1):
+        for when in ("before", "after"):
+            for crashes in (False, True):
+                yield CrashPoint(nth, when, crashes)
+
+
+def survive(operation: Operation, point: CrashPoint) -> bool:
+    """Let the operation fail at a point, and check what is left; whether it was acknowledged all the same."""
+    location = new_location()
+    operation.prepare(location)
+    acknowledged = True
+    try:
+        store = _run(operation, location, point.fault)
+    except (DeltaError, SimulatedCrash):
+        acknowledged = False
+    else:
+        assert store.struck, "the operation made fewer calls than before"
+    done = _runs_seen(operation, location)
+    assert done == 1 or not acknowledged, "an acknowledged operation is gone"
+    operation.run(location)
+    assert content(location) == operation.rows(done + 1)
+    _check_log(location)
+    operation.check(location)
+    return acknowledged
+
+
+def content(location: str) -> Rows | None:
+    """The rows of a table in order; None where there is none."""
+    try:
+        table = Table(Snapshot.load(location))
+    except TableNotFoundError:
+        return None
+    return sorted(table.scan().to_arrow().to_pylist(), key=lambda row: list(row.values()))
+
+
+def _runs_seen(operation: Operation, location: str) -> int:
+    found = content(location)
+    seen = [runs for runs in (0, 1) if operation.rows(runs) == found]
+    assert seen, f"half of the operation is visible: {found}"
+    if found is not None:
+        _check_log(location)
+    return seen[0]
+
+
+def _check_log(location: str) -> None:
+    snapshot = Snapshot.load(location)
+    versions = sorted(list_log(store_for(location), location).commits)
+    assert versions == list(range(versions[0], snapshot.version + 1))
+    assert snapshot.checksum_differences() == ()
+
+
+def _run(operation: Operation, location: str, fault: Fault) -> FaultyStore:
+    store = FaultyStore(store_for(location), fault)
+    with intercepted(lambda _: store), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeltaWarning)  # what follows a commit may fail
+        operation.run(location)
+    return store

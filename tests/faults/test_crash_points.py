@@ -1,0 +1,160 @@
+"""Operations that fail at each of their storage calls in turn; see `crash_points`."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.commits import declared
+from tests.faults.crash_points import Operation, Rows, content, count_calls, crash_points, survive
+
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.table import Table
+from pyspark_delta.transaction.attempts import AttemptPolicy
+from pyspark_delta.transaction.transaction import Transaction
+
+PATIENT: dict[str, Any] = {"policy": AttemptPolicy(repetitions=2, sleep=lambda _: None)}
+FEATURES = ("rowTracking", "domainMetadata", "inCommitTimestamp")
+TIMED = {"delta.enableInCommitTimestamps": "true"}
+
+
+def batches(*rows: tuple[str, int]) -> list[pa.RecordBatch]:
+    return [pa.RecordBatch.from_pydict({"p": pa.array([p]), "id": pa.array([i], pa.int64())}) for p, i in sorted(rows)]
+
+
+def create(location: str, *features: str, **properties: str) -> None:
+    own = {f"delta.{name}": value for name, value in properties.items()}
+    protocol, metadata = declared(*FEATURES, *features, properties={**TIMED, **own}, partitioned=True)
+    with Transaction.creating(location, TableConfiguration(protocol, metadata), **PATIENT) as transaction:
+        transaction.write(batches(("x", 1), ("y", 2)))
+
+
+def create_or_append(location: str) -> None:
+    """What runs a second time must find the table where the first time made it."""
+    if _exists(location):
+        append(location)
+    else:
+        create(location)
+
+
+def append(location: str) -> None:
+    with Transaction.on(Snapshot.load(location), **PATIENT) as transaction:
+        transaction.write(batches(("x", 3), ("y", 4)))
+
+
+def overwrite(location: str) -> None:
+    with Transaction.on(Snapshot.load(location), **PATIENT) as transaction:
+        transaction.remove(transaction.read().files)
+        transaction.write(batches(("x", 3), ("y", 4)))
+
+
+def replace_partition(location: str) -> None:
+    with Transaction.on(Snapshot.load(location), **PATIENT) as transaction:
+        transaction.remove(transaction.read(where="p = 'x'").files)
+        transaction.write(batches(("x", 3)))
+        transaction.set_domain("com.example.mark", "1")
+
+
+def _exists(location: str) -> bool:
+    return content(location) is not None
+
+
+def rows(*found: tuple[str, int]) -> Rows:
+    return [{"p": p, "id": i} for p, i in sorted(found)]
+
+
+FIRST, MORE = [("x", 1), ("y", 2)], [("x", 3), ("y", 4)]
+OPERATIONS: Sequence[Operation] = (
+    Operation(
+        "create",
+        lambda location: None,
+        create_or_append,
+        lambda runs: rows(*FIRST, *(MORE * (runs - 1))) if runs else None,
+    ),
+    Operation("append", create, append, lambda runs: rows(*FIRST, *(MORE * runs))),
+    Operation("overwrite", create, overwrite, lambda runs: rows(*(MORE if runs else FIRST))),
+    Operation(
+        "append with a checkpoint",
+        lambda location: create(location, checkpointInterval="1"),
+        append,
+        lambda runs: rows(*FIRST, *(MORE * runs)),
+    ),
+    Operation(
+        "overwrite with a V2 checkpoint",
+        lambda location: create(location, "v2Checkpoint", checkpointInterval="1", checkpointPolicy="v2"),
+        overwrite,
+        lambda runs: rows(*(MORE if runs else FIRST)),
+    ),
+    Operation(
+        "replace a partition",
+        create,
+        replace_partition,
+        lambda runs: rows(("x", 3 if runs else 1), ("y", 2)),
+    ),
+)
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
+def test_c012_c015_a_failure_at_any_storage_call_leaves_all_or_nothing(operation: Operation) -> None:
+    points = list(crash_points(operation))
+    assert len(points) >= 4 * 4  # at least two data files, the commit and its checksum
+    acknowledged = [survive(operation, point) for point in points]
+    assert any(acknowledged)  # what follows the commit may fail
+    assert not all(acknowledged)
+
+
+def test_the_harness_counts_the_calls_of_an_operation() -> None:
+    assert count_calls(OPERATIONS[1]) == count_calls(OPERATIONS[1]) > 3
+
+
+# ------------------------------------------------------------------------------------------ processes that are killed
+_APPENDING = """
+import sys
+from tests.faults.test_crash_points import append_for_ever
+append_for_ever(sys.argv[1], int(sys.argv[2]))
+"""
+
+
+def append_for_ever(location: str, start: int) -> None:
+    """Append rows numbered from `start`, one commit each, and print each number when its commit is acknowledged."""
+    number = start
+    while True:
+        with Transaction.on(Snapshot.load(location)) as transaction:
+            transaction.write(batches(("x", number)))
+        print(number, flush=True)  # noqa: T201
+        number += 1
+
+
+def test_c013_c015_a_killed_process_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
+    location = str(tmp_path / "table")
+    protocol, metadata = declared(partitioned=True)
+    with Transaction.creating(location, TableConfiguration(protocol, metadata)) as transaction:
+        transaction.write([])
+    acknowledged: list[int] = []
+    for run in range(4):
+        command = [sys.executable, "-c", _APPENDING, location, str(1000 * run)]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+        with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as process:
+            assert process.stdout is not None
+            for line in process.stdout:
+                acknowledged.append(int(line))
+                if len(acknowledged) % 5 == run % 5:  # in the middle of the next one
+                    process.send_signal(signal.SIGKILL)
+                    acknowledged.extend(int(rest) for rest in process.stdout)
+    table = Table.open(location)
+    found = sorted(table.scan(columns=["id"]).to_arrow().column("id").to_pylist())
+    assert len(found) == len(set(found))
+    extra = set(found) - set(acknowledged)
+    assert set(acknowledged) <= set(found)
+    assert len(extra) <= 4  # at most the commit that each process was making
+    assert table.version == len(found)
+    assert [json.loads(f)["numRecords"] for f in table.files().column("stats").to_pylist()] == [1] * len(found)

@@ -1,0 +1,89 @@
+"""`DeltaTable.create()` and its kin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
+
+from pyspark_delta import DeltaTable, IdentityGenerator, Table
+from pyspark_delta.errors import InvalidOperationError, TableAlreadyExistsError, TableNotFoundError
+
+
+def test_a_table_is_created_with_everything(delta_spark: SparkSession, tmp_path: Path) -> None:
+    location = str(tmp_path / "t")
+    table = (
+        DeltaTable.create(delta_spark)
+        .location(location)
+        .addColumn("id", "bigint", generatedByDefaultAs=IdentityGenerator(10, 5))
+        .addColumn("at", "timestamp", nullable=False, comment="when")
+        .addColumn("day", "date", generatedAlwaysAs="CAST(at AS DATE)")
+        .addColumns(StructType([StructField("n", LongType())]))
+        .partitionedBy("day")
+        .comment("events")
+        .property("delta.appendOnly", "true")
+        .execute()
+    )
+    declared = Table.open(location)
+    assert declared.partition_columns == ("day",)
+    assert declared.metadata.description == "events"
+    assert declared.history()[0]["operation"] == "CREATE TABLE"
+    assert table.toDF().count() == 0
+    rows = delta_spark.sql("SELECT TIMESTAMP '2024-02-29 12:00:00' AS at, 1L AS n")
+    rows.write.format("delta").mode("append").save(location)
+    row = table.toDF().first()
+    assert row is not None
+    assert (row["id"] - 10) % 5 == 0
+    assert str(row["day"]) == "2024-02-29"
+
+
+def test_the_modes(delta_spark: SparkSession, tmp_path: Path) -> None:
+    location = str(tmp_path / "t")
+    with pytest.raises(TableNotFoundError):
+        DeltaTable.replace(delta_spark).location(location).addColumn("a", "int").execute()
+    DeltaTable.createIfNotExists(delta_spark).tableName(f"delta.`{location}`").addColumn("a", "int").execute()
+    delta_spark.sql("SELECT 1 AS a").write.format("delta").mode("append").save(location)
+    with pytest.raises(TableAlreadyExistsError):
+        DeltaTable.create(delta_spark).location(location).addColumn("a", "int").execute()
+    DeltaTable.createIfNotExists(delta_spark).location(location).addColumn("b", "int").execute()
+    assert Table.open(location).count() == 1
+    table = DeltaTable.createOrReplace(delta_spark).location(location).addColumn("b", "string").clusterBy("b").execute()
+    assert (table.toDF().columns, table.toDF().count()) == (["b"], 0)
+    assert Table.open(location).history(1)[0]["operation"] == "CREATE OR REPLACE TABLE"
+    assert table.detail().first()["clusteringColumns"] == ["b"]  # type: ignore[index]
+    assert table.toDF(version=1).count() == 1
+    DeltaTable.replace(delta_spark).location(location).addColumn("c", "int").execute()
+    assert table.detail().first()["clusteringColumns"] == []  # type: ignore[index]
+
+
+def test_defaults_of_the_session_count(delta_spark: SparkSession, tmp_path: Path) -> None:
+    key = "spark.databricks.delta.properties.defaults.enableInCommitTimestamps"
+    delta_spark.conf.set(key, "true")
+    try:
+        DeltaTable.create(delta_spark).location(str(tmp_path / "t")).addColumn("a", "int").execute()
+    finally:
+        delta_spark.conf.unset(key)
+    assert "inCommitTimestamp" in (Table.open(str(tmp_path / "t")).protocol.writer_features or ())
+
+
+def test_wrong_arguments_are_named(delta_spark: SparkSession, tmp_path: Path) -> None:
+    builder = DeltaTable.create(delta_spark).location(str(tmp_path / "t"))
+    with pytest.raises(TypeError, match="colName is a str, found int"):
+        builder.addColumn(1, "int")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="nullable is a bool"):
+        builder.addColumn("a", "int", "yes")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="step"):
+        IdentityGenerator(1, 0)
+    with pytest.raises(ValueError, match="not both"):
+        builder.addColumn("a", "bigint", generatedAlwaysAs="1", generatedByDefaultAs=IdentityGenerator())
+    with pytest.raises(InvalidOperationError, match="'no type' is not a type"):
+        builder.addColumn("a", "no type")
+    with pytest.raises(InvalidOperationError, match="at least one column"):
+        builder.execute()
+    with pytest.raises(InvalidOperationError, match="location"):
+        DeltaTable.create(delta_spark).addColumn("a", "int").execute()
+    with pytest.raises(InvalidOperationError, match="location"):
+        DeltaTable.create(delta_spark).tableName("db.t").addColumn("a", "int").execute()
+    assert not (tmp_path / "t").exists()

@@ -1,0 +1,74 @@
+"""The DataFrame scan leaves the settings of the user's session as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from tests.spark.made_tables import DataFile, field_json, make_table
+
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.scan.columns import FIELD_ID_SETTINGS
+from pyspark_delta.spark.scan.frames import data_frame, frame_can_read
+
+THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+
+
+@pytest.fixture
+def forty_files(tmp_path: Path) -> str:
+    return make_table(tmp_path / "forty", [DataFile(pa.table({"id": [n]})) for n in range(40)])
+
+
+@pytest.fixture
+def by_ids(tmp_path: Path) -> str:
+    """A table in `id` mode whose file has other names than the log, which only the ids tell."""
+    rows = pa.table({"other": [1, 2]}, pa.schema([pa.field("other", pa.int64(), metadata={"PARQUET:field_id": "1"})]))
+    mapped = {"delta.columnMapping.id": 1, "delta.columnMapping.physicalName": "p1"}
+    return make_table(
+        tmp_path / "ids",
+        [DataFile(rows)],
+        fields=[field_json("id", "long", **mapped)],
+        configuration={"delta.columnMapping.mode": "id", "delta.columnMapping.maxColumnId": "1"},
+        features=("columnMapping",),
+    )
+
+
+def settings(session: SparkSession) -> dict[str, str | None]:
+    return {name: session.conf.get(name) for name in (THRESHOLD, *FIELD_ID_SETTINGS)}
+
+
+def test_data_frame_scan_of_many_files_changes_no_setting(
+    spark: SparkSession, forty_files: str, count_jobs: Callable[[Callable[[], object]], int]
+) -> None:
+    session = spark.newSession()
+    for own in (None, "7"):
+        if own is not None:
+            session.conf.set(THRESHOLD, own)
+        before = settings(session)
+        frames = []
+        assert count_jobs(lambda into=frames: into.append(data_frame(session, Snapshot.load(forty_files)))) == 0
+        assert settings(session) == before
+        assert frames[0].count() == 40
+
+
+def test_data_frame_scan_takes_no_table_by_ids_where_the_session_does_not(spark: SparkSession, by_ids: str) -> None:
+    session = spark.newSession()
+    snapshot = Snapshot.load(by_ids)
+    assert not frame_can_read(session, snapshot)
+    for name in FIELD_ID_SETTINGS:
+        session.conf.set(name, "true")
+    assert frame_can_read(session, snapshot)
+    assert sorted(row.id for row in data_frame(session, snapshot).collect()) == [1, 2]
+
+
+def test_connect_scan_changes_no_setting(delta_connect: SparkSession, forty_files: str, by_ids: str) -> None:
+    before = settings(delta_connect)
+    frame = delta_connect.read.format("delta").load(forty_files)
+    assert settings(delta_connect) == before
+    assert frame.where("id >= 10").count() == 30
+    found = delta_connect.read.format("delta").load(by_ids)
+    assert sorted(row.id for row in found.collect()) == [1, 2]
+    assert settings(delta_connect) == before

@@ -1,0 +1,338 @@
+"""A transaction without Spark: several changes, one version or none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.commits import (
+    NO_WAIT,
+    actions,
+    commit,
+    create,
+    declared,
+    draft,
+    file,
+    files,
+    has_version,
+    info,
+    memory_location,
+)
+from tests.declarations import declare, field, protocol
+
+from pyspark_delta.commit import CommitRequest, CommitResult, FilesystemCommitter, Transient, Unknown
+from pyspark_delta.errors import (
+    CommitStateUnknownError,
+    ConcurrentAppendError,
+    ConcurrentDeleteReadError,
+    ConcurrentTransactionError,
+    DeltaWarning,
+    InvalidOperationError,
+    StorageError,
+    UnsupportedFeatureError,
+)
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import Operation
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.storage import intercepted, store_for
+from pyspark_delta.table import Table
+from pyspark_delta.testing.faults import Fault, FaultyStore, SimulatedCrash
+from pyspark_delta.transaction.transaction import Phase, Transaction
+
+
+@pytest.fixture
+def location() -> str:
+    return memory_location()
+
+
+def rows(*ids: int, p: str = "x") -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"p": pa.array([p] * len(ids)), "id": pa.array(ids, pa.int64())})
+
+
+def table(location: str, *features: str, **more: Any) -> Snapshot:
+    """A table partitioned by `p` with the rows (x, 1) and (y, 2)."""
+    made, metadata = declared(*features, partitioned=True, **more)
+    with Transaction.creating(location, TableConfiguration(made, metadata)) as transaction:
+        transaction.write([rows(1), rows(2, p="y")])
+    return Snapshot.load(location)
+
+
+def content(location: str) -> list[tuple[str, int]]:
+    return sorted((r["p"], r["id"]) for r in Table.open(location).scan().to_arrow().to_pylist())
+
+
+def data_files(location: str) -> set[str]:
+    return {
+        status.path
+        for partition in ("p=x", "p=y")
+        for status in store_for(location).list_from(f"{location}/{partition}/")
+    }
+
+
+def test_c015_many_changes_are_one_version(location: str) -> None:
+    snapshot = table(location, "domainMetadata")
+    with Transaction.on(snapshot, Operation("MY JOB"), engine_info="me") as transaction:
+        old = transaction.read(where="p = 'x'")
+        transaction.remove(old.files)
+        transaction.write([rows(3)])
+        transaction.write([rows(4, 5)])
+        transaction.set_application_version("job", 7)
+        transaction.set_domain("com.example.mark", "1")
+        assert content(location) == [("x", 1), ("y", 2)]
+    assert transaction.version == 1
+    assert transaction.phase is Phase.COMMITTED
+    assert content(location) == [("x", 3), ("x", 4), ("x", 5), ("y", 2)]
+    assert len(actions(location, 1, "remove")) == 1
+    assert len(actions(location, 1, "add")) == 2
+    assert actions(location, 1, "txn")[0]["version"] == 7
+    assert (info(location, 1)["operation"], info(location, 1)["engineInfo"]) == ("MY JOB", "me")
+    assert info(location, 1)["isBlindAppend"] is False
+
+
+def test_drafts_are_values(location: str) -> None:
+    transaction = Transaction.on(table(location))
+    before = transaction.draft
+    transaction.write([rows(3)])
+    assert before.adds.num_rows == 0
+    assert transaction.draft.adds.num_rows == 1
+    assert transaction.draft.transaction_id == before.transaction_id
+
+
+def test_an_exception_leaves_the_table_and_its_files_as_they_were(location: str) -> None:
+    snapshot = table(location)
+    before = data_files(location)
+    transaction = Transaction.on(snapshot)
+
+    def change() -> None:
+        with transaction:
+            transaction.write([rows(3)])
+            assert len(data_files(location)) == 3
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        change()
+    assert transaction.phase is Phase.DISCARDED
+    assert not has_version(location, 1)
+    assert data_files(location) == before
+
+
+def test_a_conflict_deletes_what_was_written_and_nothing_else(location: str) -> None:
+    snapshot, before = table(location), set()
+    transaction = Transaction.on(snapshot)
+
+    def change() -> None:
+        with transaction:
+            transaction.read(where="p = 'x' AND id < 10")
+            transaction.add(_existing(location))
+            transaction.write([rows(3)])
+            with Transaction.on(snapshot) as winner:
+                winner.write([rows(4)])
+            before.update(data_files(location))
+
+    with pytest.raises(ConcurrentAppendError):
+        change()
+    assert content(location) == [("x", 1), ("x", 4), ("y", 2)]
+    assert len(before) == 5  # two at first, one of the winner, one staged by hand, one written
+    assert len(data_files(location)) == 4
+
+
+def _existing(location: str) -> pa.Table:
+    store_for(location).write(f"{location}/p=x/by-hand", b"")
+    return files(file("p=x/by-hand", "x"))
+
+
+def test_what_was_read_counts_and_nothing_beyond(location: str) -> None:
+    snapshot = table(location)
+    with Transaction.on(snapshot) as transaction:
+        transaction.read(where="p = 'x' AND id < 10")
+        transaction.write([rows(3)])
+        with Transaction.on(snapshot) as winner:
+            winner.write([rows(50), rows(5, p="y")])
+    assert content(location) == [("x", 1), ("x", 3), ("x", 50), ("y", 2), ("y", 5)]
+
+
+def test_a_read_file_that_is_removed_conflicts(location: str) -> None:
+    snapshot = table(location)
+    transaction = Transaction.on(snapshot)
+
+    def change() -> None:
+        with transaction:
+            assert transaction.read(where="p = 'y'").files.num_rows == 1
+            transaction.write([rows(3)])
+            with Transaction.on(snapshot) as winner:
+                winner.remove(winner.read(where="p = 'y'").files)
+
+    with pytest.raises(ConcurrentDeleteReadError):
+        change()
+
+
+def test_c180_an_application_that_was_looked_at_conflicts(location: str) -> None:
+    snapshot = table(location)
+    transaction = Transaction.on(snapshot)
+
+    def change() -> None:
+        with transaction:
+            assert transaction.application_version("job") is None
+            transaction.write([rows(3)])
+            with Transaction.on(snapshot) as winner:
+                winner.set_application_version("job", 1)
+
+    with pytest.raises(ConcurrentTransactionError):
+        change()
+    assert Transaction.on(Snapshot.load(location)).application_version("job") == 1
+
+
+def test_c201_c205_system_domains_are_not_the_users(location: str) -> None:
+    transaction = Transaction.on(table(location, "domainMetadata"))
+    for change in (
+        lambda: transaction.set_domain("delta.x", "1"),
+        lambda: transaction.remove_domain("delta.x"),
+    ):
+        with pytest.raises(InvalidOperationError, match=r"'delta\.x'"):
+            change()
+
+
+def test_c201_a_system_domain_that_is_there_is_not_removed_either(location: str) -> None:
+    snapshot = table(location, "rowTracking", "domainMetadata")
+    with pytest.raises(InvalidOperationError, match="reserved"):
+        Transaction.on(snapshot).remove_domain("delta.rowTracking")
+
+
+def test_c204_a_removal_keeps_what_the_domain_was(location: str) -> None:
+    table(location, "domainMetadata")
+    with Transaction.on(Snapshot.load(location)) as transaction:
+        transaction.set_domain("com.x", "0").set_domain("com.x", "1")
+    with Transaction.on(Snapshot.load(location)) as transaction:
+        transaction.remove_domain("com.x")
+    assert actions(location, 2, "domainMetadata") == [{"domain": "com.x", "configuration": "1", "removed": True}]
+    assert Snapshot.load(location).domains() == {}
+
+
+def test_nothing_is_committed_where_nothing_changes(location: str) -> None:
+    snapshot = table(location)
+    with Transaction.on(snapshot) as transaction:
+        transaction.read(where="id = 1")
+        transaction.write([])
+        transaction.declare(snapshot.configuration)
+    assert transaction.version == 0
+    assert not has_version(location, 1)
+
+
+def test_an_ended_transaction_stays_ended(location: str) -> None:
+    with Transaction.on(table(location)) as transaction:
+        transaction.write([rows(3)])
+    for again in (transaction.commit, transaction.discard, lambda: transaction.write([])):
+        with pytest.raises(InvalidOperationError, match="is committed"):
+            again()
+    assert len(content(location)) == 3
+
+
+def test_only_files_of_the_table_are_removed(location: str) -> None:
+    transaction = Transaction.on(table(location))
+    with pytest.raises(InvalidOperationError, match="'other' is not part of version 0"):
+        transaction.remove(pa.table({"path": ["other"]}))
+
+
+def test_tables_that_cannot_be_written_are_refused_at_once(location: str) -> None:
+    create(location, "unheardOf")
+    with pytest.raises(UnsupportedFeatureError, match="unheardOf"):
+        Transaction.on(Snapshot.load(location))
+
+
+def test_rows_can_be_written_to_a_table_with_not_null_columns(location: str) -> None:
+    required = {**field("id"), "nullable": False}
+    with Transaction.creating(location, declare(protocol(1, 2), fields=[required])) as transaction:
+        transaction.write([pa.RecordBatch.from_pydict({"id": pa.array([1], pa.int64())})])
+    assert Snapshot.load(location).num_files() == 1
+
+
+def test_rows_that_need_spark_are_refused(location: str) -> None:
+    checked, metadata = declared("checkConstraints", properties={"delta.constraints.positive": "id > 0"})
+    with pytest.raises(InvalidOperationError, match=r"CHECK constraint 'positive'.*DataFrame"):
+        Transaction.creating(location, TableConfiguration(checked, metadata)).write([rows(1)])
+
+
+# ----------------------------------------------------------------------------------------------- uncertain ends
+class Answers:
+    """Commits, or does not, and answers as told."""
+
+    def __init__(self, location: str, answer: CommitResult, landing: bool) -> None:
+        self.real, self.answer, self.landing = FilesystemCommitter(store_for(location)), answer, landing
+
+    def commit(self, request: CommitRequest) -> CommitResult:
+        if self.landing:
+            self.real.commit(request)
+        return self.answer
+
+
+LOST = StorageError("The connection was lost.", path="x")
+
+
+@pytest.mark.parametrize("landing", [True, False])
+@pytest.mark.parametrize(
+    ("answer", "error"), [(Unknown(LOST), CommitStateUnknownError), (Transient(LOST), StorageError)]
+)
+def test_files_stay_where_the_commit_may_have_landed(
+    location: str, answer: CommitResult, error: type[Exception], landing: bool
+) -> None:
+    snapshot = table(location)
+    committer = Answers(location, answer, landing)
+    with pytest.raises(error), Transaction.on(snapshot, committer=committer, policy=NO_WAIT) as transaction:
+        transaction.write([rows(3)])
+    assert len(data_files(location)) == 3
+    assert content(location) == [("x", 1), *([("x", 3)] if landing else []), ("y", 2)]
+
+
+def test_files_stay_where_what_follows_the_commit_fails(location: str) -> None:
+    snapshot = table(location)
+    fault = Fault(kind="write_if_absent", path_part=".crc")
+    with (
+        intercepted(lambda store: FaultyStore(store, fault)),
+        pytest.warns(DeltaWarning, match="is committed"),
+        Transaction.on(snapshot) as transaction,
+    ):
+        transaction.write([rows(3)])
+    assert content(location) == [("x", 1), ("x", 3), ("y", 2)]
+
+
+def test_a_crash_leaves_everything_where_it_is(location: str) -> None:
+    snapshot = table(location)
+    transaction = Transaction.on(snapshot)
+
+    def change() -> None:
+        with transaction:
+            transaction.write([rows(3)])
+            raise SimulatedCrash("here")
+
+    with pytest.raises(SimulatedCrash):
+        change()
+    assert len(data_files(location)) == 3
+    assert content(location) == [("x", 1), ("y", 2)]
+
+
+def test_files_that_cannot_be_deleted_are_no_error(location: str) -> None:
+    snapshot = table(location)
+    transaction = Transaction.on(snapshot)
+    transaction.write([rows(3)])
+    with intercepted(lambda store: FaultyStore(store, Fault(kind="delete"))):
+        transaction.discard()
+    assert len(data_files(location)) == 3
+
+
+def test_row_ids_and_times_come_with_it(location: str) -> None:
+    snapshot = table(
+        location,
+        "rowTracking",
+        "domainMetadata",
+        "inCommitTimestamp",
+        properties={"delta.enableInCommitTimestamps": "true"},
+    )
+    with Transaction.on(snapshot) as transaction:
+        transaction.write([rows(3, 4, 5)])
+    assert [a["baseRowId"] for a in actions(location, 1, "add")] == [2]
+    assert commit(draft(), transaction_state(transaction)).timestamp > info(location, 1)["inCommitTimestamp"]
+
+
+def transaction_state(transaction: Transaction) -> Any:
+    return transaction._base
