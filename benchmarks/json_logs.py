@@ -14,11 +14,15 @@ from benchmarks.synthetic_log import EPOCH_MS, SyntheticLog, file_rows
 
 @dataclass(frozen=True)
 class JsonLog:
-    """`commits` commits after version 0, each with `adds` adds and, but for the first, `removes` removes."""
+    """`commits` commits after version 0, each with `adds` adds and, but for the first, `removes` removes.
+
+    With `compacted`, each so many versions after version 0 have a log compaction too.
+    """
 
     commits: int
     adds: int
     removes: int = 0
+    compacted: int = 0
 
 
 def write_json_log(table: Path, log: JsonLog) -> None:
@@ -34,6 +38,19 @@ def write_json_log(table: Path, log: JsonLog) -> None:
         lines = [_commit_info(version), *synthetic_log._add_lines(file_rows(first, log.adds, head.files_per_day))]
         lines += synthetic_log._remove_lines(dead, head.files_per_day)
         _write(directory, version, lines)
+    for first in range(1, log.commits - log.compacted + 2, log.compacted) if log.compacted else ():
+        _compact(directory, first, first + log.compacted - 1)
+
+
+def _compact(directory: Path, first: int, last: int) -> None:
+    """The newest action of every path in some commits, as one file."""
+    newest: dict[str, str] = {}
+    for version in range(first, last + 1):
+        for line in (directory / f"{version:020d}.json").read_text().splitlines():
+            if not line.startswith('{"commitInfo"'):
+                newest[line.split('"', 6)[5]] = line  # no file is removed and added by one commit
+    path = directory / f"{first:020d}.{last:020d}.compacted.json"
+    path.write_text("".join(f"{line}\n" for line in newest.values()))
 
 
 def time_of(version: int) -> int:

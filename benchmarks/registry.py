@@ -17,9 +17,12 @@ MODULES = {
     "B7": "b07_update",
     "B8": "b08_time_travel",
     "B9": "b09_checkpoint",
+    "B10": "b10_commit",
+    "B11": "b11_many_writers",
     "B12": "b12_scan",
     "B13": "b13_deletion_vectors",
     "B20": "b20_count",
+    "B23": "b23_log_cleanup",
 }
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from benchmarks.model import OURS, Goal, Peer, Prepared, Scale, Variant, Workload, dataset, size
+from benchmarks.model import OURS, Goal, Growth, Peer, Prepared, Scale, Variant, Workload, dataset, size
 from benchmarks.workloads import b01_open, b02_live_files
 
 _HERE = __name__
 
 
 def workload(scale: Scale) -> Workload:
-    """The shapes of `benchmarks.json_logs`: opening them, and listing their files."""
+    """The shapes of `benchmarks.json_logs`: opening them, and listing their files; once with log compactions."""
     few, many = scale.commits
     shapes = (
         # commits, adds and removes of each, goals of opening and of listing
@@ -26,6 +26,17 @@ def workload(scale: Scale) -> Workload:
             Variant(f"{name}: open", log, {"list_files": False}, (Goal("deltalake", opening),), 3),
             Variant(f"{name}: list files", log, {"list_files": True}, (Goal("deltalake", listing),), 3),
         ]
+    name, plain = f"{size(many)} commits of 13 actions", {"commits": many, "adds": 10, "removes": 2}
+    variants.append(
+        Variant(
+            f"{name}, compacted: list files",
+            dataset("json_log", **plain, compacted=many // 10),
+            {"list_files": True},
+            (Growth(f"{name}: list files", 0.3),),
+            3,
+            peers=(OURS,),
+        )
+    )
     return Workload(
         "B6",
         "Replay a log of JSON commits alone",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from benchmarks.model import OURS, Goal, Growth, Peer, Prepared, Scale, Variant, Workload, size
+from benchmarks.model import OURS, Goal, Growth, Peer, Prepared, Scale, Variant, Workload, dataset, size
 from benchmarks.workloads.answers import column, names
-from benchmarks.workloads.logs import LAST_VERSION, log
+from benchmarks.workloads.logs import ADDS, FIRST_VERSION, LAST_VERSION, REMOVES, log
 
 _HERE = __name__
 
 
 def workload(scale: Scale) -> Workload:
-    """1 and 10 new commits on each size; with `list_files`, the live files after that too."""
+    """1, 10 and 100 new commits; with `list_files`, the live files after that too."""
     small, middle, large = scale.files
     base = f"{size(small)} files, 10 commits"
 
@@ -21,6 +21,9 @@ def workload(scale: Scale) -> Workload:
         name += ", list files" if list_files else ""
         return Variant(name, log(files), arguments, goals, repetitions)
 
+    many = dataset("log", files=middle, commits=120, adds=ADDS, removes=REMOVES)
+    hundred = {"version": FIRST_VERSION + 20, "list_files": False}
+
     return Workload(
         "B7",
         "Bring a loaded table up to date",
@@ -28,6 +31,7 @@ def workload(scale: Scale) -> Workload:
         (
             variant(small, 10, Goal("deltalake", 5)),
             variant(middle, 10, Goal("deltalake", 50), Growth(base, 1.5)),
+            Variant(f"{size(middle)} files, 100 commits", many, hundred, (Goal("deltalake", 10),)),
             variant(large, 1, Goal("deltalake", 500)),
             variant(large, 10, Goal("deltalake", 500), Growth(base, 1.5)),
             variant(large, 10, Goal("deltalake", 4), list_files=True),

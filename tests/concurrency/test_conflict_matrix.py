@@ -24,6 +24,7 @@ from pyspark_delta.errors import (
     ConcurrentDeleteReadError,
     ConcurrentTransactionError,
     MetadataChangedError,
+    ProtocolChangedError,
 )
 from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel, ReadSet
 from pyspark_delta.protocol.state import TableState
@@ -322,6 +323,25 @@ def test_what_prepared_files_may_not_meet(
     with pytest.raises(CommitConflictError, match=what) as caught:
         commit(draft(adds=["a"]), base)
     assert type(caught.value).__name__ == error
+
+
+def test_a_feature_that_is_dropped_meanwhile_stops_writers() -> None:
+    location = memory_location()
+    base = create(location, "deletionVectors", adds=["f"])
+    protocol, _ = declared("domainMetadata")
+    commit(draft("DROP FEATURE", protocol=protocol), base)
+    with pytest.raises(ProtocolChangedError, match="no longer supports 'deletionVectors'"):
+        commit(draft(adds=["a"]), base)
+
+
+def test_a_supported_change_feed_is_enabled_for_appends_only() -> None:
+    location = memory_location()
+    base = create(location, "changeDataFeed", adds=["f"])
+    _, metadata = declared(properties={"delta.enableChangeDataFeed": "true"})
+    commit(draft("SET TBLPROPERTIES", metadata=metadata), base)
+    assert commit(draft(adds=["a"]), base).version == 2
+    with pytest.raises(MetadataChangedError, match=r"delta\.enableChangeDataFeed"):
+        commit(draft("UPDATE", ["g"], ["f"], reads=reading("id = 1", paths=["f"])), base)
 
 
 def test_rows_are_not_rewritten_without_change_files_when_the_feed_is_enabled_meanwhile() -> None:

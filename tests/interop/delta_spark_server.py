@@ -1,7 +1,8 @@
 """delta-spark that answers questions: `python delta_spark_server.py JARS...`, one JSON object a line in and out.
 
 Questions: `{"do": "sql", "statements": [...]}`, `{"do": "read", "path": ..., "version": ..., "out": ARROW_FILE}`,
-`{"do": "append", "path": ..., "select": SQL}`, `{"do": "history", "path": ...}`. Answers begin with `ANSWER `.
+`{"do": "append", "path": ..., "select": SQL}`, `{"do": "history", "path": ...}`. `{"do": "rules", "path": ...}`.
+Answers begin with `ANSWER `.
 """
 
 from __future__ import annotations
@@ -37,8 +38,22 @@ def answer(spark: SparkSession, question: dict[str, Any]) -> Any:
         case "history":
             rows = spark.sql(f"describe history delta.`{path}`").orderBy("version")
             return [json.loads(row.text) for row in rows.selectExpr("to_json(struct(*)) as text").collect()]
+        case "rules":
+            _table_with_rules(spark, str(path))
+            return None
         case other:
             raise ValueError(other)
+
+
+def _table_with_rules(spark: SparkSession, path: str) -> None:
+    """A table whose rows are generated, numbered and checked."""
+    tables = spark._jvm.io.delta.tables.DeltaTable
+    builder = tables.create(spark._jsparkSession).location(path)
+    identity = tables.columnBuilder(spark._jsparkSession, "id").dataType("bigint").generatedAlwaysAsIdentity(100, 10)
+    day = tables.columnBuilder(spark._jsparkSession, "day").dataType("date").generatedAlwaysAs("CAST(ts AS DATE)")
+    builder = builder.addColumn(identity.build()).addColumn("a", "int").addColumn("ts", "timestamp")
+    builder.addColumn(day.build()).execute()
+    spark.sql(f"alter table delta.`{path}` add constraint positive check (a > 0)")
 
 
 def main() -> None:

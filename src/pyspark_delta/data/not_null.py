@@ -2,39 +2,74 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.errors import ConstraintViolationError
-from pyspark_delta.schema.types import StructType
+from pyspark_delta.schema.traversal import types_in
+from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructType
 
 
 def check_not_null(batch: pa.RecordBatch, schema: StructType) -> None:
-    """Check the columns of `schema` that are not nullable, and those inside structs, which may themselves be null.
+    """Check what `schema` says is not nullable: columns, members of structs, elements of arrays, values of maps.
 
-    Raises ConstraintViolationError naming the column.
+    What is inside a null is not looked at. Raises ConstraintViolationError naming the column.
     """
     for field in schema:
+        if field.nullable and not _binds(field.type):
+            continue
         column = batch.column(field.name)
         if not field.nullable and column.null_count:
             raise _violation((field.name,), column.null_count)
-        if isinstance(field.type, StructType):
-            _check_struct(column, field.type, (field.name,))
+        if _binds(field.type):
+            _check(column, field.type, (field.name,))
 
 
-def _check_struct(values: Any, struct: StructType, path: tuple[str, ...]) -> None:
-    for index, field in enumerate(struct):
-        if field.nullable and not isinstance(field.type, StructType):
-            continue
-        child, here = pc.struct_field(values, [index]), (*path, field.name)
-        if not field.nullable and child.null_count:
-            missing = pc.sum(pc.and_(pc.is_null(child), pc.is_valid(values))).as_py()
-            if missing:
-                raise _violation(here, missing)
-        if isinstance(field.type, StructType):
-            _check_struct(child, field.type, here)
+@cache
+def _binds(data_type: DataType) -> bool:
+    """Whether something inside the type is not nullable; the keys of maps never are, and Arrow sees to that."""
+    return any(_is_bound(found) for found in types_in(data_type))
+
+
+def _is_bound(data_type: DataType) -> bool:
+    match data_type:
+        case StructType(fields):
+            return not all(field.nullable for field in fields)
+        case ArrayType(_, contains_null):
+            return not contains_null
+        case MapType(_, _, value_contains_null):
+            return not value_contains_null
+        case _:
+            return False
+
+
+def _check(values: Any, data_type: DataType, path: tuple[str, ...]) -> None:
+    match data_type:
+        case StructType(fields):
+            for index, field in enumerate(fields):
+                # A member is null, too, wherever the struct is.
+                member = pc.struct_field(values, [index])
+                _check_inner(member, field.type, (*path, field.name), field.nullable, values.null_count)
+        case ArrayType(element, contains_null):
+            _check_inner(pc.list_flatten(values), element, (*path, "element"), contains_null)
+        case MapType(key, value, value_contains_null):
+            start, stop = values.offsets[0].as_py(), values.offsets[-1].as_py()
+            keys, items = (part.slice(start, stop - start) for part in (values.keys, values.items))
+            _check_inner(keys, key, (*path, "key"), nullable=False)
+            _check_inner(items, value, (*path, "value"), value_contains_null)
+
+
+def _check_inner(
+    values: Any, data_type: DataType, path: tuple[str, ...], nullable: bool, nulls_of_parent: int = 0
+) -> None:
+    missing = 0 if nullable else values.null_count - nulls_of_parent
+    if missing:
+        raise _violation(path, missing)
+    if _binds(data_type):
+        _check(values, data_type, path)
 
 
 def _violation(path: tuple[str, ...], rows: int) -> ConstraintViolationError:
@@ -43,6 +78,7 @@ def _violation(path: tuple[str, ...], rows: int) -> ConstraintViolationError:
         f"The column '{column}' is NOT NULL, but {rows} of the rows to write have null in it. Nothing was committed. "
         "Fill or filter these rows.",
         error_class="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
+        sqlstate="23502",
         column=column,
         rows=rows,
     )

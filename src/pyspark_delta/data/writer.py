@@ -6,6 +6,8 @@ and to read.
 
 from __future__ import annotations
 
+import random
+import string
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,11 +21,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyspark_delta.data.not_null import check_not_null
+from pyspark_delta.data.parquet_schema import as_type, parquet_schema
 from pyspark_delta.data.partition_paths import partition_directory
 from pyspark_delta.data.violations import WatchedCheck
 from pyspark_delta.errors import ConstraintViolationError
 from pyspark_delta.protocol.rows import ComputedColumn
-from pyspark_delta.schema.arrow import schema_to_parquet, with_names
+from pyspark_delta.schema.arrow import schema_to_arrow
 from pyspark_delta.schema.partition_values import serialize_partition_column
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.stats.collect import collect_stats
@@ -42,6 +45,7 @@ _EXTENSIONS = {
     "lz4": ".lz4hadoop",
     "lz4_raw": ".lz4raw",
 }
+_PREFIX_CHARACTERS = string.ascii_letters + string.digits
 COMPRESSIONS = tuple(_EXTENSIONS)
 
 
@@ -50,9 +54,10 @@ class WriteContext:
     """How rows become files of one table: plain data that travels to workers.
 
     `schema` is the logical schema of the table; batches have its columns, by name, and are of its types or of types
-    that cast to them without loss. `data_schema` is what files hold: physical names, and the partition columns at the
-    end if `stores_partition_columns`, else none of them.
-    Sizes are bytes. `checks` are conditions that were put to the rows already, in the order in which a column of
+    that cast to them without loss. `data_schema` is what files hold: physical names, no partition columns.
+    Sizes are bytes. With `partition_columns_in_files`, the last columns of `data_schema` are the partition columns.
+    With `random_prefix_length`, files lie below random prefixes of that length, not in directories of their partition.
+    `checks` are conditions that were put to the rows already, in the order in which a column of
     violations counts them; `numbered` are the identity columns whose numbers this write makes.
     """
 
@@ -61,10 +66,13 @@ class WriteContext:
     data_schema: StructType
     partition_columns: tuple[str, ...] = ()  # logical names
     partition_names: tuple[str, ...] = ()  # the same columns by physical name
-    stores_partition_columns: bool = False
+    partition_columns_in_files: bool = False
+    field_ids: bool = False
+    random_prefix_length: int | None = None
     stats_columns: tuple[StatsColumn, ...] = ()
     string_prefix: int = DEFAULT_STRING_PREFIX
     compression: str = "snappy"
+    format_version: str = "1.0.0"
     row_group_rows: int = 1_000_000
     row_group_bytes: int = 128 << 20
     target_file_size: int | None = None
@@ -195,13 +203,14 @@ class _DataFile:
         self._context = context
         self._partition_values = dict(zip(context.partition_names, partition, strict=True))
         name = f"part-{part:05d}-{uuid.uuid4()}.c{number:03d}{_EXTENSIONS[context.compression]}.parquet"
-        directory = partition_directory(zip(context.partition_columns, partition, strict=True))
+        directory = _directory(context, partition)
         relative = f"{directory}/{name}" if directory else name
         self._path = encode_path(relative)
-        self._schema = schema_to_parquet(context.data_schema)
-        self._columns = [f.name for f in context.schema if f.name not in context.partition_columns]
-        if context.stores_partition_columns:
-            self._columns += context.partition_columns
+        self._schema = parquet_schema(context.data_schema, field_ids=context.field_ids)
+        stored = [f.name for f in context.schema if f.name not in context.partition_columns]
+        stored += context.partition_columns if context.partition_columns_in_files else ()
+        found = (context.schema.find(name) for name in stored)
+        self._logical = schema_to_arrow(StructType(tuple(f for f in found if f is not None)), all_nullable=True)
         self._observations = Observations(context.stats_columns, context.string_prefix)
         self._footer: list[pq.FileMetaData] = []
         self._gathered: list[pa.RecordBatch] = []
@@ -216,7 +225,7 @@ class _DataFile:
                 self._schema,
                 compression=_codec(context.compression),
                 metadata_collector=self._footer,
-                **_FORMAT,
+                **_format(context.format_version),
             )
             self._stack = stack.pop_all()
 
@@ -257,7 +266,8 @@ class _DataFile:
     def _write_row_group(self) -> None:
         rows = pa.Table.from_batches(self._gathered)
         self._note_marks(rows)
-        columns = [_cast(rows.column(name), f) for name, f in zip(self._columns, self._schema, strict=True)]
+        cast = (_cast(rows.column(field.name), field) for field in self._logical)
+        columns = [as_type(column, field.type) for column, field in zip(cast, self._schema, strict=True)]
         rows = pa.Table.from_arrays(columns, schema=self._schema)
         self._observations.add(rows)
         self._writer.write_table(rows, row_group_size=rows.num_rows)
@@ -272,11 +282,21 @@ class _DataFile:
             self._marks[column.name] = found if known is None else furthest(known, found)
 
 
-_FORMAT: dict[str, Any] = {
-    "version": "2.6",
-    "store_schema": False,  # the schema of the table says it all
-    "store_decimal_as_integer": True,
-}
+def _format(version: str) -> dict[str, Any]:
+    """Options of the Parquet writer; `version` is of the table property delta.parquet.format.version."""
+    first = version.startswith("1.")
+    return {
+        "version": "1.0" if first else "2.6",
+        "data_page_version": "1.0" if first else "2.0",
+        "store_schema": False,  # the schema of the table says it all
+        "store_decimal_as_integer": True,
+    }
+
+
+def _directory(context: WriteContext, partition: tuple[str | None, ...]) -> str:
+    if context.random_prefix_length is not None:
+        return "".join(random.choices(_PREFIX_CHARACTERS, k=context.random_prefix_length))
+    return partition_directory(zip(context.partition_columns, partition, strict=True))
 
 
 def _codec(name: str) -> str:
@@ -284,9 +304,6 @@ def _codec(name: str) -> str:
 
 
 def _cast(column: pa.ChunkedArray, target: pa.Field) -> pa.ChunkedArray:
-    named = with_names(column.type, target.type)  # a cast would match fields by name, and give null for the others
-    if named != column.type:
-        column = pa.chunked_array([chunk.view(named) for chunk in column.chunks], named)
     if column.type == target.type:
         return column
     try:

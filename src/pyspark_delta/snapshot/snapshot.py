@@ -135,8 +135,11 @@ class Snapshot:
         return self._replay.domains()
 
     def transactions(self) -> dict[str, SetTransaction]:
-        """The latest transaction of each application, by application id; those that have expired by now are gone."""
-        return self._unexpired(self._transactions)
+        """The latest transaction of each application, by application id.
+
+        Those that have expired are there for as long as a file of the log holds them; checkpoints leave them out.
+        """
+        return dict(self._transactions)
 
     def _unexpired(self, transactions: Mapping[str, SetTransaction]) -> dict[str, SetTransaction]:
         return unexpired(transactions, self.properties, int(time.time() * 1000))

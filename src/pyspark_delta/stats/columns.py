@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from pyspark_delta.schema.types import ArrayType, DataType, MapType, PrimitiveType, StructType
+from pyspark_delta.schema.types import VARIANT, ArrayType, DataType, MapType, PrimitiveType, StructType
 
 DEFAULT_INDEXED_COLUMNS = 32  # delta.dataSkippingNumIndexedCols
 DEFAULT_STRING_PREFIX = 32  # delta.dataSkippingStringPrefixLength, characters
@@ -18,7 +18,7 @@ _WITHOUT_BOUNDS = frozenset(["boolean", "binary", "void", "variant"])
 class StatsColumn:
     """A column that statistics are collected for: its physical path and type.
 
-    `leaf` is the number of its Parquet leaf column, None for arrays and maps: their leaves count elements, not rows.
+    `leaf` is the number of its Parquet leaf column, None for arrays, maps and variants: their leaves do not count rows.
     """
 
     path: tuple[str, ...]
@@ -58,7 +58,7 @@ def _walk(struct: StructType, prefix: tuple[str, ...], leaves: Iterator[int]) ->
         path = (*prefix, field.name)
         if isinstance(field.type, StructType):
             yield from _walk(field.type, path, leaves)
-        elif isinstance(field.type, ArrayType | MapType):
+        elif isinstance(field.type, ArrayType | MapType) or field.type == VARIANT:
             _skip(field.type, leaves)
             yield StatsColumn(path, field.type, None)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
 from pyspark_delta.commit import TakenVersion
@@ -15,6 +16,8 @@ from pyspark_delta.storage import ObjectStore
 from pyspark_delta.storage.paths import join
 from pyspark_delta.transaction.conflicts import ConflictCheck, configuration_after
 from pyspark_delta.transaction.winner import Winner
+
+_PARALLEL_READS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +78,28 @@ def _winners(base: TableState, taken: Sequence[TakenVersion], store: ObjectStore
     for known in taken:
         yield Winner.parse(known)
         version = known.version
-    while True:
-        version += 1
+    for found in _later(base.location, version, store):
+        yield Winner.parse(found)
+
+
+def _later(location: str, version: int, store: ObjectStore) -> Iterator[TakenVersion]:
+    """The versions after one, in order: more and more at once, as a writer that was slow has many to catch up with."""
+
+    def read(number: int) -> bytes | None:
         try:
-            content = store.read(_path(base.location, version))
+            return store.read(_path(location, number))
         except FileNotFoundInStoreError:
-            return
-        yield Winner.parse(TakenVersion(version, content))
+            return None
+
+    with ThreadPoolExecutor(_PARALLEL_READS) as pool:
+        ahead = 1
+        while True:
+            block = range(version + 1, version + 1 + ahead)
+            for number, content in zip(block, pool.map(read, block) if ahead > 1 else map(read, block), strict=True):
+                if content is None:
+                    return
+                yield TakenVersion(number, content)
+            version, ahead = version + ahead, min(2 * ahead, _PARALLEL_READS)
 
 
 def _path(location: str, version: int) -> str:

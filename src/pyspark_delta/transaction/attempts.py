@@ -23,7 +23,7 @@ from pyspark_delta.commit import (
     Unknown,
     VersionTaken,
 )
-from pyspark_delta.errors import AttemptsExhaustedError, CommitStateUnknownError, DeltaError
+from pyspark_delta.errors import AttemptsExhaustedError, CommitStateUnknownError, DeltaError, StorageError
 from pyspark_delta.protocol.draft import CommitDraft
 from pyspark_delta.protocol.ready import ReadyCommit
 from pyspark_delta.protocol.state import TableState
@@ -77,7 +77,11 @@ def commit_draft(
                 # An earlier attempt made it, which was completed at another time.
                 return state_after(Winner.parse(TakenVersion(version, content)), base)
             case VersionTaken(winners):
-                advanced = advance(check, base, winners, store)
+                try:
+                    advanced = advance(check, base, winners, store)
+                except StorageError as error:  # while reading the winners, which are asked for once more
+                    failures = _again(failures, policy, error)
+                    continue
                 if advanced.landed:
                     return advanced.state
                 lost, failures, base = lost + 1, 0, advanced.state

@@ -27,7 +27,8 @@ from pyspark_delta.protocol.properties import (
     find_property,
     lookup,
 )
-from pyspark_delta.transaction.columns import check_columns, resolve_partitioning
+from pyspark_delta.schema.json import parse_schema
+from pyspark_delta.transaction.columns import check_columns, check_distinct, resolve_partitioning
 from pyspark_delta.transaction.protocol_upgrade import (
     check_no_downgrade,
     check_versions,
@@ -60,6 +61,7 @@ def evolve(
     When nothing changes, the result equals `before`. Raises InvalidOptionError for an unknown or illegal property,
     InvalidOperationError and SchemaMismatchError for what the features, old and new, do not allow.
     """
+    check_distinct(parse_schema(metadata.schema_string))
     asked = _split_properties(before, metadata.configuration)
     metadata = replace(metadata, configuration=asked.stored)
     base = _base_protocol(before, asked, protocol)

@@ -87,6 +87,8 @@ class Transaction:
 
     A block that ends with an exception discards them. Data files that the transaction wrote are deleted then, but only
     where it is sure that no commit names them. Not for use by several threads at once.
+
+    Without a snapshot, as after a commit of one's own, a transaction can only append and declare: nothing is read then.
     """
 
     def __init__(
@@ -162,7 +164,7 @@ class Transaction:
         """
         self._require_open()
         if self._snapshot is None:
-            raise InvalidOperationError("A table that is being created holds no rows to read.")
+            raise InvalidOperationError("The transaction was begun without a snapshot, so there is nothing to read.")
         plan = plan_scan(self._snapshot, columns, where, time_zone=time_zone)
         reads = self._draft.reads
         if where is None:
@@ -213,7 +215,7 @@ class Transaction:
         """Stage the removal of live files, which `files` names by its column `path`. Raises InvalidOperationError."""
         self._require_open()
         if self._snapshot is None:
-            raise InvalidOperationError("A table that is being created holds no files to remove.")
+            raise InvalidOperationError("The transaction was begun without a snapshot, so there is nothing to remove.")
         live = self._snapshot.files(REMOVED_COLUMNS)
         chosen = live.filter(pc.is_in(live.column("path"), value_set=files.column("path").unique()))
         if chosen.num_rows < files.num_rows:

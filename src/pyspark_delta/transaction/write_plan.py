@@ -10,50 +10,75 @@ from pyspark_delta.features import finish_order
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import (
     PARQUET_COMPRESSION,
+    PARQUET_FORMAT_VERSION,
+    RANDOM_PREFIX_LENGTH,
+    RANDOMIZE_FILE_PREFIXES,
     STATS_STRING_PREFIX_LENGTH,
     TARGET_FILE_SIZE,
+    WRITE_PARTITION_COLUMNS,
 )
 from pyspark_delta.protocol.statistics import table_stats_columns
-from pyspark_delta.schema.column_mapping import mapping_mode, physical_field, physical_schema
-from pyspark_delta.schema.types import VOID, StructType
+from pyspark_delta.schema.column_mapping import mapping_mode, physical_schema
+from pyspark_delta.schema.stored import stored_schema
+from pyspark_delta.schema.types import StructType
 from pyspark_delta.stats.columns import DEFAULT_STRING_PREFIX
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileOptions:
-    """What a user may choose about data files; None leaves it to the table's properties, then to the default."""
+    """What a user may choose about data files; None leaves it to the table's properties, then to the default.
+
+    `partition_columns`: whether files hold the partition columns too.
+    """
 
     compression: str | None = None
     max_records_per_file: int | None = None
     target_file_size: int | None = None
+    partition_columns: bool | None = None
     storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 def write_context(location: str, configuration: TableConfiguration, options: FileOptions) -> WriteContext:
     """The context in which workers write files for a table: plain data.
 
-    Void columns of the table are left out: files never hold them.
+    Raises SchemaMismatchError for a schema that files cannot hold.
     """
-    schema = StructType(tuple(f for f in configuration.schema if f.type != VOID))
+    schema = stored_schema(configuration.schema)
     mode = mapping_mode(configuration)
-    partitioning = [f for name in configuration.partition_columns if (f := schema.find(name)) is not None]
-    measured = physical_schema(StructType(tuple(f for f in schema if f not in partitioning)), mode)
-    stored = any(feature.stores_partition_columns(configuration) for feature in finish_order(configuration))
-    data_schema = (
-        StructType((*measured, *physical_schema(StructType(tuple(partitioning)), mode))) if stored else measured
-    )
+    partitioning = tuple(f for name in configuration.partition_columns if (f := schema.find(name)) is not None)
+    data = physical_schema(StructType(tuple(f for f in schema if f not in partitioning)), mode)
+    partition = physical_schema(StructType(partitioning), mode)
+    in_files = holds_partition_columns(configuration, options)
     properties = configuration.properties
+    randomized = mode != "none" or RANDOMIZE_FILE_PREFIXES.of(properties)
     return WriteContext(
         table_location=location,
         schema=schema,
-        data_schema=data_schema,
+        data_schema=StructType(data.fields + partition.fields) if in_files else data,
         partition_columns=tuple(f.name for f in partitioning),
-        partition_names=tuple(physical_field(f, mode).name for f in partitioning),
-        stores_partition_columns=stored,
+        partition_names=partition.names,
+        partition_columns_in_files=in_files,
+        field_ids=mode != "none",
+        random_prefix_length=RANDOM_PREFIX_LENGTH.of(properties) if randomized else None,
         stats_columns=table_stats_columns(configuration),
         string_prefix=STATS_STRING_PREFIX_LENGTH.of(properties) or DEFAULT_STRING_PREFIX,
         compression=(options.compression or PARQUET_COMPRESSION.of(properties) or "snappy").lower(),
+        format_version=PARQUET_FORMAT_VERSION.of(properties),
         target_file_size=options.target_file_size or TARGET_FILE_SIZE.of(properties),
         max_records_per_file=options.max_records_per_file,
         storage_options=dict(options.storage_options),
     )
+
+
+def holds_partition_columns(configuration: TableConfiguration, options: FileOptions) -> bool:
+    """Whether files hold the partition columns too: a feature that asks for it decides, then the user, then the table.
+
+    (Materialize Partition Columns; Iceberg Compatibility.)
+    """
+    if not configuration.partition_columns:
+        return False
+    if any(feature.stores_partition_columns(configuration) for feature in finish_order(configuration)):
+        return True
+    if options.partition_columns is not None:
+        return options.partition_columns
+    return bool(WRITE_PARTITION_COLUMNS.of(configuration.properties))

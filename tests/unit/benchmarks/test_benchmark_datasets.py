@@ -43,6 +43,14 @@ def test_json_logs_remove_the_oldest_files(tmp_path: Path):
     assert table.files().num_rows == len(theirs) == 9 * 5 - 8 * 2
 
 
+def test_compacted_json_logs_give_the_same_files(tmp_path: Path):
+    write_json_log(tmp_path / "plain", JsonLog(commits=10, adds=5, removes=2))
+    write_json_log(tmp_path / "compacted", JsonLog(commits=10, adds=5, removes=2, compacted=4))
+    plain, compacted = Table.open(tmp_path / "plain"), Table.open(tmp_path / "compacted")
+    assert [(c.start, c.end) for c in compacted.snapshot.segment.compactions] == [(1, 4), (5, 8)]
+    assert compacted.files().sort_by("path") == plain.files().sort_by("path")
+
+
 def test_a_dataset_is_made_once(tmp_path: Path):
     said: list[str] = []
     datasets = Datasets(tmp_path, said.append)

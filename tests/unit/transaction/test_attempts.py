@@ -31,7 +31,7 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.schema.types import LONG, StructField, StructType
-from pyspark_delta.storage import store_for
+from pyspark_delta.storage import intercepted, store_for
 from pyspark_delta.testing.faults import Fault, FaultyStore
 from pyspark_delta.transaction.attempts import AttemptPolicy, commit_draft
 from pyspark_delta.transaction.new_table import new_table
@@ -305,3 +305,30 @@ def test_one_version_is_asked_for_with_one_content(location: str) -> None:
     committer = Answers(location, Unknown(LOST), Transient(LOST), Unknown(LOST))
     commit_draft(append("a"), base, committer=committer, policy=NO_WAIT)
     assert len({r.content for r in committer.requests}) == 1
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+def test_winners_that_cannot_be_read_at_once_are_read_again(location: str, failures: int) -> None:
+    base = create(location)
+    for number in range(failures + 1):
+        commit(append(f"w{number}"), replace(base, version=number))
+    store = store_for(location)
+    for nth in range(1, failures + 1):
+        store = FaultyStore(store, Fault(kind="read", nth=nth, path_part=".json"))
+    with intercepted(lambda _: store):
+        assert commit(append("a"), base).version == failures + 2
+
+
+def test_a_writer_that_was_slow_catches_up_with_many_versions(location: str) -> None:
+    base = state = create(location)
+    for number in range(70):
+        state = commit(append(f"w{number}"), state)
+    assert commit(append("a"), base).version == 71
+    commit(overwrite("w3"), replace(state, version=71))
+    with pytest.raises(ConcurrentDeleteDeleteError) as caught:
+        commit(draft_of_removal("w3"), base)
+    assert caught.value.version == 72
+
+
+def draft_of_removal(path: str) -> CommitDraft:
+    return CommitDraft(operation=Operation("DELETE"), removes=files(path))

@@ -159,8 +159,15 @@ def _numbered(frame: DataFrame, numbered: Sequence[ComputedColumn]) -> DataFrame
     run = f"{shorter} + {fewer} + {tasks} + {unit} - shiftleft(1L, {_ROW_BITS})"
     within = f"({_ROW} & {(1 << _FIRST_RUN_BITS) - 1})"
     frame = frame.select(*columns, sf.expr(f"shiftleft({run}, {_FIRST_RUN_BITS}) + {within}").alias(_POSITION))
-    numbers = [sf.expr(f"try_add({c.start}L, try_multiply({_POSITION}, {c.step}L))").alias(c.name) for c in numbered]
+    numbers = [_number(c).alias(c.name) for c in numbered]
     return frame.select(*columns, *numbers)
+
+
+def _number(column: ComputedColumn) -> Column:
+    """The number for a position; null when it is beyond 64 bits."""
+    if not -(1 << 63) <= column.start < 1 << 63:
+        return sf.lit(None).cast("long")
+    return sf.expr(f"try_add({column.start}L, try_multiply({_POSITION}, {column.step}L))")
 
 
 def _row_of_task() -> Column:

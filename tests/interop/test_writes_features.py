@@ -1,0 +1,112 @@
+"""Tables of delta-spark that ask something of their rows, written here and by delta-spark in turns."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.interop.conftest import DeltaSparkServer
+from tests.interop.content import content
+
+from pyspark_delta.errors import ConstraintViolationError
+from pyspark_delta.table import Table
+
+EVERY_TYPE = """select * from values
+    (1Y, 2S, 3, 4L, 1.5F, 2.5D, 1.10BD, -12345678901234567890.5BD, true, 'ä𝄞 text that is longer than thirty-two ...',
+     X'00FF', date'2024-01-31', timestamp'2024-01-31 12:34:56.123456', timestamp_ntz'2024-01-31 12:34:56.123456',
+     array(1, null), map('k', array(1L)), named_struct('x', 1, 'y', named_struct('z', 'deep', 'n', 7BD))),
+    (-128Y, -32768S, -2147483648, -9223372036854775808L, -0.5F, -2.5e300D, -1.10BD, 99BD, false, '', X'',
+     date'1900-01-01', timestamp'1900-01-03 00:00:00.000001', timestamp_ntz'0001-01-01 00:00:00', array(), map(),
+     named_struct('x', null, 'y', null)),
+    (null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null)
+    as t(b, s, i, l, f, d, de, big, bo, st, bi, da, ts, nt, ar, ma, stru)"""
+COLUMNS = """b byte, s short, i int, l long, f float, d double, de decimal(3,2), big decimal(38,1), bo boolean,
+    st string, bi binary, da date, ts timestamp, nt timestamp_ntz, ar array<int>, ma map<string, array<long>>,
+    stru struct<x: int, y: struct<z: string, n: decimal(10,0)>>"""
+
+
+def append(spark: SparkSession, path: Path, select: str) -> None:
+    spark.sql(select).coalesce(1).write.format("delta").mode("append").save(str(path))
+
+
+def stats_of(path: Path, version: int) -> list[dict[str, Any]]:
+    """The statistics of the files that a version added."""
+    lines = (path / "_delta_log" / f"{version:020}.json").read_text().splitlines()
+    return [json.loads(action["add"]["stats"]) for line in lines if "add" in (action := json.loads(line))]
+
+
+@pytest.mark.parametrize("mapping", ["none", "name", "id"])
+def test_c241_c404_c415_files_and_statistics_are_those_of_delta_spark(
+    our_spark: SparkSession, delta_spark_server: DeltaSparkServer, tmp_path: Path, mapping: str
+) -> None:
+    path = tmp_path / "t"
+    delta_spark_server.sql(
+        f"create table delta.`{path}` ({COLUMNS}, p string) using delta partitioned by (p) "
+        f"tblproperties ('delta.columnMapping.mode' = '{mapping}')"
+    )
+    rows = f"select *, 'a b' as p from ({EVERY_TYPE})"
+    append(our_spark, path, rows)
+    delta_spark_server.ask("append", path=str(path), select=rows.replace("select *, ", "select /*+ coalesce(1) */ *, "))
+    found = delta_spark_server.read(path)
+    assert content(found) == content(Table.open(path).scan().to_arrow())
+    assert content(delta_spark_server.read(path, 1)) * 2 == content(found) or found.num_rows == 6
+    [ours], [theirs] = stats_of(path, 1), stats_of(path, 2)
+    for kind in ("numRecords", "nullCount", "minValues", "maxValues"):
+        assert _instants(ours[kind]) == _instants(theirs[kind]), kind
+
+
+def _instants(value: Any) -> Any:
+    """The same value with times in one spelling: delta-spark writes zones as offsets, and floats in another text."""
+    if isinstance(value, dict):
+        return {key: _instants(inner) for key, inner in value.items()}
+    return value.replace("+00:00", "Z") if isinstance(value, str) else value
+
+
+def test_c385_c390_c392_rules_of_delta_spark_bind_here(
+    our_spark: SparkSession, delta_spark_server: DeltaSparkServer, tmp_path: Path
+) -> None:
+    path = tmp_path / "t"
+    delta_spark_server.ask(
+        "rules",
+        path=str(path),
+    )
+    append(our_spark, path, "select 3 as a, timestamp'2024-05-06 07:08:09' as ts")
+    append(our_spark, path, "select 4 as a, timestamp'2024-05-06 07:08:09' as ts, date'2024-05-06' as day")
+    delta_spark_server.ask("append", path=str(path), select="select 5 as a, timestamp'2024-05-07 07:08:09' as ts")
+    append(our_spark, path, "select 6 as a, null as ts")
+    for broken in ("0 as a, null as ts", "null as a, null as ts", "1 as a, null as ts, date'2020-01-01' as day"):
+        with pytest.raises(ConstraintViolationError):
+            append(our_spark, path, f"select {broken}")
+    found = delta_spark_server.read(path)
+    assert content(found) == content(Table.open(path).scan().to_arrow())
+    assert sorted(found["a"].to_pylist()) == [3, 4, 5, 6]
+    assert len(set(found["id"].to_pylist())) == 4
+    assert all((number - 100) % 10 == 0 and number >= 100 for number in found["id"].to_pylist())
+    by_write = [found["id"][found["a"].to_pylist().index(a)].as_py() for a in (3, 4, 5, 6)]
+    assert by_write == sorted(by_write)
+
+
+def test_variants_written_here_are_read_by_delta_spark(
+    our_spark: SparkSession, delta_spark_server: DeltaSparkServer, tmp_path: Path
+) -> None:
+    path = tmp_path / "t"
+    delta_spark_server.sql(f"create table delta.`{path}` (id int, v variant, s struct<w: variant>) using delta")
+    values = "(1, '{\"a\": [1, null, \"x\"]}'), (2, null), (3, '12345678901'), (4, 'null')"
+    append(
+        our_spark,
+        path,
+        f"select id, parse_json(j) as v, named_struct('w', parse_json(j)) as s from values {values} as t(id, j)",
+    )
+    delta_spark_server.sql(
+        f"create table delta.`{path}-text` using delta as "
+        f"select id, to_json(v) as v, to_json(s.w) as w, v is null as absent from delta.`{path}`"
+    )
+    found = sorted(Table.open(f"{path}-text").scan().to_arrow().to_pylist(), key=lambda row: row["id"])
+    texts = ['{"a":[1,null,"x"]}', None, "12345678901", "null"]
+    assert [(row["v"], row["w"]) for row in found] == [(text, text) for text in texts]
+    assert [row["absent"] for row in found] == [False, True, False, False]
+    [stats] = stats_of(path, 1)
+    assert stats["nullCount"] == {"id": 0, "v": 1, "s": {"w": 1}}
