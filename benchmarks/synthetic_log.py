@@ -68,7 +68,7 @@ def write_log(table: Path, log: SyntheticLog) -> None:
     directory = table / "_delta_log"
     directory.mkdir(parents=True)
     if log.kind == "none":
-        _write_lines(directory / f"{0:020d}.json", [_protocol(log), _metadata()])
+        _write_lines(directory / f"{0:020d}.json", [_protocol(log), metadata_line()])
     else:
         _write_checkpoint(directory, log)
     first = 1 if log.kind == "none" else log.first_version + 1
@@ -288,7 +288,7 @@ _TRANSACTION_TYPE = pa.struct([("appId", pa.string()), ("version", pa.int64()), 
 def _head(log: SyntheticLog) -> list[dict[str, Any]]:
     return [
         json.loads(_protocol(log)),
-        json.loads(_metadata()),
+        json.loads(metadata_line()),
         {"txn": {"appId": "3ba13872-2d47-4e17-86a0-21afd2a22395", "version": 364475}},
     ]
 
@@ -312,7 +312,8 @@ def _schema() -> str:
     return json.dumps({"type": "struct", "fields": fields})
 
 
-def _metadata() -> str:
+def metadata_line() -> str:
+    """The line of the table's metaData."""
     return json.dumps(
         {
             "metaData": {
@@ -359,7 +360,7 @@ def _write_checksum(directory: Path, log: SyntheticLog, live: np.ndarray[Any, An
         "numFiles": len(live),
         "numMetadata": 1,
         "numProtocol": 1,
-        "metadata": json.loads(_metadata())["metaData"],
+        "metadata": json.loads(metadata_line())["metaData"],
         "protocol": json.loads(_protocol(log))["protocol"],
     }
     (directory / f"{log.last_version:020d}.crc").write_text(json.dumps(value))

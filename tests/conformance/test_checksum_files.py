@@ -391,3 +391,16 @@ def test_c126_one_that_is_there_stays(counted: str) -> None:
     path.write_text("{}")
     commit(counted, adds=file_rows(("d", 1, None)))
     assert path.read_text() == "{}"
+
+
+def test_c110_the_time_of_the_commit_exactly_where_commits_carry_it(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path)
+    value = metadata(configuration={"delta.enableInCommitTimestamps": "true"})
+    features = protocol(3, 7, [], ["inCommitTimestamp"])
+    table.commit(0, [{"commitInfo": {"inCommitTimestamp": 5}}, features, value])
+    counts = {"numFiles": 0, "tableSizeBytes": 0, "numMetadata": 1, "numProtocol": 1, "inCommitTimestampOpt": 5}
+    table.checksum(0, {**counts, "metadata": value["metaData"], "protocol": features["protocol"]})
+    commit(table.location, adds=file_rows(("a", 1, None)))
+    info = Snapshot.load(table.location).commit_info()
+    assert info is not None
+    assert written(table.location, 1)["inCommitTimestampOpt"] == info.in_commit_timestamp
