@@ -30,7 +30,7 @@ def write_json_log(table: Path, log: JsonLog) -> None:
     directory = table / "_delta_log"
     directory.mkdir(parents=True)
     head = SyntheticLog(files=0, kind="none")
-    lines = [_commit_info(0), synthetic_log._protocol(head), synthetic_log._metadata()]
+    lines = [_commit_info(0), synthetic_log._protocol(head), synthetic_log.metadata_line()]
     _write(directory, 0, lines)
     for version in range(1, log.commits + 1):
         first = (version - 1) * log.adds

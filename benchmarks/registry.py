@@ -16,11 +16,13 @@ MODULES = {
     "B6": "b06_json_replay",
     "B7": "b07_update",
     "B8": "b08_time_travel",
+    "B9": "b09_checkpoint",
     "B10": "b10_commit",
     "B11": "b11_many_writers",
     "B12": "b12_scan",
     "B13": "b13_deletion_vectors",
     "B20": "b20_count",
+    "B23": "b23_log_cleanup",
 }
 
 

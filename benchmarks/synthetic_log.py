@@ -68,20 +68,21 @@ def write_log(table: Path, log: SyntheticLog) -> None:
     directory = table / "_delta_log"
     directory.mkdir(parents=True)
     if log.kind == "none":
-        _write_lines(directory / f"{0:020d}.json", [_protocol(log), _metadata()])
+        _write_lines(directory / f"{0:020d}.json", [_protocol(log), metadata_line()])
     else:
         _write_checkpoint(directory, log)
     first = 1 if log.kind == "none" else log.first_version + 1
-    number, live = log.files, log.files
+    number, gone = log.files, np.zeros(0, dtype=np.int64)
     for version in range(first, first + log.commits):
         added = file_rows(number, log.adds, log.files_per_day)
         lines = [_commit_info(version), *_add_lines(added)]
         removed = np.linspace(0, max(log.files - 1, 0), log.removes, dtype=np.int64) + version - first
-        lines += _remove_lines(np.unique(removed[removed < log.files]), log.files_per_day)
+        removed = np.unique(removed[removed < log.files])
+        lines += _remove_lines(removed, log.files_per_day)
         _write_lines(directory / f"{version:020d}.json", lines)
-        number, live = number + log.adds, live + log.adds - log.removes
+        number, gone = number + log.adds, np.union1d(gone, removed)
     if log.checksum:
-        _write_checksum(directory, log, live)
+        _write_checksum(directory, log, np.setdiff1d(np.arange(number, dtype=np.int64), gone))
 
 
 # ------------------------------------------------------------------------------------------------------- columns
@@ -287,7 +288,7 @@ _TRANSACTION_TYPE = pa.struct([("appId", pa.string()), ("version", pa.int64()), 
 def _head(log: SyntheticLog) -> list[dict[str, Any]]:
     return [
         json.loads(_protocol(log)),
-        json.loads(_metadata()),
+        json.loads(metadata_line()),
         {"txn": {"appId": "3ba13872-2d47-4e17-86a0-21afd2a22395", "version": 364475}},
     ]
 
@@ -311,7 +312,8 @@ def _schema() -> str:
     return json.dumps({"type": "struct", "fields": fields})
 
 
-def _metadata() -> str:
+def metadata_line() -> str:
+    """The line of the table's metaData."""
     return json.dumps(
         {
             "metaData": {
@@ -352,13 +354,13 @@ def _remove_lines(numbers: np.ndarray[Any, Any], per_day: int) -> list[str]:
     ]
 
 
-def _write_checksum(directory: Path, log: SyntheticLog, live: int) -> None:
+def _write_checksum(directory: Path, log: SyntheticLog, live: np.ndarray[Any, Any]) -> None:
     value = {
-        "tableSizeBytes": live * 10_000_000,
-        "numFiles": live,
+        "tableSizeBytes": int((10_000_000 + live % 1_000_000).sum()),
+        "numFiles": len(live),
         "numMetadata": 1,
         "numProtocol": 1,
-        "metadata": json.loads(_metadata())["metaData"],
+        "metadata": json.loads(metadata_line())["metaData"],
         "protocol": json.loads(_protocol(log))["protocol"],
     }
     (directory / f"{log.last_version:020d}.crc").write_text(json.dumps(value))

@@ -13,7 +13,10 @@ import pyarrow as pa
 from pyspark_delta.actions.model import Metadata, Protocol
 from pyspark_delta.data.reader import read_plan
 from pyspark_delta.data.row_count import count_rows
-from pyspark_delta.errors import InvalidOptionError
+from pyspark_delta.errors import InvalidOptionError, VersionNotFoundError
+from pyspark_delta.features.support import check_known
+from pyspark_delta.log.cleanup import clean_log
+from pyspark_delta.log.compaction import write_compaction
 from pyspark_delta.log.history import commit_history, last_modified
 from pyspark_delta.scan.explain import count_stages, explain_plan
 from pyspark_delta.scan.plan import PruningStage, ScanPlan
@@ -22,7 +25,7 @@ from pyspark_delta.scan.statistics import statistics_table
 from pyspark_delta.schema.timestamps import parse_timestamp
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.snapshot.cache import latest_snapshot
+from pyspark_delta.snapshot.cache import clear_cache, latest_snapshot
 from pyspark_delta.storage import normalize_location
 
 
@@ -171,6 +174,27 @@ class Table:
         ChecksumMismatchError where log and version checksum disagree, CorruptLogError, StorageError.
         """
         self._snapshot.checkpoint()
+
+    def compact_log(self, start: int, end: int) -> None:
+        """Write a log compaction of the versions `start` to `end`, both included: readers read it in their place.
+
+        Raises InvalidOptionError for a range of less than two versions, VersionNotFoundError for versions that are not
+        in the log.
+        """
+        if end > self.version:
+            raise VersionNotFoundError(end, 0, self.version, self.location)
+        write_compaction(self._snapshot.store, self.location, start, end)
+
+    def clean_log(self) -> int:
+        """Delete the files of the log that are older than `delta.logRetentionDuration` and that no newer version needs.
+
+        Returns how many went. A checkpoint that is old enough must stand for them; without one, nothing happens.
+        Checkpoints that commits make do this by themselves, unless `delta.enableExpiredLogCleanup` is false.
+        """
+        check_known(self._snapshot.configuration, self.location)
+        cleaned = clean_log(self._snapshot.store, self.location, self._snapshot.configuration)
+        clear_cache(self.location)
+        return cleaned.log_files + cleaned.sidecars
 
     def scan(self, columns: Sequence[str] | None = None, where: str | None = None) -> Scan:
         """Plan a read of some columns (all by default) of the rows that the SQL predicate `where` is true for.

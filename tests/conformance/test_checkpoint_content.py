@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 from pyspark_delta.log.request import FileRequest
@@ -70,6 +72,24 @@ def selected(table: TableBuilder, where: str) -> list[str]:
 
 
 BOTH = pytest.mark.parametrize(("text", "parsed"), [(True, False), (False, True), (True, True)])
+
+
+def test_c044_required_fields_of_absent_actions_are_no_files(tmp_path: Path) -> None:
+    """deltalake declares the path inside `add` as required: rows of other actions then have an empty one."""
+    table = table_with(tmp_path, text=True, parsed=False)
+    (path,) = table.log.glob("*.parquet")
+    rows = pq.read_table(path)
+    adds = rows.column("add").combine_chunks()
+    fields = [f.with_nullable(f.name not in ("path", "size")) for f in adds.type]
+    children = [
+        pc.fill_null(c, "" if f.name == "path" else 0) if not f.nullable else c
+        for c, f in zip(adds.flatten(), fields, strict=True)
+    ]
+    required = pa.StructArray.from_arrays(children, fields=fields, mask=adds.is_null())
+    pq.write_table(rows.set_column(rows.schema.get_field_index("add"), "add", required), path)
+    for _ in range(3):
+        assert sorted(Snapshot.load(table.location).files()["path"].to_pylist()) == sorted(f"f{n}" for n in range(10))
+    assert selected(table, "quantity >= 0") == sorted(f"f{n}" for n in range(10))
 
 
 def test_c044_a_column_that_is_absent_means_null(tmp_path: Path) -> None:

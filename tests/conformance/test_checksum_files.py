@@ -7,9 +7,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from pyspark_delta.actions.columns import DELETION_VECTOR, MODIFICATION_TIME, PARTITION_VALUES, PATH, SIZE
+from pyspark_delta.actions.model import DomainMetadata, SetTransaction
 from pyspark_delta.errors import ChecksumMismatchError, CorruptLogError
+from pyspark_delta.log.file_totals import BIN_BOUNDARIES
 from pyspark_delta.log.json_checksum import (
     canonical_string,
     canonical_string_by_pair,
@@ -20,9 +24,12 @@ from pyspark_delta.log.json_checksum import (
 from pyspark_delta.log.last_checkpoint import parse_last_checkpoint, read_last_checkpoint
 from pyspark_delta.log.segment import load_segment
 from pyspark_delta.log.version_checksum import parse_checksum
+from pyspark_delta.protocol.draft import CommitDraft, Operation
 from pyspark_delta.snapshot import Snapshot, validate_checksum
 from pyspark_delta.storage import store_for
 from pyspark_delta.testing.table_builder import TableBuilder, add, metadata, protocol, remove
+from pyspark_delta.transaction.attempts import commit_draft
+from pyspark_delta.transaction.base import state_of
 
 EXAMPLE = """{"k0":"'v 0'", "checksum": "adsaskfljadfkjadfkj", "k1":{"k2": 2, "k3": ["v3", [1, 2], {"k4": "v4",
 "k5": ["v5", "v6", "v7"]}]}}"""
@@ -266,3 +273,134 @@ def test_removed_files_are_not_counted(builder: TableBuilder) -> None:
     builder.commit(4, [remove("0")])
     builder.checksum(4, checksum(numFiles=3, tableSizeBytes=300))
     validate_checksum(Snapshot.load(builder.location))
+
+
+# ------------------------------------------------------------------------------------------- checksums of our commits
+def file_rows(*files: tuple[str, int, int | None]) -> pa.Table:
+    """Files by path, size, and the cardinality of their deletion vector."""
+    rows = [
+        {
+            "path": path,
+            "partition_values": [],
+            "size": size,
+            "modification_time": 1,
+            "deletion_vector": None
+            if deleted is None
+            else {"storage_type": "i", "path_or_inline_dv": "x", "size_in_bytes": 1, "cardinality": deleted},
+        }
+        for path, size, deleted in files
+    ]
+    return pa.Table.from_pylist(rows, pa.schema([PATH, PARTITION_VALUES, SIZE, MODIFICATION_TIME, DELETION_VECTOR]))
+
+
+def commit(location: str, **members: Any) -> None:
+    commit_draft(CommitDraft(operation=Operation("WRITE"), **members), state_of(Snapshot.load(location)))
+
+
+def written(location: str, version: int) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads((Path(location) / "_delta_log" / f"{version:020d}.crc").read_text())
+    return value
+
+
+@pytest.fixture
+def counted(tmp_path: Path) -> str:
+    """A table whose version 1 was committed here, after one by another engine with its checksum."""
+    table = TableBuilder(tmp_path)
+    value = metadata(configuration={"delta.enableDeletionVectors": "true"})
+    features = protocol(3, 7, ["deletionVectors"], ["domainMetadata"])
+    table.commit(0, [features, value])
+    counts = {"numFiles": 0, "tableSizeBytes": 0, "numMetadata": 1, "numProtocol": 1, "setTransactions": []}
+    more = {"numDeletedRecordsOpt": 0, "numDeletionVectorsOpt": 0, "domainMetadata": []}
+    histogram = {"sortedBinBoundaries": [0, 1024, 4096], "fileCounts": [0, 0, 0], "totalBytes": [0, 0, 0]}
+    both = {"metadata": value["metaData"], "protocol": features["protocol"], "fileSizeHistogram": histogram}
+    table.checksum(0, {**counts, **more, **both})
+    commit(
+        table.location,
+        adds=file_rows(("a", 10, None), ("b", 1024, 3), ("c", 9999, None)),
+        transactions=(SetTransaction(app_id="app", version=7, last_updated=5),),
+        domains=(DomainMetadata(domain="d", configuration="{}", removed=False),),
+    )
+    return table.location
+
+
+def test_c105_c106_c107_c108_c109_c113_c124_each_commit_has_one(counted: str) -> None:
+    found = written(counted, 1)
+    assert (found["tableSizeBytes"], found["numFiles"]) == (11033, 3)
+    assert (found["numMetadata"], found["numProtocol"]) == (1, 1)
+    assert found["metadata"]["configuration"] == {"delta.enableDeletionVectors": "true"}
+    assert found["protocol"]["readerFeatures"] == ["deletionVectors"]
+    info = Snapshot.load(counted).commit_info()
+    assert info is not None
+    assert found["txnId"] == info.txn_id
+    assert "inCommitTimestampOpt" not in found
+
+
+def test_c111_c112_transactions_and_domains_in_force(counted: str) -> None:
+    commit(counted, domains=(DomainMetadata(domain="d", configuration="{}", removed=True),))
+    assert written(counted, 1)["setTransactions"] == [{"appId": "app", "version": 7, "lastUpdated": 5}]
+    assert written(counted, 1)["domainMetadata"] == [{"domain": "d", "configuration": "{}", "removed": False}]
+    assert written(counted, 2)["domainMetadata"] == []
+    assert written(counted, 2)["setTransactions"] == written(counted, 1)["setTransactions"]
+
+
+def test_c114_c118_c119_the_histogram_goes_on_with_the_bins_that_it_has(counted: str) -> None:
+    commit(counted, removes=file_rows(("a", 10, None)), adds=file_rows(("d", 1023, None), ("e", 4096, None)))
+    assert written(counted, 1)["fileSizeHistogram"] == {
+        "sortedBinBoundaries": [0, 1024, 4096],
+        "fileCounts": [1, 1, 1],
+        "totalBytes": [10, 1024, 9999],
+    }
+    assert written(counted, 2)["fileSizeHistogram"]["fileCounts"] == [1, 1, 2]
+    assert written(counted, 2)["fileSizeHistogram"]["totalBytes"] == [1023, 1024, 14095]
+
+
+def test_c118_our_own_bins_begin_at_nothing_and_rise() -> None:
+    assert BIN_BOUNDARIES[:3] == (0, 8192, 16384)
+    assert BIN_BOUNDARIES[-1] == 256 << 30
+    assert sorted(set(BIN_BOUNDARIES)) == list(BIN_BOUNDARIES)
+    assert len(BIN_BOUNDARIES) == 95
+
+
+def test_c116_deleted_records_and_deletion_vectors(counted: str) -> None:
+    commit(counted, removes=file_rows(("b", 1024, 3)), adds=file_rows(("b", 1024, 5), ("x", 1, 1)))
+    found = [
+        (written(counted, v)["numDeletedRecordsOpt"], written(counted, v)["numDeletionVectorsOpt"]) for v in (1, 2)
+    ]
+    assert found == [(3, 1), (6, 2)]
+
+
+def test_c125_the_numbers_are_those_of_the_state_as_checkpoints_count_it(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path)
+    table.commit(0, [protocol(), metadata(configuration={"delta.checkpointInterval": "2"}), add("a", size=9000)])
+    commit(table.location, adds=file_rows(("b", 10, None)))
+    assert not (table.log / f"{1:020d}.crc").exists()  # version 0 has none to go on with
+    commit(table.location, adds=file_rows(("c", 20, None)), removes=file_rows(("b", 10, None)))
+    assert written(table.location, 2)["fileSizeHistogram"]["totalBytes"][:3] == [20, 9000, 0]  # by the checkpoint
+    commit(table.location, adds=file_rows(("d", 30, None)))
+    validate_checksum(Snapshot.load(table.location))
+    assert written(table.location, 3)["numFiles"] == 3
+
+
+def test_c125_none_where_files_are_added_again(counted: str) -> None:
+    commit(counted, adds=file_rows(("a", 10, None)), data_change=False)
+    assert not (Path(counted) / "_delta_log" / f"{2:020d}.crc").exists()
+
+
+def test_c126_one_that_is_there_stays(counted: str) -> None:
+    path = Path(counted) / "_delta_log" / f"{2:020d}.crc"
+    path.write_text("{}")
+    commit(counted, adds=file_rows(("d", 1, None)))
+    assert path.read_text() == "{}"
+
+
+def test_c110_the_time_of_the_commit_exactly_where_commits_carry_it(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path)
+    value = metadata(configuration={"delta.enableInCommitTimestamps": "true"})
+    features = protocol(3, 7, [], ["inCommitTimestamp"])
+    table.commit(0, [{"commitInfo": {"inCommitTimestamp": 5}}, features, value])
+    counts = {"numFiles": 0, "tableSizeBytes": 0, "numMetadata": 1, "numProtocol": 1, "inCommitTimestampOpt": 5}
+    table.checksum(0, {**counts, "metadata": value["metaData"], "protocol": features["protocol"]})
+    commit(table.location, adds=file_rows(("a", 1, None)))
+    info = Snapshot.load(table.location).commit_info()
+    assert info is not None
+    assert written(table.location, 1)["inCommitTimestampOpt"] == info.in_commit_timestamp

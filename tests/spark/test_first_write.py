@@ -154,7 +154,7 @@ def test_c192_commit_info_of_a_write(write_spark: SparkSession, table: str) -> N
         "txnId",
     ]
     assert create["operationParameters"] == {"mode": "ErrorIfExists", "partitionBy": '["d"]'}
-    assert append["operationParameters"] == {"mode": "Append", "partitionBy": '["d"]'}
+    assert append["operationParameters"] == {"mode": "Append", "partitionBy": "[]"}
     assert "readVersion" not in create
     assert (append["readVersion"], overwrite["readVersion"]) == (0, 1)
     assert [i["isBlindAppend"] for i in (create, append, overwrite)] == [True, True, False]
@@ -519,28 +519,6 @@ def test_schemas_that_no_table_has(write_spark: SparkSession, table: str, select
 @pytest.mark.parametrize(
     "options",
     [
-        {"mergeSchema": True},
-        {"MERGESCHEMA": "true"},
-        {"overwriteSchema": "true"},
-        {"replaceWhere": "id > 1"},
-        {"partitionOverwriteMode": "dynamic"},
-        {"dataChange": "false"},
-        {"optimizeWrite": True},
-        {"clusterBy": "id"},
-    ],
-)
-def test_options_that_are_not_there_yet_are_refused(
-    write_spark: SparkSession, table: str, options: dict[str, Any]
-) -> None:
-    with pytest.raises(InvalidOptionError, match="next release") as caught:
-        save(write_spark.range(1), table, "overwrite", options=options)
-    assert caught.value.error_class == "DELTA_ILLEGAL_OPTION"
-    assert not Path(table).exists()
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
         {"txnAppId": "a"},
         {"txnVersion": 1},
         {"txnAppId": "a", "txnVersion": "-1"},
@@ -548,6 +526,14 @@ def test_options_that_are_not_there_yet_are_refused(
         {"maxRecordsPerFile": "many"},
         {"delta.checkpontInterval": "3"},
         {"delta.checkpointInterval": "often"},
+        {"mergeSchema": "perhaps"},
+        {"partitionOverwriteMode": "clever"},
+        {"replaceWhere": " "},
+        {"replaceWhere": "id = 1", "replaceUsing": "id"},
+        {"replaceUsing": "id", "partitionOverwriteMode": "dynamic"},
+        {"replaceUsing": ","},
+        {"targetAlias": "t"},
+        {"partitionBy": "id", "clusterBy": "id"},
     ],
 )
 def test_illegal_options(write_spark: SparkSession, table: str, options: dict[str, Any]) -> None:

@@ -57,13 +57,15 @@ def violation(watched: WatchedCheck, values: Sequence[str | None]) -> Constraint
             what, error_class = f"The column '{check.name}' cannot hold a value of a row", _RANGE
         case CheckKind.GENERATED:
             what = f"The column '{check.name}' is generated, and a row gives it another value than its expression"
+        case CheckKind.REPLACED:
+            what, error_class = "A row to write does not meet the condition of replaceWhere", _REPLACED
         case kind:
             what = f"The {kind.value} '{check.name}' is not true of a row"
     return ConstraintViolationError(
         f"{what}: ({check.condition}) is violated by the values{shown}\nNothing was committed. Correct these rows, or "
         "filter them.",
         error_class=error_class,
-        sqlstate={_LENGTH: "22001", _RANGE: "22003"}.get(error_class or ""),
+        sqlstate={_LENGTH: "22001", _RANGE: "22003", _REPLACED: "44000"}.get(error_class or ""),
         constraint=check.name,
         expression=check.condition,
         values=found,
@@ -72,6 +74,7 @@ def violation(watched: WatchedCheck, values: Sequence[str | None]) -> Constraint
 
 _LENGTH = "DELTA_EXCEED_CHAR_VARCHAR_LIMIT"
 _RANGE = "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
+_REPLACED = "DELTA_REPLACE_WHERE_MISMATCH"
 
 
 def _cut(value: str | None) -> str:

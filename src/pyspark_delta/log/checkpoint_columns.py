@@ -38,6 +38,8 @@ def extract(struct: pa.StructArray, fields: Sequence[pa.Field], path: str) -> pa
     for wanted in fields:
         position = children.get(WIRE_NAMES[wanted.name])
         child = None if position is None else struct.field(position)
+        if child is not None and wanted.name == "path" and struct.null_count > child.null_count:
+            child = pc.struct_field(struct, [position])  # a required field has some value even where there is no action
         columns.append(_conform(child, wanted, len(struct), path))
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 

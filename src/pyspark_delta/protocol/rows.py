@@ -15,6 +15,7 @@ class CheckKind(Enum):
     INVARIANT = "invariant of the column"
     CONSTRAINT = "CHECK constraint"
     GENERATED = "generated column"
+    REPLACED = "condition of replaceWhere"
 
 
 @dataclass(frozen=True, slots=True)

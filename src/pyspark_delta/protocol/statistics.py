@@ -6,7 +6,8 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import STATS_COLUMNS, STATS_NUM_COLUMNS
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field, physical_schema
 from pyspark_delta.schema.column_paths import parse_column_path
-from pyspark_delta.schema.types import VOID, StructField, StructType
+from pyspark_delta.schema.stored import without_void
+from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.stats.columns import StatsColumn, stats_columns
 
 
@@ -14,7 +15,8 @@ def table_stats_columns(configuration: TableConfiguration) -> tuple[StatsColumn,
     """The columns of the data files that statistics are kept of, by physical path."""
     named = STATS_COLUMNS.of(configuration.properties)
     partitioning = _partition_fields(configuration)
-    kept = StructType(tuple(f for f in configuration.schema if f.type != VOID and f not in partitioning))
+    stored = without_void(configuration.schema)
+    kept = StructType(tuple(f for f in stored if f.name not in {p.name for p in partitioning}))
     mode = mapping_mode(configuration)
     return stats_columns(
         physical_schema(kept, mode),

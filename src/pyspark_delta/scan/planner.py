@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
@@ -65,31 +65,58 @@ def plan_scan(
     InvalidOperationError for unknown columns or a table without row tracking.
     """
     configuration = snapshot.configuration
-    if configuration.supports("typeWidening") or configuration.supports("typeWidening-preview"):
-        check_type_changes(configuration.schema)
     output = _select(columns, configuration.schema)
     predicate = parse_predicate(where, configuration.schema, time_zone=time_zone) if isinstance(where, str) else where
     skipping = plan_skipping(predicate, configuration)
-    residual = _computable(skipping.split.residual)
-    plans = [_plan_column(f, configuration) for f in [*output, *_only_in(residual, output, configuration.schema)]]
-    row_tracking = _row_tracking_columns(configuration) if row_ids else []
-    schema = StructType((*output, *(plan.field for plan in row_tracking)))
+    context = read_context(
+        snapshot.location,
+        configuration,
+        output,
+        residual=_computable(skipping.split.residual),
+        row_ids=row_ids,
+        storage_options=snapshot.storage_options,
+        time_zone=time_zone,
+    )
+    fields = {plan.field.name: plan.field for plan in context.columns}
     names = (*_FILE_COLUMNS, *(_ROW_TRACKING_COLUMNS if row_ids else ()), *(("stats",) if statistics else ()))
-    files = _read_files(snapshot, skipping, names, time_zone)
     return ScanPlan(
         version=snapshot.version,
-        schema=schema,
-        context=ReadContext(
-            table_location=snapshot.location,
-            columns=(*plans[: len(output)], *row_tracking, *plans[len(output) :]),
-            output=schema.names,
-            column_mapping_mode=mapping_mode(configuration),
-            residual=residual,
-            storage_options=dict(snapshot.storage_options or {}),
-            time_zone=time_zone,
-        ),
-        files=files,
+        schema=StructType(tuple(fields[name] for name in context.output)),
+        context=context,
+        files=_read_files(snapshot, skipping, names, time_zone),
         stages=_stages(skipping),
+    )
+
+
+def read_context(
+    location: str,
+    configuration: TableConfiguration,
+    output: Sequence[StructField] | None = None,
+    *,
+    residual: Expression | None = None,
+    row_ids: bool = False,
+    storage_options: Mapping[str, str] | None = None,
+    time_zone: str = "UTC",
+) -> ReadContext:
+    """How tasks read files of a table: the columns `output` (all by default) of rows for which `residual` is true.
+
+    `row_ids` adds the columns `_row_id` and `_row_commit_version`. Raises UnsupportedTableError for a recorded change
+    of type that cannot be read, and InvalidOperationError for a table without row tracking.
+    """
+    if configuration.supports("typeWidening") or configuration.supports("typeWidening-preview"):
+        check_type_changes(configuration.schema)
+    shown = configuration.schema.fields if output is None else tuple(output)
+    plans = [_plan_column(f, configuration) for f in shown]
+    hidden = [_plan_column(f, configuration) for f in _only_in(residual, shown, configuration.schema)]
+    row_tracking = _row_tracking_columns(configuration) if row_ids else []
+    return ReadContext(
+        table_location=location,
+        columns=(*plans, *row_tracking, *hidden),
+        output=tuple(plan.field.name for plan in (*plans, *row_tracking)),
+        column_mapping_mode=mapping_mode(configuration),
+        residual=residual,
+        storage_options=dict(storage_options or {}),
+        time_zone=time_zone,
     )
 
 

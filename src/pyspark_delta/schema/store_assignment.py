@@ -21,6 +21,7 @@ from pyspark_delta.schema.types import (
     SHORT,
     STRING,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     VARIANT,
     VOID,
     ArrayType,
@@ -31,6 +32,7 @@ from pyspark_delta.schema.types import (
 )
 
 _INTEGERS = (BYTE, SHORT, INTEGER, LONG)
+_TIMES = (DATE, TIMESTAMP, TIMESTAMP_NTZ)  # where one has a zone and the other has none, that of the session counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +45,14 @@ class Difference:
     problem: str
 
 
-def check_storable(data: StructType, table: StructType) -> None:
-    """Raises SchemaMismatchError with a table of every column that does not fit."""
+def check_storable(data: StructType, table: StructType, *, can_overwrite: bool = False, merging: bool = False) -> None:
+    """Raises SchemaMismatchError with a table of every column that does not fit, and the option that mends it.
+
+    `can_overwrite`: the write may replace the schema; `merging`: it adds new columns already.
+    """
     found = tuple(differences(data, table))
     if found:
-        raise SchemaMismatchError(_message(found), differences=found)
+        raise SchemaMismatchError(_message(found, can_overwrite, merging), differences=found)
 
 
 def differences(data: StructType, table: StructType, prefix: tuple[str, ...] = ()) -> Iterator[Difference]:
@@ -88,7 +93,7 @@ def _problem(data: DataType, table: DataType) -> str:
         return "a different kind of type"
     if table == STRING:
         return "" if data != BINARY else "a different kind of type"
-    if (data, table) in ((FLOAT, DOUBLE), (DATE, TIMESTAMP)):
+    if (data, table) == (FLOAT, DOUBLE) or (data in _TIMES and table in _TIMES[1:]):
         return ""
     if isinstance(data, DecimalType) and isinstance(table, DecimalType):
         return "" if table.scale >= data.scale else "digits after the point would be lost"
@@ -115,7 +120,7 @@ def _is_nested(data_type: DataType) -> bool:
     return isinstance(data_type, StructType | ArrayType | MapType)
 
 
-def _message(found: tuple[Difference, ...]) -> str:
+def _message(found: tuple[Difference, ...], can_overwrite: bool, merging: bool) -> str:
     rows = [("column", "table", "data", "problem")]
     rows += [(".".join(d.path), _type(d.table), _type(d.data), d.problem) for d in found]
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
@@ -123,13 +128,15 @@ def _message(found: tuple[Difference, ...]) -> str:
         "  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows
     ]
     advice = []
-    if any(d.table is None for d in found):
+    if any(d.table is None for d in found) and not merging:
         advice.append(
-            "New columns need schema evolution (the option mergeSchema), which this version does not have yet: drop "
-            "the columns, for example with df.drop(...)."
+            "To add the new columns to the table, set the option mergeSchema to true; to leave them out, use "
+            "df.drop(...)."
         )
     if any(d.table is not None for d in found):
         advice.append("Cast the columns to the types of the table.")
+    if can_overwrite:
+        advice.append("To give the table the schema of the data, set the option overwriteSchema to true.")
     return "The schema of the data does not fit the table:\n" + "\n".join(lines) + "\n" + " ".join(advice)
 
 

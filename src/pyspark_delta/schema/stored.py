@@ -30,6 +30,14 @@ def stored_schema(schema: StructType) -> StructType:
     return StructType(columns)
 
 
+def without_void(schema: StructType) -> StructType:
+    """The schema without void columns and void members of structs, whether files may be written with it or not."""
+    kept = (field for field in schema if field.type != VOID)
+    return StructType(
+        tuple(replace(f, type=without_void(f.type)) if isinstance(f.type, StructType) else f for f in kept)
+    )
+
+
 def _stored(field: StructField) -> StructField:
     for found in types_in(field.type):
         if found in (YEAR_MONTH_INTERVAL, DAY_TIME_INTERVAL):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType as SparkStruct
 from pyspark.sql.utils import is_remote
 
+from pyspark_delta.actions.columns import BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION, DELETION_VECTOR
 from pyspark_delta.errors import DeltaWarning, SchemaMismatchError
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.cache import latest_snapshot
@@ -18,6 +20,9 @@ from pyspark_delta.spark.options import ReadOptions
 from pyspark_delta.spark.scan.columns import quoted
 from pyspark_delta.spark.schemas import differences, to_spark
 from pyspark_delta.storage.paths import split, to_hadoop
+
+if TYPE_CHECKING:
+    from pyspark_delta.spark.scan.frames import FileSource
 
 
 def read_options(spark: SparkSession, path: str | None, options: Mapping[str, str] | None = None) -> ReadOptions:
@@ -77,9 +82,10 @@ def session_time_zone(spark: SparkSession) -> str:
 
 
 def _read_without_catalyst(spark: SparkSession, snapshot: Snapshot, where: str | None, row_tracking: bool) -> DataFrame:
-    from pyspark_delta.spark.scan.frames import data_frame, frame_can_read
+    from pyspark_delta.spark.scan.frames import data_frame, file_source, frame_can_read
 
-    if (is_remote() or _jvm_reads(spark, snapshot)) and frame_can_read(spark, snapshot):
+    files = snapshot.files(columns=("path",))
+    if (is_remote() or _jvm_reads(spark, snapshot)) and frame_can_read(spark, file_source(snapshot), files):
         return data_frame(spark, snapshot, where=where, row_tracking=row_tracking)
     return _data_source(spark, snapshot, where, row_tracking)
 
@@ -99,16 +105,36 @@ def _data_source(spark: SparkSession, snapshot: Snapshot, where: str | None, row
     return cast(DataFrame, reader.load(to_hadoop(snapshot.location)))
 
 
-def _jvm_reads(spark: SparkSession, snapshot: Snapshot) -> bool:
+def read_files(
+    spark: SparkSession,
+    source: FileSource,
+    files: pa.Table,
+    *,
+    row_tracking: bool = False,
+    file_number: str | None = None,
+) -> DataFrame:
+    """The rows of some data files (`actions.columns`) that are rows of the table; see `scan.frames.frame_of_files`."""
+    from pyspark_delta.spark.scan.file_tasks import task_frame
+    from pyspark_delta.spark.scan.frames import frame_can_read, frame_of_files
+
+    for absent in (DELETION_VECTOR, BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION):
+        if absent.name not in files.column_names:
+            files = files.append_column(absent, pa.nulls(files.num_rows, absent.type))
+    jvm = is_remote() or _jvm_reads(spark, source)
+    read = frame_of_files if jvm and frame_can_read(spark, source, files) else task_frame
+    return read(spark, source, files, row_tracking=row_tracking, file_number=file_number)
+
+
+def _jvm_reads(spark: SparkSession, table: Snapshot | FileSource) -> bool:
     """Whether Hadoop has a file system for the table, and the options of the store are meant for it."""
-    scheme = split(snapshot.location)[0]
+    scheme = split(table.location)[0]
     if scheme == "file":
         return True
-    if not all(key.startswith(("fs.", "dfs.")) for key in snapshot.storage_options):
+    if not all(key.startswith(("fs.", "dfs.")) for key in table.storage_options):
         return False
     from pyspark_delta.spark.scan.catalyst import has_file_system
 
-    return has_file_system(spark, to_hadoop(snapshot.location).partition(":")[0])
+    return has_file_system(spark, to_hadoop(table.location).partition(":")[0])
 
 
 def _check_schema(snapshot: Snapshot, given: SparkStruct) -> None:

@@ -1,8 +1,8 @@
 """`enable(spark)`: the session reads and writes Delta tables natively, by the methods that every Spark user knows.
 
-PySpark has no hook for planning in Python, so three members of its classes are wrapped, for enabled sessions only:
-`SparkSession.read`, `SparkSession.table` and `DataFrame.write`. They answer as before for every other session and for
-every other format. `disable` undoes it.
+PySpark has no hook for planning in Python, so four members of its classes are wrapped, for enabled sessions only:
+`SparkSession.read`, `SparkSession.table`, `DataFrame.write` and `DataFrame.writeTo`. They answer as before for every
+other session and for every other format. `disable` undoes it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType as SparkStruct
 from pyspark.sql.types import _parse_datatype_string
 from pyspark.sql.utils import to_str
 
-from pyspark_delta.errors import InvalidOperationError, InvalidOptionError, StorageError, TableNotFoundError
+from pyspark_delta.errors import InvalidOptionError, StorageError, TableNotFoundError
 
 FORMATS = ("delta", "deltapy")
 _IDENTIFIER = re.compile(r"\s*(?:delta|deltapy)\s*\.\s*`((?:[^`]|``)+)`\s*", re.IGNORECASE)
@@ -57,6 +57,7 @@ def enable(spark: SparkSession) -> SparkSession:
         _wrap(type(spark), "read", _read_of)
         _wrap(type(spark), "table", _table_of)
         _wrap(_frame_class(spark), "write", _write_of)
+        _wrap(_frame_class(spark), "writeTo", _write_to_of)
     return spark
 
 
@@ -152,14 +153,30 @@ def _write_of(before: Any) -> Any:
         """A writer of this frame; format "delta" is written by pyspark-delta."""
         writer = before.fget(self)
         if is_enabled(self.sparkSession):
-            writer.__class__ = _writer_class(cast(Hashable, type(writer)))
+            from pyspark_delta.spark.frame_writer import writer_class
+
+            writer.__class__ = writer_class(cast(Hashable, type(writer)))
             writer._delta_begin(self)
         return writer
 
     return property(write, doc=before.__doc__)
 
 
-class _Options:
+def _write_to_of(before: Any) -> Any:
+    def writeTo(self: DataFrame, table: str) -> Any:
+        writer = before(self, table)
+        if is_enabled(self.sparkSession):
+            from pyspark_delta.spark.table_writer import table_writer_class
+
+            writer.__class__ = table_writer_class(cast(Hashable, type(writer)))
+            writer._delta_begin(self, table)
+        return writer
+
+    writeTo.__doc__ = before.__doc__
+    return writeTo
+
+
+class GivenOptions:
     """Options as they were given last; their keys compare regardless of case."""
 
     def __init__(self) -> None:
@@ -171,7 +188,7 @@ class _Options:
 
     def items(self, more: Mapping[str, Any]) -> dict[str, str]:
         """All options, with `more` on top."""
-        both = _Options()
+        both = GivenOptions()
         both._given = dict(self._given)
         for key, value in more.items():
             both.add(key, value)
@@ -189,7 +206,7 @@ def _reader_class(base: type) -> type:
         def _delta_begin(self, spark: SparkSession) -> None:
             self._delta_session = spark
             self._delta_source: str | None = None
-            self._delta_options = _Options()
+            self._delta_options = GivenOptions()
             self._delta_schema: Any = None
 
         def format(self, source: str) -> Any:
@@ -210,7 +227,7 @@ def _reader_class(base: type) -> type:
             return super().options(**options)
 
         def load(self, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> DataFrame:  # noqa: A002
-            if not _is_delta(self._delta_session, format or self._delta_source):
+            if not is_delta(self._delta_session, format or self._delta_source):
                 return cast(DataFrame, super().load(path, format, schema, **options))
             given = self._delta_options.items(options)
             if path is not None and not isinstance(path, str):
@@ -228,7 +245,8 @@ def _reader_class(base: type) -> type:
     return DeltaAwareReader
 
 
-def _is_delta(spark: SparkSession, source: str | None) -> bool:
+def is_delta(spark: SparkSession, source: str | None) -> bool:
+    """Whether a format, the session's default one where it is None, is Delta."""
     chosen = source if source is not None else spark.conf.get(_DEFAULT_FORMAT)
     return chosen is not None and chosen.lower() in FORMATS
 
@@ -247,130 +265,3 @@ def _read(spark: SparkSession, path: Any, options: Mapping[str, str], schema: An
         if hasattr(spark, "_jsparkSession"):
             raise
         return None
-
-
-# -------------------------------------------------------------------------------------------------------- writing
-@lru_cache(maxsize=4)
-def _writer_class(base: type) -> type:
-    """PySpark's writer class with Delta in it."""
-
-    class DeltaAwareWriter(base):  # type: ignore[misc]
-        __doc__ = base.__doc__
-
-        def _delta_begin(self, frame: DataFrame) -> None:
-            self._delta_frame = frame
-            self._delta_source: str | None = None
-            self._delta_mode: str | None = None
-            self._delta_partitioning: tuple[str, ...] | None = None
-            self._delta_layout: str | None = None
-            self._delta_options = _Options()
-
-        def format(self, source: str) -> Any:
-            self._delta_source = source
-            return super().format(source)
-
-        def mode(self, saveMode: str | None) -> Any:
-            if saveMode is not None:
-                self._delta_mode = saveMode
-            try:
-                super().mode(saveMode)
-            except Exception:
-                # Spark refuses an unknown mode here; for Delta, saving refuses it with the list of the known ones.
-                if not self._is_delta():
-                    raise
-            return self
-
-        def option(self, key: str, value: Any) -> Any:
-            self._delta_options.add(key, value)
-            return super().option(key, value)
-
-        def options(self, **options: Any) -> Any:
-            for key, value in options.items():
-                self._delta_options.add(key, value)
-            return super().options(**options)
-
-        def partitionBy(self, *cols: Any) -> Any:
-            self._delta_partitioning = _names(cols)
-            return super().partitionBy(*cols)
-
-        def bucketBy(self, *args: Any, **kwargs: Any) -> Any:
-            self._delta_layout = "bucketBy"
-            return super().bucketBy(*args, **kwargs)
-
-        def sortBy(self, *args: Any, **kwargs: Any) -> Any:
-            self._delta_layout = "sortBy"
-            return super().sortBy(*args, **kwargs)
-
-        def clusterBy(self, *args: Any, **kwargs: Any) -> Any:
-            self._delta_layout = "clusterBy"
-            return super().clusterBy(*args, **kwargs)
-
-        def save(
-            self,
-            path: Any = None,
-            format: Any = None,  # noqa: A002
-            mode: Any = None,
-            partitionBy: Any = None,
-            **options: Any,
-        ) -> None:
-            source = format or self._delta_source
-            if not _is_delta(self._delta_frame.sparkSession, source):
-                super().save(path, format, mode, partitionBy, **options)
-                return
-            partitioning = self._delta_partitioning
-            if partitionBy is not None:
-                partitioning = _names((partitionBy,) if isinstance(partitionBy, str) else partitionBy)
-            self._refuse_layout()
-            _save(self._delta_frame, path, mode or self._delta_mode, partitioning, self._delta_options.items(options))
-
-        def saveAsTable(
-            self,
-            name: str,
-            format: Any = None,  # noqa: A002
-            mode: Any = None,
-            partitionBy: Any = None,
-            **options: Any,
-        ) -> None:
-            path = path_of_identifier(name)
-            if path is not None:
-                self.save(path, "delta", mode, partitionBy, **options)
-                return
-            if not _is_delta(self._delta_frame.sparkSession, format or self._delta_source):
-                super().saveAsTable(name, format, mode, partitionBy, **options)
-                return
-            raise InvalidOperationError(
-                f"Cannot save as table '{name}': Spark's catalog does not keep the location of a Delta table. "
-                'Save to a path, as in df.write.format("delta").save("/path/to/table").'
-            )
-
-        def _is_delta(self) -> bool:
-            return self._delta_source is not None and self._delta_source.lower() in FORMATS
-
-        def _refuse_layout(self) -> None:
-            if self._delta_layout is not None:
-                raise InvalidOperationError(
-                    f"{self._delta_layout} is not supported for writing Delta tables by this version of pyspark-delta."
-                )
-
-    return DeltaAwareWriter
-
-
-def _names(columns: Any) -> tuple[str, ...]:
-    if len(columns) == 1 and isinstance(columns[0], list | tuple):
-        columns = columns[0]
-    return tuple(columns)
-
-
-def _save(
-    frame: DataFrame, path: Any, mode: str | None, partitioning: tuple[str, ...] | None, options: dict[str, str]
-) -> None:
-    from pyspark_delta.spark.write import save
-    from pyspark_delta.storage import normalize_location
-
-    target = path or next((value for key, value in options.items() if key.lower() == "path"), None)
-    if not target:
-        raise InvalidOptionError(
-            'Writing format \'delta\' needs a path, as in df.write.format("delta").save("/path/to/table").',
-            error_class="DELTA_MISSING_PATH",
-        )
-    save(frame, normalize_location(target), mode, partitioning, options)

@@ -10,10 +10,12 @@ import pyarrow as pa
 
 from pyspark_delta.errors import DeltaError, DeltaWarning
 from pyspark_delta.log.checkpoint_writer import write_checkpoint
+from pyspark_delta.log.cleanup import clean_log
 from pyspark_delta.log.replay import LogReplay
 from pyspark_delta.log.segment import load_segment
-from pyspark_delta.protocol.properties import CHECKPOINT_INTERVAL
+from pyspark_delta.protocol.properties import CHECKPOINT_INTERVAL, ENABLE_EXPIRED_LOG_CLEANUP
 from pyspark_delta.protocol.ready import ReadyCommit
+from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.storage import ObjectStore
 from pyspark_delta.transaction.version_checksum import Totals, write_version_checksum
 
@@ -21,7 +23,7 @@ T = TypeVar("T")
 
 
 def post_commit(ready: ReadyCommit, location: str, store: ObjectStore) -> None:
-    """Write the version checksum and, when it is due, a checkpoint. Failures become DeltaWarnings.
+    """Write the version checksum and, when it is due, a checkpoint, which cleans up the log. Failures are warnings.
 
     Readers do without either (C025, C123).
     """
@@ -32,22 +34,34 @@ def post_commit(ready: ReadyCommit, location: str, store: ObjectStore) -> None:
         except (DeltaError, OSError, pa.ArrowException, MemoryError) as error:
             reason = error.message if isinstance(error, DeltaError) else f"{type(error).__name__}: {error}"
             warnings.warn(
-                DeltaWarning(
-                    f"Version {ready.version} of '{location}' is committed, but {what} could not be written: {reason}"
-                ),
+                DeltaWarning(f"Version {ready.version} of '{location}' is committed, but {what}: {reason}"),
                 stacklevel=5,
             )
             return None
 
-    complete = attempt("its version checksum", lambda: write_version_checksum(ready, location, store))
-    if ready.version and ready.version % CHECKPOINT_INTERVAL.of(ready.configuration.properties) == 0:
-        attempt("its checkpoint", lambda: _checkpoint(ready, location, store, counted=complete is not False))
+    complete = attempt(
+        "its version checksum could not be written", lambda: write_version_checksum(ready, location, store)
+    )
+    if ready.version == 0 or ready.version % CHECKPOINT_INTERVAL.of(ready.configuration.properties):
+        return
+    written = attempt(
+        "its checkpoint could not be written",
+        lambda: _checkpoint(ready, location, store, counted=complete is not False),
+    )
+    if written and ENABLE_EXPIRED_LOG_CLEANUP.of(ready.configuration.properties):
+        attempt("the log could not be cleaned up", lambda: _clean(ready, location, store))
 
 
-def _checkpoint(ready: ReadyCommit, location: str, store: ObjectStore, *, counted: bool) -> None:
+def _checkpoint(ready: ReadyCommit, location: str, store: ObjectStore, *, counted: bool) -> bool:
     """Write the checkpoint, and from what it counts the version checksum, where earlier ones did not lead to it."""
     replay = LogReplay(store, load_segment(store, location, ready.version))
     written = write_checkpoint(replay, ready.configuration)
     if not counted:
         totals = Totals(written.totals, replay.replayed_transactions(), replay.replayed_domains())
         write_version_checksum(ready, location, store, totals)
+    return True
+
+
+def _clean(ready: ReadyCommit, location: str, store: ObjectStore) -> None:
+    if clean_log(store, location, ready.configuration).log_files:
+        clear_cache(location)  # its snapshots may be read from what is gone

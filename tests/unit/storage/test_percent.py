@@ -37,7 +37,12 @@ RAW_PATHS = st.lists(TEXTS | ESCAPES, max_size=8).map("".join)
 @given(st.lists(RAW_PATHS | st.none(), max_size=20))
 def test_column_equals_one_by_one(raw: list[str | None]) -> None:
     array = pa.array(raw, pa.string())
-    expected = [None if text is None else decode(text) for text in raw]
+    try:
+        expected = [None if text is None else decode(text) for text in raw]
+    except CorruptLogError:  # '%' and '80' may have met
+        with pytest.raises(CorruptLogError):
+            decode_column(array)
+        return
     assert decode_column(array).to_pylist() == expected
     assert decode_column(array.cast(pa.large_string())).to_pylist() == expected
     chunked = pa.chunked_array([array, array.slice(len(raw) // 2)])

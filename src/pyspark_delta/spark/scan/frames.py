@@ -8,8 +8,9 @@ join on the path of the file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from threading import RLock
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ from pyspark.sql.utils import is_remote
 from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.deletion_vectors.bitmap import to_words
 from pyspark_delta.deletion_vectors.files import read_deletion_vectors
+from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.schema.column_mapping import mapping_mode
 from pyspark_delta.schema.json import type_to_json
@@ -47,6 +49,7 @@ _BASE_ROW_ID = "_pyspark_delta_base_row_id"
 _DEFAULT_VERSION = "_pyspark_delta_default_row_commit_version"
 _ROW_INDEX = "_pyspark_delta_row_index"
 _KNOWN = "_pyspark_delta_known"
+_NUMBER = "_pyspark_delta_file_number"
 _MOST_LITERAL_GROUPS = 16
 _LISTING_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _COLON_IN_NAME = re.compile(r"^file:.*/[^/]*:[^/]*$")
@@ -55,15 +58,29 @@ _HIDDEN_NAME = r"/[._][^/]*$|\._COPYING_$"
 _listing_lock = RLock()  # two threads of one session must not take each other's threshold for the user's
 
 
-def frame_can_read(spark: SparkSession, snapshot: Snapshot) -> bool:
-    """Whether Spark's public API reads every row of the snapshot, in the session as it is.
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """What files belong to: a table, and the version of its schema to read them with."""
+
+    location: str
+    configuration: TableConfiguration
+    storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+def file_source(snapshot: Snapshot) -> FileSource:
+    """The table of a snapshot, with the schema that it has there."""
+    return FileSource(snapshot.location, snapshot.configuration, snapshot.storage_options)
+
+
+def frame_can_read(spark: SparkSession, source: FileSource, files: pa.Table) -> bool:
+    """Whether Spark's public API reads every row of the files, in the session as it is.
 
     Spark lists no files whose names begin with '_' or '.', and looks for columns by field id only where the session
     says so: it takes that setting when a query runs, so it cannot be changed for one read.
     """
-    if mapping_mode(snapshot.configuration) == "id" and not all(_is_on(spark, name) for name in FIELD_ID_SETTINGS):
+    if mapping_mode(source.configuration) == "id" and not all(_is_on(spark, name) for name in FIELD_ID_SETTINGS):
         return False
-    paths = hadoop_paths(snapshot.location, snapshot.files(columns=("path",))["path"])
+    paths = hadoop_paths(source.location, files["path"])
     return not pc.any(pc.match_substring_regex(paths, _HIDDEN_NAME)).as_py()
 
 
@@ -75,9 +92,27 @@ def data_frame(
     Raises InvalidPredicateError for a condition with a part that only a classic session can skip files by.
     """
     time_zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
-    files = plan_scan(snapshot, where=where, row_ids=row_tracking, time_zone=time_zone).files.combine_chunks()
-    columns = table_columns(snapshot.configuration)
-    scan = _Scan(spark, snapshot, columns, row_tracking, time_zone)
+    files = plan_scan(snapshot, where=where, row_ids=row_tracking, time_zone=time_zone).files
+    return frame_of_files(spark, file_source(snapshot), files, where=where, row_tracking=row_tracking)
+
+
+def frame_of_files(
+    spark: SparkSession,
+    source: FileSource,
+    files: pa.Table,
+    *,
+    where: str | None = None,
+    row_tracking: bool = False,
+    file_number: str | None = None,
+) -> DataFrame:
+    """The rows of some data files (`actions.columns`, with "deletion_vector") that are rows of the table.
+
+    With `file_number`, a column of that name has the position in `files` of the file that a row is from.
+    """
+    time_zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    columns = table_columns(source.configuration)
+    scan = _Scan(spark, source, columns, row_tracking, time_zone, file_number)
+    files = files.append_column(_NUMBER, pa.array(range(files.num_rows), pa.int64())).combine_chunks()
     with _listing_on_driver(spark, files.num_rows) as listing:
         frame = scan.frame(files)
         frame = frame if where is None else frame.where(where)
@@ -116,13 +151,20 @@ class _Scan:
     """Makes the frames of sets of files of one snapshot."""
 
     def __init__(
-        self, spark: SparkSession, snapshot: Snapshot, columns: TableColumns, row_tracking: bool, time_zone: str
+        self,
+        spark: SparkSession,
+        source: FileSource,
+        columns: TableColumns,
+        row_tracking: bool,
+        time_zone: str,
+        file_number: str | None,
     ) -> None:
         self._spark = spark
-        self._snapshot = snapshot
+        self._source = source
         self._columns = columns
         self._row_tracking = row_tracking
         self._time_zone = time_zone
+        self._file_number = file_number
 
     def frame(self, files: pa.Table) -> DataFrame:
         """The rows of the files."""
@@ -141,18 +183,21 @@ class _Scan:
         columns = self._columns
         physical = StructType(columns.data_schema().fields + columns.partition_schema().fields)
         frame = self._spark.createDataFrame([], _spark_type(physical))
-        if not self._row_tracking:
-            return project(frame, columns)
         nothing = F.lit(None).cast("bigint")
-        return project(frame, columns, dict.fromkeys(row_tracking_columns(columns, nothing, nothing, nothing), nothing))
+        extra: dict[str, Column] = {}
+        if self._row_tracking:
+            extra = dict.fromkeys(row_tracking_columns(columns, nothing, nothing, nothing), nothing)
+        if self._file_number is not None:
+            extra[self._file_number] = nothing
+        return project(frame, columns, extra)
 
     def parts(self, files: pa.Table, *, with_vectors: bool) -> list[DataFrame]:
         """Frames that together hold the rows of the files."""
         if not files.num_rows:
             return []
-        paths = hadoop_paths(self._snapshot.location, files["path"])
+        paths = hadoop_paths(self._source.location, files["path"])
         values = self._partition_values(files)
-        if with_vectors or self._row_tracking:
+        if with_vectors or self._row_tracking or self._file_number is not None:
             return [self._joined(files, paths, values, with_vectors)]
         groups = group_files(values, files.num_rows)
         if len(groups) > _MOST_LITERAL_GROUPS:
@@ -172,14 +217,14 @@ class _Scan:
                 column.logical.type,
                 self._time_zone,
                 column=column.logical.name,
-                table=self._snapshot.location,
+                table=self._source.location,
             )
             for column in self._columns.partition
         ]
 
     def _parquet(self, paths: Sequence[str]) -> DataFrame:
         schema = self._columns.data_schema(row_tracking=self._row_tracking)
-        options = relation_options(self._snapshot.storage_options, self._columns)
+        options = relation_options(self._source.storage_options, self._columns)
         if any(_COLON_IN_NAME.search(path) for path in paths):
             options.update(PLAIN_LOCAL_FILES)
         reader = self._spark.read.schema(_spark_type(schema)).options(**options).option("__globPaths__", "false")
@@ -204,9 +249,11 @@ class _Scan:
         frame = frame.where(F.when(F.col(_KNOWN).isNotNull(), True).otherwise(unknown.cast("boolean")))
         if with_vectors:
             frame = frame.where(is_kept_by_words(_WORDS, _ROW_INDEX))
-        extra = None
+        extra: dict[str, Column] = {}
         if self._row_tracking:
             extra = row_tracking_columns(self._columns, F.col(_BASE_ROW_ID), F.col(_DEFAULT_VERSION), F.col(_ROW_INDEX))
+        if self._file_number is not None:
+            extra[self._file_number] = F.col(_NUMBER)
         return project(frame, self._columns, extra)
 
     def _constants(self, files: pa.Table, paths: pa.Array, values: Sequence[pa.Array], with_vectors: bool) -> DataFrame:
@@ -219,13 +266,15 @@ class _Scan:
         if self._row_tracking:
             table[_BASE_ROW_ID] = files["base_row_id"].combine_chunks()
             table[_DEFAULT_VERSION] = files["default_row_commit_version"].combine_chunks()
+        if self._file_number is not None:
+            table[_NUMBER] = files[_NUMBER].combine_chunks()
         return self._spark.createDataFrame(pa.table(table))
 
     def _words(self, files: pa.Table) -> pa.Array:
-        snapshot = self._snapshot
+        source = self._source
         bitmaps = read_deletion_vectors(
-            lambda location: store_for(location, snapshot.storage_options),
-            snapshot.location,
+            lambda location: store_for(location, source.storage_options),
+            source.location,
             [DeletionVectorDescriptor(**one) for one in files["deletion_vector"].to_pylist()],
             data_files=files["path"].to_pylist(),
         )

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+import orjson
 
 from pyspark_delta.actions.model import SetTransaction
 from pyspark_delta.data.writer import COMPRESSIONS
@@ -14,21 +17,18 @@ from pyspark_delta.transaction.write_plan import FileOptions
 
 MODES = ("append", "overwrite", "error", "errorifexists", "ignore")
 
-# Options of delta-spark that change what a write does, with the values that ask for nothing.
-_LATER: Mapping[str, tuple[str, ...]] = {
-    "mergeSchema": ("false",),
-    "overwriteSchema": ("false",),
-    "replaceWhere": (),
-    "replaceOn": (),
-    "replaceUsing": (),
-    "targetAlias": (),
-    "partitionOverwriteMode": ("static", "legacy"),
-    "dataChange": ("true",),
-    "optimizeWrite": ("false",),
-    "clusterBy": (),
-    "writePartitionColumns": ("false",),
-}
 _KNOWN = (
+    "mergeSchema",
+    "overwriteSchema",
+    "replaceWhere",
+    "replaceUsing",
+    "replaceOn",
+    "targetAlias",
+    "partitionOverwriteMode",
+    "partitionBy",
+    "clusterBy",
+    "dataChange",
+    "optimizeWrite",
     "userMetadata",
     "txnAppId",
     "txnVersion",
@@ -36,6 +36,7 @@ _KNOWN = (
     "compression",
     "targetFileSize",
     "path",
+    "writePartitionColumns",
     "parquet.writer.version",
     "spark.sql.parquet.outputTimestampType",
 )
@@ -44,9 +45,24 @@ _STORAGE_PREFIXES = ("fs.", "dfs.", "spark.hadoop.fs.", "aws_", "azure_", "googl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """The options of one write, checked. `properties` are the table properties for a new table."""
+    """The options of one write, checked; None leaves a choice to the session and the table.
+
+    `properties` are the table properties for a new table. `replace_where` and `replace_on` are SQL texts;
+    `replace_using`, `partition_by` and `cluster_by` hold column names as they were given.
+    """
 
     files: FileOptions = field(default_factory=FileOptions)
+    merge_schema: bool | None = None
+    overwrite_schema: bool = False
+    replace_where: str | None = None
+    replace_using: tuple[str, ...] = ()
+    replace_on: str | None = None
+    target_alias: str | None = None
+    dynamic_partitions: bool | None = None
+    partition_by: tuple[str, ...] | None = None
+    cluster_by: tuple[str, ...] = ()
+    data_change: bool = True
+    optimize_write: bool | None = None
     user_metadata: str | None = None
     transaction: SetTransaction | None = None
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -65,48 +81,73 @@ def parse_mode(mode: str | None) -> str:
 def parse_options(options: Mapping[str, object] | None) -> WriteOptions:
     """Check the options of a write.
 
-    Raises InvalidOptionError for an illegal value, and for an option that this version does not have yet: a write that
-    ignored it would do something else than asked. An unknown option is passed over with a DeltaWarning.
+    Raises InvalidOptionError for an illegal value and for options that exclude each other: a write that ignored one
+    would do something else than asked. An unknown option is passed over with a DeltaWarning.
     """
     given = {str(key).lower(): (str(key), _text(value)) for key, value in (options or {}).items() if value is not None}
-    _refuse_later(given)
     _warn_unknown(given)
-    return WriteOptions(
+    parsed = WriteOptions(
         files=FileOptions(
             compression=_compression(given),
             max_records_per_file=_positive(given, "maxRecordsPerFile"),
             target_file_size=_positive(given, "targetFileSize"),
             storage_options={key: value for folded, (key, value) in given.items() if _is_storage(folded)},
         ),
+        merge_schema=_boolean(given, "mergeSchema"),
+        overwrite_schema=_boolean(given, "overwriteSchema") or False,
+        replace_where=_condition(given, "replaceWhere"),
+        replace_using=_names(given, "replaceUsing") or (),
+        replace_on=_condition(given, "replaceOn"),
+        target_alias=_get(given, "targetAlias"),
+        dynamic_partitions=_overwrite_mode(given),
+        partition_by=_names(given, "partitionBy"),
+        cluster_by=_names(given, "clusterBy", paths=True) or (),
+        data_change=_boolean(given, "dataChange") is not False,
+        optimize_write=_boolean(given, "optimizeWrite"),
         user_metadata=_get(given, "userMetadata"),
-        transaction=_transaction(given),
+        transaction=transaction_of(_get(given, "txnAppId"), _get(given, "txnVersion")),
         properties={key: value for folded, (key, value) in given.items() if folded.startswith("delta.")},
     )
+    _check_combination(parsed)
+    return parsed
+
+
+def _check_combination(options: WriteOptions) -> None:
+    matching = {
+        "replaceWhere": options.replace_where is not None,
+        "replaceUsing": bool(options.replace_using),
+        "replaceOn": options.replace_on is not None,
+        "partitionOverwriteMode=dynamic": options.dynamic_partitions is True,
+    }
+    asked = [name for name, given in matching.items() if given]
+    if len(asked) > 1 and asked != ["replaceWhere", "partitionOverwriteMode=dynamic"]:
+        raise InvalidOptionError(
+            f"The options {' and '.join(asked)} exclude each other: each says on its own which rows are replaced. "
+            "Give one of them.",
+            error_class="DELTA_OVERWRITE_BY_FILTER_INCOMPATIBLE_REPLACE_ON_OR_USING",
+        )
+    if options.target_alias is not None and options.replace_on is None:
+        raise InvalidOptionError(
+            "The option 'targetAlias' names the table in the condition of the option 'replaceOn', which is not given.",
+            option="targetAlias",
+        )
+    if options.partition_by and options.cluster_by:
+        raise InvalidOptionError(
+            "A table is either partitioned (partitionBy) or clustered (clusterBy), not both.",
+            error_class="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
+        )
 
 
 _Given = Mapping[str, tuple[str, str]]
 
 
-def _refuse_later(given: _Given) -> None:
-    for name, neutral in _LATER.items():
-        value = _get(given, name)
-        if value is not None and value.lower() not in neutral:
-            raise InvalidOptionError(
-                f"The option '{name}' (found '{value}') is planned for the next release; this version does not have it "
-                "yet. Nothing was written. Leave the option out, or write with another engine.",
-                option=name,
-                value=value,
-            )
-
-
 def _warn_unknown(given: _Given) -> None:
-    known = {name.lower() for name in (*_KNOWN, *_LATER)}
+    known = {name.lower(): name for name in _KNOWN}
     for folded, (name, _) in given.items():
         if folded in known or folded.startswith("delta.") or _is_storage(folded):
             continue
         near = difflib.get_close_matches(folded, known, n=1)
-        spelled = next((n for n in (*_KNOWN, *_LATER) if near and n.lower() == near[0]), "")
-        hint = f" Did you mean '{spelled}'?" if spelled else ""
+        hint = f" Did you mean '{known[near[0]]}'?" if near else ""
         warnings.warn(DeltaWarning(f"The write option '{name}' is not known and has no effect.{hint}"), stacklevel=4)
 
 
@@ -141,12 +182,67 @@ def _positive(given: _Given, name: str) -> int | None:
     return int(value) or None
 
 
-def _transaction(given: _Given) -> SetTransaction | None:
-    application, version = _get(given, "txnAppId"), _get(given, "txnVersion")
+def _boolean(given: _Given, name: str) -> bool | None:
+    value = _get(given, name)
+    if value is None:
+        return None
+    if value.strip().lower() not in ("true", "false"):
+        raise InvalidOptionError(f"The option '{name}' is true or false, found '{value}'.", option=name, value=value)
+    return value.strip().lower() == "true"
+
+
+def _condition(given: _Given, name: str) -> str | None:
+    value = _get(given, name)
+    if value is not None and not value.strip():
+        raise InvalidOptionError(f"The option '{name}' is a condition in SQL, found an empty text.", option=name)
+    return value
+
+
+def _names(given: _Given, name: str, *, paths: bool = False) -> tuple[str, ...] | None:
+    """Column names from a JSON list, or from a text such as "a, `b,c`"; `paths` stay quoted."""
+    value = _get(given, name)
+    if value is None:
+        return None
+    if value.strip().startswith("["):
+        try:
+            names = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            names = None
+        if not isinstance(names, list) or not all(isinstance(item, str) for item in names):
+            raise InvalidOptionError(f"The option '{name}' is a list of column names, found '{value}'.", option=name)
+    else:
+        found = [part.strip() for part in _NAME.findall(value) if part.strip()]
+        names = found if paths else [_unquoted(part) for part in found]
+    if not names and value.strip() != "[]":
+        raise InvalidOptionError(f"The option '{name}' names columns, such as \"a, b\"; found none.", option=name)
+    return tuple(names)
+
+
+_NAME = re.compile(r"(?:`(?:[^`]|``)*`|[^,`])+")
+
+
+def _unquoted(name: str) -> str:
+    return name[1:-1].replace("``", "`") if len(name) > 1 and name[0] == name[-1] == "`" else name
+
+
+def parse_overwrite_mode(value: str, where: str) -> bool:
+    """Whether a value of partitionOverwriteMode means dynamic; `where` names the setting. Raises InvalidOptionError."""
+    if value.strip().lower() not in ("static", "dynamic"):
+        raise InvalidOptionError(f"The {where} is static or dynamic, found '{value}'.", value=value)
+    return value.strip().lower() == "dynamic"
+
+
+def _overwrite_mode(given: _Given) -> bool | None:
+    value = _get(given, "partitionOverwriteMode")
+    return None if value is None else parse_overwrite_mode(value, "option 'partitionOverwriteMode'")
+
+
+def transaction_of(application: str | None, version: str | None) -> SetTransaction | None:
+    """The transaction of a write, from the values of txnAppId and txnVersion. Raises InvalidOptionError."""
     if application is None and version is None:
         return None
     if application is None or version is None:
-        raise InvalidOptionError("Give both options txnAppId and txnVersion, or neither: together they name a write.")
+        raise InvalidOptionError("Give both txnAppId and txnVersion, or neither: together they name a write.")
     if not version.strip().isdigit():
-        raise InvalidOptionError(f"The option 'txnVersion' is a whole number from 0 on, found '{version}'.")
+        raise InvalidOptionError(f"txnVersion is a whole number from 0 on, found '{version}'.")
     return SetTransaction(app_id=application, version=int(version))

@@ -1,50 +1,71 @@
-"""`df.write.format("delta").save(path)`: create, append to, or overwrite a table in one commit."""
+"""`df.write.format("delta").save(path)`: create, append to, or overwrite a table in one commit.
+
+One flow for all: the options are completed by the session, the table is opened and gets the schema that the write
+leaves, rows become files, the files and rows that they replace are found, and one draft is committed.
+"""
 
 from __future__ import annotations
 
-import time
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
-import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyspark_delta.actions.model import SetTransaction
-from pyspark_delta.errors import InvalidOptionError, TableAlreadyExistsError, TableNotFoundError
-from pyspark_delta.features.support import check_writable
-from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet, no_files
+from pyspark_delta.errors import DeltaWarning, TableAlreadyExistsError, TableNotFoundError
+from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel, no_files
 from pyspark_delta.protocol.identity import move_marks
+from pyspark_delta.protocol.rows import CheckKind, RowCheck
 from pyspark_delta.protocol.state import TableState
-from pyspark_delta.schema.store_assignment import check_storable
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.read import read_files, session_time_zone
+from pyspark_delta.spark.scan.frames import FileSource
+from pyspark_delta.spark.write.change_data import keeps_changes, write_changes
 from pyspark_delta.spark.write.columns import frame_schema
-from pyspark_delta.spark.write.job import furthest_marks, write_frame
+from pyspark_delta.spark.write.job import write_frame
+from pyspark_delta.spark.write.optimized import rebalance, wants_optimized_write
 from pyspark_delta.spark.write.options import WriteOptions, parse_mode, parse_options
+from pyspark_delta.spark.write.provenance import table_operation, write_metrics, write_operation
+from pyspark_delta.spark.write.replacement import (
+    Replaced,
+    count_rows,
+    replace_everything,
+    replace_matching,
+    replace_partitions,
+)
+from pyspark_delta.spark.write.row_matches import ConditionMatch, RowMatch, match_condition, match_keys, replace_rows
+from pyspark_delta.spark.write.rows_written import Written, has_row_ids, write_kept
 from pyspark_delta.spark.write.rules import apply_rules
+from pyspark_delta.spark.write.selection import (
+    EqualKeys,
+    Everything,
+    Nothing,
+    On,
+    Partitions,
+    Selection,
+    Where,
+    select_rows,
+)
+from pyspark_delta.spark.write.session_defaults import (
+    after_commit,
+    default_properties,
+    file_options,
+    with_session_defaults,
+)
+from pyspark_delta.spark.write.target import Target, existing_target, new_target
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
 from pyspark_delta.transaction.commit_info import engine_info
-from pyspark_delta.transaction.new_table import check_distinct, new_table
+from pyspark_delta.transaction.new_table import check_distinct
 from pyspark_delta.transaction.numbering import commit_numbered
 from pyspark_delta.transaction.row_rules import row_rules
 from pyspark_delta.transaction.write_plan import write_context
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-_REMOVED_COLUMNS = (
-    "path",
-    "partition_values",
-    "size",
-    "deletion_vector",
-    "tags",
-    "base_row_id",
-    "default_row_commit_version",
-)
+    from pyspark.sql import DataFrame, SparkSession
 
 
 def save(
@@ -53,6 +74,8 @@ def save(
     mode: str | None = None,
     partition_by: Sequence[str] | None = None,
     options: Mapping[str, object] | None = None,
+    *,
+    cluster_by: Sequence[str] = (),
 ) -> int | None:
     """Write a frame to the table at `location`; the version that was committed, None when nothing was to do.
 
@@ -63,84 +86,76 @@ def save(
     Raises TableAlreadyExistsError (mode error), SchemaMismatchError, ConstraintViolationError, InvalidOptionError,
     UnsupportedFeatureError naming each feature of the table that is not yet written, CommitConflictError.
     """
-    save_mode, parsed = parse_mode(mode), parse_options(options)
-    data = frame_schema(frame)
+    parsed = parse_options(options)
+    if partition_by:
+        parsed = replace(parsed, partition_by=tuple(partition_by))
+    if cluster_by:
+        parsed = replace(parsed, cluster_by=tuple(cluster_by))
+    return write_table(TableWrite(frame, location, parse_mode(mode), parsed))
+
+
+@dataclass(frozen=True)
+class TableWrite:
+    """One write, as it was asked for.
+
+    `mode` is append, overwrite, error, ignore or replace, which leaves nothing of a table but its id and its history.
+    `statement` is the name of the operation where the write makes a table from a query, such as CREATE TABLE AS SELECT.
+    """
+
+    frame: DataFrame
+    location: str
+    mode: str
+    options: WriteOptions
+    must_exist: bool = False
+    statement: str = ""
+
+
+def write_table(write: TableWrite) -> int | None:
+    """Make a write, in one commit; the version that was committed, None when nothing was to do. Raises as `save`."""
+    spark = write.frame.sparkSession
+    write = replace(write, options=with_session_defaults(spark, write.options))
+    data = frame_schema(write.frame)
     check_distinct(data)
-    snapshot = _open(location, parsed)
+    snapshot = _open(write)
     if snapshot is None:
-        return _create(frame, data, location, save_mode, tuple(partition_by or ()), parsed)
-    if save_mode == "error":
-        raise TableAlreadyExistsError(location)
-    if save_mode == "ignore" or _is_done(snapshot, parsed.transaction):
-        return None
-    _check_existing(snapshot, data, partition_by, parsed)
-    if save_mode == "append":
-        return _append(frame, data, snapshot, parsed)
-    return _overwrite(frame, data, snapshot, parsed)
+        state = _create(spark, write, data)
+    else:
+        if write.mode == "error":
+            raise TableAlreadyExistsError(write.location)
+        if write.mode == "ignore" or _is_done(snapshot, write.options.transaction):
+            return None
+        _warn_about_append(write)
+        state = _change(spark, write, data, snapshot)
+    after_commit(spark)
+    return state.version
 
 
-def _create(
-    frame: DataFrame,
-    data: StructType,
-    location: str,
-    mode: str,
-    partition_by: tuple[str, ...],
-    options: WriteOptions,
-) -> int:
-    configuration = new_table(data, partition_by, options.properties)
-    base = TableState(location=location, storage_options=dict(options.files.storage_options))
-    written = _write(frame, data, location, configuration, options)
-    draft = _draft(frame, _MODE_NAMES[mode], configuration, written, options)
-    draft = replace(draft, protocol=configuration.protocol, metadata=draft.metadata or configuration.metadata)
-    return commit_draft(draft, base).version
+def _create(spark: SparkSession, write: TableWrite, data: StructType) -> TableState:
+    target = new_target(write.location, data, write.options, default_properties(spark))
+    base = TableState(location=write.location, storage_options=dict(write.options.files.storage_options))
+    return commit_draft(_Staging(spark, write, target, None, Nothing()).stage(data), base)
 
 
-def _append(frame: DataFrame, data: StructType, snapshot: Snapshot, options: WriteOptions) -> int:
+def _change(spark: SparkSession, write: TableWrite, data: StructType, snapshot: Snapshot) -> TableState:
+    selection: Selection | None = None
+    defaults = default_properties(spark) if write.mode == "replace" else {}
+
     def stage(base: TableState) -> CommitDraft:
-        configuration = base.configuration or snapshot.configuration
-        written = _write(frame, data, base.location, configuration, options)
-        return _draft(frame, "Append", configuration, written, options)
+        nonlocal selection
+        before = base.configuration or snapshot.configuration
+        target = existing_target(snapshot, before, data, write.mode, write.options, defaults)
+        selection = selection or select_rows(spark, write.mode, write.options, snapshot, session_time_zone(spark))
+        return _Staging(spark, write, target, snapshot, selection).stage(data)
 
-    def current() -> TableState:
-        return state_of(Snapshot.load(snapshot.location, storage_options=options.files.storage_options))
-
-    return commit_numbered(state_of(snapshot), stage, current).version
-
-
-def _overwrite(frame: DataFrame, data: StructType, snapshot: Snapshot, options: WriteOptions) -> int:
-    written = _write(frame, data, snapshot.location, snapshot.configuration, options)
-    removed = snapshot.files(_REMOVED_COLUMNS)
-    draft = _draft(frame, "Overwrite", snapshot.configuration, written, options)
-    metrics = {
-        **draft.operation.metrics,
-        "numRemovedFiles": removed.num_rows,
-        "numRemovedBytes": pc.sum(removed.column("size")).as_py() or 0,
-    }
-    draft = replace(
-        draft,
-        removes=removed,
-        reads=ReadSet(whole_table=True, transactions=draft.reads.transactions),
-        operation=replace(draft.operation, metrics=metrics),
-    )
-    return commit_draft(draft, state_of(snapshot)).version
+    return commit_numbered(state_of(snapshot), stage, lambda: state_of(snapshot.update()))
 
 
-_MODE_NAMES = {"append": "Append", "overwrite": "Overwrite", "error": "ErrorIfExists", "ignore": "Ignore"}
-
-
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """The files of one write, how many rows they hold, and how far identity columns have counted."""
-
-    files: pa.Table
-    rows: int
-    marks: Mapping[str, int]
-
-
-def _open(location: str, options: WriteOptions) -> Snapshot | None:
+def _open(write: TableWrite) -> Snapshot | None:
     try:
-        return Snapshot.load(location, storage_options=options.files.storage_options)
+        return Snapshot.load(write.location, storage_options=write.options.files.storage_options)
     except TableNotFoundError:
+        if write.must_exist:
+            raise
         return None
 
 
@@ -152,72 +167,149 @@ def _is_done(snapshot: Snapshot, transaction: SetTransaction | None) -> bool:
     return known is not None and known.version >= transaction.version
 
 
-def _check_existing(
-    snapshot: Snapshot, data: StructType, partition_by: Sequence[str] | None, options: WriteOptions
-) -> None:
-    configuration = snapshot.configuration
-    check_writable(configuration, snapshot.location)
-    check_storable(data, configuration.schema)
-    asked = [name.casefold() for name in partition_by or ()]
-    if asked and asked != [name.casefold() for name in configuration.partition_columns]:
-        raise InvalidOptionError(
-            f"The table is partitioned by {_listed(configuration.partition_columns)}, but partitionBy asks for "
-            f"{_listed(partition_by or ())}. Leave partitionBy out; to partition the table anew, write a new table.",
-            error_class="DELTA_PARTITION_COLUMNS_MISMATCH",
-        )
-    for name, value in options.properties.items():
-        if configuration.properties.get(name) != value:
-            raise InvalidOptionError(
-                f"The option '{name}' is a table property: it counts when a table is created, and this one exists.",
-                option=name,
-            )
-
-
-def _write(
-    frame: DataFrame, data: StructType, location: str, configuration: TableConfiguration, options: WriteOptions
-) -> _Written:
-    context = write_context(location, configuration, _with_session_defaults(frame, configuration, options).files)
-    ruled = apply_rules(frame, data, context, row_rules(configuration))
-    files = write_frame(ruled.frame, ruled.context)
-    rows = pc.sum(files.column("num_records")).as_py() or 0
-    marks = furthest_marks(files, ruled.context)
-    return _Written(files.drop_columns(["num_records", "marks"]) if files.num_rows else no_files(), rows, marks)
-
-
-def _with_session_defaults(frame: DataFrame, configuration: TableConfiguration, options: WriteOptions) -> WriteOptions:
-    """The session's settings for Parquet files, where neither option nor table says otherwise."""
-    conf, files = frame.sparkSession.conf, options.files
-    if files.compression is None and "delta.parquet.compression.codec" not in configuration.properties:
-        files = replace(files, compression=conf.get("spark.sql.parquet.compression.codec", "snappy"))
-    if files.max_records_per_file is None:
-        limit = int(conf.get("spark.sql.files.maxRecordsPerFile", "0") or 0)
-        files = replace(files, max_records_per_file=limit if limit > 0 else None)
-    return replace(options, files=files)
-
-
-def _draft(
-    frame: DataFrame, mode: str, configuration: TableConfiguration, written: _Written, options: WriteOptions
-) -> CommitDraft:
-    metrics = {
-        "numFiles": written.files.num_rows,
-        "numOutputRows": written.rows,
-        "numOutputBytes": pc.sum(written.files.column("size")).as_py() or 0,
+def _warn_about_append(write: TableWrite) -> None:
+    options = write.options
+    asked = {
+        "replaceWhere": options.replace_where,
+        "replaceUsing": options.replace_using,
+        "replaceOn": options.replace_on,
     }
-    parameters = {"mode": mode, "partitionBy": orjson.dumps(list(configuration.partition_columns)).decode()}
-    transactions: tuple[SetTransaction, ...] = ()
-    if options.transaction is not None:
-        transactions = (replace(options.transaction, last_updated=int(time.time() * 1000)),)
-    return CommitDraft(
-        operation=Operation("WRITE", parameters, metrics),
-        adds=written.files,
-        metadata=move_marks(configuration, written.marks),
-        transactions=transactions,
-        reads=ReadSet(transactions=frozenset(t.app_id for t in transactions)),
-        user_metadata=options.user_metadata
-        or frame.sparkSession.conf.get("spark.databricks.delta.commitInfo.userMetadata", None),
-        engine_info=engine_info(f"PySpark/{frame.sparkSession.version}"),
-    )
+    given = [name for name, value in asked.items() if value]
+    if write.mode == "append" and given:
+        warnings.warn(
+            DeltaWarning(f"The option '{given[0]}' replaces nothing in mode 'append'; use mode 'overwrite' for it."),
+            stacklevel=5,
+        )
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names) if names else "no column"
+class _Staging:
+    """Writes the files of one write, and drafts its commit."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        write: TableWrite,
+        target: Target,
+        snapshot: Snapshot | None,
+        selection: Selection,
+    ) -> None:
+        self._spark = spark
+        self._write = write
+        self._options = write.options
+        self._target = target
+        self._snapshot = snapshot
+        self._selection = selection
+        files = file_options(spark, target.configuration, write.options)
+        self._context = write_context(target.location, target.configuration, files)
+
+    def stage(self, data: StructType) -> CommitDraft:
+        """Write the files; the draft that names them."""
+        new = self._write_new(data)
+        replaced, match = self._find_replaced(new)
+        kept, changes = Written.nothing(), None
+        if match is not None:
+            kept, changes = self._write_kept(replaced, match, new)
+        return self._draft(new, kept, replaced, changes)
+
+    def _write_new(self, data: StructType) -> Written:
+        rules, selection = row_rules(self._target.configuration), self._selection
+        if isinstance(selection, Where) and selection.check:
+            check = RowCheck("replaceWhere", selection.text, CheckKind.REPLACED)
+            rules = replace(rules, checks=(*rules.checks, check))
+        ruled = apply_rules(self._write.frame, data, self._context, rules)
+        frame = ruled.frame
+        if wants_optimized_write(self._spark, self._options, self._target.configuration):
+            frame = rebalance(frame, self._target.configuration, ruled.context.schema.names)
+        return Written.of(write_frame(frame, ruled.context), ruled.context)
+
+    def _find_replaced(self, new: Written) -> tuple[Replaced | None, ConditionMatch | RowMatch | None]:
+        """What leaves the table, and how the rows that stay are told from the others."""
+        snapshot, time_zone = self._snapshot, session_time_zone(self._spark)
+        if snapshot is None:
+            return None, None
+        match self._selection:
+            case Nothing():
+                return None, None
+            case Everything():
+                return replace_everything(snapshot), None
+            case Partitions():
+                return replace_partitions(snapshot, new.files, time_zone), None
+            case Where(text, predicate):
+                return replace_matching(snapshot, predicate, time_zone), ConditionMatch(text)
+            case EqualKeys(keys):
+                rows = match_keys(self._new_rows(new), keys)
+                return replace_rows(self._spark, snapshot, rows, time_zone), rows
+            case On(condition, alias):
+                rows = match_condition(self._new_rows(new), condition, alias)
+                return replace_rows(self._spark, snapshot, rows, time_zone), rows
+            case other:
+                assert_never(other)
+
+    def _write_kept(
+        self, replaced: Replaced | None, match: ConditionMatch | RowMatch, new: Written
+    ) -> tuple[Written, pa.Table]:
+        """The rows of partly replaced files that stay, and the change data files where readers need them."""
+        snapshot = self._snapshot
+        if replaced is None or snapshot is None or not replaced.partly.num_rows:
+            return Written.nothing(), no_files()
+        before = snapshot.configuration
+        source = FileSource(snapshot.location, before, snapshot.storage_options)
+        rows = read_files(self._spark, source, replaced.partly, row_tracking=has_row_ids(before))
+        kept = write_kept(match.kept(rows), before, self._context)
+        if not kept.rows or not keeps_changes(self._target.configuration) or not self._options.data_change:
+            return kept, no_files()
+        deleted = match.matched(read_files(self._spark, source, replaced.removed))
+        after = self._target.configuration.schema
+        return kept, write_changes(deleted, self._new_rows(new), before.schema, after, self._context)
+
+    def _new_rows(self, new: Written) -> DataFrame:
+        """The rows just written, from their files: so that the data is computed only once."""
+        target = self._target
+        storage_options = self._context.storage_options
+        return read_files(self._spark, FileSource(target.location, target.configuration, storage_options), new.files)
+
+    def _draft(self, new: Written, kept: Written, replaced: Replaced | None, changes: pa.Table | None) -> CommitDraft:
+        options, target = self._options, self._target
+        metrics = write_metrics(
+            new,
+            kept,
+            removed=None if replaced is None else replaced.removed,
+            changes=changes,
+            deleted_rows=_deleted_rows(replaced, kept),
+        )
+        if self._write.statement:
+            operation = table_operation(self._write.statement, options, metrics)
+        else:
+            operation = write_operation(self._write.mode, options, metrics)
+        transactions = _transactions(options)
+        draft = CommitDraft(
+            operation=operation,
+            adds=pa.concat_tables([new.files, kept.files]) if kept.files.num_rows else new.files,
+            changes=no_files() if changes is None else changes,
+            data_change=options.data_change,
+            protocol=target.protocol,
+            metadata=move_marks(target.configuration, new.marks) or target.metadata,
+            transactions=transactions,
+            domains=target.domains,
+            isolation=None if options.data_change else IsolationLevel.SNAPSHOT,
+            user_metadata=options.user_metadata,
+            engine_info=engine_info(f"PySpark/{self._spark.version}"),
+        )
+        applications = frozenset(t.app_id for t in transactions)
+        if replaced is None:
+            return replace(draft, reads=replace(draft.reads, transactions=applications))
+        return replace(draft, removes=replaced.removed, reads=replace(replaced.reads, transactions=applications))
+
+
+def _deleted_rows(replaced: Replaced | None, kept: Written) -> int | None:
+    """How many rows were replaced; None where that is not known, or nobody asks."""
+    if replaced is None or "stats" not in replaced.removed.column_names:
+        return None
+    if replaced.rows is not None:
+        return replaced.rows
+    before = count_rows(replaced.removed)
+    return None if before is None else before - kept.rows
+
+
+def _transactions(options: WriteOptions) -> tuple[SetTransaction, ...]:
+    return () if options.transaction is None else (options.transaction,)

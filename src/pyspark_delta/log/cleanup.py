@@ -1,0 +1,154 @@
+"""Cleaning up the log: what is older than the table's retention goes, up to a checkpoint that stays (C104, C364-C371).
+
+Files are deleted while they are listed, oldest first and commits before checkpoints: a clean-up that ends half way
+leaves every version readable that is to be kept. Commits are dated by their files, which are never older than the times
+inside.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import islice
+
+from pyspark_delta.actions.decode import decode_sidecar
+from pyspark_delta.log.checkpoints import CheckpointReader
+from pyspark_delta.log.listing import Checkpoint, LogListing, list_log, log_location
+from pyspark_delta.log.names import (
+    SIDECAR_DIRECTORY,
+    CommitName,
+    CompactionName,
+    LogName,
+    VersionChecksumName,
+    parse_name,
+    version_prefix,
+)
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.properties import CHECKPOINT_PROTECTION_VERSION, LOG_RETENTION
+from pyspark_delta.storage import FileStatus, ObjectStore
+from pyspark_delta.storage.paths import decode, file_name, join
+
+_DAY = 86_400_000  # ms
+_DELETED_AT_ONCE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class CleanedLog:
+    """What a clean-up did: the version of the checkpoint that the log now begins with, and how many files went."""
+
+    first_version: int | None = None
+    log_files: int = 0
+    sidecars: int = 0
+
+
+def clean_log(
+    store: ObjectStore, table_location: str, configuration: TableConfiguration, *, now_ms: int | None = None
+) -> CleanedLog:
+    """Delete the log files that nothing kept is read from.
+
+    Does nothing without a checkpoint that is old enough, for tables of a catalog, and where checkpoints are protected
+    (`delta.requireCheckpointProtectionBeforeVersion`). Raises CorruptLogError where the checkpoint that would have to
+    stand for everything before it cannot be read; nothing is deleted then.
+    """
+    now = int(time.time() * 1000) if now_ms is None else now_ms
+    if configuration.supports("catalogManaged"):
+        return CleanedLog()
+    retention = LOG_RETENTION.of(configuration.properties) // timedelta(milliseconds=1)
+    cutoff = _cutoff_checkpoint(store, table_location, _midnight(now - retention))
+    if cutoff is None or _is_protected(configuration, cutoff.version):
+        return CleanedLog()
+    CheckpointReader(store, table_location, cutoff).open()
+
+    def is_expired_commit(name: LogName) -> bool:
+        match name:
+            case CommitName(version, uuid):
+                return uuid is None and version < cutoff.version  # the commit of the checkpoint stays (C367)
+            case VersionChecksumName(version):
+                return version < cutoff.version
+            case CompactionName(start):
+                return start <= cutoff.version
+            case _:
+                return False
+
+    def is_expired_checkpoint(name: LogName) -> bool:
+        return not isinstance(name, CommitName | VersionChecksumName | CompactionName) and name.version < cutoff.version
+
+    files = _delete(store, _matching(store, table_location, cutoff.version, is_expired_commit))
+    files += _delete(store, _matching(store, table_location, cutoff.version, is_expired_checkpoint))
+    sidecars = 0
+    if files or configuration.supports("v2Checkpoint"):
+        sidecars = _delete(store, _orphaned_sidecars(store, table_location, _midnight(now) - _DAY))
+    return CleanedLog(cutoff.version, files, sidecars)
+
+
+def _cutoff_checkpoint(store: ObjectStore, table_location: str, cutoff: int) -> Checkpoint | None:
+    """The newest complete checkpoint not after the newest commit that is not after a time (C364, C365, C371)."""
+    found: Checkpoint | None = None
+    newest: Checkpoint | None = None
+    latest, version, group = 0, -1, LogListing()
+    for file in store.list_from(join(log_location(table_location), version_prefix(0))):
+        name = parse_name(file_name(file.path))
+        if name is None or isinstance(name, CompactionName):
+            continue
+        if name.version != version:
+            newest = next(iter(group.checkpoints()), newest)
+            version, group = name.version, LogListing()
+        group.add(file)
+        if isinstance(name, CommitName) and name.uuid is None:  # which is listed after the checkpoints of its version
+            latest = max(latest + 1, file.modification_time)
+            if latest > cutoff:
+                return found
+            found = next(iter(group.checkpoints()), newest)
+    return found
+
+
+def _is_protected(configuration: TableConfiguration, version: int) -> bool:
+    """Whether a clean-up before the version would delete some, but not all, of what a dropped feature left behind."""
+    boundary = CHECKPOINT_PROTECTION_VERSION.of(configuration.properties)
+    return configuration.supports("checkpointProtection") and version < boundary
+
+
+def _matching(
+    store: ObjectStore, table_location: str, last_version: int, matches: Callable[[LogName], bool]
+) -> Iterator[FileStatus]:
+    """The log files up to a version that match by name, from the oldest on."""
+    end = version_prefix(last_version + 1)
+    for file in store.list_from(join(log_location(table_location), version_prefix(0))):
+        name = file_name(file.path)
+        if name >= end:
+            return
+        parsed = parse_name(name)
+        if parsed is not None and matches(parsed):
+            yield file
+
+
+def _orphaned_sidecars(store: ObjectStore, table_location: str, younger: int) -> Iterator[FileStatus]:
+    """The sidecars that no checkpoint names (C368) and that are older than a time: newer ones may belong to a
+    checkpoint that is being written (C369).
+
+    Raises CorruptLogError when some checkpoint cannot be read, before anything is found.
+    """
+    directory = join(log_location(table_location), SIDECAR_DIRECTORY)
+    old = [file for file in store.list_from(f"{directory}/") if file.modification_time < younger]
+    if not old:
+        return
+    named: set[str] = set()
+    for checkpoint in list_log(store, table_location).checkpoints():
+        reader = CheckpointReader(store, table_location, checkpoint)
+        named.update(file_name(decode(decode_sidecar(fields).path)) for fields in reader.actions("sidecar"))
+    yield from (file for file in old if file_name(file.path) not in named)
+
+
+def _delete(store: ObjectStore, files: Iterable[FileStatus]) -> int:
+    remaining, number = iter(files), 0
+    while block := [file.path for file in islice(remaining, _DELETED_AT_ONCE)]:
+        store.delete(block)
+        number += len(block)
+    return number
+
+
+def _midnight(time_ms: int) -> int:
+    """The beginning of the day in UTC."""
+    return time_ms // _DAY * _DAY

@@ -1,0 +1,89 @@
+"""Columns that a user gave as objects, as text: the name of one, or a condition in SQL."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from pyspark_delta.errors import InvalidOptionError
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, SparkSession
+
+_REPRESENTATION = re.compile(r"Column<'(.*)'>", re.DOTALL)
+_PLAIN_NAME = re.compile(r"\w+|`(?:[^`]|``)+`")
+_OPERATORS = {"==": "=", "<=>": "<=>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "and": "AND", "or": "OR"}
+
+
+def column_name(column: Column | str, where: str) -> str:
+    """The name of a top-level column. Raises InvalidOptionError for an expression, such as a partition transform."""
+    found = _REPRESENTATION.fullmatch(str(column))
+    text = found[1] if found is not None else str(column)
+    if not _PLAIN_NAME.fullmatch(text):
+        raise InvalidOptionError(
+            f"{where} takes columns of the table, found the expression '{text}'. Delta tables are partitioned by the "
+            "values of columns; add a column with the value.",
+            error_class="DELTA_OPERATION_NOT_ALLOWED",
+        )
+    return text[1:-1].replace("``", "`") if text.startswith("`") else text
+
+
+def condition_text(spark: SparkSession, condition: Column | str) -> str:
+    """A condition as SQL. Raises InvalidOptionError for one that has no text here."""
+    if isinstance(condition, str):
+        return condition
+    if hasattr(spark, "_jsparkSession"):
+        from pyspark_delta.spark.scan.jvm import jvm_of
+
+        utils = jvm_of(spark).root.org.apache.spark.sql.classic.ExpressionUtils
+        return str(utils.expression(condition._jc).sql())
+    return _connect_text(condition._expr)
+
+
+def _connect_text(expression: Any) -> str:
+    match type(expression).__name__:
+        case "SQLExpression":
+            return f"({expression._expr})"
+        case "ColumnReference":
+            return str(expression._unparsed_identifier)
+        case "ColumnAlias":
+            return _connect_text(expression._child)
+        case "LiteralExpression":
+            return _literal(expression._value)
+        case "UnresolvedFunction":
+            return _call(expression._name, [_connect_text(argument) for argument in expression._args])
+    raise InvalidOptionError(
+        f"The condition {expression} has no text in SQL here. Give it as text, as in "
+        "overwrite(F.expr(\"day = '2024-01-31'\"))."
+    )
+
+
+def _call(name: str, arguments: list[str]) -> str:
+    if name in _OPERATORS and len(arguments) == 2:
+        return f"({arguments[0]} {_OPERATORS[name]} {arguments[1]})"
+    match name.lower():
+        case "not" | "!":
+            return f"(NOT {arguments[0]})"
+        case "isnull":
+            return f"({arguments[0]} IS NULL)"
+        case "isnotnull":
+            return f"({arguments[0]} IS NOT NULL)"
+        case "in":
+            return f"({arguments[0]} IN ({', '.join(arguments[1:])}))"
+    return f"{name}({', '.join(arguments)})"
+
+
+def _literal(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+        return f"'{escaped}'"
+    raise InvalidOptionError(
+        f"A condition with the constant {value!r} has no text here. Give it as SQL, as in "
+        "overwrite(F.expr(\"day = DATE '2024-01-31'\"))."
+    )

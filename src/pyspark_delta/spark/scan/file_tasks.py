@@ -1,0 +1,64 @@
+"""Rows of chosen data files where Spark itself cannot read them: workers do, with the Arrow reader."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from pyspark_delta.data.reader import read_task
+from pyspark_delta.scan.plan import ReadContext
+from pyspark_delta.scan.planner import read_context
+from pyspark_delta.schema.types import LONG, StructField, StructType
+from pyspark_delta.spark.schemas import to_spark
+from pyspark_delta.spark.source.partitions import FilePartition
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from pyspark_delta.spark.scan.frames import FileSource
+
+_TASK = "task binary"
+
+
+def task_frame(
+    spark: SparkSession,
+    source: FileSource,
+    files: pa.Table,
+    *,
+    row_tracking: bool = False,
+    file_number: str | None = None,
+) -> DataFrame:
+    """As `scan.frames.frame_of_files`: the rows of some files, one task for each file."""
+    time_zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    context = read_context(
+        source.location,
+        source.configuration,
+        row_ids=row_tracking,
+        storage_options=source.storage_options,
+        time_zone=time_zone,
+    )
+    fields = {plan.field.name: plan.field for plan in context.columns}
+    schema = [fields[name] for name in context.output]
+    if file_number is not None:
+        schema.append(StructField(file_number, LONG))
+    tasks = [(pickle.dumps((number, FilePartition(context, files.slice(number, 1)))),) for number in range(len(files))]
+    frame = spark.createDataFrame(tasks, _TASK)
+    if len(tasks) > 1:
+        frame = frame.repartition(min(len(tasks), 10_000))
+    return frame.mapInArrow(partial(_read, context, file_number is not None), to_spark(StructType(tuple(schema))))
+
+
+def _read(context: ReadContext, numbered: bool, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for pickled in batch.column(0):
+            number, files = pickle.loads(pickled.as_py())
+            for task in files.tasks():
+                for rows in read_task(context, task):
+                    if numbered:
+                        column = pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows)
+                        rows = pa.RecordBatch.from_arrays([*rows.columns, column], [*rows.schema.names, "number"])
+                    yield rows

@@ -1,0 +1,54 @@
+"""Change data files: which rows a write took away and which it added, where readers could not tell (Change Data Files).
+
+Where a commit only adds files, or only removes whole ones, readers derive the changes from them. Where it writes rows
+anew that stay, they could not: then every changed row is in a change data file, the added ones too (C164-C174).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyspark.sql.functions as sf
+
+from pyspark_delta.data.writer import WriteContext
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.properties import ENABLE_CHANGE_DATA_FEED
+from pyspark_delta.schema.types import STRING, StructField, StructType
+from pyspark_delta.spark.write.columns import align
+from pyspark_delta.spark.write.job import write_frame
+from pyspark_delta.spark.write.rows_written import with_columns
+from pyspark_delta.storage.paths import join
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+CHANGE_DATA_DIRECTORY = "_change_data"
+CHANGE_TYPE = "_change_type"
+
+
+def keeps_changes(configuration: TableConfiguration) -> bool:
+    """Whether commits to the table record which rows change."""
+    return ENABLE_CHANGE_DATA_FEED.of(configuration.properties)
+
+
+def write_changes(
+    deleted: DataFrame, inserted: DataFrame, before: StructType, after: StructType, context: WriteContext
+) -> pa.Table:
+    """Write rows that left, of the schema `before`, and rows that came, of the schema `after`; the files.
+
+    Paths are relative to the table, in the directory `_change_data`.
+    """
+    kind = StructField(CHANGE_TYPE, STRING)
+    location = join(context.table_location, CHANGE_DATA_DIRECTORY)
+    changes = replace(with_columns(context, StructType((kind,))), table_location=location, stats_columns=())
+    frames = [
+        align(frame.withColumn(CHANGE_TYPE, sf.lit(change)), StructType((*own, kind)), changes.schema)
+        for frame, own, change in ((deleted, before, "delete"), (inserted, after, "insert"))
+    ]
+    files = write_frame(frames[0].unionAll(frames[1]), changes)
+    paths = pc.binary_join_element_wise(CHANGE_DATA_DIRECTORY, files["path"], "/")
+    files = files.set_column(files.column_names.index("path"), "path", paths)
+    return files.select(["path", "partition_values", "size"])
