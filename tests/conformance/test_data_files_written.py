@@ -231,3 +231,10 @@ def test_the_parquet_format_version_is_a_property(tmp_path: Path, version: str |
     properties = {} if version is None else {"delta.parquet.format.version": version}
     [file] = written(tmp_path, [{"a": 1}], field("a"), properties=properties)
     assert pq.read_metadata(tmp_path / file.path).format_version == expected
+
+
+@pytest.mark.parametrize(("codec", "expected"), [(None, "ZSTD"), ("SNAPPY", "SNAPPY"), ("none", "UNCOMPRESSED")])
+def test_files_are_compressed_as_the_table_says(tmp_path: Path, codec: str | None, expected: str) -> None:
+    properties = {} if codec is None else {"delta.parquet.compression.codec": codec}
+    [file] = written(tmp_path, [{"a": 1}], field("a"), properties=properties)
+    assert pq.read_metadata(tmp_path / file.path).row_group(0).column(0).compression == expected

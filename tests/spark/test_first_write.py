@@ -605,7 +605,6 @@ def test_overwrite_conflicts_with_an_append_that_came_first(
         "dat/all_primitive_types",
         "dat/nested_types",
         "dat/multi_partitioned",
-        "dat/timestamp_ntz",
         "dat/iceberg_compat_v1",
         "delta-kernel/column-mapping-id",
         "delta-kernel/data-reader-partition-values-column-mapping-name",

@@ -61,7 +61,7 @@ def write_context(location: str, configuration: TableConfiguration, options: Fil
         random_prefix_length=RANDOM_PREFIX_LENGTH.of(properties) if randomized else None,
         stats_columns=table_stats_columns(configuration),
         string_prefix=STATS_STRING_PREFIX_LENGTH.of(properties) or DEFAULT_STRING_PREFIX,
-        compression=(options.compression or PARQUET_COMPRESSION.of(properties) or "snappy").lower(),
+        compression=(options.compression or PARQUET_COMPRESSION.of(properties) or "zstd").lower(),
         format_version=PARQUET_FORMAT_VERSION.of(properties),
         target_file_size=options.target_file_size or TARGET_FILE_SIZE.of(properties),
         max_records_per_file=options.max_records_per_file,

@@ -66,7 +66,7 @@ def file_options(spark: SparkSession, configuration: TableConfiguration, options
     """How files are written: the options, and the session's settings for Parquet where the table has none."""
     conf, files = spark.conf, options.files
     if files.compression is None and "delta.parquet.compression.codec" not in configuration.properties:
-        files = replace(files, compression=conf.get("spark.sql.parquet.compression.codec", "snappy"))
+        files = replace(files, compression=conf.get("spark.sql.parquet.compression.codec", None))
     if files.max_records_per_file is None:
         limit = int(conf.get("spark.sql.files.maxRecordsPerFile", "0") or 0)
         files = replace(files, max_records_per_file=limit if limit > 0 else None)
