@@ -72,16 +72,17 @@ def write_log(table: Path, log: SyntheticLog) -> None:
     else:
         _write_checkpoint(directory, log)
     first = 1 if log.kind == "none" else log.first_version + 1
-    number, live = log.files, log.files
+    number, gone = log.files, np.zeros(0, dtype=np.int64)
     for version in range(first, first + log.commits):
         added = file_rows(number, log.adds, log.files_per_day)
         lines = [_commit_info(version), *_add_lines(added)]
         removed = np.linspace(0, max(log.files - 1, 0), log.removes, dtype=np.int64) + version - first
-        lines += _remove_lines(np.unique(removed[removed < log.files]), log.files_per_day)
+        removed = np.unique(removed[removed < log.files])
+        lines += _remove_lines(removed, log.files_per_day)
         _write_lines(directory / f"{version:020d}.json", lines)
-        number, live = number + log.adds, live + log.adds - log.removes
+        number, gone = number + log.adds, np.union1d(gone, removed)
     if log.checksum:
-        _write_checksum(directory, log, live)
+        _write_checksum(directory, log, np.setdiff1d(np.arange(number, dtype=np.int64), gone))
 
 
 # ------------------------------------------------------------------------------------------------------- columns
@@ -353,10 +354,10 @@ def _remove_lines(numbers: np.ndarray[Any, Any], per_day: int) -> list[str]:
     ]
 
 
-def _write_checksum(directory: Path, log: SyntheticLog, live: int) -> None:
+def _write_checksum(directory: Path, log: SyntheticLog, live: np.ndarray[Any, Any]) -> None:
     value = {
-        "tableSizeBytes": live * 10_000_000,
-        "numFiles": live,
+        "tableSizeBytes": int((10_000_000 + live % 1_000_000).sum()),
+        "numFiles": len(live),
         "numMetadata": 1,
         "numProtocol": 1,
         "metadata": json.loads(metadata_line())["metaData"],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -17,6 +18,7 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.schema.arrow import schema_to_arrow
 from pyspark_delta.schema.column_ids import all_ids
 from pyspark_delta.schema.column_mapping import ID, PHYSICAL_NAME
+from pyspark_delta.schema.json import schema_to_json
 from pyspark_delta.schema.traversal import fields_in
 from pyspark_delta.schema.types import (
     INTEGER,
@@ -27,6 +29,7 @@ from pyspark_delta.schema.types import (
     StructField,
     StructType,
 )
+from pyspark_delta.transaction.evolution import evolve
 from pyspark_delta.transaction.write_plan import FileOptions, write_context
 
 NAME = {"delta.columnMapping.mode": "name"}
@@ -85,8 +88,10 @@ def test_c243_c244_new_columns_get_ids_above_all_given_before_and_names_of_their
 
 def test_c244_the_largest_id_never_goes_down_though_properties_are_given_anew() -> None:
     before = created(NAME, NESTED)
-    fewer = changed(before, schema=columns(id=INTEGER), keeps_files=False)
-    assert fewer.properties["delta.columnMapping.maxColumnId"] == "7"
+    schema = schema_to_json(columns(other=INTEGER))
+    anew = evolve(before, replace(before.metadata, schema_string=schema, configuration=NAME), keeps_files=False)
+    assert ids(anew) == {"other": 8}
+    assert anew.properties["delta.columnMapping.maxColumnId"] == "8"
 
 
 def test_c244_a_largest_id_below_an_id_in_use_is_corrected() -> None:

@@ -107,9 +107,16 @@ def test_c240_c241_c242_files_have_physical_names_and_ids_at_every_level(tmp_pat
     assert stats["nullCount"] == {"col-1": 1, "col-2": {"col-3": 1, "col-4": 1}, "col-6": 1, "col-10": 1}
 
 
-def test_c246_without_mapping_there_are_no_ids(tmp_path: Path) -> None:
-    [file] = written(tmp_path, [{"a": 1}], mapped("a", "long", 1), features=("columnMapping",))
-    assert ids_in(tmp_path, file) == {"a": -1}
+def test_c240_c245_physical_names_may_be_the_logical_names_of_others(tmp_path: Path) -> None:
+    def renamed(name: str, number: int, physical: str) -> dict[str, Any]:
+        return {**mapped(name, "long", number), "metadata": {ID: number, PHYSICAL: physical}}
+
+    swapped = mapped("s", struct(renamed("y", 2, "x"), renamed("x", 3, "y")), 1)
+    [file] = written(
+        tmp_path, [{"s": {"y": 1, "x": 2}}], swapped, features=("columnMapping",),
+        properties={"delta.columnMapping.mode": "name"},
+    )  # fmt: skip
+    assert pq.read_table(tmp_path / file.path).to_pylist() == [{"col-1": {"x": 1, "y": 2}}]
 
 
 def test_c242_partition_values_go_by_physical_name_and_files_below_random_prefixes(tmp_path: Path) -> None:
@@ -181,14 +188,26 @@ def test_c318_c436_c437_c438_c440_c441_physical_types(tmp_path: Path) -> None:
 
 def test_variants_are_two_binaries_and_only_their_nulls_are_counted(tmp_path: Path) -> None:
     variant = {"value": b"\x0c\x01", "metadata": b"\x01\x00\x00"}
-    [file] = written(
-        tmp_path, [{"v": variant, "a": 5}, {"v": None, "a": 6}], field("v", "variant"), field("a"),
-        features=("variantType",),
-    )  # fmt: skip
-    assert pq.read_table(tmp_path / file.path).to_pylist() == [{"v": variant, "a": 5}, {"v": None, "a": 6}]
+    nested = (
+        field("s", struct(field("w", "variant"))),
+        field("l", array("variant")),
+        field("m", mapping("string", "variant")),
+    )
+    rows = [
+        {"v": variant, "a": 5, "s": {"w": None}, "l": [None, variant], "m": [("k", None)]},
+        {"v": None, "a": 6, "s": None, "l": None, "m": None},
+        {"v": None, "a": 7, "s": {"w": variant}, "l": [], "m": [("k", variant)]},
+    ]
+    columns = (field("v", "variant"), field("a"), *nested)
+    [file] = written(tmp_path, rows, *columns, features=("variantType",))
+    assert pq.read_table(tmp_path / file.path).to_pylist() == rows
     stats = json.loads(file.stats)
-    assert stats["nullCount"] == {"v": 1, "a": 0}
-    assert (stats["minValues"], stats["maxValues"]) == ({"a": 5}, {"a": 6})
+    assert stats["nullCount"] == {"v": 2, "a": 0, "s": {"w": 2}, "l": 1, "m": 1}
+    assert (stats["minValues"], stats["maxValues"]) == ({"a": 5}, {"a": 7})
+    files = written(tmp_path / "p", rows, *columns, features=("variantType",), partition=("a",))
+    assert [pq.ParquetFile(tmp_path / "p" / f.path).read().to_pylist()[0]["l"] for f in files] == [
+        [None, variant], None, []
+    ]  # fmt: skip
 
 
 def test_void_is_never_stored(tmp_path: Path) -> None:

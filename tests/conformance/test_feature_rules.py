@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.declarations import declare, protocol
 from tests.evolving import PLAIN, changed, columns, created, features
@@ -19,6 +21,7 @@ from pyspark_delta.schema.types import (
     StructField,
     StructType,
 )
+from pyspark_delta.transaction.evolution import evolve
 
 BASE = {"appendOnly", "invariants"}
 ROW_ID = "delta.rowTracking.materializedRowIdColumnName"
@@ -92,7 +95,8 @@ def test_c324_c336_names_of_stored_ids_are_given_once() -> None:
     assert names[0].startswith("_row-id-col-")
     assert names[1].startswith("_row-commit-version-col-")
     assert changed(table, {"mine": "1"}).properties[ROW_ID] == names[0]
-    anew = changed(table, schema=PLAIN, keeps_files=False)
+    replaced = replace(table.metadata, configuration={"delta.enableRowTracking": "true"})
+    anew = evolve(table, replaced, keeps_files=False)
     assert (anew.properties[ROW_ID], anew.properties[ROW_VERSION]) == names
     other = created({"delta.enableRowTracking": "true"}).properties[ROW_ID]
     assert other != names[0]

@@ -80,6 +80,7 @@ def test_c302_c303_c306_writer_compatibility_maps_by_id_and_enables_v2() -> None
     assert features(table) == (None, {"appendOnly", "invariants"} | listed)
     assert table.properties["delta.columnMapping.mode"] == "id"
     assert table.properties[V2] == "true"
+    assert created({WRITERS_V1: "true", V2: "true"}).properties["delta.columnMapping.mode"] == "id"
     with refused("WRONG_REQUIRED_TABLE_PROPERTY", "to be id, found name"):
         created({WRITERS_V1: "true", **NAME})
     with refused("WRONG_REQUIRED_TABLE_PROPERTY", "needs icebergCompatV2"):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.commits import actions, commit, create, declared, draft, info, memory_location, read_version
@@ -109,3 +111,17 @@ def test_c359_an_appender_that_meets_the_enabling_follows_its_time(location: str
     assert info(location, 2)["inCommitTimestamp"] > info(location, 1)["inCommitTimestamp"]
     assert after.configuration is not None
     assert after.configuration.properties[VERSION] == "1"
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_c359_the_first_time_is_later_than_the_commit_file_before_it(tmp_path: Path, others: int) -> None:
+    location = str(tmp_path / "table")
+    base = create(location)
+    latest = base
+    for number in range(others):
+        latest = commit(draft(adds=[f"w{number}"]), latest)
+    later = int(time.time()) + 3600  # the clock of the store, or of the writer before, is ahead
+    os.utime(tmp_path / "table" / "_delta_log" / f"{others:020d}.json", (later, later))
+    protocol, metadata = declared("inCommitTimestamp", properties=ENABLED)
+    commit(draft("SET TBLPROPERTIES", protocol=protocol, metadata=metadata), base)
+    assert info(location, others + 1)["inCommitTimestamp"] == later * 1000 + 1

@@ -21,14 +21,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyspark_delta.data.not_null import check_not_null
-from pyspark_delta.data.parquet_schema import as_type, parquet_schema
 from pyspark_delta.data.partition_paths import partition_directory
+from pyspark_delta.data.variant_storage import fill_variants, has_variants
 from pyspark_delta.data.violations import WatchedCheck
 from pyspark_delta.errors import ConstraintViolationError
 from pyspark_delta.protocol.rows import ComputedColumn
-from pyspark_delta.schema.arrow import schema_to_arrow
+from pyspark_delta.schema.arrow import field_to_arrow, schema_to_parquet
 from pyspark_delta.schema.partition_values import serialize_partition_column
-from pyspark_delta.schema.types import StructType
+from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.stats.collect import collect_stats
 from pyspark_delta.stats.columns import DEFAULT_STRING_PREFIX, StatsColumn
 from pyspark_delta.stats.observe import Observations
@@ -54,10 +54,10 @@ class WriteContext:
     """How rows become files of one table: plain data that travels to workers.
 
     `schema` is the logical schema of the table; batches have its columns, by name, and are of its types or of types
-    that cast to them without loss. `data_schema` is what files hold: physical names, no partition columns.
-    Sizes are bytes. With `partition_columns_in_files`, the last columns of `data_schema` are the partition columns.
-    With `random_prefix_length`, files lie below random prefixes of that length, not in directories of their partition.
-    `checks` are conditions that were put to the rows already, in the order in which a column of
+    that cast to them without loss. `data_schema` is what files hold: physical names, and the partition columns at the
+    end if `stores_partition_columns`, else none of them. With `random_prefix_length`, files lie below random prefixes
+    of that length, not in directories of their partition.
+    Sizes are bytes. `checks` are conditions that were put to the rows already, in the order in which a column of
     violations counts them; `numbered` are the identity columns whose numbers this write makes.
     """
 
@@ -66,8 +66,7 @@ class WriteContext:
     data_schema: StructType
     partition_columns: tuple[str, ...] = ()  # logical names
     partition_names: tuple[str, ...] = ()  # the same columns by physical name
-    partition_columns_in_files: bool = False
-    field_ids: bool = False
+    stores_partition_columns: bool = False
     random_prefix_length: int | None = None
     stats_columns: tuple[StatsColumn, ...] = ()
     string_prefix: int = DEFAULT_STRING_PREFIX
@@ -206,11 +205,10 @@ class _DataFile:
         directory = _directory(context, partition)
         relative = f"{directory}/{name}" if directory else name
         self._path = encode_path(relative)
-        self._schema = parquet_schema(context.data_schema, field_ids=context.field_ids)
+        self._schema = schema_to_parquet(context.data_schema)
         stored = [f.name for f in context.schema if f.name not in context.partition_columns]
-        stored += context.partition_columns if context.partition_columns_in_files else ()
-        found = (context.schema.find(name) for name in stored)
-        self._logical = schema_to_arrow(StructType(tuple(f for f in found if f is not None)), all_nullable=True)
+        stored += context.partition_columns if context.stores_partition_columns else ()
+        self._columns = [f for name in stored if (f := context.schema.find(name)) is not None]
         self._observations = Observations(context.stats_columns, context.string_prefix)
         self._footer: list[pq.FileMetaData] = []
         self._gathered: list[pa.RecordBatch] = []
@@ -266,8 +264,7 @@ class _DataFile:
     def _write_row_group(self) -> None:
         rows = pa.Table.from_batches(self._gathered)
         self._note_marks(rows)
-        cast = (_cast(rows.column(field.name), field) for field in self._logical)
-        columns = [as_type(column, field.type) for column, field in zip(cast, self._schema, strict=True)]
+        columns = [_stored(rows.column(f.name), f, at.type) for f, at in zip(self._columns, self._schema, strict=True)]
         rows = pa.Table.from_arrays(columns, schema=self._schema)
         self._observations.add(rows)
         self._writer.write_table(rows, row_group_size=rows.num_rows)
@@ -301,6 +298,19 @@ def _directory(context: WriteContext, partition: tuple[str | None, ...]) -> str:
 
 def _codec(name: str) -> str:
     return {"uncompressed": "none", "lz4_raw": "lz4"}.get(name, name)
+
+
+def _stored(column: pa.ChunkedArray, field: StructField, physical: pa.DataType) -> pa.ChunkedArray:
+    """The values of a column as the file holds them: of the table's type first, then under physical names by position.
+
+    Names must not decide: the physical name of one member of a struct may be the logical name of another.
+    """
+    column = _cast(column, field_to_arrow(field, all_nullable=True))
+    if has_variants(field.type):
+        column = fill_variants(column, field.type)
+    if column.type == physical:
+        return column
+    return pa.chunked_array([chunk.view(physical) for chunk in column.chunks], physical)
 
 
 def _cast(column: pa.ChunkedArray, target: pa.Field) -> pa.ChunkedArray:

@@ -40,7 +40,6 @@ class IcebergCompatV2(TableFeature):
         iceberg.check_mapping(configuration, self.name, ("name", "id"))
         iceberg.check_types(configuration.schema, self.name, iceberg.PRIMITIVES_V1 | iceberg.NESTED)
         iceberg.check_type_changes(configuration.schema, self.name)
-        iceberg.check_nested_ids(configuration.schema, self.name)
         if configuration.supports("deletionVectors") and ENABLE_DELETION_VECTORS.of(configuration.properties):
             raise iceberg.violation(
                 self.name,

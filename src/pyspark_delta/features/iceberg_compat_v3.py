@@ -38,7 +38,6 @@ class IcebergCompatV3(TableFeature):
         iceberg.check_mapping(configuration, self.name, ("name", "id"))
         iceberg.check_types(configuration.schema, self.name, iceberg.PRIMITIVES_V1 | iceberg.NESTED | {"variant"})
         iceberg.check_type_changes(configuration.schema, self.name)
-        iceberg.check_nested_ids(configuration.schema, self.name)
         iceberg.check_literal_defaults(configuration.schema, self.name)
         if not ENABLE_ROW_TRACKING.of(configuration.properties):
             raise iceberg.violation(

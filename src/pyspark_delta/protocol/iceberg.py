@@ -12,7 +12,7 @@ from pyspark_delta.expressions.references import is_literal
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import COLUMN_MAPPING_MAX_ID, COLUMN_MAPPING_MODE
 from pyspark_delta.protocol.ready import ReadyCommit
-from pyspark_delta.schema.column_ids import all_ids, assign_nested_ids, missing_nested_ids
+from pyspark_delta.schema.column_ids import assign_nested_ids, missing_nested_ids
 from pyspark_delta.schema.json import parse_type, schema_to_json
 from pyspark_delta.schema.traversal import fields_in, types_in
 from pyspark_delta.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructType
@@ -133,17 +133,6 @@ def with_nested_ids(configuration: TableConfiguration) -> TableConfiguration:
     properties = {**configuration.properties, COLUMN_MAPPING_MAX_ID.name: str(last)}
     metadata = replace(configuration.metadata, schema_string=schema_to_json(schema), configuration=properties)
     return replace(configuration, metadata=metadata)
-
-
-def check_nested_ids(schema: StructType, feature: str) -> None:
-    """List elements, map keys and map values have ids of their own (C293)."""
-    missing = missing_nested_ids(schema)
-    ids = all_ids(schema)
-    if missing or len(set(ids)) < len(ids):
-        what = f"{missing[0]} has no id" if missing else "two columns, list elements or map entries share an id"
-        raise violation(
-            feature, "WRONG_NESTED_IDS", f"{what}. Have the schema written anew by an engine that keeps the ids."
-        )
 
 
 def check_literal_defaults(schema: StructType, feature: str) -> None:

@@ -13,9 +13,12 @@ too. Arrow has a type for months, but neither Parquet nor PySpark accepts it: he
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pyarrow as pa
 
 from pyspark_delta.errors import SchemaMismatchError
+from pyspark_delta.schema.column_mapping import field_id, nested_ids
 from pyspark_delta.schema.types import (
     BINARY,
     BOOLEAN,
@@ -101,6 +104,42 @@ def field_to_arrow(field: StructField, *, all_nullable: bool = False) -> pa.Fiel
 def schema_to_arrow(schema: StructType, *, all_nullable: bool = False) -> pa.Schema:
     """The Arrow schema of a table's schema. `all_nullable` is how scans read: NOT NULL binds writers only."""
     return pa.schema([field_to_arrow(f, all_nullable=all_nullable) for f in schema])
+
+
+def schema_to_parquet(schema: StructType) -> pa.Schema:
+    """The Arrow schema in which files are written: everything nullable, with the field ids that columns have.
+
+    List elements, map keys and map values have ids too where the metadata of the field above keeps them (C241, C293).
+    """
+    return pa.schema([_field_to_parquet(f) for f in schema])
+
+
+def _field_to_parquet(field: StructField) -> pa.Field:
+    data_type = _type_to_parquet(field.type, nested_ids(field), "")
+    return pa.field(field.name, data_type, metadata=_id_metadata(field_id(field)))
+
+
+def _type_to_parquet(data_type: DataType, ids: Mapping[str, int], path: str) -> pa.DataType:
+    match data_type:
+        case StructType(fields):
+            return pa.struct([_field_to_parquet(f) for f in fields])
+        case ArrayType(element):
+            here = f"{path}element"
+            item = _type_to_parquet(element, ids, f"{here}.")
+            return pa.list_(pa.field("element", item, metadata=_id_metadata(ids.get(here))))
+        case MapType(key, value):
+            keys, values = f"{path}key", f"{path}value"
+            key_type, value_type = _type_to_parquet(key, ids, f"{keys}."), _type_to_parquet(value, ids, f"{values}.")
+            return pa.map_(
+                pa.field("key", key_type, nullable=False, metadata=_id_metadata(ids.get(keys))),
+                pa.field("value", value_type, metadata=_id_metadata(ids.get(values))),
+            )
+        case _:
+            return to_arrow(data_type, all_nullable=True)
+
+
+def _id_metadata(column_id: int | None) -> dict[bytes, bytes] | None:
+    return None if column_id is None else {b"PARQUET:field_id": str(column_id).encode()}
 
 
 def from_arrow(arrow_type: pa.DataType, *, where: str = "column") -> DataType:

@@ -21,6 +21,7 @@ from pyspark_delta.schema.types import (
     SHORT,
     STRING,
     TIMESTAMP,
+    TIMESTAMP_NTZ,
     VARIANT,
     VOID,
     ArrayType,
@@ -31,6 +32,7 @@ from pyspark_delta.schema.types import (
 )
 
 _INTEGERS = (BYTE, SHORT, INTEGER, LONG)
+_TIMES = (DATE, TIMESTAMP, TIMESTAMP_NTZ)  # where one has a zone and the other has none, that of the session counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ def _problem(data: DataType, table: DataType) -> str:
         return "a different kind of type"
     if table == STRING:
         return "" if data != BINARY else "a different kind of type"
-    if (data, table) in ((FLOAT, DOUBLE), (DATE, TIMESTAMP)):
+    if (data, table) == (FLOAT, DOUBLE) or (data in _TIMES and table in _TIMES[1:]):
         return ""
     if isinstance(data, DecimalType) and isinstance(table, DecimalType):
         return "" if table.scale >= data.scale else "digits after the point would be lost"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from pyspark_delta.schema.types import VARIANT, ArrayType, DataType, MapType, PrimitiveType, StructType
+from pyspark_delta.schema.types import VARIANT, VOID, ArrayType, DataType, MapType, PrimitiveType, StructType
 
 DEFAULT_INDEXED_COLUMNS = 32  # delta.dataSkippingNumIndexedCols
 DEFAULT_STRING_PREFIX = 32  # delta.dataSkippingStringPrefixLength, characters
@@ -56,6 +56,8 @@ def stats_columns(
 def _walk(struct: StructType, prefix: tuple[str, ...], leaves: Iterator[int]) -> Iterator[StatsColumn]:
     for field in struct:
         path = (*prefix, field.name)
+        if field.type == VOID:
+            continue  # never stored
         if isinstance(field.type, StructType):
             yield from _walk(field.type, path, leaves)
         elif isinstance(field.type, ArrayType | MapType) or field.type == VARIANT:

@@ -70,7 +70,8 @@ class Winner:
     @cached_property
     def info(self) -> CommitInfo:
         """Its commitInfo; an empty one when it has none."""
-        return CommitInfo(values=next((value for _, value in self.text.find("commitInfo")), {}))
+        found = (value for _, value in self.text.find("commitInfo") if isinstance(value, Mapping))
+        return CommitInfo(values=next(found, {}))
 
     def added(self, partition_names: Sequence[str] = ()) -> pa.Table:
         """The files that it adds, with `data_change`; partition values of the columns named, by physical name."""

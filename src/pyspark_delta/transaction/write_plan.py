@@ -46,19 +46,18 @@ def write_context(location: str, configuration: TableConfiguration, options: Fil
     schema = stored_schema(configuration.schema)
     mode = mapping_mode(configuration)
     partitioning = tuple(f for name in configuration.partition_columns if (f := schema.find(name)) is not None)
-    data = physical_schema(StructType(tuple(f for f in schema if f not in partitioning)), mode)
+    measured = physical_schema(StructType(tuple(f for f in schema if f not in partitioning)), mode)
     partition = physical_schema(StructType(partitioning), mode)
-    in_files = holds_partition_columns(configuration, options)
+    stored = stores_partition_columns(configuration, options)
     properties = configuration.properties
     randomized = mode != "none" or RANDOMIZE_FILE_PREFIXES.of(properties)
     return WriteContext(
         table_location=location,
         schema=schema,
-        data_schema=StructType(data.fields + partition.fields) if in_files else data,
+        data_schema=StructType(measured.fields + partition.fields) if stored else measured,
         partition_columns=tuple(f.name for f in partitioning),
         partition_names=partition.names,
-        partition_columns_in_files=in_files,
-        field_ids=mode != "none",
+        stores_partition_columns=stored,
         random_prefix_length=RANDOM_PREFIX_LENGTH.of(properties) if randomized else None,
         stats_columns=table_stats_columns(configuration),
         string_prefix=STATS_STRING_PREFIX_LENGTH.of(properties) or DEFAULT_STRING_PREFIX,
@@ -70,7 +69,7 @@ def write_context(location: str, configuration: TableConfiguration, options: Fil
     )
 
 
-def holds_partition_columns(configuration: TableConfiguration, options: FileOptions) -> bool:
+def stores_partition_columns(configuration: TableConfiguration, options: FileOptions) -> bool:
     """Whether files hold the partition columns too: a feature that asks for it decides, then the user, then the table.
 
     (Materialize Partition Columns; Iceberg Compatibility.)

@@ -25,7 +25,6 @@ from pyspark_delta.features.support import check_readable, check_writable
         ("v2Checkpoint", {"delta.checkpointPolicy": "v2"}),
         ("timestampNtz", {}),
         ("materializePartitionColumns", {}),
-        ("variantType", {}),
     ],
 )
 def test_features_that_ask_nothing_of_an_append(feature: str, properties: dict[str, str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pyspark_delta.schema.merge import is_same_shape, keep_identities, merge_schemas
+from pyspark_delta.schema.traversal import fields_in
 from pyspark_delta.schema.types import (
     BYTE,
     DATE,
@@ -22,6 +23,7 @@ from pyspark_delta.schema.types import (
     StructField,
     StructType,
 )
+from pyspark_delta.schema.widening import TYPE_CHANGES
 
 
 def struct(**fields: DataType) -> StructType:
@@ -65,7 +67,10 @@ def test_nested_columns_are_added_in_structs_lists_and_maps() -> None:
 )
 def test_types_widen_only_where_the_table_allows(table: DataType, data: DataType, wide: DataType) -> None:
     for wrap in (lambda t: t, ArrayType, lambda t: MapType(STRING, t), lambda t: struct(x=t)):
-        assert merge_schemas(struct(c=wrap(table)), struct(c=wrap(data)), widen=True) == struct(c=wrap(wide))
+        widened = merge_schemas(struct(c=wrap(table)), struct(c=wrap(data)), widen=True)
+        assert [str(f.type) for f in widened] == [str(wrap(wide))]
+        recorded = [change for f in fields_in(widened) for change in f.metadata.get(TYPE_CHANGES, ())]
+        assert [(c["fromType"], c["toType"]) for c in recorded] == ([(str(table), str(wide))] if wide != table else [])
         assert merge_schemas(struct(c=wrap(table)), struct(c=wrap(data))) == struct(c=wrap(table))
 
 

@@ -70,7 +70,7 @@ def write_kept(frame: DataFrame, before: TableConfiguration, context: WriteConte
 
 def with_columns(context: WriteContext, columns: StructType) -> WriteContext:
     """The context for files with more columns than those of the table."""
-    stored = len(context.partition_columns) if context.partition_columns_in_files else 0
+    stored = len(context.partition_columns) if context.stores_partition_columns else 0
     fields = context.data_schema.fields
     data, partition = fields[: len(fields) - stored], fields[len(fields) - stored :]
     return replace(
