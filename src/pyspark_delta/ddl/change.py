@@ -59,13 +59,15 @@ def commit_change(
     InvalidOperationError when the outcome breaks a rule of the table's features, and CommitConflictError.
     """
     before = snapshot.configuration
-    after = evolve(before, change.metadata, features=change.features)
+    keeps_files = snapshot.num_files() > 0
+    after = evolve(before, change.metadata, features=change.features, keeps_files=keeps_files)
     draft = CommitDraft(
         operation=change.operation,
         metadata=after.metadata if after.metadata != before.metadata else None,
         protocol=after.protocol if after.protocol != before.protocol else None,
         domains=change.domains,
-        reads=ReadSet(whole_table=change.row_check is not None),
+        # What may be declared of a table without files must not be declared once there are some.
+        reads=ReadSet(whole_table=change.row_check is not None or not keeps_files),
         engine_info=engine_info,
     )
     state = commit_draft(draft, state_of(snapshot), policy=policy or AttemptPolicy())

@@ -34,8 +34,9 @@ class SizeHistogram:
 
     def plus(self, files: pa.Array | pa.ChunkedArray, sign: int = 1) -> SizeHistogram:
         """With some more files by their sizes; with `sign` -1, without them."""
-        values: npt.NDArray[np.int64] = np.asarray(files.cast(pa.int64()))
-        bins = np.searchsorted(np.asarray(self.boundaries), values, side="right") - 1
+        values: npt.NDArray[np.int64] = np.asarray(pc.fill_null(files.cast(pa.int64()), 0))
+        # A size below zero is wrong, but not wrong enough to fail a commit that is made.
+        bins = np.maximum(np.searchsorted(np.asarray(self.boundaries), values, side="right") - 1, 0)
         number = len(self.boundaries)
         counts = np.bincount(bins, minlength=number) * sign
         sizes = np.zeros(number, dtype=np.int64)

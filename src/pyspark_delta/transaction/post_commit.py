@@ -6,8 +6,6 @@ import warnings
 from collections.abc import Callable
 from typing import TypeVar
 
-import pyarrow as pa
-
 from pyspark_delta.errors import DeltaError, DeltaWarning
 from pyspark_delta.log.checkpoint_writer import write_checkpoint
 from pyspark_delta.log.cleanup import clean_log
@@ -31,7 +29,7 @@ def post_commit(ready: ReadyCommit, location: str, store: ObjectStore) -> None:
     def attempt(what: str, action: Callable[[], T]) -> T | None:
         try:
             return action()
-        except (DeltaError, OSError, pa.ArrowException, MemoryError) as error:
+        except Exception as error:  # whatever it is, the caller must learn that the commit is there
             reason = error.message if isinstance(error, DeltaError) else f"{type(error).__name__}: {error}"
             warnings.warn(
                 DeltaWarning(f"Version {ready.version} of '{location}' is committed, but {what}: {reason}"),
