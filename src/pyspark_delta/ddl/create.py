@@ -17,6 +17,7 @@ from pyspark_delta.ddl.clustering import cluster_by
 from pyspark_delta.errors import InvalidOperationError, TableAlreadyExistsError, TableNotFoundError
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet, no_files
+from pyspark_delta.protocol.properties import check_property
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.schema.edits import Path
 from pyspark_delta.schema.json import schema_to_json
@@ -115,6 +116,8 @@ def _metadata(definition: TableDefinition, before: TableConfiguration | None) ->
         raise InvalidOperationError(
             "A table needs at least one column; add columns to its definition.", error_class="DELTA_EMPTY_DATA"
         )
+    for name, value in definition.properties.items():
+        check_property(name, value)
     if definition.partition_columns and definition.clustering:
         raise InvalidOperationError(
             "A table is partitioned or clustered, not both.",
