@@ -124,7 +124,7 @@ def writer_class(base: type) -> type:
         def _refuse_layout(self) -> None:
             if self._delta_layout is not None:
                 raise InvalidOperationError(
-                    f"Delta tables have no buckets: {self._delta_layout} cannot be used. Use clusterBy to lay out files."
+                    f"Delta tables have no buckets, so {self._delta_layout} cannot be used; use clusterBy."
                 )
 
     return DeltaAwareWriter
