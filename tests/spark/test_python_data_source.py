@@ -423,18 +423,6 @@ def test_another_schema_is_refused(plain_spark: SparkSession, numbers: Path, sch
 
 
 # ------------------------------------------------------------------------------------------------------- writes
-@pytest.mark.parametrize("mode", ["append", "overwrite"])
-def test_a_write_is_refused_and_says_what_enable_adds(
-    plain_spark: SparkSession, numbers: Path, tmp_path: Path, mode: str
-) -> None:
-    with (
-        pytest.raises(InvalidOperationError, match=r"Nothing was written.*pyspark_delta\.enable\(spark\)"),
-        translate(),
-    ):
-        plain_spark.range(3).write.format("delta").mode(mode).save(str(tmp_path / "new"))
-    assert not (tmp_path / "new").exists()
-
-
 def test_a_write_to_a_catalog_table_never_loses_rows_silently(plain_spark: SparkSession) -> None:
     with pytest.raises(InvalidOperationError, match="catalog table"), translate():
         plain_spark.range(3).write.format("delta").saveAsTable("lost_by_save")

@@ -6,6 +6,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pyspark_delta.errors import InvalidOptionError
+from pyspark_delta.schema.types import StructType
+from pyspark_delta.spark.schemas import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -28,15 +30,13 @@ def column_name(column: Column | str, where: str) -> str:
     return text[1:-1].replace("``", "`") if text.startswith("`") else text
 
 
-def condition_text(spark: SparkSession, condition: Column | str) -> str:
-    """A condition as SQL. Raises InvalidOptionError for one that has no text here."""
+def condition_text(spark: SparkSession, condition: Column | str, schema: StructType) -> str:
+    """A condition on a table of that schema as SQL. Raises InvalidOptionError for one that has no text here."""
     if isinstance(condition, str):
         return condition
     if hasattr(spark, "_jsparkSession"):
-        from pyspark_delta.spark.scan.jvm import jvm_of
-
-        utils = jvm_of(spark).root.org.apache.spark.sql.classic.ExpressionUtils
-        return str(utils.expression(condition._jc).sql())
+        filtered: Any = spark.createDataFrame([], to_spark(schema)).where(condition)
+        return str(filtered._jdf.queryExecution().analyzed().expressions().head().sql())
     return _connect_text(condition._expr)
 
 

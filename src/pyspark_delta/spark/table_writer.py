@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 
 from pyspark_delta.errors import InvalidOptionError
+from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.column_text import column_name, condition_text
 from pyspark_delta.spark.frame_writer import location_of, refuse_name
 from pyspark_delta.spark.session import FORMATS, GivenOptions, path_of_identifier
@@ -58,27 +59,30 @@ def table_writer_class(base: type) -> type:
             return super().clusterBy(col, *cols)
 
         def create(self) -> None:
-            self._write(super().create, "error", statement="CREATE TABLE AS SELECT")
+            self._delta_write(super().create, "error", statement="CREATE TABLE AS SELECT")
 
         def replace(self) -> None:
-            self._write(super().replace, "replace", must_exist=True, statement="REPLACE TABLE AS SELECT")
+            self._delta_write(super().replace, "replace", must_exist=True, statement="REPLACE TABLE AS SELECT")
 
         def createOrReplace(self) -> None:
-            self._write(super().createOrReplace, "replace", statement="CREATE OR REPLACE TABLE AS SELECT")
+            self._delta_write(super().createOrReplace, "replace", statement="CREATE OR REPLACE TABLE AS SELECT")
 
         def append(self) -> None:
-            self._write(super().append, "append", must_exist=True)
+            self._delta_write(super().append, "append", must_exist=True)
 
         def overwrite(self, condition: Column) -> None:
-            where = "" if self._delta_path is None else condition_text(self._delta_frame.sparkSession, condition)
-            self._write(lambda: super(DeltaAwareTableWriter, self).overwrite(condition), "overwrite",
+            where = ""
+            if self._delta_path is not None:
+                schema = Snapshot.load(location_of(self._delta_path)).schema
+                where = condition_text(self._delta_frame.sparkSession, condition, schema)
+            self._delta_write(lambda: super(DeltaAwareTableWriter, self).overwrite(condition), "overwrite",
                         must_exist=True, replaceWhere=where)  # fmt: skip
 
         def overwritePartitions(self) -> None:
             dynamic = {"partitionOverwriteMode": "dynamic"}
-            self._write(super().overwritePartitions, "overwrite", must_exist=True, **dynamic)
+            self._delta_write(super().overwritePartitions, "overwrite", must_exist=True, **dynamic)
 
-        def _write(
+        def _delta_write(
             self, plain: Callable[[], None], mode: str, *, must_exist: bool = False, statement: str = "", **more: str
         ) -> None:
             if self._delta_path is None:

@@ -57,7 +57,10 @@ class DefaultSource(DataSource):
             return make_reader(request, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        self._refuse_to_write("write")
+        with boundary():
+            from pyspark_delta.spark.source.writer import make_writer
+
+            return make_writer(self.options, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         self._refuse_to_write("writeStream")

@@ -15,8 +15,7 @@ import pyarrow as pa
 
 from pyspark_delta.actions.model import SetTransaction
 from pyspark_delta.errors import DeltaWarning, TableAlreadyExistsError, TableNotFoundError
-from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel, no_files
-from pyspark_delta.protocol.identity import move_marks
+from pyspark_delta.protocol.draft import CommitDraft, no_files
 from pyspark_delta.protocol.rows import CheckKind, RowCheck
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.schema.types import StructType
@@ -25,13 +24,12 @@ from pyspark_delta.spark.read import read_files, session_time_zone
 from pyspark_delta.spark.scan.frames import FileSource
 from pyspark_delta.spark.write.change_data import keeps_changes, write_changes
 from pyspark_delta.spark.write.columns import frame_schema
+from pyspark_delta.spark.write.drafts import Staged, draft_write
 from pyspark_delta.spark.write.job import write_frame
 from pyspark_delta.spark.write.optimized import rebalance, wants_optimized_write
 from pyspark_delta.spark.write.options import WriteOptions, parse_mode, parse_options
-from pyspark_delta.spark.write.provenance import table_operation, write_metrics, write_operation
 from pyspark_delta.spark.write.replacement import (
     Replaced,
-    count_rows,
     replace_everything,
     replace_matching,
     replace_partitions,
@@ -58,7 +56,6 @@ from pyspark_delta.spark.write.session_defaults import (
 from pyspark_delta.spark.write.target import Target, existing_target, new_target
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
-from pyspark_delta.transaction.commit_info import engine_info
 from pyspark_delta.transaction.new_table import check_distinct
 from pyspark_delta.transaction.numbering import commit_numbered
 from pyspark_delta.transaction.row_rules import row_rules
@@ -206,10 +203,12 @@ class _Staging:
         """Write the files; the draft that names them."""
         new = self._write_new(data)
         replaced, match = self._find_replaced(new)
-        kept, changes = Written.nothing(), None
+        staged = Staged(new, replaced=replaced)
         if match is not None:
             kept, changes = self._write_kept(replaced, match, new)
-        return self._draft(new, kept, replaced, changes)
+            staged = Staged(new, kept, replaced, changes)
+        write, engine = self._write, f"PySpark/{self._spark.version}"
+        return draft_write(write.mode, self._options, self._target, staged, statement=write.statement, engine=engine)
 
     def _write_new(self, data: StructType) -> Written:
         rules, selection = row_rules(self._target.configuration), self._selection
@@ -267,49 +266,3 @@ class _Staging:
         target = self._target
         storage_options = self._context.storage_options
         return read_files(self._spark, FileSource(target.location, target.configuration, storage_options), new.files)
-
-    def _draft(self, new: Written, kept: Written, replaced: Replaced | None, changes: pa.Table | None) -> CommitDraft:
-        options, target = self._options, self._target
-        metrics = write_metrics(
-            new,
-            kept,
-            removed=None if replaced is None else replaced.removed,
-            changes=changes,
-            deleted_rows=_deleted_rows(replaced, kept),
-        )
-        if self._write.statement:
-            operation = table_operation(self._write.statement, options, metrics)
-        else:
-            operation = write_operation(self._write.mode, options, metrics)
-        transactions = _transactions(options)
-        draft = CommitDraft(
-            operation=operation,
-            adds=pa.concat_tables([new.files, kept.files]) if kept.files.num_rows else new.files,
-            changes=no_files() if changes is None else changes,
-            data_change=options.data_change,
-            protocol=target.protocol,
-            metadata=move_marks(target.configuration, new.marks) or target.metadata,
-            transactions=transactions,
-            domains=target.domains,
-            isolation=None if options.data_change else IsolationLevel.SNAPSHOT,
-            user_metadata=options.user_metadata,
-            engine_info=engine_info(f"PySpark/{self._spark.version}"),
-        )
-        applications = frozenset(t.app_id for t in transactions)
-        if replaced is None:
-            return replace(draft, reads=replace(draft.reads, transactions=applications))
-        return replace(draft, removes=replaced.removed, reads=replace(replaced.reads, transactions=applications))
-
-
-def _deleted_rows(replaced: Replaced | None, kept: Written) -> int | None:
-    """How many rows were replaced; None where that is not known, or nobody asks."""
-    if replaced is None or "stats" not in replaced.removed.column_names:
-        return None
-    if replaced.rows is not None:
-        return replaced.rows
-    before = count_rows(replaced.removed)
-    return None if before is None else before - kept.rows
-
-
-def _transactions(options: WriteOptions) -> tuple[SetTransaction, ...]:
-    return () if options.transaction is None else (options.transaction,)

@@ -1,0 +1,71 @@
+"""Arrow batches brought to the columns of a table: matched by name, nulls for what they lack, cast without loss."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.errors import ConstraintViolationError
+from pyspark_delta.schema.arrow import to_arrow
+from pyspark_delta.schema.types import VOID, ArrayType, DataType, MapType, StructType
+
+
+def conform(batch: pa.RecordBatch, data: StructType, table: StructType) -> pa.RecordBatch:
+    """The batch, whose columns are those of `data` by position, with exactly the columns of `table`.
+
+    `store_assignment.check_storable` has passed. Raises ConstraintViolationError for a value that does not fit.
+    """
+    columns = []
+    for target in table:
+        place = next((i for i, field in enumerate(data) if field.name.casefold() == target.name.casefold()), None)
+        source = VOID if place is None else data.fields[place].type
+        if place is None or source == VOID:
+            columns.append(pa.nulls(batch.num_rows, to_arrow(target.type)))
+        else:
+            columns.append(_fit(batch.column(place), source, target.type, target.name))
+    return pa.RecordBatch.from_arrays(columns, names=list(table.names))
+
+
+def _fit(values: pa.Array, data: DataType, table: DataType, name: str) -> pa.Array:
+    match data, table:
+        case StructType(), StructType():
+            return _fit_struct(values, data, table, name)
+        case ArrayType(source), ArrayType(target):
+            offsets, elements = values.offsets, values.values
+            fitted = _fit(elements, source, target, f"{name}.element")
+            return pa.ListArray.from_arrays(offsets, fitted, mask=values.is_null() if values.null_count else None)
+        case MapType(), MapType():
+            keys = _fit(values.keys, data.key_type, table.key_type, f"{name}.key")
+            items = _fit(values.items, data.value_type, table.value_type, f"{name}.value")
+            mask = values.is_null() if values.null_count else None
+            return pa.MapArray.from_arrays(values.offsets, keys, items, mask=mask)
+        case _:
+            return _cast(values, to_arrow(table), name)
+
+
+def _fit_struct(values: pa.StructArray, data: StructType, table: StructType, name: str) -> pa.Array:
+    members = []
+    for target in table:
+        place = next((i for i, field in enumerate(data) if field.name.casefold() == target.name.casefold()), None)
+        if place is None:
+            members.append(pa.nulls(len(values), to_arrow(target.type)))
+        else:
+            inner = pc.struct_field(values, [place])
+            members.append(_fit(inner, data.fields[place].type, target.type, f"{name}.{target.name}"))
+    fields = [pa.field(target.name, member.type) for target, member in zip(table, members, strict=True)]
+    return pa.StructArray.from_arrays(members, fields=fields, mask=values.is_null() if values.null_count else None)
+
+
+def _cast(values: pa.Array, target: pa.DataType, name: str) -> pa.Array:
+    if values.type == target:
+        return values
+    try:
+        return values.cast(target)
+    except pa.ArrowInvalid as error:
+        raise ConstraintViolationError(
+            f"A value does not fit the type {target} of the column '{name}': {error}. Nothing was committed. Cast or "
+            "filter the rows.",
+            error_class="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
+            sqlstate="22003",
+            column=name,
+        ) from None

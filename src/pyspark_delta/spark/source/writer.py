@@ -1,0 +1,259 @@
+"""Writing through the Python Data Source: workers write files with Arrow, and a process of its own commits them.
+
+Neither of them has a Spark session. So rows are matched to the table with Arrow, and what only Spark can compute,
+such as the conditions of a table, is refused before anything is written.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType as SparkStruct
+
+from pyspark_delta.data.conform import conform
+from pyspark_delta.data.reader import read_tasks, tasks_of
+from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext, write_files, written_files
+from pyspark_delta.errors import ConstraintViolationError, InvalidOperationError, TableNotFoundError
+from pyspark_delta.expressions.evaluate import evaluate
+from pyspark_delta.expressions.sql import parse_predicate
+from pyspark_delta.protocol.state import TableState
+from pyspark_delta.scan.planner import read_context
+from pyspark_delta.schema.json import parse_schema
+from pyspark_delta.schema.types import StructType
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.source.boundary import boundary
+from pyspark_delta.spark.write.change_data import keeps_changes
+from pyspark_delta.spark.write.drafts import Staged, draft_write
+from pyspark_delta.spark.write.options import WriteOptions, parse_options
+from pyspark_delta.spark.write.replacement import (
+    Replaced,
+    replace_everything,
+    replace_matching,
+    replace_partitions,
+)
+from pyspark_delta.spark.write.rows_written import Written, has_row_ids
+from pyspark_delta.spark.write.selection import Everything, Nothing, Partitions, Selection, Where
+from pyspark_delta.spark.write.target import Target, existing_target, new_target
+from pyspark_delta.storage import normalize_location
+from pyspark_delta.transaction.attempts import commit_draft
+from pyspark_delta.transaction.base import state_of
+from pyspark_delta.transaction.columns import check_distinct
+from pyspark_delta.transaction.row_rules import row_rules
+from pyspark_delta.transaction.write_plan import write_context
+
+_SORTED_AT_ONCE = 256 << 20  # bytes of rows that are brought into the order of partitions together
+_TIME_ZONE = "UTC"  # the session's is not told to a data source
+
+
+@dataclass
+class WrittenFiles(WriterCommitMessage):
+    """The files of one task, as an Arrow stream."""
+
+    files: bytes
+
+
+@dataclass(frozen=True)
+class SourceWrite:
+    """One write through the data source; plain data, so that it travels between Spark's processes."""
+
+    mode: str
+    options: WriteOptions
+    data: StructType
+    target: Target
+    version: int | None  # of the table that the write began with
+    selection: Selection
+    context: WriteContext
+
+    @classmethod
+    def resolve(cls, options: Mapping[str, str], schema: SparkStruct, *, overwrite: bool) -> SourceWrite:
+        """Check a write before anything is written. Raises as `spark.write.save` does."""
+        path = options.get("path")
+        if not path:
+            raise InvalidOperationError(
+                "Spark does not tell a data source where a catalog table is, so the rows would be lost. "
+                "Nothing was written. Write to a path, with .save('/path/to/table').",
+                error_class="DELTA_MISSING_PATH",
+            )
+        parsed, mode = parse_options(options), "overwrite" if overwrite else "append"
+        data = parse_schema(schema.json())
+        check_distinct(data)
+        location = normalize_location(path)
+        selection: Selection = Nothing()
+        version: int | None = None
+        try:
+            snapshot = Snapshot.load(location, storage_options=parsed.files.storage_options)
+        except TableNotFoundError:
+            target = new_target(location, data, parsed, {})
+        else:
+            target = existing_target(snapshot, snapshot.configuration, data, mode, parsed, {})
+            selection, version = _select(mode, parsed, snapshot), snapshot.version
+        if row_rules(target.configuration):
+            raise _needs_enable("the table has conditions, defaults or computed columns")
+        context = write_context(location, target.configuration, parsed.files)
+        return cls(mode, parsed, data, target, version, selection, context)
+
+    def is_done(self) -> bool:
+        """Whether the table holds this write of the application already (C180)."""
+        transaction, snapshot = self.options.transaction, self.snapshot()
+        known = None if transaction is None or snapshot is None else snapshot.transactions().get(transaction.app_id)
+        return known is not None and transaction is not None and known.version >= transaction.version
+
+    def snapshot(self) -> Snapshot | None:
+        """The table as the write found it."""
+        if self.version is None:
+            return None
+        storage_options = self.options.files.storage_options
+        return Snapshot.load(self.target.location, version=self.version, storage_options=storage_options)
+
+
+def _select(mode: str, options: WriteOptions, snapshot: Snapshot) -> Selection:
+    if mode != "overwrite":
+        return Nothing()
+    if options.replace_using or options.replace_on is not None:
+        raise _needs_enable("the options replaceUsing and replaceOn join rows")
+    if options.replace_where is not None:
+        predicate = parse_predicate(options.replace_where, snapshot.schema, time_zone=_TIME_ZONE)
+        return Where(options.replace_where, predicate, check=True)
+    if options.dynamic_partitions and snapshot.configuration.partition_columns:
+        return Partitions()
+    return Everything()
+
+
+def _needs_enable(why: str) -> InvalidOperationError:
+    return InvalidOperationError(
+        f"This write needs a Spark session, since {why}: call pyspark_delta.enable(spark) first, which lets the "
+        "session write Delta tables by itself. Nothing was written.",
+        error_class="DELTA_WRITE_NEEDS_ENABLE",
+    )
+
+
+class DeltaWriter(DataSourceArrowWriter):
+    """Writes the rows of tasks to data files, and commits them together."""
+
+    def __init__(self, write: SourceWrite) -> None:
+        self._write = write
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
+        """Write the rows of this task; its files are the message to the commit."""
+        with boundary():
+            write, task = self._write, TaskContext.get()
+            if write.is_done():
+                return WrittenFiles(_packed(written_files([])))
+            rows = (_checked(conform(batch, write.data, write.context.schema), write) for batch in iterator)
+            part = task.partitionId() if task else 0
+            return WrittenFiles(_packed(written_files(write_files(write.context, _by_partition(rows, write), part))))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Commit the files of all tasks as one version."""
+        with boundary():
+            if self._write.is_done():
+                return
+            found = [_unpacked(message.files) for message in messages if isinstance(message, WrittenFiles)]
+            files = pa.concat_tables([WRITTEN_SCHEMA.empty_table(), *found])
+            _commit(self._write, Written.of(files, self._write.context))
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Nothing is to be undone: no commit names the files."""
+
+
+def _commit(write: SourceWrite, new: Written) -> None:
+    snapshot, options = write.snapshot(), write.options
+    replaced = None if snapshot is None else _replaced(write, snapshot, new)
+    kept = Written.nothing()
+    if snapshot is not None and replaced is not None and replaced.partly.num_rows:
+        kept = _write_kept(write, snapshot, replaced)
+    changes = new.files.slice(0, 0) if isinstance(write.selection, Where) else None
+    draft = draft_write(write.mode, options, write.target, Staged(new, kept, replaced, changes), engine="PySpark")
+    base = TableState(location=write.target.location, storage_options=dict(options.files.storage_options))
+    commit_draft(draft, base if snapshot is None else state_of(snapshot))
+
+
+def _replaced(write: SourceWrite, snapshot: Snapshot, new: Written) -> Replaced | None:
+    match write.selection:
+        case Everything():
+            return replace_everything(snapshot)
+        case Partitions():
+            return replace_partitions(snapshot, new.files, _TIME_ZONE)
+        case Where(_, predicate):
+            return replace_matching(snapshot, predicate, _TIME_ZONE)
+        case _:
+            return None
+
+
+def _write_kept(write: SourceWrite, snapshot: Snapshot, replaced: Replaced) -> Written:
+    """The rows of partly replaced files that stay, written anew in this process."""
+    before = snapshot.configuration
+    if has_row_ids(before) or (keeps_changes(before) and write.options.data_change):
+        raise _needs_enable("rows of the table move, whose changes or ids it keeps")
+    assert isinstance(write.selection, Where)
+    predicate = write.selection.predicate
+    context = read_context(snapshot.location, before, storage_options=snapshot.storage_options, time_zone=_TIME_ZONE)
+    shown = StructType(tuple(f for name in context.output if (f := before.schema.find(name)) is not None))
+
+    def rows() -> Iterator[pa.RecordBatch]:
+        for batch in read_tasks(context, list(tasks_of(replaced.partly))):
+            stays = pc.invert(pc.fill_null(evaluate(predicate, batch), False))
+            yield conform(batch.filter(stays), shown, write.context.schema)
+
+    files = written_files(write_files(write.context, _by_partition(rows(), write)))
+    return Written.of(files, write.context)
+
+
+def _checked(batch: pa.RecordBatch, write: SourceWrite) -> pa.RecordBatch:
+    """The batch. Raises ConstraintViolationError for a row that does not meet the condition of replaceWhere."""
+    if not isinstance(write.selection, Where) or not batch.num_rows:
+        return batch
+    wrong = pc.invert(pc.fill_null(evaluate(write.selection.predicate, batch), False))
+    if pc.any(wrong).as_py():
+        row = batch.filter(wrong).slice(0, 1).to_pylist()[0]
+        raise ConstraintViolationError(
+            f"A row to write does not meet the condition of replaceWhere, '{write.selection.text}': {row}. Nothing was "
+            "committed. Filter the data with the same condition, or widen the condition.",
+            error_class="DELTA_REPLACE_WHERE_MISMATCH",
+            sqlstate="44000",
+        )
+    return batch
+
+
+def _by_partition(batches: Iterator[pa.RecordBatch], write: SourceWrite) -> Iterator[pa.RecordBatch]:
+    """The rows, those of a partition one after another, as far as they fit into memory together."""
+    columns = write.context.partition_columns
+    if not columns:
+        yield from batches
+        return
+    gathered: list[pa.RecordBatch] = []
+    for batch in batches:
+        gathered.append(batch)
+        if sum(one.nbytes for one in gathered) >= _SORTED_AT_ONCE:
+            yield from _sorted(gathered, columns)
+            gathered = []
+    yield from _sorted(gathered, columns)
+
+
+def _sorted(batches: list[pa.RecordBatch], columns: tuple[str, ...]) -> list[pa.RecordBatch]:
+    if not batches:
+        return []
+    rows = pa.Table.from_batches(batches).combine_chunks()
+    keys = pa.table({str(i): rows.column(name) for i, name in enumerate(columns)})
+    order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names])
+    batches_in_order: list[pa.RecordBatch] = rows.take(order).combine_chunks().to_batches()
+    return batches_in_order
+
+
+def _packed(files: pa.Table) -> bytes:
+    return pickle.dumps(files)
+
+
+def _unpacked(packed: bytes) -> pa.Table:
+    return pickle.loads(packed)
+
+
+def make_writer(options: Mapping[str, str], schema: SparkStruct, *, overwrite: bool) -> DeltaWriter:
+    """The writer of one write. Raises as `SourceWrite.resolve`."""
+    return DeltaWriter(SourceWrite.resolve(options, schema, overwrite=overwrite))
