@@ -14,7 +14,7 @@ from tests.golden.catalogue import REFUSED, GoldenTable, assert_content, golden_
 from pyspark_delta.errors import DeltaError
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.scan.columns import FIELD_ID_SETTINGS
-from pyspark_delta.spark.scan.frames import data_frame, frame_can_read
+from pyspark_delta.spark.scan.frames import data_frame, file_source, frame_can_read
 
 # One earlier version of each table is travelled to through every way of Spark; Table.scan reads them all.
 TRAVELLED = [
@@ -62,7 +62,7 @@ def test_catalyst_scan(delta_spark: SparkSession, table: GoldenTable, tmp_path: 
 @parametrize("table")
 def test_data_frame_scan(spark_by_ids: SparkSession, table: GoldenTable, tmp_path: Path) -> None:
     snapshot = Snapshot.load(str(table.path))
-    assert frame_can_read(spark_by_ids, snapshot)
+    assert frame_can_read(spark_by_ids, file_source(snapshot), snapshot.files(columns=("path",)))
     assert_content(rows_of(data_frame(spark_by_ids, snapshot), tmp_path), table.expected)
 
 

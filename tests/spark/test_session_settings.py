@@ -12,7 +12,7 @@ from tests.spark.made_tables import DataFile, field_json, make_table
 
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.scan.columns import FIELD_ID_SETTINGS
-from pyspark_delta.spark.scan.frames import data_frame, frame_can_read
+from pyspark_delta.spark.scan.frames import data_frame, file_source, frame_can_read
 
 THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 
@@ -57,10 +57,10 @@ def test_data_frame_scan_of_many_files_changes_no_setting(
 def test_data_frame_scan_takes_no_table_by_ids_where_the_session_does_not(spark: SparkSession, by_ids: str) -> None:
     session = spark.newSession()
     snapshot = Snapshot.load(by_ids)
-    assert not frame_can_read(session, snapshot)
+    assert not frame_can_read(session, file_source(snapshot), snapshot.files(columns=("path",)))
     for name in FIELD_ID_SETTINGS:
         session.conf.set(name, "true")
-    assert frame_can_read(session, snapshot)
+    assert frame_can_read(session, file_source(snapshot), snapshot.files(columns=("path",)))
     assert sorted(row.id for row in data_frame(session, snapshot).collect()) == [1, 2]
 
 
