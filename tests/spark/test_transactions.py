@@ -33,7 +33,7 @@ def rows(path: str, *columns: str) -> list[Any]:
 
 
 @contextmanager
-def failing(error: type[Exception], match: str = "") -> Iterator[None]:
+def failing(error: type[Exception], match: str | None = None) -> Iterator[None]:
     """What is in the block, its end included, must raise."""
     with pytest.raises(error, match=match):
         yield
