@@ -193,3 +193,15 @@ def test_the_log_is_kept_by_hand(delta_spark: SparkSession, path: str) -> None:
     for wrong, error in (((1, 1), InvalidOptionError), ((1, 3), VersionNotFoundError)):
         with pytest.raises(error):
             table.compactLog(*wrong)
+
+
+def test_c351_properties_hold_for_what_follows_and_clustering_columns_have_statistics(
+    delta_spark: SparkSession, plain_spark: SparkSession, tmp_path: Path
+) -> None:
+    path, frame = str(tmp_path / "t"), delta_spark.sql("select 1L id, 2L `b.c`")
+    save(frame, path, cluster_by=["`b.c`"], options={"delta.columnMapping.mode": "name"})
+    with DeltaTable.forPath(delta_spark, path).transaction() as txn:
+        txn.setProperties({"delta.dataSkippingNumIndexedCols": 0}).append(frame)
+    plain_spark.sql("select 1L id, 2L `b.c`").write.format("delta").mode("append").save(path)
+    bounds = Table.open(path).stats().column("minValues").to_pylist()
+    assert sorted(bounds, key=repr) == [{"id": 1, "b.c": 2}, {"id": None, "b.c": 2}, {"id": None, "b.c": 2}]
