@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,11 @@ import pytest
 from tests.commits import declared
 from tests.faults.crash_points import Operation, Rows, content, count_calls, crash_points, survive
 
+from pyspark_delta.log.cleanup import clean_log
+from pyspark_delta.log.listing import list_log
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.storage import store_for
 from pyspark_delta.table import Table
 from pyspark_delta.transaction.attempts import AttemptPolicy
 from pyspark_delta.transaction.transaction import Transaction
@@ -64,6 +68,25 @@ def replace_partition(location: str) -> None:
         transaction.set_domain("com.example.mark", "1")
 
 
+def append_and_compact(location: str) -> None:
+    append(location)
+    table = Table(Snapshot.load(location))
+    table.compact_log(0, table.version)
+
+
+def append_and_clean(location: str) -> None:
+    """The commit makes a checkpoint, and forty days later everything before that goes."""
+    append(location)
+    configuration = Snapshot.load(location).configuration
+    later = int(time.time() * 1000) + 40 * 86_400_000
+    clean_log(store_for(location), location, configuration, now_ms=later)
+
+
+def begins_late(location: str) -> None:
+    """The log is that of the version of the last checkpoint."""
+    assert list(list_log(store_for(location), location).commits) == [Snapshot.load(location).version]
+
+
 def _exists(location: str) -> bool:
     return content(location) is not None
 
@@ -93,6 +116,14 @@ OPERATIONS: Sequence[Operation] = (
         lambda location: create(location, "v2Checkpoint", checkpointInterval="1", checkpointPolicy="v2"),
         overwrite,
         lambda runs: rows(*(MORE if runs else FIRST)),
+    ),
+    Operation("append and compact the log", create, append_and_compact, lambda runs: rows(*FIRST, *(MORE * runs))),
+    Operation(
+        "append and clean the log",
+        lambda location: create(location, checkpointInterval="1"),
+        append_and_clean,
+        lambda runs: rows(*FIRST, *(MORE * runs)),
+        begins_late,
     ),
     Operation(
         "replace a partition",

@@ -50,18 +50,15 @@ class CommittedChange:
     configuration: TableConfiguration = field(repr=False)
 
 
-def commit_change(
-    change: TableChange, snapshot: Snapshot, *, engine_info: str = "", policy: AttemptPolicy | None = None
-) -> CommittedChange:
-    """Commit a change as the version after `snapshot`, or a later one if nobody changed the metadata meanwhile.
+def draft_change(
+    change: TableChange, before: TableConfiguration, *, keeps_files: bool, engine_info: str = ""
+) -> CommitDraft:
+    """The draft of a change to a table that declares `before`; `keeps_files` where files of it stay.
 
-    Rows are not looked at: `row_check` was established by the caller, for this snapshot. Raises
-    InvalidOperationError when the outcome breaks a rule of the table's features, and CommitConflictError.
+    Raises InvalidOperationError when the outcome breaks a rule of the table's features.
     """
-    before = snapshot.configuration
-    keeps_files = snapshot.num_files() > 0
     after = evolve(before, change.metadata, features=change.features, keeps_files=keeps_files)
-    draft = CommitDraft(
+    return CommitDraft(
         operation=change.operation,
         metadata=after.metadata if after.metadata != before.metadata else None,
         protocol=after.protocol if after.protocol != before.protocol else None,
@@ -70,6 +67,18 @@ def commit_change(
         reads=ReadSet(whole_table=change.row_check is not None or not keeps_files),
         engine_info=engine_info,
     )
+
+
+def commit_change(
+    change: TableChange, snapshot: Snapshot, *, engine_info: str = "", policy: AttemptPolicy | None = None
+) -> CommittedChange:
+    """Commit a change as the version after `snapshot`, or a later one if nobody changed the metadata meanwhile.
+
+    Rows are not looked at: `row_check` was established by the caller, for this snapshot. Raises
+    InvalidOperationError when the outcome breaks a rule of the table's features, and CommitConflictError.
+    """
+    keeps_files = snapshot.num_files() > 0
+    draft = draft_change(change, snapshot.configuration, keeps_files=keeps_files, engine_info=engine_info)
     state = commit_draft(draft, state_of(snapshot), policy=policy or AttemptPolicy())
     assert state.configuration is not None
     return CommittedChange(state.version, state.configuration)

@@ -9,6 +9,7 @@ import orjson
 from pyspark_delta.actions.model import DomainMetadata
 from pyspark_delta.ddl.change import TableChange
 from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.protocol.clustering import DOMAIN
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.protocol.properties import STATS_COLUMNS
@@ -18,7 +19,6 @@ from pyspark_delta.schema.column_paths import column_path_text
 from pyspark_delta.schema.edits import Path, spelled, type_at
 from pyspark_delta.schema.types import ArrayType, MapType, StructType
 
-DOMAIN = "delta.clustering"
 MOST_COLUMNS = 4
 
 

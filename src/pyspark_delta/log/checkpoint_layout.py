@@ -5,7 +5,7 @@ Optional fields are always there, null where there is nothing to say: readers ne
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -98,13 +98,13 @@ class CheckpointLayout:
     partition_schema: StructType
 
     @classmethod
-    def of(cls, configuration: TableConfiguration) -> CheckpointLayout:
-        """What the properties and the schema of a table ask for."""
+    def of(cls, configuration: TableConfiguration, clustering: Sequence[tuple[str, ...]] = ()) -> CheckpointLayout:
+        """What the properties and the schema of a table ask for, and its clustering columns, by physical path."""
         properties = configuration.properties
         leaves: tuple[Column, ...] = ()
         partitions = StructType()
         if WRITE_STATS_AS_STRUCT.of(properties):
-            leaves = tuple(_leaves(configuration))
+            leaves = tuple(_leaves(configuration, clustering))
             partitions = StructType(tuple(f for f in physical_partition_schema(configuration) if f.type != VOID))
         return cls(WRITE_STATS_AS_JSON.of(properties), leaves, partitions)
 
@@ -145,8 +145,8 @@ class CheckpointLayout:
         return pa.schema([("add", self.add_type), ("remove", REMOVE_TYPE)])
 
 
-def _leaves(configuration: TableConfiguration) -> Iterable[Column]:
-    columns = table_stats_columns(configuration)
+def _leaves(configuration: TableConfiguration, clustering: Sequence[tuple[str, ...]]) -> Iterable[Column]:
+    columns = table_stats_columns(configuration, clustering)
     yield Column(("numRecords",), LONG)
     for bound in ("minValues", "maxValues"):
         yield from (Column((bound, *c.path), c.type) for c in columns if c.has_bounds)

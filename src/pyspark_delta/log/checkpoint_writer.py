@@ -35,6 +35,7 @@ from pyspark_delta.log.parquet_part import ParquetPart
 from pyspark_delta.log.replay import LogReplay
 from pyspark_delta.log.segment import LogSegment
 from pyspark_delta.log.sidecar_reuse import reusable_sidecars
+from pyspark_delta.protocol.clustering import clustering_paths
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.expiry import unexpired
 from pyspark_delta.protocol.properties import (
@@ -104,7 +105,8 @@ class _Writing:
         self._store = replay.store
         self._configuration = configuration
         self._now = now_ms
-        self._layout = CheckpointLayout.of(configuration)
+        domains = replay.replayed_domains() if configuration.supports("clustering") else {}
+        self._layout = CheckpointLayout.of(configuration, clustering_paths(domains))
         self._partition_names = tuple(f.name for f in physical_partition_schema(configuration))
         self._log = log_location(replay.segment.table_location)
         self._version = replay.segment.end_version

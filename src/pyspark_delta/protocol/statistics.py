@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import STATS_COLUMNS, STATS_NUM_COLUMNS
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field, physical_schema
@@ -11,8 +13,13 @@ from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.stats.columns import StatsColumn, stats_columns
 
 
-def table_stats_columns(configuration: TableConfiguration) -> tuple[StatsColumn, ...]:
-    """The columns of the data files that statistics are kept of, by physical path."""
+def table_stats_columns(
+    configuration: TableConfiguration, clustering: Sequence[tuple[str, ...]] = ()
+) -> tuple[StatsColumn, ...]:
+    """The columns of the data files that statistics are kept of, by physical path.
+
+    Whatever the properties say, the columns at the physical paths of `clustering` are among them (C351).
+    """
     named = STATS_COLUMNS.of(configuration.properties)
     partitioning = _partition_fields(configuration)
     stored = without_void(configuration.schema)
@@ -22,6 +29,7 @@ def table_stats_columns(configuration: TableConfiguration) -> tuple[StatsColumn,
         physical_schema(kept, mode),
         limit=STATS_NUM_COLUMNS.of(configuration.properties),
         names=None if named is None else [_physical_path(kept, parse_column_path(name), mode) for name in named],
+        always=clustering,
     )
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -22,14 +21,13 @@ from pyspark_delta.log.replay import LogReplay, field_of
 from pyspark_delta.log.request import FileRequest
 from pyspark_delta.log.segment import LogSegment, later_segment, load_segment
 from pyspark_delta.log.version_checksum import VersionChecksum, differences
+from pyspark_delta.protocol.clustering import clustering_paths
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.expiry import unexpired
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot.record_count import NUM_RECORDS, RecordCount, count_records
 from pyspark_delta.storage import FileStatus, ObjectStore, store_for
-
-_CLUSTERING_DOMAIN = "delta.clustering"
 
 
 class Snapshot:
@@ -158,17 +156,9 @@ class Snapshot:
 
     def clustering_columns(self) -> list[str]:
         """The logical names of the clustering columns, nested ones joined by dots; empty when there are none."""
-        domain = self._domains.get(_CLUSTERING_DOMAIN)
-        if domain is None:
-            return []
-        try:
-            columns = json.loads(domain.configuration).get("clusteringColumns", [])
-        except (ValueError, AttributeError):
-            return []
-        paths = [c if isinstance(c, list) else [c] for c in columns if isinstance(c, (list, str))]
-        return [".".join(self._logical_path(path)) for path in paths]
+        return [".".join(self._logical_path(path)) for path in clustering_paths(self._domains)]
 
-    def _logical_path(self, physical: list[str]) -> list[str]:
+    def _logical_path(self, physical: Sequence[str]) -> list[str]:
         mode, names, current = mapping_mode(self.configuration), [], self.schema
         for part in physical:
             found = next((f for f in current if physical_field(f, mode).name == part), None)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -25,6 +26,9 @@ from pyspark_delta.spark.read import open_snapshot, read_options, read_snapshot,
 from pyspark_delta.spark.session import path_of_identifier
 from pyspark_delta.table import Table
 from pyspark_delta.transaction.commit_info import engine_info
+
+if TYPE_CHECKING:
+    from pyspark_delta.spark.transaction import DeltaTransaction
 
 __all__ = ["DeltaTable", "DeltaTableAlter", "DeltaTableBuilder", "IdentityGenerator"]
 
@@ -161,6 +165,15 @@ class DeltaTable:
         """Changes to columns, constraints, properties and clustering."""
         return DeltaTableAlter(self._spark, self, self._open)
 
+    def transaction(self) -> AbstractContextManager[DeltaTransaction]:
+        """Several writes and changes of properties, committed as one version at the end of a `with` block.
+
+        Raises UnsupportedFeatureError for a table that cannot be written to, and CommitConflictError at the end.
+        """
+        from pyspark_delta.spark.transaction import begin_transaction
+
+        return begin_transaction(self._spark, self._open())
+
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
         """Raise the protocol versions of the table; what they imply stays supported. There is no way back."""
         self._upgrade(lambda configuration: upgrade_protocol(configuration, readerVersion, writerVersion))
@@ -175,6 +188,28 @@ class DeltaTable:
         change = make(snapshot.configuration)
         if change is not None:
             commit_change(change, snapshot, engine_info=engine_info(f"PySpark/{self._spark.version}"))
+
+    # ------------------------------------------------------------------------------------------------- the log
+    def checkpoint(self) -> None:
+        """Write a checkpoint of the latest version. Commits make checkpoints by themselves, every now and then.
+
+        Raises as `Table.checkpoint`.
+        """
+        Table(self._open()).checkpoint()
+
+    def compactLog(self, start: int, end: int) -> None:
+        """Write a log compaction of the versions `start` to `end`, both included: readers read it in their place.
+
+        Raises InvalidOptionError for a range of less than two versions, VersionNotFoundError.
+        """
+        Table(self._open()).compact_log(start, end)
+
+    def cleanLog(self) -> int:
+        """Delete the files of the log that are older than `delta.logRetentionDuration` and that no newer version needs.
+
+        Returns how many went: none without a checkpoint that is old enough to stand for them.
+        """
+        return Table(self._open()).clean_log()
 
     def __repr__(self) -> str:
         return f"DeltaTable({self._location!r})"

@@ -38,19 +38,21 @@ def stats_columns(
     *,
     limit: int = DEFAULT_INDEXED_COLUMNS,
     names: Sequence[tuple[str, ...]] | None = None,
+    always: Sequence[tuple[str, ...]] = (),
 ) -> tuple[StatsColumn, ...]:
     """The columns of `schema` that statistics are collected for.
 
     `schema` is that of the data files: physical names, without partition columns, and without void columns. `limit` is
     the number of leading columns (nested fields count, an array or map counts as one), -1 for all. `names` (paths of
-    columns or of structs) takes precedence over `limit`.
+    columns or of structs) takes precedence over `limit`. The columns at the paths of `always` come on top.
     """
-    columns = _walk(schema, (), count())
-    if names is not None:
+    columns = tuple(_walk(schema, (), count()))
+    if names is None:
+        chosen = set(columns if limit < 0 else columns[:limit])
+    else:
         wanted = [tuple(part.casefold() for part in path) for path in names]
-        return tuple(c for c in columns if any(_starts_with(c.path, path) for path in wanted))
-    found = tuple(columns)
-    return found if limit < 0 else found[:limit]
+        chosen = {c for c in columns if any(_starts_with(c.path, path) for path in wanted)}
+    return tuple(c for c in columns if c in chosen or c.path in always)
 
 
 def _walk(struct: StructType, prefix: tuple[str, ...], leaves: Iterator[int]) -> Iterator[StatsColumn]:

@@ -35,6 +35,7 @@ from pyspark_delta.errors import (
 )
 from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.features.support import check_writable
+from pyspark_delta.protocol.clustering import clustering_paths
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft, Operation
 from pyspark_delta.protocol.state import TableState
@@ -45,6 +46,7 @@ from pyspark_delta.storage import store_for
 from pyspark_delta.storage.paths import resolve_file
 from pyspark_delta.transaction.attempts import AttemptPolicy, commit_draft
 from pyspark_delta.transaction.base import state_of
+from pyspark_delta.transaction.combination import combine, together
 from pyspark_delta.transaction.row_rules import row_rules
 from pyspark_delta.transaction.write_plan import FileOptions, write_context
 
@@ -162,7 +164,7 @@ class Transaction:
 
         Raises as `plan_scan`.
         """
-        self._require_open()
+        self.require_open()
         if self._snapshot is None:
             raise InvalidOperationError("The transaction was begun without a snapshot, so there is nothing to read.")
         plan = plan_scan(self._snapshot, columns, where, time_zone=time_zone)
@@ -179,7 +181,7 @@ class Transaction:
 
     def application_version(self, app_id: str) -> int | None:
         """What an application has committed last; the transaction depends on it now (C180)."""
-        self._require_open()
+        self.require_open()
         reads = self._draft.reads
         self._draft = replace(self._draft, reads=replace(reads, transactions=reads.transactions | {app_id}))
         known = None if self._snapshot is None else self._snapshot.transactions().get(app_id)
@@ -192,10 +194,11 @@ class Transaction:
         Raises ConstraintViolationError, StorageError, and InvalidOperationError where rows have to be checked or
         computed by Spark.
         """
-        self._require_open()
+        self.require_open()
         _check_plain(self.configuration)
         options = options or FileOptions(storage_options=self._base.storage_options)
-        context = write_context(self._base.location, self.configuration, options)
+        clustering = clustering_paths(self._base.domains, self._draft.domains)
+        context = write_context(self._base.location, self.configuration, options, clustering=clustering)
         found = []
         for written in write_files(context, batches):
             self._written.append(written.path)
@@ -206,14 +209,14 @@ class Transaction:
 
     def add(self, files: pa.Table) -> Transaction:
         """Stage files that exist already; columns as in `actions.columns`. The transaction never deletes them."""
-        self._require_open()
+        self.require_open()
         files = files.cast(pa.schema([_FIELDS[name] for name in files.column_names]))
-        self._draft = replace(self._draft, adds=_together(self._draft.adds, files))
+        self._draft = replace(self._draft, adds=together(self._draft.adds, files))
         return self
 
     def remove(self, files: pa.Table) -> Transaction:
         """Stage the removal of live files, which `files` names by its column `path`. Raises InvalidOperationError."""
-        self._require_open()
+        self.require_open()
         if self._snapshot is None:
             raise InvalidOperationError("The transaction was begun without a snapshot, so there is nothing to remove.")
         live = self._snapshot.files(REMOVED_COLUMNS)
@@ -224,13 +227,13 @@ class Transaction:
                 f"The file '{min(gone)}' is not part of version {self._snapshot.version} of "
                 f"'{self._base.location}'. Remove files as a scan of the transaction names them."
             )
-        self._draft = replace(self._draft, removes=_together(self._draft.removes, chosen))
+        self._draft = replace(self._draft, removes=together(self._draft.removes, chosen))
         return self
 
     # ------------------------------------------------------------------------------------------ everything else
     def declare(self, configuration: TableConfiguration) -> Transaction:
         """Stage new protocol and metadata, as far as they differ from those of the table."""
-        self._require_open()
+        self.require_open()
         before, draft = self._base.configuration, self._draft
         if before is None or configuration.protocol != before.protocol:
             draft = replace(draft, protocol=configuration.protocol)
@@ -239,9 +242,31 @@ class Transaction:
         self._draft = draft
         return self
 
+    def stage(self, draft: CommitDraft) -> Transaction:
+        """Take over what another draft would commit on the same version; its new files belong to the transaction now.
+
+        Raises InvalidOperationError where one commit cannot say both.
+        """
+        self.require_open()
+        self._written += [path for files in (draft.adds, draft.changes) for path in files.column("path").to_pylist()]
+        self._draft = combine(self._draft, draft)
+        return self
+
+    def set_operation(self, operation: Operation) -> Transaction:
+        """What the history says that the transaction did."""
+        self.require_open()
+        self._draft = replace(self._draft, operation=operation)
+        return self
+
+    def set_user_metadata(self, text: str) -> Transaction:
+        """A text of the user's for the history (`userMetadata`)."""
+        self.require_open()
+        self._draft = replace(self._draft, user_metadata=text)
+        return self
+
     def set_application_version(self, app_id: str, version: int) -> Transaction:
         """Commit the version of an application with the data (C180)."""
-        self._require_open()
+        self.require_open()
         others = tuple(t for t in self._draft.transactions if t.app_id != app_id)
         self._draft = replace(self._draft, transactions=(*others, SetTransaction(app_id=app_id, version=version)))
         return self
@@ -258,7 +283,7 @@ class Transaction:
         return self._set_domain(replace(before, removed=True))
 
     def _set_domain(self, value: DomainMetadata) -> Transaction:
-        self._require_open()
+        self.require_open()
         if value.domain.startswith("delta."):
             raise InvalidOperationError(
                 f"The metadata domain '{value.domain}' belongs to the table format: names that begin with 'delta.' are "
@@ -276,7 +301,7 @@ class Transaction:
 
         Raises as `commit_draft`.
         """
-        self._require_open()
+        self.require_open()
         if not _changes(self._draft):
             self.phase = Phase.COMMITTED
             return self._base
@@ -292,14 +317,14 @@ class Transaction:
 
     def discard(self) -> None:
         """Forget the changes and delete the data files that the transaction wrote."""
-        self._require_open()
+        self.require_open()
         self.phase = Phase.DISCARDED
         store = store_for(self._base.location, self._base.storage_options)
         with suppress(StorageError):  # what stays behind is named by no commit, and vacuum deletes it
             store.delete([resolve_file(self._base.location, path) for path in self._written])
 
     def __enter__(self) -> Transaction:
-        self._require_open()
+        self.require_open()
         return self
 
     def __exit__(
@@ -312,7 +337,8 @@ class Transaction:
         elif issubclass(kind, Exception | KeyboardInterrupt):
             self.discard()
 
-    def _require_open(self) -> None:
+    def require_open(self) -> None:
+        """Raises InvalidOperationError once the transaction has ended."""
         if self.phase is not Phase.OPEN:
             raise InvalidOperationError(
                 f"The transaction on '{self._base.location}' is {self.phase.value}. Begin another one."
@@ -333,7 +359,3 @@ def _check_plain(configuration: TableConfiguration) -> None:
 def _changes(draft: CommitDraft) -> bool:
     files = draft.adds.num_rows or draft.removes.num_rows or draft.changes.num_rows
     return bool(files or draft.protocol or draft.metadata or draft.transactions or draft.domains)
-
-
-def _together(before: pa.Table, more: pa.Table) -> pa.Table:
-    return pa.concat_tables([before, more], promote_options="default") if before.num_rows else more

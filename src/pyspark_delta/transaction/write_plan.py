@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark_delta.data.writer import WriteContext
@@ -38,9 +38,16 @@ class FileOptions:
     storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
-def write_context(location: str, configuration: TableConfiguration, options: FileOptions) -> WriteContext:
+def write_context(
+    location: str,
+    configuration: TableConfiguration,
+    options: FileOptions,
+    *,
+    clustering: Sequence[tuple[str, ...]] = (),
+) -> WriteContext:
     """The context in which workers write files for a table: plain data.
 
+    `clustering` are the physical paths of its clustering columns, which have statistics in any case (C351).
     Raises SchemaMismatchError for a schema that files cannot hold.
     """
     schema = stored_schema(configuration.schema)
@@ -59,7 +66,7 @@ def write_context(location: str, configuration: TableConfiguration, options: Fil
         partition_names=partition.names,
         stores_partition_columns=stored,
         random_prefix_length=RANDOM_PREFIX_LENGTH.of(properties) if randomized else None,
-        stats_columns=table_stats_columns(configuration),
+        stats_columns=table_stats_columns(configuration, clustering),
         string_prefix=STATS_STRING_PREFIX_LENGTH.of(properties) or DEFAULT_STRING_PREFIX,
         compression=(options.compression or PARQUET_COMPRESSION.of(properties) or "zstd").lower(),
         format_version=PARQUET_FORMAT_VERSION.of(properties),

@@ -39,7 +39,7 @@ from pyspark_delta.spark.write.replacement import (
 )
 from pyspark_delta.spark.write.rows_written import Written, has_row_ids
 from pyspark_delta.spark.write.selection import Everything, Nothing, Partitions, Selection, Where
-from pyspark_delta.spark.write.target import Target, existing_target, new_target
+from pyspark_delta.spark.write.target import Target, existing_target, new_target, target_clustering
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
@@ -85,6 +85,7 @@ class SourceWrite:
         check_distinct(data)
         location = normalize_location(path)
         selection: Selection = Nothing()
+        snapshot: Snapshot | None = None
         version: int | None = None
         try:
             snapshot = Snapshot.load(location, storage_options=parsed.files.storage_options)
@@ -95,7 +96,8 @@ class SourceWrite:
             selection, version = _select(mode, parsed, snapshot), snapshot.version
         if row_rules(target.configuration):
             raise _needs_enable("the table has conditions, defaults or computed columns")
-        context = write_context(location, target.configuration, parsed.files)
+        clustering = target_clustering(target, snapshot)
+        context = write_context(location, target.configuration, parsed.files, clustering=clustering)
         return cls(mode, parsed, data, target, version, selection, context)
 
     def is_done(self) -> bool:

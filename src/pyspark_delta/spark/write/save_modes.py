@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from pyspark_delta.actions.model import SetTransaction
 from pyspark_delta.errors import DeltaWarning, TableAlreadyExistsError, TableNotFoundError
+from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft, no_files
 from pyspark_delta.protocol.rows import CheckKind, RowCheck
 from pyspark_delta.protocol.state import TableState
@@ -53,7 +54,7 @@ from pyspark_delta.spark.write.session_defaults import (
     file_options,
     with_session_defaults,
 )
-from pyspark_delta.spark.write.target import Target, existing_target, new_target
+from pyspark_delta.spark.write.target import Target, existing_target, new_target, target_clustering
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
 from pyspark_delta.transaction.new_table import check_distinct
@@ -135,16 +136,36 @@ def _create(spark: SparkSession, write: TableWrite, data: StructType) -> TableSt
 
 def _change(spark: SparkSession, write: TableWrite, data: StructType, snapshot: Snapshot) -> TableState:
     selection: Selection | None = None
-    defaults = default_properties(spark) if write.mode == "replace" else {}
 
     def stage(base: TableState) -> CommitDraft:
         nonlocal selection
         before = base.configuration or snapshot.configuration
-        target = existing_target(snapshot, before, data, write.mode, write.options, defaults)
+        target = _existing(spark, write, data, snapshot, before)
         selection = selection or select_rows(spark, write.mode, write.options, snapshot, session_time_zone(spark))
         return _Staging(spark, write, target, snapshot, selection).stage(data)
 
     return commit_numbered(state_of(snapshot), stage, lambda: state_of(snapshot.update()))
+
+
+def stage_change(write: TableWrite, snapshot: Snapshot, before: TableConfiguration) -> CommitDraft:
+    """Write the files of a write to a table that is there, and commit nothing; the draft that names them.
+
+    `before` is what the table declares: that of the snapshot, with the changes that the same commit makes first. The
+    options are completed by the session already. Raises as `save`.
+    """
+    spark, data = write.frame.sparkSession, frame_schema(write.frame)
+    check_distinct(data)
+    _warn_about_append(write)
+    target = _existing(spark, write, data, snapshot, before)
+    selection = select_rows(spark, write.mode, write.options, snapshot, session_time_zone(spark))
+    return _Staging(spark, write, target, snapshot, selection).stage(data)
+
+
+def _existing(
+    spark: SparkSession, write: TableWrite, data: StructType, snapshot: Snapshot, before: TableConfiguration
+) -> Target:
+    defaults = default_properties(spark) if write.mode == "replace" else {}
+    return existing_target(snapshot, before, data, write.mode, write.options, defaults)
 
 
 def _open(write: TableWrite) -> Snapshot | None:
@@ -197,7 +218,8 @@ class _Staging:
         self._snapshot = snapshot
         self._selection = selection
         files = file_options(spark, target.configuration, write.options)
-        self._context = write_context(target.location, target.configuration, files)
+        clustering = target_clustering(target, snapshot)
+        self._context = write_context(target.location, target.configuration, files, clustering=clustering)
 
     def stage(self, data: StructType) -> CommitDraft:
         """Write the files; the draft that names them."""

@@ -10,6 +10,7 @@ from pyspark_delta.actions.model import DomainMetadata, Metadata, Protocol
 from pyspark_delta.ddl.clustering import cluster_by
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
 from pyspark_delta.features.support import check_writable
+from pyspark_delta.protocol.clustering import clustering_paths
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import ENABLE_TYPE_WIDENING
 from pyspark_delta.schema.column_paths import parse_column_path
@@ -83,6 +84,11 @@ def existing_target(
         _check_partitioning(before, options.partition_by or (), mode)
         configuration = _merged(before, data, mode, options)
     return Target(snapshot.location, configuration, before)
+
+
+def target_clustering(target: Target, snapshot: Snapshot | None) -> tuple[tuple[str, ...], ...]:
+    """The physical paths of the clustering columns that hold once the write is committed; `snapshot` is before it."""
+    return clustering_paths({} if snapshot is None else snapshot.domains(), target.domains)
 
 
 def _clustering(configuration: TableConfiguration, names: Sequence[str]) -> tuple[DomainMetadata, ...]:

@@ -1,0 +1,148 @@
+"""`DeltaTable.transaction()`: several writes and changes of properties, as one version of the table or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark_delta.ddl.change import TableChange, draft_change
+from pyspark_delta.ddl.properties import set_properties, unset_properties
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import CommitDraft, Operation
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.write.options import parse_options, transaction_of
+from pyspark_delta.spark.write.save_modes import TableWrite, stage_change
+from pyspark_delta.spark.write.session_defaults import after_commit, with_session_defaults
+from pyspark_delta.transaction.combination import operation_of
+from pyspark_delta.transaction.commit_info import engine_info
+from pyspark_delta.transaction.transaction import Transaction
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@contextmanager
+def begin_transaction(spark: SparkSession, snapshot: Snapshot) -> Iterator[DeltaTransaction]:
+    """A transaction on the table as a snapshot shows it, committed where the block ends without an exception.
+
+    Raises UnsupportedFeatureError for a table that cannot be written to, and as `commit_draft` at the end.
+    """
+    with Transaction.on(snapshot, engine_info=engine_info(f"PySpark/{spark.version}")) as transaction:
+        operations = DeltaTransaction(spark, snapshot, transaction)
+        yield operations
+        operations._complete()
+    after_commit(spark)
+
+
+class DeltaTransaction:
+    """Operations on the version that the transaction began with, committed together at the end of its block.
+
+    Properties come first, then an overwrite, then appends, so that each knows what it meets. A write runs its Spark job
+    when it is called. An exception that leaves the block discards everything, and so does a transaction that the table
+    holds already (`setTransaction`).
+
+    >>> with table.transaction() as txn:                                        # doctest: +SKIP
+    ...     txn.overwrite(corrected, replaceWhere="day = '2024-01-31'")
+    ...     txn.append(late)
+    """
+
+    def __init__(self, spark: SparkSession, snapshot: Snapshot, transaction: Transaction) -> None:
+        self._spark, self._snapshot, self._transaction = spark, snapshot, transaction
+        self._operations: list[Operation] = []
+        self._writes = 0
+        self._user_metadata: str | None = None
+        self._is_done = False
+
+    @property
+    def version(self) -> int | None:
+        """The version that was committed; None before that, and where nothing was."""
+        version = self._transaction.version
+        return version if version > self._snapshot.version else None
+
+    # --------------------------------------------------------------------------------------------------- writes
+    def append(self, df: DataFrame, **options: object) -> DeltaTransaction:
+        """Add rows; `options` are those of DataFrameWriter, such as `mergeSchema=True`. Raises as a write does."""
+        return self._write(df, "append", options)
+
+    def overwrite(self, df: DataFrame, **options: object) -> DeltaTransaction:
+        """Replace all rows, or those that `options` say, such as `replaceWhere="month = 1"`: the first write, if any.
+
+        Raises as a write does, and InvalidOperationError after another write.
+        """
+        if self._writes:
+            raise InvalidOperationError(
+                "An overwrite replaces rows of the version that the transaction began with, and not what the "
+                "transaction wrote itself: make it the first write of the transaction, or a transaction of its own."
+            )
+        return self._write(df, "overwrite", options)
+
+    def _write(self, frame: DataFrame, mode: str, given: Mapping[str, object]) -> DeltaTransaction:
+        self._transaction.require_open()
+        options = with_session_defaults(self._spark, parse_options(given))
+        if options.transaction is not None:
+            self.setTransaction(options.transaction.app_id, options.transaction.version)
+        if not self._is_done:
+            storage_options = {**(self._snapshot.storage_options or {}), **options.files.storage_options}
+            options = replace(options, files=replace(options.files, storage_options=storage_options), transaction=None)
+            write = TableWrite(frame, self._snapshot.location, mode, options, must_exist=True)
+            self._stage(stage_change(write, self._snapshot, self._transaction.configuration))
+            self._writes += 1
+        return self
+
+    # --------------------------------------------------------------------------------------- what it declares
+    def setProperties(self, properties: Mapping[str, object]) -> DeltaTransaction:
+        """New values for table properties, which hold for the writes that follow."""
+        return self._change(lambda before: set_properties(before, properties))
+
+    def unsetProperties(self, *names: str, ifExists: bool = False) -> DeltaTransaction:
+        """Properties go back to their defaults."""
+        return self._change(lambda before: unset_properties(before, names, if_exists=ifExists))
+
+    def _change(self, make: Callable[[TableConfiguration], TableChange]) -> DeltaTransaction:
+        if self._writes:
+            raise InvalidOperationError(
+                "The files of this transaction were written as the table declared until now. Change properties before "
+                "the first write."
+            )
+        before, keeps_files = self._transaction.configuration, self._snapshot.num_files() > 0
+        return self._stage(draft_change(make(before), before, keeps_files=keeps_files))
+
+    # --------------------------------------------------------------------------------------- what it is called
+    def setTransaction(self, appId: str, version: int) -> DeltaTransaction:
+        """Name the transaction, so that it has its effect once (C180).
+
+        Where the table holds this version of the application, or a later one, nothing is committed.
+        """
+        asked = transaction_of(appId, str(version))
+        assert asked is not None
+        known = self._transaction.application_version(asked.app_id)
+        self._is_done = self._is_done or (known is not None and known >= asked.version)
+        self._transaction.set_application_version(asked.app_id, asked.version)
+        return self
+
+    def userMetadata(self, text: str) -> DeltaTransaction:
+        """A text for the history, whatever the session or a write says."""
+        self._user_metadata = text
+        return self
+
+    # ------------------------------------------------------------------------------------------------- details
+    def _stage(self, draft: CommitDraft) -> DeltaTransaction:
+        self._transaction.stage(draft)
+        self._operations.append(draft.operation)
+        return self
+
+    def _complete(self) -> None:
+        """Say in the history what was done, or leave nothing to be committed."""
+        if self._is_done:
+            self._transaction.discard()
+            return
+        if self._operations:
+            self._transaction.set_operation(operation_of(self._operations))
+        if self._user_metadata is not None:
+            self._transaction.set_user_metadata(self._user_metadata)
+
+    def __repr__(self) -> str:
+        return f"Delta{self._transaction!r}"

@@ -1,0 +1,88 @@
+"""Two drafts on the same version as one: what several operations do, in one commit."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+import orjson
+import pyarrow as pa
+
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet
+
+SEVERAL = "TRANSACTION"
+"""The name of several operations in one commit."""
+
+
+def combine(before: CommitDraft, more: CommitDraft) -> CommitDraft:
+    """The first draft with all that the second does; where both say something of the same kind, the second counts.
+
+    Raises InvalidOperationError where one commit cannot say both: change data files stand for all changes of a commit
+    (C169), and either all of a commit changes data, or nothing.
+    """
+    _check_change_data(before, more)
+    kinds = {draft.data_change for draft in (before, more) if _has_files(draft)}
+    if len(kinds) > 1:
+        raise InvalidOperationError(
+            "A part of the transaction changes rows, another one (dataChange = false) only rearranges them, and a "
+            "commit is either. Make two transactions of it."
+        )
+    transactions = {t.app_id: t for t in (*before.transactions, *more.transactions)}
+    domains = {d.domain: d for d in (*before.domains, *more.domains)}
+    return replace(
+        before,
+        adds=together(before.adds, more.adds),
+        removes=together(before.removes, more.removes),
+        changes=together(before.changes, more.changes),
+        data_change=kinds.pop() if kinds else before.data_change,
+        protocol=more.protocol or before.protocol,
+        metadata=more.metadata or before.metadata,
+        transactions=tuple(transactions.values()),
+        domains=tuple(domains.values()),
+        reads=_reads(before.reads, more.reads),
+        isolation=before.isolation or more.isolation,
+        user_metadata=before.user_metadata if more.user_metadata is None else more.user_metadata,
+        tags={**before.tags, **more.tags},
+    )
+
+
+def operation_of(parts: Sequence[Operation]) -> Operation:
+    """What the history says about operations in one commit: the single one, or their names and the sums of metrics."""
+    if len(parts) == 1:
+        return parts[0]
+    metrics: Counter[str] = Counter()
+    for part in parts:
+        metrics.update(part.metrics)
+    names = orjson.dumps([part.name for part in parts]).decode()
+    return Operation(SEVERAL, {"operations": names}, dict(metrics))
+
+
+def together(before: pa.Table, more: pa.Table) -> pa.Table:
+    """The files of both, each a table with columns of `actions.columns`."""
+    return pa.concat_tables([before, more], promote_options="default") if before.num_rows else more
+
+
+def _check_change_data(before: CommitDraft, more: CommitDraft) -> None:
+    complete, derived = (more, before) if more.changes.num_rows else (before, more)
+    if complete.changes.num_rows and _has_files(derived):
+        raise InvalidOperationError(
+            "The table has a change data feed, and a part of the transaction replaces some rows of a file. The change "
+            "data files that say which would hide the rows of the other parts. Make two transactions of it."
+        )
+
+
+def _has_files(draft: CommitDraft) -> bool:
+    return bool(draft.adds.num_rows or draft.removes.num_rows)
+
+
+def _reads(before: ReadSet, more: ReadSet) -> ReadSet:
+    zones = {reads.time_zone for reads in (before, more) if reads.predicates}
+    return ReadSet(
+        whole_table=before.whole_table or more.whole_table,
+        predicates=before.predicates + more.predicates,
+        paths=before.paths | more.paths,
+        transactions=before.transactions | more.transactions,
+        time_zone=zones.pop() if len(zones) == 1 else None,
+    )

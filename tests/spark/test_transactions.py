@@ -1,0 +1,207 @@
+"""`DeltaTable.transaction()`: several operations that become one version together, or none; and the log's upkeep."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pyspark_delta import DeltaTable, Table
+from pyspark_delta.errors import (
+    ConcurrentAppendError,
+    ConcurrentTransactionError,
+    InvalidOperationError,
+    InvalidOptionError,
+    MetadataChangedError,
+    SchemaMismatchError,
+    VersionNotFoundError,
+)
+from pyspark_delta.spark.builder import IdentityGenerator
+from pyspark_delta.spark.write import save
+
+OLD = {"delta.logRetentionDuration": "interval 9 days"}
+
+
+def rows(path: str, *columns: str) -> list[Any]:
+    found = Table.open(path).scan(columns=columns or ("id",)).to_arrow().to_pylist()
+    return sorted(tuple(row.values()) if columns else row["id"] for row in found)
+
+
+@contextmanager
+def failing(error: type[Exception], match: str | None = None) -> Iterator[None]:
+    """What is in the block, its end included, must raise."""
+    with pytest.raises(error, match=match):
+        yield
+
+
+def data_files(path: str) -> set[str]:
+    return {str(file) for file in Path(path).rglob("*.parquet") if "_delta_log" not in file.parts}
+
+
+def make(session: SparkSession, path: Path, **options: object) -> str:
+    """A table of the ids 0 to 5, in two partitions."""
+    frame = session.sql("select id, int(id div 3) p from range(0, 6, 1, 1)")
+    save(frame, str(path), partition_by=["p"], options=options)
+    return str(path)
+
+
+def check_one_commit(session: SparkSession, path: str) -> None:
+    """Everything that a transaction may do, in one."""
+    with DeltaTable.forPath(session, path).transaction() as txn:
+        txn.setProperties({"delta.checkpointInterval": 7}).unsetProperties(*OLD)
+        txn.overwrite(session.sql("select 1L id, 0 p"), replaceWhere="id between 1 and 3", userMetadata="not this")
+        txn.append(session.sql("select 8L id, 1 p, 'n' n"), mergeSchema=True)
+        txn.append(session.sql("select 9L id, 2 p, 'm' n")).setTransaction("nightly", 3).userMetadata("both")
+        assert rows(path) == [0, 1, 2, 3, 4, 5]
+        assert Table.open(path).version == 0
+        assert txn.version is None
+    assert txn.version == Table.open(path).version == 1
+    expected = [(0, 0, ""), (1, 0, ""), (4, 1, ""), (5, 1, ""), (8, 1, "n"), (9, 2, "m")]
+    assert [(i, p, n or "") for i, p, n in rows(path, "id", "p", "n")] == expected
+    table = Table.open(path)
+    assert table.metadata.configuration == {"delta.checkpointInterval": "7"}
+    assert table.snapshot.transactions()["nightly"].version == 3
+    [commit] = table.history(1)
+    assert commit["userMetadata"] == "both"
+    assert (commit["operation"], commit["isBlindAppend"]) == ("TRANSACTION", False)
+    names = json.loads(commit["operationParameters"]["operations"])
+    assert names == ["SET TBLPROPERTIES", "UNSET TBLPROPERTIES", "WRITE", "WRITE", "WRITE"]
+    assert commit["operationMetrics"]["numOutputRows"] == "6"  # 3 new ones, and 3 that stay in files of their own
+    assert table.snapshot.checksum_differences() == ()
+
+
+def test_several_operations_in_one_commit(delta_spark: SparkSession, tmp_path: Path) -> None:
+    check_one_commit(delta_spark, make(delta_spark, tmp_path / "t", **OLD))
+
+
+def test_one_commit_through_connect(plain_connect: SparkSession, tmp_path: Path) -> None:
+    path = make(plain_connect, tmp_path / "t", **OLD)
+    check_one_commit(plain_connect, path)
+    before = data_files(path)
+    with failing(ZeroDivisionError), DeltaTable.forPath(plain_connect, path).transaction() as txn:
+        txn.append(plain_connect.sql("select 7L id, 0 p"))
+        raise ZeroDivisionError
+    assert (Table.open(path).version, data_files(path)) == (1, before)
+
+
+@pytest.fixture
+def path(delta_spark: SparkSession, tmp_path: Path) -> str:
+    return make(delta_spark, tmp_path / "t")
+
+
+def test_an_exception_discards_everything(delta_spark: SparkSession, path: str) -> None:
+    table, before = DeltaTable.forPath(delta_spark, path), data_files(path)
+    with failing(SchemaMismatchError), table.transaction() as txn:
+        txn.setProperties({"delta.appendOnly": True}).append(delta_spark.sql("select 7L id, 0 p"))
+        assert data_files(path) > before
+        txn.append(delta_spark.sql("select 7L id, 0 p, 1 unknown"))
+    assert data_files(path) == before
+    assert (Table.open(path).version, Table.open(path).metadata.configuration) == (0, {})
+    with pytest.raises(InvalidOperationError, match="discarded"):
+        txn.append(delta_spark.sql("select 7L id, 0 p"))
+    with table.transaction() as txn:
+        pass
+    assert (txn.version, Table.open(path).version) == (None, 0)
+
+
+def test_what_one_transaction_cannot_do(delta_spark: SparkSession, path: str) -> None:
+    table, more = DeltaTable.forPath(delta_spark, path), delta_spark.sql("select 7L id, 0 p")
+    before = data_files(path)
+    for second in ("overwrite", "setProperties", "unsetProperties"):
+        given = {"overwrite": more, "setProperties": {"a": "b"}, "unsetProperties": "a"}[second]
+        with failing(InvalidOperationError, match="first write"), table.transaction() as txn:
+            getattr(txn.append(more), second)(given)
+    with failing(InvalidOperationError, match="dataChange"), table.transaction() as txn:
+        txn.append(more).append(more, dataChange=False)
+    for version in (-1, "x", True):
+        with failing(InvalidOptionError, match="whole number"), table.transaction() as txn:
+            txn.setTransaction("a", version)  # type: ignore[arg-type]
+    assert (Table.open(path).version, data_files(path)) == (0, before)
+
+
+def test_c169_change_data_files_must_not_hide_other_changes(delta_spark: SparkSession, tmp_path: Path) -> None:
+    path = make(delta_spark, tmp_path / "t", **{"delta.enableChangeDataFeed": True})
+    table, more = DeltaTable.forPath(delta_spark, path), delta_spark.sql("select 1L id, 0 p")
+    with failing(InvalidOperationError, match="change data"), table.transaction() as txn:
+        txn.overwrite(more, replaceWhere="id = 1").append(more)
+    assert not list(Path(path, "_change_data").rglob("*.parquet"))
+    with table.transaction() as txn:
+        txn.overwrite(more, replaceWhere="p = 0").append(delta_spark.sql("select 6L id, 2 p"))
+    assert rows(path) == [1, 3, 4, 5, 6]
+    with table.transaction() as txn:
+        txn.overwrite(delta_spark.sql("select 3L id, 1 p"), replaceWhere="id = 3")
+    assert rows(path) == [1, 3, 4, 5, 6]
+    assert Table.open(path).history(1)[0]["operation"] == "WRITE"
+
+
+def test_c180_a_named_transaction_has_its_effect_once(delta_spark: SparkSession, path: str) -> None:
+    table, more = DeltaTable.forPath(delta_spark, path), delta_spark.sql("select 7L id, 0 p")
+    for version, committed in ((5, 1), (5, None), (4, None), (6, 2)):
+        with table.transaction() as txn:
+            txn.append(more).setTransaction("a", version)
+        assert txn.version == committed
+    with table.transaction() as txn:
+        txn.append(more, txnAppId="a", txnVersion=6)
+    assert (txn.version, rows(path).count(7)) == (None, 2)
+    with failing(ConcurrentTransactionError), table.transaction() as txn:
+        txn.append(more).setTransaction("a", 7)
+        save(more, path, "append", options={"txnAppId": "a", "txnVersion": 7})
+    assert rows(path).count(7) == 3
+
+
+def test_conflicts(delta_spark: SparkSession, path: str) -> None:
+    table, more = DeltaTable.forPath(delta_spark, path), delta_spark.sql("select 2L id, 0 p")
+    before = data_files(path)
+    with failing(ConcurrentAppendError), table.transaction() as txn:
+        txn.overwrite(more, replaceWhere="p = 0").append(delta_spark.sql("select 9L id, 1 p"))
+        with table.transaction() as winner:
+            winner.append(more)
+    assert len(data_files(path) - before) == 1  # the winner's
+    with table.transaction() as txn:
+        txn.append(more).append(more)
+        save(more, path, "append")
+    assert (txn.version, rows(path).count(2)) == (3, 5)
+    with failing(MetadataChangedError), table.transaction() as txn:
+        txn.append(more)
+        table.alter().addColumn("c", "int")
+
+
+def test_identity_columns_go_on_counting(delta_spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    counted = DeltaTable.create(delta_spark).location(path).addColumn("n", "long")
+    counted.addColumn("id", "long", generatedAlwaysAs=IdentityGenerator(5, 5)).execute()
+    table = DeltaTable.forPath(delta_spark, path)
+    with table.transaction() as txn:
+        for _ in range(2):
+            txn.append(delta_spark.sql("select id n from range(0, 3, 1, 1)"))
+    assert rows(path) == [5, 10, 15, 20, 25, 30]
+
+
+def test_the_log_is_kept_by_hand(delta_spark: SparkSession, path: str) -> None:
+    table, log = DeltaTable.forPath(delta_spark, path), Path(path, "_delta_log")
+    table.alter().setProperties({"a": 1}).setProperties({"b": 1})
+    table.compactLog(0, 1)
+    table.checkpoint()
+    names = {file.name for file in log.iterdir()}
+    assert names >= {f"{0:020}.{1:020}.compacted.json", f"{2:020}.checkpoint.parquet"}
+    assert table.cleanLog() == 0  # nothing is old enough
+    for wrong, error in (((1, 1), InvalidOptionError), ((1, 3), VersionNotFoundError)):
+        with pytest.raises(error):
+            table.compactLog(*wrong)
+
+
+def test_c351_properties_hold_for_what_follows_and_clustering_columns_have_statistics(
+    delta_spark: SparkSession, plain_spark: SparkSession, tmp_path: Path
+) -> None:
+    path, frame = str(tmp_path / "t"), delta_spark.sql("select 1L id, 2L `b.c`")
+    save(frame, path, cluster_by=["`b.c`"], options={"delta.columnMapping.mode": "name"})
+    with DeltaTable.forPath(delta_spark, path).transaction() as txn:
+        txn.setProperties({"delta.dataSkippingNumIndexedCols": 0}).append(frame)
+    plain_spark.sql("select 1L id, 2L `b.c`").write.format("delta").mode("append").save(path)
+    bounds = Table.open(path).stats().column("minValues").to_pylist()
+    assert sorted(bounds, key=repr) == [{"id": 1, "b.c": 2}, {"id": None, "b.c": 2}, {"id": None, "b.c": 2}]

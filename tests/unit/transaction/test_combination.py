@@ -1,0 +1,80 @@
+"""Two drafts as one commit."""
+
+from __future__ import annotations
+
+import pytest
+from tests.commits import draft, file, files, reading
+
+from pyspark_delta.actions.model import DomainMetadata, SetTransaction
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.protocol.draft import IsolationLevel, Operation
+from pyspark_delta.transaction.combination import combine, operation_of
+
+
+def test_everything_of_both_is_in_the_commit() -> None:
+    first = draft(
+        adds=["a"],
+        reads=reading("p = 'x'", paths=["old"], time_zone="UTC", transactions=frozenset(["one"])),
+        transactions=(SetTransaction(app_id="one", version=1), SetTransaction(app_id="two", version=2)),
+        domains=(DomainMetadata(domain="d", configuration="1"),),
+        user_metadata="first",
+        tags={"a": "1"},
+    )
+    second = draft(
+        adds=[file("b")],
+        removes=["c"],
+        reads=reading("id = 1", paths=["c"], time_zone="UTC"),
+        transactions=(SetTransaction(app_id="one", version=5),),
+        domains=(DomainMetadata(domain="d", configuration="2"),),
+        isolation=IsolationLevel.SNAPSHOT,
+        tags={"b": "2"},
+    )
+    both = combine(first, second)
+    assert both.adds["path"].to_pylist() == ["a", "b"]
+    assert both.removes["path"].to_pylist() == ["c"]
+    assert {t.app_id: t.version for t in both.transactions} == {"one": 5, "two": 2}
+    assert [d.configuration for d in both.domains] == ["2"]
+    assert (both.user_metadata, both.isolation, both.tags) == (
+        "first",
+        IsolationLevel.SNAPSHOT,
+        {"a": "1", "b": "2"},
+    )
+    assert both.transaction_id == first.transaction_id
+    assert len(both.reads.predicates) == 2
+    assert (both.reads.paths, both.reads.transactions) == ({"old", "c"}, {"one"})
+    assert (both.reads.time_zone, both.reads.whole_table) == ("UTC", False)
+
+
+def test_predicates_of_two_time_zones_decide_nothing_about_timestamps() -> None:
+    there, here = (
+        draft(reads=reading("id = 1", time_zone="Asia/Tokyo")),
+        draft(reads=reading("id = 1", time_zone="UTC")),
+    )
+    assert combine(there, here).reads.time_zone is None
+    assert combine(there, draft(reads=reading(whole_table=True))).reads.time_zone == "Asia/Tokyo"
+    assert combine(there, draft(reads=reading(whole_table=True))).reads.whole_table
+
+
+def test_c139_a_commit_changes_data_or_it_does_not() -> None:
+    rearranged = draft(adds=["b"], removes=["a"], data_change=False)
+    with pytest.raises(InvalidOperationError, match="dataChange"):
+        combine(draft(adds=["c"]), rearranged)
+    assert combine(draft(), rearranged).data_change is False
+    assert combine(rearranged, draft()).data_change is False
+
+
+def test_c169_change_data_files_are_all_changes_of_a_commit() -> None:
+    changed = draft(adds=["b"], removes=["a"], changes=files("_change_data/c").select(["path", "partition_values"]))
+    for other in (draft(adds=["c"]), draft(removes=["d"])):
+        for first, second in ((changed, other), (other, changed)):
+            with pytest.raises(InvalidOperationError, match="change data"):
+                combine(first, second)
+    assert combine(draft(), changed).changes.num_rows == combine(changed, draft()).changes.num_rows == 1
+
+
+def test_the_history_names_one_operation_or_all() -> None:
+    one, other = Operation("WRITE", {"mode": "Append"}, {"numFiles": 1}), Operation("SET", {}, {"numFiles": 2, "n": 0})
+    assert operation_of([one]) is one
+    assert operation_of([other, one]) == Operation(
+        "TRANSACTION", {"operations": '["SET","WRITE"]'}, {"numFiles": 3, "n": 0}
+    )
