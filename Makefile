@@ -10,7 +10,7 @@ NEWEST_PYSPARK := pyspark[connect]==4.3.0
 OLDEST_PYSPARK := pyspark[connect]==4.2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast lint format types conformance bench clean
+.PHONY: help setup demo test test-fast lint format types conformance interoperability bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -40,6 +40,9 @@ types: $(VENV)/.tests  ## check the type annotations
 
 conformance: $(VENV)/.tests  ## write docs/conformance.md anew
 	$(BIN)/python scripts/conformance.py
+
+interoperability: $(VENV)/.tests  ## write docs/interoperability.md anew
+	$(BIN)/python scripts/interoperability.py
 
 bench: $(VENV)/.tests $(VENV_OLDEST)/.tests .cache/.peers  ## run the benchmarks beside their peers
 	$(BIN)/python -m benchmarks $(BENCH)

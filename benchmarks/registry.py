@@ -21,6 +21,7 @@ MODULES = {
     "B11": "b11_many_writers",
     "B12": "b12_scan",
     "B13": "b13_deletion_vectors",
+    "B14": "b14_append",
     "B20": "b20_count",
     "B23": "b23_log_cleanup",
 }

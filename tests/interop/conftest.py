@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,15 +27,6 @@ class DeltaSpark:
 
     python: Path
     jars: tuple[Path, ...]
-
-    def run(self, script: Path, *arguments: str, timeout: int = 900) -> str:
-        """Run a script with the arguments and the JARs; its output."""
-        command = [str(self.python), str(script), *arguments, *(str(jar) for jar in self.jars)]
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=timeout, check=False, env=self.environment
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
-        return done.stdout
 
     @property
     def environment(self) -> dict[str, str]:
@@ -75,11 +66,11 @@ class DeltaSparkServer:
         self._log.seek(0)
         raise AssertionError(f"delta-spark ended: {self._log.read()[-3000:]}")
 
-    def read(self, path: Path, version: int | None = None) -> pa.Table:
-        """The rows of a table as delta-spark reads them."""
+    def read(self, path: Path, version: int | None = None, texts: Mapping[str, str] | None = None) -> pa.Table:
+        """The rows of a table as delta-spark reads them; `texts` are expressions in place of columns."""
         self._reads += 1
         out = self._folder / f"read-{self._reads}.arrow"
-        self.ask("read", path=str(path), version=version, out=str(out))
+        self.ask("read", path=str(path), version=version, texts=dict(texts or {}), out=str(out))
         with pa.memory_map(str(out)) as source:
             return pa.ipc.open_file(source).read_all()
 
@@ -105,14 +96,6 @@ def delta_spark_peer() -> DeltaSpark:
 
 
 @pytest.fixture(scope="session")
-def delta_spark_tables(delta_spark_peer: DeltaSpark, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of tables that delta-spark made for this run, with the rows it reads itself beside them."""
-    out = tmp_path_factory.mktemp("delta-spark-tables")
-    delta_spark_peer.run(Path(__file__).with_name("delta_spark_tables.py"), str(out))
-    return out
-
-
-@pytest.fixture(scope="session")
 def delta_spark_server(
     delta_spark_peer: DeltaSpark, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[DeltaSparkServer]:
@@ -120,6 +103,14 @@ def delta_spark_server(
     server = DeltaSparkServer(delta_spark_peer, tmp_path_factory.mktemp("delta-spark-server"))
     yield server
     server.close()
+
+
+@pytest.fixture(scope="session")
+def delta_spark_tables(delta_spark_server: DeltaSparkServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of tables that delta-spark made for this run, with the rows it reads itself beside them."""
+    out = tmp_path_factory.mktemp("delta-spark-tables")
+    delta_spark_server.ask("tables", out=str(out))
+    return out
 
 
 @pytest.fixture(scope="session")

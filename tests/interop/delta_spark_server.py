@@ -1,19 +1,22 @@
 """delta-spark that answers questions: `python delta_spark_server.py JARS...`, one JSON object a line in and out.
 
-Questions: `{"do": "sql", "statements": [...]}`, `{"do": "read", "path": ..., "version": ..., "out": ARROW_FILE}`,
-`{"do": "append", "path": ..., "select": SQL}`, `{"do": "history", "path": ...}`. `{"do": "rules", "path": ...}`.
-Answers begin with `ANSWER `.
+Questions: `{"do": "sql", "statements": [...]}`,
+`{"do": "read", "path": ..., "version": ..., "texts": {COLUMN: SQL}, "out": ARROW_FILE}`,
+`{"do": "append", "path": ..., "select": SQL}`, `{"do": "history", "path": ...}`. `{"do": "rules", "path": ...}`,
+`{"do": "tables", "out": FOLDER}`. Answers begin with `ANSWER `.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from delta_spark_tables import session
+from delta_spark_tables import make_tables, session
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 
 def answer(spark: SparkSession, question: dict[str, Any]) -> Any:
@@ -28,7 +31,8 @@ def answer(spark: SparkSession, question: dict[str, Any]) -> Any:
             reader = spark.read.format("delta")
             if question.get("version") is not None:
                 reader = reader.option("versionAsOf", question["version"])
-            rows = reader.load(path).toArrow()
+            texts = {name: F.expr(text) for name, text in question.get("texts", {}).items()}
+            rows = reader.load(path).withColumns(texts).toArrow()
             with pa.OSFile(question["out"], "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
                 writer.write_table(rows)
             return rows.num_rows
@@ -38,6 +42,9 @@ def answer(spark: SparkSession, question: dict[str, Any]) -> Any:
         case "history":
             rows = spark.sql(f"describe history delta.`{path}`").orderBy("version")
             return [json.loads(row.text) for row in rows.selectExpr("to_json(struct(*)) as text").collect()]
+        case "tables":
+            make_tables(spark.newSession(), Path(question["out"]))
+            return None
         case "rules":
             _table_with_rules(spark, str(path))
             return None

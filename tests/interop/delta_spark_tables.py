@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
@@ -322,6 +322,37 @@ def iceberg_compat_v2(spark: SparkSession, path: str) -> None:
 
 
 @table
+def iceberg_compat_v1(spark: SparkSession, path: str) -> None:
+    sql(
+        spark,
+        path,
+        "create table {t} (id long, p int) using delta partitioned by (p) tblproperties ('delta.enableIcebergCompatV1' = 'true')",
+        "insert into {t} values (1, 1), (2, null)",
+    )
+
+
+@table
+def iceberg_compat_v3(spark: SparkSession, path: str) -> None:
+    sql(
+        spark,
+        path,
+        """create table {t} (id long, a array<struct<x: int>>, p int) using delta partitioned by (p)
+           tblproperties ('delta.enableIcebergCompatV3' = 'true')""",
+        "insert into {t} values (1, array(struct(1)), 1), (2, null, null)",
+    )
+
+
+@table
+def vacuum_protocol_check(spark: SparkSession, path: str) -> None:
+    sql(
+        spark,
+        path,
+        "create table {t} (id long) using delta tblproperties ('delta.feature.vacuumProtocolCheck' = 'supported')",
+        "insert into {t} values (1), (2)",
+    )
+
+
+@table
 def schema_evolution(spark: SparkSession, path: str) -> None:
     spark.range(3).selectExpr("id", "named_struct('a', id) as s").write.format("delta").save(path)
     spark.range(3, 6).selectExpr("id", "named_struct('a', id, 'b', 'new') as s", "'more' as extra").write.format(
@@ -530,6 +561,12 @@ def main() -> None:
     out, jars = Path(sys.argv[1]), [argument for argument in sys.argv[2:] if argument.endswith(".jar")]
     only = sys.argv[sys.argv.index("--only") + 1 :] if "--only" in sys.argv else list(BUILDERS)
     spark = session(jars)
+    make_tables(spark, out, only)
+    spark.stop()
+
+
+def make_tables(spark: SparkSession, out: Path, only: Collection[str] = BUILDERS) -> None:
+    """Make the tables below a folder. The session is left with other settings."""
     out.mkdir(parents=True, exist_ok=True)
     for name in BUILDERS:
         if name not in only:
@@ -543,7 +580,6 @@ def main() -> None:
             description["error"] = str(error).splitlines()[0]
         description["seconds"] = round(time.monotonic() - start, 1)
         (out / f"{name}.json").write_text(json.dumps(description))
-    spark.stop()
 
 
 def _expected_rows(spark: SparkSession, out: Path, name: str) -> list[int]:

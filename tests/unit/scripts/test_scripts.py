@@ -26,6 +26,7 @@ def script(name: str) -> ModuleType:
 check_environment = script("check_environment")
 check_skips = script("check_skips")
 conformance = script("conformance")
+interoperability = script("interoperability")
 run_tests = script("run_tests")
 
 
@@ -175,3 +176,17 @@ def test_closing_lines_are_recognised(line: str, closes: bool) -> None:
 
 def test_unknown_stages_are_refused() -> None:
     assert run_tests.main(["no-such-stage"]) == 2
+
+
+# ---------------------------------------------------------------------------------------------- interoperability
+def test_the_page_of_peers_is_up_to_date(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["interoperability.py", "--check"])
+    assert interoperability.main() == 0
+
+
+def test_another_page_of_peers_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    page = tmp_path / "interoperability.md"
+    page.write_text(interoperability.render().replace("refuses", "reads", 1))
+    monkeypatch.setattr(interoperability, "PAGE", page)
+    monkeypatch.setattr(sys, "argv", ["interoperability.py", "--check"])
+    assert interoperability.main() == 1
