@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from pyspark_delta.actions.columns import FILE_FIELDS
 from pyspark_delta.actions.model import DomainMetadata, SetTransaction
 from pyspark_delta.commit import Committer
+from pyspark_delta.data.partition_order import in_partition_order
 from pyspark_delta.data.writer import write_files, written_files
 from pyspark_delta.errors import (
     AttemptsExhaustedError,
@@ -191,6 +192,8 @@ class Transaction:
     def write(self, batches: Iterable[pa.RecordBatch], options: FileOptions | None = None) -> pa.Table:
         """Write rows, with the columns of the table, to data files of the transaction; the files.
 
+        Rows of a partition need not come one after another: they are put in order, some hundred MiB at a time.
+
         Raises ConstraintViolationError, StorageError, and InvalidOperationError where rows have to be checked or
         computed by Spark.
         """
@@ -200,7 +203,7 @@ class Transaction:
         clustering = clustering_paths(self._base.domains, self._draft.domains)
         context = write_context(self._base.location, self.configuration, options, clustering=clustering)
         found = []
-        for written in write_files(context, batches):
+        for written in write_files(context, in_partition_order(batches, context.partition_columns)):
             self._written.append(written.path)
             found.append(written)
         files = written_files(found)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from tests.commits import (
     NO_WAIT,
@@ -56,6 +57,18 @@ def table(location: str, *features: str, **more: Any) -> Snapshot:
     with Transaction.creating(location, TableConfiguration(made, metadata)) as transaction:
         transaction.write([rows(1), rows(2, p="y")])
     return Snapshot.load(location)
+
+
+def test_rows_of_mixed_partitions_become_a_file_for_each(location: str) -> None:
+    table(location)
+    values = {"p": [*"xyzxyz", None, "x"], "id": list(range(10, 18))}
+    mixed = pa.RecordBatch.from_pydict(values, pa.schema([("p", pa.string()), ("id", pa.int64())]))
+    with Transaction.on(Snapshot.load(location)) as transaction:
+        written = transaction.write([mixed.slice(0, 5), mixed.slice(5)])
+    assert sorted(written["num_records"].to_pylist()) == [1, 2, 2, 3]
+    found = Table.open(location).scan(where="id >= 10").to_arrow()
+    assert sorted(found["id"].to_pylist()) == values["id"]
+    assert found.filter(pc.equal(found["p"], "x"))["id"].to_pylist() == [10, 13, 17]
 
 
 def content(location: str) -> list[tuple[str, int]]:

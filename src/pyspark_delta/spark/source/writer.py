@@ -17,6 +17,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType as SparkStruct
 
 from pyspark_delta.data.conform import conform
+from pyspark_delta.data.partition_order import in_partition_order
 from pyspark_delta.data.reader import read_tasks, tasks_of
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext, write_files, written_files
 from pyspark_delta.errors import ConstraintViolationError, InvalidOperationError, TableNotFoundError
@@ -47,7 +48,6 @@ from pyspark_delta.transaction.columns import check_distinct
 from pyspark_delta.transaction.row_rules import row_rules
 from pyspark_delta.transaction.write_plan import write_context
 
-_SORTED_AT_ONCE = 256 << 20  # bytes of rows that are brought into the order of partitions together
 _TIME_ZONE = "UTC"  # the session's is not told to a data source
 
 
@@ -149,7 +149,13 @@ class DeltaWriter(DataSourceArrowWriter):
                 return WrittenFiles(_packed(written_files([])))
             rows = (_checked(conform(batch, write.data, write.context.schema), write) for batch in iterator)
             part = task.partitionId() if task else 0
-            return WrittenFiles(_packed(written_files(write_files(write.context, _by_partition(rows, write), part))))
+            return WrittenFiles(
+                _packed(
+                    written_files(
+                        write_files(write.context, in_partition_order(rows, write.context.partition_columns), part)
+                    )
+                )
+            )
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit the files of all tasks as one version."""
@@ -203,7 +209,7 @@ def _write_kept(write: SourceWrite, snapshot: Snapshot, replaced: Replaced) -> W
             stays = pc.invert(pc.fill_null(evaluate(predicate, batch), False))
             yield conform(batch.filter(stays), shown, write.context.schema)
 
-    files = written_files(write_files(write.context, _by_partition(rows(), write)))
+    files = written_files(write_files(write.context, in_partition_order(rows(), write.context.partition_columns)))
     return Written.of(files, write.context)
 
 
@@ -221,31 +227,6 @@ def _checked(batch: pa.RecordBatch, write: SourceWrite) -> pa.RecordBatch:
             sqlstate="44000",
         )
     return batch
-
-
-def _by_partition(batches: Iterator[pa.RecordBatch], write: SourceWrite) -> Iterator[pa.RecordBatch]:
-    """The rows, those of a partition one after another, as far as they fit into memory together."""
-    columns = write.context.partition_columns
-    if not columns:
-        yield from batches
-        return
-    gathered: list[pa.RecordBatch] = []
-    for batch in batches:
-        gathered.append(batch)
-        if sum(one.nbytes for one in gathered) >= _SORTED_AT_ONCE:
-            yield from _sorted(gathered, columns)
-            gathered = []
-    yield from _sorted(gathered, columns)
-
-
-def _sorted(batches: list[pa.RecordBatch], columns: tuple[str, ...]) -> list[pa.RecordBatch]:
-    if not batches:
-        return []
-    rows = pa.Table.from_batches(batches).combine_chunks()
-    keys = pa.table({str(i): rows.column(name) for i, name in enumerate(columns)})
-    order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names])
-    batches_in_order: list[pa.RecordBatch] = rows.take(order).combine_chunks().to_batches()
-    return batches_in_order
 
 
 def _packed(files: pa.Table) -> bytes:
