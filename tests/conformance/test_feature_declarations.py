@@ -47,22 +47,22 @@ def test_c379_invariants_from_writer_2_or_listed() -> None:
     active_when_listed_or_legacy("invariants", 2, fields=(INVARIANT,))
 
 
-def checks(table: TableConfiguration) -> list[tuple[str, str, bool]]:
-    """Name, condition, and whether null passes."""
+def checks(table: TableConfiguration) -> list[tuple[str, str]]:
+    """Name and condition."""
     check_writable(table)
-    return [(check.name, check.condition, check.null_passes) for check in row_rules(table).checks]
+    return [(check.name, check.condition) for check in row_rules(table).checks]
 
 
 def test_c380_c381_c382_the_invariant_of_the_example_is_json_or_plain_sql() -> None:
-    assert checks(declare(protocol(1, 2), fields=[INVARIANT])) == [("x", "x > 3", False)]
+    assert checks(declare(protocol(1, 2), fields=[INVARIANT])) == [("x", "x > 3")]
     raw = field("x", "integer", delta__invariants="x > 3")
-    assert checks(declare(protocol(1, 2), fields=[raw])) == [("x", "x > 3", False)]
+    assert checks(declare(protocol(1, 2), fields=[raw])) == [("x", "x > 3")]
     assert checks(declare(protocol(3, 7, [], []), fields=[INVARIANT])) == []
 
 
 def test_c379_invariant_of_a_nested_field_counts() -> None:
     nested = field("s", {"type": "struct", "fields": [INVARIANT]})
-    assert checks(declare(protocol(1, 2), fields=[nested])) == [("s.x", "x > 3", False)]
+    assert checks(declare(protocol(1, 2), fields=[nested])) == [("s.x", "x > 3")]
     inside_array = field("a", {"type": "array", "elementType": nested["type"], "containsNull": True})
     with pytest.raises(UnsupportedTableError, match="'x' inside an array or map has an invariant"):
         row_rules(declare(protocol(1, 2), fields=[inside_array]))
@@ -77,7 +77,7 @@ def test_c383_check_constraints_from_writer_3_or_listed() -> None:
 
 def test_c384_c388_a_constraint_is_a_property_below_its_prefix() -> None:
     table = declare(protocol(1, 3), BIRTH_DATE, [field("birthDate", "date")])
-    assert checks(table) == [("birthDateCheck", "birthDate > '1900-01-01'", False)]
+    assert checks(table) == [("birthDateCheck", "birthDate > '1900-01-01'")]
     assert checks(declare(protocol(1, 3), {"delta.constraint": "not one"})) == []
 
 

@@ -96,6 +96,8 @@ def test_constraints_hold_for_old_rows_and_new_ones(delta_spark: SparkSession, p
     with pytest.raises(ConstraintViolationError, match=r"id=[0-3]") as caught:
         alter.addConstraint("large", "id > 3")
     assert caught.value.error_class == "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION"
+    with pytest.raises(ConstraintViolationError, match="large"):  # null is not true, of old rows as of new ones (C385)
+        alter.addConstraint("large", "nullif(id, 3) >= 0")
     for condition, message in (("idd > 3", "Did you mean 'id'"), ("id +", "parse"), ("id + 1", "not boolean")):
         with pytest.raises((InvalidPredicateError, InvalidOperationError), match=message):
             alter.addConstraint("wrong", condition)

@@ -38,7 +38,7 @@ def add_constraint(configuration: TableConfiguration, name: str, condition: str)
     return TableChange(
         operation=Operation("ADD CONSTRAINT", {"name": name, "expr": condition}),
         metadata=with_properties(configuration.metadata, {**configuration.properties, key: condition}),
-        row_check=RowCheck(name, condition, CheckKind.CONSTRAINT, null_passes=True),
+        row_check=RowCheck(name, condition, CheckKind.CONSTRAINT),
     )
 
 

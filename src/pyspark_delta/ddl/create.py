@@ -27,17 +27,7 @@ from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
 from pyspark_delta.transaction.columns import resolve_partitioning
 from pyspark_delta.transaction.evolution import evolve
-
-# Of the files that leave the table, what their tombstones keep.
-REMOVED_COLUMNS = (
-    "path",
-    "partition_values",
-    "size",
-    "deletion_vector",
-    "tags",
-    "base_row_id",
-    "default_row_commit_version",
-)
+from pyspark_delta.transaction.transaction import REMOVED_COLUMNS
 
 
 class CreateMode(Enum):

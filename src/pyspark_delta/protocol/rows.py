@@ -22,13 +22,12 @@ class CheckKind(Enum):
 class RowCheck:
     """A condition, as SQL text over logical columns, that is true of every row of the table.
 
-    Null counts as broken (C381, C385), unless `null_passes`.
+    Null counts as broken (C381, C385).
     """
 
     name: str
     condition: str
     kind: CheckKind
-    null_passes: bool = False
 
 
 class ComputedKind(Enum):

@@ -7,11 +7,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BooleanType
 
 from pyspark_delta.errors import ConstraintViolationError, InvalidPredicateError
-from pyspark_delta.protocol.rows import RowCheck
+from pyspark_delta.protocol.rows import CheckKind, RowCheck
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.read import read_snapshot
 
 _EXAMPLES = 3
+_ERROR_CLASSES = {
+    CheckKind.CONSTRAINT: "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION",
+    CheckKind.NOT_NULL: "DELTA_NEW_NOT_NULL_VIOLATION",
+}
 
 
 def check_existing_rows(spark: SparkSession, snapshot: Snapshot, check: RowCheck) -> None:
@@ -21,14 +25,13 @@ def check_existing_rows(spark: SparkSession, snapshot: Snapshot, check: RowCheck
     """
     frame = read_snapshot(spark, snapshot)
     _check_boolean(frame, check)
-    broken = f"NOT ({check.condition})" if check.null_passes else f"NOT coalesce(({check.condition}), false)"
-    rows = frame.where(broken).limit(_EXAMPLES).collect()
+    rows = frame.where(f"NOT coalesce(({check.condition}), false)").limit(_EXAMPLES).collect()
     if rows:
         examples = "; ".join(str(row) for row in rows)
         raise ConstraintViolationError(
             f"Rows of the table break the {check.kind.value} '{check.name}' ({check.condition}), for example: "
             f"{examples}. Nothing was changed. Correct or delete these rows first.",
-            error_class="DELTA_NEW_CHECK_CONSTRAINT_VIOLATION" if check.null_passes else "DELTA_NEW_NOT_NULL_VIOLATION",
+            error_class=_ERROR_CLASSES[check.kind],
             constraint=check.name,
         )
 

@@ -205,7 +205,7 @@ def _violations(
         check = RowCheck(field.name, f"fits the type {field.type}", CheckKind.RANGE)
         add(WatchedCheck(check, (field.name,)), unfit.isNull(), [unfit])
     for watched in checks:
-        passes = sf.coalesce(sf.expr(watched.check.condition), sf.lit(watched.check.null_passes))
+        passes = sf.coalesce(sf.expr(watched.check.condition), sf.lit(False))
         add(watched, passes, [sf.col(quote(name)) for name in watched.columns])
     columns = [sf.col(quote(name)) for name in table.names]
     assert broken is not None
