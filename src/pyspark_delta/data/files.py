@@ -30,6 +30,7 @@ from pyspark_delta.scan.plan import (
     ReadContext,
     RowCommitVersion,
     RowId,
+    RowIndex,
     ScanTask,
 )
 from pyspark_delta.schema.arrow import to_arrow
@@ -100,7 +101,7 @@ class DataFileReader:
     def read(self, task: ScanTask, constants: Mapping[str, pa.Scalar], marks: RowMarks) -> Iterator[pa.RecordBatch]:
         """The rows of one file. `constants` are the typed partition values by physical name."""
         path = resolve_file(self._context.table_location, task.path)
-        with _opened(path, self._context) as file:
+        with opened_file(path, self._context.storage_options) as file:
             if marks.deleted is not None and len(marks.deleted) and marks.deleted[-1] >= file.metadata.num_rows:
                 raise DeletionVectorError(
                     f"The deletion vector of data file '{path}' marks row {marks.deleted[-1]}, but the file has only "
@@ -179,6 +180,8 @@ class DataFileReader:
             case RowId(field):
                 fresh = None if task.base_row_id is None else pa.array(rows.index + task.base_row_id)
                 return _stable(column, fresh, rows, field, path, "baseRowId")
+            case RowIndex():
+                return pa.array(rows.index, pa.int64())
             case RowCommitVersion(field):
                 version = task.default_row_commit_version
                 default = None if version is None else pa.repeat(pa.scalar(version, pa.int64()), count)
@@ -298,9 +301,10 @@ def without_columns(rows: int) -> pa.RecordBatch:
 
 
 @contextmanager
-def _opened(path: str, context: ReadContext) -> Iterator[pq.ParquetFile]:
+def opened_file(path: str, storage_options: Mapping[str, str]) -> Iterator[pq.ParquetFile]:
+    """The data file at a location, open while the block runs. Raises DataFileError, also for what the block reads."""
     with _translated(path):
-        source = store_for(path, context.storage_options).open_input(path)
+        source = store_for(path, storage_options).open_input(path)
         try:
             file = pq.ParquetFile(source, pre_buffer=not path.startswith("/"), **_OPTIONS)
         except BaseException:

@@ -134,7 +134,7 @@ def write_files(context: WriteContext, batches: Iterable[pa.RecordBatch], part: 
     Rows of the same partition should come one after another: a file is closed when the partition changes. `part` is
     the number in the file names. Raises ConstraintViolationError for null in a NOT NULL column, StorageError.
     """
-    writer = _PartWriter(context, part)
+    writer = PartWriter(context, part)
     try:
         for batch in batches:
             if batch.num_rows:
@@ -145,8 +145,11 @@ def write_files(context: WriteContext, batches: Iterable[pa.RecordBatch], part: 
         raise
 
 
-class _PartWriter:
-    """Writes the batches of one task, one file at a time."""
+class PartWriter:
+    """Writes the batches of one task, one file at a time: what `write_files` drives, for callers that hold the batches.
+
+    `add` and `finish` yield each file once it is complete and durable; `abandon` discards the one that is not.
+    """
 
     def __init__(self, context: WriteContext, part: int) -> None:
         self._context = context

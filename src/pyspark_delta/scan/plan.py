@@ -60,7 +60,14 @@ class RowCommitVersion:
     materialized_name: str | None
 
 
-ColumnPlan: TypeAlias = FromFile | PartitionConstant | Missing | RowId | RowCommitVersion
+@dataclass(frozen=True, slots=True)
+class RowIndex:
+    """The position of a row in its data file, deleted rows counted (C271)."""
+
+    field: StructField
+
+
+ColumnPlan: TypeAlias = FromFile | PartitionConstant | Missing | RowId | RowCommitVersion | RowIndex
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ from pyspark_delta.scan.plan import (
     ReadContext,
     RowCommitVersion,
     RowId,
+    RowIndex,
     ScanPlan,
 )
 from pyspark_delta.scan.skipping import Skipping, plan_skipping
@@ -95,12 +96,14 @@ def read_context(
     *,
     residual: Expression | None = None,
     row_ids: bool = False,
+    row_index: str | None = None,
     storage_options: Mapping[str, str] | None = None,
     time_zone: str = "UTC",
 ) -> ReadContext:
     """How tasks read files of a table: the columns `output` (all by default) of rows for which `residual` is true.
 
-    `row_ids` adds the columns `_row_id` and `_row_commit_version`. Raises UnsupportedTableError for a recorded change
+    `row_ids` adds the columns `_row_id` and `_row_commit_version`; `row_index` names one for the position of each row
+    in its file. Raises UnsupportedTableError for a recorded change
     of type that cannot be read, and InvalidOperationError for a table without row tracking.
     """
     if configuration.supports("typeWidening") or configuration.supports("typeWidening-preview"):
@@ -108,11 +111,13 @@ def read_context(
     shown = configuration.schema.fields if output is None else tuple(output)
     plans = [_plan_column(f, configuration) for f in shown]
     hidden = [_plan_column(f, configuration) for f in _only_in(residual, shown, configuration.schema)]
-    row_tracking = _row_tracking_columns(configuration) if row_ids else []
+    added = _row_tracking_columns(configuration) if row_ids else []
+    if row_index is not None:
+        added.append(RowIndex(StructField(row_index, LONG)))
     return ReadContext(
         table_location=location,
-        columns=(*plans, *row_tracking, *hidden),
-        output=tuple(plan.field.name for plan in (*plans, *row_tracking)),
+        columns=(*plans, *added, *hidden),
+        output=tuple(plan.field.name for plan in (*plans, *added)),
         column_mapping_mode=mapping_mode(configuration),
         residual=residual,
         storage_options=dict(storage_options or {}),

@@ -112,6 +112,7 @@ def read_files(
     *,
     row_tracking: bool = False,
     file_number: str | None = None,
+    row_index: str | None = None,
 ) -> DataFrame:
     """The rows of some data files (`actions.columns`) that are rows of the table; see `scan.frames.frame_of_files`."""
     from pyspark_delta.spark.scan.file_tasks import task_frame
@@ -122,7 +123,7 @@ def read_files(
             files = files.append_column(absent, pa.nulls(files.num_rows, absent.type))
     jvm = is_remote() or _jvm_reads(spark, source)
     read = frame_of_files if jvm and frame_can_read(spark, source, files) else task_frame
-    return read(spark, source, files, row_tracking=row_tracking, file_number=file_number)
+    return read(spark, source, files, row_tracking=row_tracking, file_number=file_number, row_index=row_index)
 
 
 def _jvm_reads(spark: SparkSession, table: Snapshot | FileSource) -> bool:

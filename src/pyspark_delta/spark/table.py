@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
 from pyspark_delta.ddl.change import TableChange, commit_change
 from pyspark_delta.ddl.create import CreateMode
@@ -22,6 +22,9 @@ from pyspark_delta.spark.alter import DeltaTableAlter
 from pyspark_delta.spark.builder import DeltaTableBuilder, IdentityGenerator
 from pyspark_delta.spark.count import counting
 from pyspark_delta.spark.describe import detail_frame, history_frame
+from pyspark_delta.spark.dml.delete import Delete
+from pyspark_delta.spark.dml.execution import Staged, execute
+from pyspark_delta.spark.dml.update import Update
 from pyspark_delta.spark.read import open_snapshot, read_options, read_snapshot, session_time_zone
 from pyspark_delta.spark.session import path_of_identifier
 from pyspark_delta.table import Table
@@ -161,6 +164,33 @@ class DeltaTable:
         return history_frame(self._spark, Table(self._open()).history(limit))
 
     # ------------------------------------------------------------------------------------------------- changing
+    def delete(self, condition: Column | str | None = None) -> DataFrame:
+        """Delete the rows for which a condition is true, or all rows; one row with `num_affected_rows`.
+
+        The count is -1 where files left whose number of rows nobody knows. Raises AppendOnlyTableError,
+        InvalidPredicateError for a condition that is not deterministic, what Spark says about the condition, and
+        CommitConflictError where concurrent commits were in the way again and again.
+        """
+        return self._run(Delete(condition, self._alias).stage)
+
+    def update(
+        self,
+        condition: Column | str | Mapping[str, Column | str] | None = None,
+        set: Mapping[str, Column | str] | None = None,  # noqa: A002 - delta-spark's name
+    ) -> DataFrame:
+        """Give rows new values in some columns: those for which a condition is true, or all; `num_affected_rows`.
+
+        `set` maps columns, parts of structs too (`a.b`), to expressions over the row as it was. Raises as `delete`, and
+        ConstraintViolationError, SchemaMismatchError, InvalidOperationError for the new values.
+        """
+        if isinstance(condition, Mapping):
+            condition, set = None, condition  # noqa: A001
+        return self._run(Update(set or {}, condition, self._alias).stage)
+
+    def _run(self, stage: Callable[[SparkSession, Snapshot], Staged]) -> DataFrame:
+        done = execute(self._spark, self._open, lambda snapshot: stage(self._spark, snapshot))
+        return self._spark.createDataFrame([tuple(done.result)], "num_affected_rows bigint")
+
     def alter(self) -> DeltaTableAlter:
         """Changes to columns, constraints, properties and clustering."""
         return DeltaTableAlter(self._spark, self, self._open)

@@ -31,6 +31,7 @@ def task_frame(
     *,
     row_tracking: bool = False,
     file_number: str | None = None,
+    row_index: str | None = None,
 ) -> DataFrame:
     """As `scan.frames.frame_of_files`: the rows of some files, one task for each file."""
     time_zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
@@ -38,27 +39,30 @@ def task_frame(
         source.location,
         source.configuration,
         row_ids=row_tracking,
+        row_index=row_index,
         storage_options=source.storage_options,
         time_zone=time_zone,
     )
     fields = {plan.field.name: plan.field for plan in context.columns}
     schema = [fields[name] for name in context.output]
-    if file_number is not None:
-        schema.append(StructField(file_number, LONG))
+    if file_number is not None:  # before the position of the row, as in `frame_of_files`
+        place = len(schema) - (row_index is not None)
+        schema.insert(place, StructField(file_number, LONG))
     tasks = [(pickle.dumps((number, FilePartition(context, files.slice(number, 1)))),) for number in range(len(files))]
     frame = spark.createDataFrame(tasks, _TASK)
     if len(tasks) > 1:
         frame = frame.repartition(min(len(tasks), 10_000))
-    return frame.mapInArrow(partial(_read, context, file_number is not None), to_spark(StructType(tuple(schema))))
+    return frame.mapInArrow(
+        partial(_read, context, None if file_number is None else place), to_spark(StructType(tuple(schema)))
+    )
 
 
-def _read(context: ReadContext, numbered: bool, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _read(context: ReadContext, place: int | None, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for pickled in batch.column(0):
             number, files = pickle.loads(pickled.as_py())
             for task in files.tasks():
                 for rows in read_task(context, task):
-                    if numbered:
-                        column = pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows)
-                        rows = pa.RecordBatch.from_arrays([*rows.columns, column], [*rows.schema.names, "number"])
+                    if place is not None:
+                        rows = rows.add_column(place, "number", pa.repeat(pa.scalar(number, pa.int64()), rows.num_rows))
                     yield rows

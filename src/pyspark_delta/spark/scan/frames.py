@@ -104,14 +104,16 @@ def frame_of_files(
     where: str | None = None,
     row_tracking: bool = False,
     file_number: str | None = None,
+    row_index: str | None = None,
 ) -> DataFrame:
     """The rows of some data files (`actions.columns`, with "deletion_vector") that are rows of the table.
 
-    With `file_number`, a column of that name has the position in `files` of the file that a row is from.
+    With `file_number`, a column of that name has the position in `files` of the file that a row is from; with
+    `row_index`, another one the position of the row in that file, deleted rows counted (C250).
     """
     time_zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     columns = table_columns(source.configuration)
-    scan = _Scan(spark, source, columns, row_tracking, time_zone, file_number)
+    scan = _Scan(spark, source, columns, row_tracking, time_zone, file_number, row_index)
     files = files.append_column(_NUMBER, pa.array(range(files.num_rows), pa.int64())).combine_chunks()
     with _listing_on_driver(spark, files.num_rows) as listing:
         frame = scan.frame(files)
@@ -158,6 +160,7 @@ class _Scan:
         row_tracking: bool,
         time_zone: str,
         file_number: str | None,
+        row_index: str | None,
     ) -> None:
         self._spark = spark
         self._source = source
@@ -165,6 +168,7 @@ class _Scan:
         self._row_tracking = row_tracking
         self._time_zone = time_zone
         self._file_number = file_number
+        self._row_index = row_index
 
     def frame(self, files: pa.Table) -> DataFrame:
         """The rows of the files."""
@@ -187,8 +191,9 @@ class _Scan:
         extra: dict[str, Column] = {}
         if self._row_tracking:
             extra = dict.fromkeys(row_tracking_columns(columns, nothing, nothing, nothing), nothing)
-        if self._file_number is not None:
-            extra[self._file_number] = nothing
+        for name in (self._file_number, self._row_index):
+            if name is not None:
+                extra[name] = nothing
         return project(frame, columns, extra)
 
     def parts(self, files: pa.Table, *, with_vectors: bool) -> list[DataFrame]:
@@ -197,7 +202,7 @@ class _Scan:
             return []
         paths = hadoop_paths(self._source.location, files["path"])
         values = self._partition_values(files)
-        if with_vectors or self._row_tracking or self._file_number is not None:
+        if with_vectors or self._row_tracking or self._file_number is not None or self._row_index is not None:
             return [self._joined(files, paths, values, with_vectors)]
         groups = group_files(values, files.num_rows)
         if len(groups) > _MOST_LITERAL_GROUPS:
@@ -254,6 +259,8 @@ class _Scan:
             extra = row_tracking_columns(self._columns, F.col(_BASE_ROW_ID), F.col(_DEFAULT_VERSION), F.col(_ROW_INDEX))
         if self._file_number is not None:
             extra[self._file_number] = F.col(_NUMBER)
+        if self._row_index is not None:
+            extra[self._row_index] = F.col(_ROW_INDEX)
         return project(frame, self._columns, extra)
 
     def _constants(self, files: pa.Table, paths: pa.Array, values: Sequence[pa.Array], with_vectors: bool) -> DataFrame:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 CHANGE_DATA_DIRECTORY = "_change_data"
 CHANGE_TYPE = "_change_type"
+_KIND = StructField(CHANGE_TYPE, STRING)
 
 
 def keeps_changes(configuration: TableConfiguration) -> bool:
@@ -41,14 +42,22 @@ def write_changes(
 
     Paths are relative to the table, in the directory `_change_data`.
     """
-    kind = StructField(CHANGE_TYPE, STRING)
-    location = join(context.table_location, CHANGE_DATA_DIRECTORY)
-    changes = replace(with_columns(context, StructType((kind,))), table_location=location, stats_columns=())
+    changes = change_context(context)
     frames = [
-        align(frame.withColumn(CHANGE_TYPE, sf.lit(change)), StructType((*own, kind)), changes.schema)
+        align(frame.withColumn(CHANGE_TYPE, sf.lit(change)), StructType((*own, _KIND)), changes.schema)
         for frame, own, change in ((deleted, before, "delete"), (inserted, after, "insert"))
     ]
-    files = write_frame(frames[0].unionAll(frames[1]), changes)
-    paths = pc.binary_join_element_wise(CHANGE_DATA_DIRECTORY, files["path"], "/")
-    files = files.set_column(files.column_names.index("path"), "path", paths)
+    return change_files(write_frame(frames[0].unionAll(frames[1]), changes))
+
+
+def change_context(context: WriteContext) -> WriteContext:
+    """The context for the change data files of a table, from that of its data files: one more column, no statistics."""
+    location = join(context.table_location, CHANGE_DATA_DIRECTORY)
+    return replace(with_columns(context, StructType((_KIND,))), table_location=location, stats_columns=(), checks=())
+
+
+def change_files(written: pa.Table) -> pa.Table:
+    """The files that were written in a `change_context`, as a commit names them."""
+    paths = pc.binary_join_element_wise(CHANGE_DATA_DIRECTORY, written["path"], "/")
+    files = written.set_column(written.column_names.index("path"), "path", paths)
     return files.select(["path", "partition_values", "size"])

@@ -43,7 +43,7 @@ def fitted(data: StructType, target: StructField) -> Column:
     source = data.find(target.name)
     if source is None or source.type == VOID:
         return sf.lit(None).cast(spark_type(target.type))
-    return _fit(sf.col(quote(source.name)), source.type, target.type)
+    return fit(sf.col(quote(source.name)), source.type, target.type)
 
 
 def quote(name: str) -> str:
@@ -51,14 +51,15 @@ def quote(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
-def _fit(value: Column, data: DataType, table: DataType) -> Column:
+def fit(value: Column, data: DataType, table: DataType) -> Column:
+    """A value of one type as another, by name within structs, as far as no value can fail to be cast."""
     if _same(data, table):
         return value
     match data, table:
         case StructType(), StructType():
             return _fit_struct(value, data, table)
         case ArrayType(source), ArrayType(target):
-            return sf.transform(value, lambda element: _fit(element, source, target))
+            return sf.transform(value, lambda element: fit(element, source, target))
         case MapType(), MapType():
             return _fit_map(value, data, table)
         case PrimitiveType(), DecimalType():
@@ -77,16 +78,16 @@ def _fit_struct(value: Column, data: StructType, table: StructType) -> Column:
         if source is None or source.type == VOID:
             member = sf.lit(None).cast(spark_type(target.type))
         else:
-            member = _fit(value.getField(source.name), source.type, target.type)
+            member = fit(value.getField(source.name), source.type, target.type)
         members.append(member.alias(target.name))
     return sf.when(value.isNotNull(), sf.struct(*members))
 
 
 def _fit_map(value: Column, data: MapType, table: MapType) -> Column:
     if not _same(data.key_type, table.key_type):
-        value = sf.transform_keys(value, lambda key, _: _fit(key, data.key_type, table.key_type))
+        value = sf.transform_keys(value, lambda key, _: fit(key, data.key_type, table.key_type))
     if not _same(data.value_type, table.value_type):
-        value = sf.transform_values(value, lambda _, item: _fit(item, data.value_type, table.value_type))
+        value = sf.transform_values(value, lambda _, item: fit(item, data.value_type, table.value_type))
     return value
 
 

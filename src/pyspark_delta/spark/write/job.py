@@ -6,10 +6,10 @@ import pickle
 import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
@@ -19,6 +19,8 @@ from pyspark_delta.spark.write.task import RESULT, write_partition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+ArrowTask: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '(pyspark_delta|pyarrow|orjson|numpy)")
 _BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
@@ -39,15 +41,25 @@ def write_frame(frame: DataFrame, context: WriteContext) -> pa.Table:
         frame = frame.sortWithinPartitions(
             *(f"c{context.schema.names.index(name)}" for name in context.partition_columns)
         )
+    rows = run_on_workers(frame, partial(write_partition, context), RESULT)
+    return rows.select(WRITTEN_SCHEMA.names).cast(WRITTEN_SCHEMA)
+
+
+def run_on_workers(frame: DataFrame, task: ArrowTask, result: str) -> pa.Table:
+    """What a function makes of the rows of a frame, a task of the workers at a time.
+
+    `result` is the schema of what it makes, in Spark's words, with a binary column "failure" that holds the pickled
+    DeltaError of a task that could not go on; it is raised here.
+    """
     with _setting(frame.sparkSession, _BATCH_ROWS, str(_ROWS_AT_ONCE)), warnings.catch_warnings():
         # PySpark warns about pandas, which nothing here uses.
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-        rows = _run(frame.mapInArrow(partial(write_partition, context), RESULT))
+        rows = _run(frame.mapInArrow(task, result))
     failures = rows.column("failure").drop_null()
     if len(failures):
         error: DeltaError = pickle.loads(failures[0].as_py())
         raise error
-    return rows.select(WRITTEN_SCHEMA.names).cast(WRITTEN_SCHEMA)
+    return rows
 
 
 def furthest_marks(files: pa.Table, context: WriteContext) -> dict[str, int]:

@@ -47,6 +47,28 @@ class RuledFrame:
     context: WriteContext
 
 
+def check_changed(
+    frame: DataFrame, context: WriteContext, rules: RowRules, unfit: Sequence[StructField], carried: Sequence[str]
+) -> RuledFrame:
+    """The frame with the columns of the table, the `carried` ones, and that of violations where there can be some.
+
+    For rows that a statement changes: the frame has every column of the table, computed ones too, with values of its
+    types. Of the fields `unfit` there is a column `unfit_name` with the text of a value that is not of the type.
+    """
+    table = context.schema
+    computed = {c.name: c for c in rules.computed if table.find(c.name) is not None}
+    checks = [watch(check, table.names) for check in _checks(rules, computed, {}, ())]
+    if not (unfit or checks):
+        return RuledFrame(frame.select(*(sf.col(quote(name)) for name in (*table.names, *carried))), context)
+    frame, checks = _violations(frame, table, unfit, checks, carried)
+    return RuledFrame(frame, replace(context, checks=tuple(checks)))
+
+
+def unfit_name(field: StructField) -> str:
+    """The column for values of a field that are not of its type."""
+    return _UNFIT + field.name
+
+
 def apply_rules(frame: DataFrame, data: StructType, context: WriteContext, rules: RowRules) -> RuledFrame:
     """The frame with the columns of the table, as its rules ask; `data` is the frame's schema.
 
@@ -188,7 +210,11 @@ def _generated(frame: DataFrame, table: StructType, absent: dict[str, ComputedCo
 
 
 def _violations(
-    frame: DataFrame, table: StructType, narrowed: Sequence[StructField], checks: list[WatchedCheck]
+    frame: DataFrame,
+    table: StructType,
+    narrowed: Sequence[StructField],
+    checks: list[WatchedCheck],
+    carried: Sequence[str] = (),
 ) -> tuple[DataFrame, list[WatchedCheck]]:
     """The frame with one more column for what the first broken condition is, and the conditions by number."""
     numbered: list[WatchedCheck] = []
@@ -207,6 +233,6 @@ def _violations(
     for watched in checks:
         passes = sf.coalesce(sf.expr(watched.check.condition), sf.lit(False))
         add(watched, passes, [sf.col(quote(name)) for name in watched.columns])
-    columns = [sf.col(quote(name)) for name in table.names]
+    columns = [sf.col(quote(name)) for name in (*table.names, *carried)]
     assert broken is not None
     return frame.select(*columns, broken.alias(_VIOLATION)), numbered

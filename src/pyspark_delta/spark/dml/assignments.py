@@ -1,0 +1,154 @@
+"""New values for columns, as UPDATE and MERGE give them: resolved by name, and brought to the types of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyspark.sql.functions as sf
+
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.expressions.columns import find_fields, suggestion
+from pyspark_delta.protocol.identity import STEP
+from pyspark_delta.schema.column_paths import column_path_text, parse_column_path
+from pyspark_delta.schema.store_assignment import check_storable
+from pyspark_delta.schema.types import VARIANT, VOID, ArrayType, DataType, MapType, StructField, StructType
+from pyspark_delta.spark.write.columns import fit, frame_schema, spark_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_VALUE = "__pyspark_delta_value_{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """A new value for a top-level column, of its type; `unfit` is the text of a value that is not, else null."""
+
+    field: StructField
+    value: Column
+    unfit: Column | None = None
+
+
+def resolve_assignments(
+    schema: StructType, given: Mapping[str, Column | str], alias: str | None, statement: str
+) -> dict[tuple[str, ...], Column | str]:
+    """What was given, by the path of the column as the table spells it.
+
+    Raises InvalidOperationError for a column that is not there, that is assigned twice, or that only the table numbers.
+    """
+    found: dict[tuple[str, ...], Column | str] = {}
+    for name, value in given.items():
+        path = _resolve(schema, name, alias, statement)
+        for other in found:
+            shorter = min(len(other), len(path))
+            if other[:shorter] == path[:shorter]:
+                raise InvalidOperationError(
+                    f"{statement} gives the column '{column_path_text(path)}' two values"
+                    f"{'' if other == path else f', one of them as a part of {column_path_text(min(other, path))!r}'}. "
+                    "Give it one.",
+                    error_class="DELTA_CONFLICT_SET_COLUMN",
+                    column=column_path_text(path),
+                )
+        found[path] = value
+    return found
+
+
+def check_no_identity(schema: StructType, paths: Mapping[tuple[str, ...], object], statement: str) -> None:
+    """Raise InvalidOperationError where an identity column would be changed."""
+    for path in paths:
+        field = schema.find(path[0])
+        if field is not None and STEP in field.metadata:
+            raise InvalidOperationError(
+                f"{statement} would change the identity column '{field.name}', whose numbers only the table gives. "
+                "Leave it out.",
+                error_class="DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
+                column=field.name,
+            )
+
+
+def assign(
+    probe: DataFrame,
+    schema: StructType,
+    resolved: Mapping[tuple[str, ...], Column | str],
+    old: Callable[[str], Column],
+) -> dict[str, Assigned]:
+    """The new values by top-level column; `old` gives the value that a column had.
+
+    `probe` is an empty frame on which the values are analyzed. A part of a struct is replaced within it, and a struct
+    that was null comes to be then. Raises SchemaMismatchError for a value of a type that the column cannot take, and
+    what Spark says about a value.
+    """
+    values = [sf.expr(value) if isinstance(value, str) else value for value in resolved.values()]
+    names = [_VALUE.format(number) for number in range(len(values))]
+    types = frame_schema(probe.select(*(value.alias(name) for value, name in zip(values, names, strict=True))))
+    fitting: dict[tuple[str, ...], _Fitting] = {}
+    for path, value, name in zip(resolved, values, names, strict=True):
+        found = types.find(name)
+        fields = find_fields(path, schema)
+        assert found is not None
+        assert fields is not None
+        fitting[path] = _fit(value, found.type, fields[-1])
+    assigned = {}
+    for top in dict.fromkeys(path[0] for path in fitting):
+        field = schema.find(top)
+        assert field is not None
+        parts = {path[1:]: one for path, one in fitting.items() if path[0] == top}
+        unfit = [one.unfit for one in parts.values() if one.unfit is not None]
+        assigned[field.name] = Assigned(
+            field, _rebuilt(field.type, parts, old(field.name)), sf.coalesce(*unfit) if unfit else None
+        )
+    return assigned
+
+
+@dataclass(frozen=True, slots=True)
+class _Fitting:
+    value: Column
+    unfit: Column | None
+
+
+def _fit(value: Column, data: DataType, field: StructField) -> _Fitting:
+    """A value as the type of a column: what no value of another type can become is null, and `unfit` says it."""
+    if _is_nested(data) or _is_nested(field.type) or data in (field.type, VOID):
+        given = StructType((StructField(field.name, data),))
+        check_storable(given, StructType((field,)))
+        return _Fitting(fit(value, data, field.type), None)
+    cast = value.try_cast(spark_type(field.type))
+    return _Fitting(cast, sf.when(value.isNotNull() & cast.isNull(), value.cast("string")))
+
+
+def _rebuilt(data_type: DataType, parts: Mapping[tuple[str, ...], _Fitting], old: Column) -> Column:
+    """A value with some of its parts replaced."""
+    if () in parts:
+        return parts[()].value
+    assert isinstance(data_type, StructType)
+    members = []
+    for field in data_type:
+        inner = {path[1:]: one for path, one in parts.items() if path[0] == field.name}
+        before = old.getField(field.name)
+        members.append((_rebuilt(field.type, inner, before) if inner else before).alias(field.name))
+    return sf.struct(*members)
+
+
+def _resolve(schema: StructType, name: str, alias: str | None, statement: str) -> tuple[str, ...]:
+    if not isinstance(name, str):
+        raise TypeError(
+            f"{statement} takes the names of columns as text, found {name!r} of type {type(name).__name__}."
+        )
+    parts = parse_column_path(name)
+    fields = find_fields(parts, schema)
+    if fields is None and alias is not None and len(parts) > 1 and parts[0].casefold() == alias.casefold():
+        parts = parts[1:]
+        fields = find_fields(parts, schema)
+    if fields is None:
+        raise InvalidOperationError(
+            f"There is no column '{name}' in the table for {statement} to set. {suggestion(parts, schema)}",
+            error_class="DELTA_MISSING_SET_COLUMN",
+            column=name,
+        )
+    return tuple(field.name for field in fields)
+
+
+def _is_nested(data_type: DataType) -> bool:
+    return isinstance(data_type, StructType | ArrayType | MapType) or data_type == VARIANT

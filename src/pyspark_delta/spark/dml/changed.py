@@ -1,0 +1,117 @@
+"""From rows with their new values to the frame of a job: rules checked, preimages beside updates, ids carried along.
+
+UPDATE and MERGE make a frame that says for each row what it is to be; here it becomes what workers take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyspark.sql.functions as sf
+
+from pyspark_delta.protocol.properties import MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
+from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
+from pyspark_delta.scan.planner import ROW_ID_COLUMN
+from pyspark_delta.schema.types import LONG, StructField, StructType
+from pyspark_delta.spark.dml.target import FILE, ROW, Target
+from pyspark_delta.spark.dml.task import ChangeContext, RowAction
+from pyspark_delta.spark.write.change_data import change_context
+from pyspark_delta.spark.write.columns import quote, spark_type
+from pyspark_delta.spark.write.rows_written import with_columns
+from pyspark_delta.spark.write.rules import check_changed
+from pyspark_delta.transaction.row_rules import row_rules
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+ACTION = "__pyspark_delta_action"
+"""The number of the action that a row takes part in."""
+
+_ROWS, _VIOLATION = "__pyspark_delta_rows", "__pyspark_delta_violation"
+
+
+def old_name(name: str) -> str:
+    """The column for what a column of the table was before, where preimages are kept."""
+    return f"__pyspark_delta_old_{name}"
+
+
+@dataclass(frozen=True)
+class ChangeFrame:
+    """Rows that change, and what `change_rows` needs to know of them.
+
+    The frame has, by name: the columns of the table, as they are to be (of deleted rows: as they were); `ACTION`,
+    `FILE` and `ROW`; the row ids where rows have some; `old_name` of every column where there are `preimages`; and of
+    the fields `unfit` what `rules.unfit_name` says.
+    """
+
+    frame: DataFrame
+    actions: tuple[RowAction, ...]
+    unfit: Sequence[StructField] = ()
+
+
+def generated(target: Target, frame: DataFrame, given: Mapping[str, Column | bool]) -> DataFrame:
+    """The frame with generated columns computed from the others, where `given` does not say that a row has a value.
+
+    `given` is by column, and true for rows whose value counts; a column that is not in it is computed for all rows.
+    """
+    computed = [c for c in row_rules(target.configuration).computed if c.kind is ComputedKind.GENERATED]
+    new = {column.name: _computed(target, column, given.get(column.name, False)) for column in computed}
+    return frame.withColumns({name: value for name, value in new.items() if value is not None}) if new else frame
+
+
+def job_of(target: Target, changing: ChangeFrame, *, has_changes: bool) -> tuple[DataFrame, ChangeContext]:
+    """The frame of the job, and its context. With `has_changes`, change data files are written too."""
+    schema, carried = target.context.schema, [ACTION, FILE, ROW]
+    if target.has_row_ids:
+        carried.append(ROW_ID_COLUMN)
+    if has_changes:
+        carried += [old_name(name) for name in schema.names]
+    ruled = check_changed(changing.frame, target.context, row_rules(target.configuration), changing.unfit, carried)
+    frame, context = ruled.frame, ruled.context
+    is_checked = bool(context.checks)
+    if is_checked:
+        frame = frame.withColumnRenamed(frame.columns[-1], _VIOLATION)
+    actions = changing.actions
+    columns = [sf.col(quote(name)).alias(f"c{i}") for i, name in enumerate(schema.names)]
+    checked = [sf.col(_VIOLATION)] if is_checked else []
+    if has_changes:
+        actions = (*actions, RowAction.PREIMAGE)
+        old = [sf.col(quote(old_name(name))).alias(f"c{i}") for i, name in enumerate(schema.names)]
+        unchecked = [sf.lit(None).cast("string").alias(_VIOLATION)] if is_checked else []
+        after = sf.struct(*columns, *checked, sf.col(ACTION).alias(ACTION))
+        before = sf.struct(*old, *unchecked, sf.lit(len(actions) - 1).alias(ACTION))
+        updates = [number for number, action in enumerate(actions) if action is RowAction.UPDATE]
+        both = sf.when(sf.col(ACTION).isin(updates), sf.array(after, before)).otherwise(sf.array(after))
+        kept = [sf.col(name) for name in carried if name in (FILE, ROW, ROW_ID_COLUMN)]
+        frame = frame.select(sf.explode(both).alias(_ROWS), *kept)
+        columns = [sf.col(_ROWS).getField(f"c{i}").alias(f"c{i}") for i in range(len(schema))]
+        checked = [sf.col(_ROWS).getField(_VIOLATION)] if is_checked else []
+        action = sf.col(_ROWS).getField(ACTION)
+    else:
+        action = sf.col(ACTION)
+    shown, data = StructType(schema.fields), context
+    if target.has_row_ids:
+        stored = _stored_ids(target)
+        shown, data = StructType((*schema, *stored)), with_columns(context, stored)
+        columns += [sf.col(ROW_ID_COLUMN), sf.lit(None).cast("long")][: len(stored)]
+    frame = frame.select(*columns, *checked, action.cast("int"), sf.col(FILE), sf.col(ROW))
+    changes = change_context(replace(target.context, checks=())) if has_changes else None
+    return frame, ChangeContext(actions, shown, data, changes)
+
+
+def _stored_ids(target: Target) -> StructType:
+    """The columns that files keep ids in: an updated row has its id, and the version of this commit (C324, C326)."""
+    properties = target.configuration.properties
+    names = (MATERIALIZED_ROW_ID.of(properties), MATERIALIZED_ROW_COMMIT_VERSION.of(properties))
+    return StructType(tuple(StructField(name, LONG) for name in names if name is not None))
+
+
+def _computed(target: Target, column: ComputedColumn, given: Column | bool) -> Column | None:
+    if given is True:
+        return None
+    field = target.snapshot.schema.find(column.name)
+    assert field is not None
+    value = sf.expr(column.expression).cast(spark_type(field.type))
+    return value if given is False else sf.when(given, sf.col(quote(column.name))).otherwise(value)

@@ -1,0 +1,92 @@
+"""DELETE: rows for which a condition is true leave the table.
+
+Files of which every row meets the condition, by partition values and statistics, go without a look at them. Of the
+others, one job finds the rows.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import orjson
+import pyspark.sql.functions as sf
+
+from pyspark_delta.protocol.draft import Operation
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.column_text import condition_text
+from pyspark_delta.spark.dml.conditions import check_condition
+from pyspark_delta.spark.dml.execution import Staged, milliseconds_since
+from pyspark_delta.spark.dml.job import ChangedRows, change_rows
+from pyspark_delta.spark.dml.outcome import draft_change, file_metrics, require_removable, settle_files
+from pyspark_delta.spark.dml.target import FILE, ROW, Candidates, Condition, Target
+from pyspark_delta.spark.dml.task import ChangeContext, RowAction
+from pyspark_delta.spark.write.change_data import change_context
+from pyspark_delta.spark.write.columns import quote
+from pyspark_delta.spark.write.replacement import count_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_DELETE = (RowAction.DELETE,)
+
+
+@dataclass(frozen=True)
+class Delete:
+    """A DELETE statement; without a condition every row goes."""
+
+    condition: Condition | None = None
+    alias: str | None = None
+
+    def stage(self, spark: SparkSession, snapshot: Snapshot) -> Staged:
+        """Find the rows and write what takes their place; the draft of the commit.
+
+        Raises AppendOnlyTableError, InvalidPredicateError, and what Spark says about the condition.
+        """
+        start = time.monotonic()
+        target = Target.of(spark, snapshot, self.alias)
+        require_removable(target, "DELETE")
+        if self.condition is not None:
+            check_condition(target, self.condition, "DELETE")
+        predicate = None if self.condition is None else target.predicate(self.condition)
+        candidates = target.candidates(predicate)
+        writes_changes = target.has_feed and not target.uses_vectors and candidates.partly.num_rows > 0
+        if writes_changes:  # change data files stand for all changes of a commit (C169), so all rows are looked at
+            candidates = Candidates(candidates.inside.slice(0, 0), candidates.all, candidates.reads)
+        rows = self._find(target, candidates, writes_changes=writes_changes)
+        scanned = milliseconds_since(start)
+        changes = settle_files(target, candidates.partly, rows, candidates.inside)
+        known = count_rows(candidates.inside)
+        deleted = None if known is None else known + rows.crossed_off
+        if changes.is_nothing:
+            return Staged(None, (0,), changes.written)
+        metrics = file_metrics(changes)
+        if deleted is not None and candidates.partly.num_rows:
+            metrics["numDeletedRows"] = deleted
+        metrics["executionTimeMs"] = milliseconds_since(start)
+        metrics["scanTimeMs"], metrics["rewriteTimeMs"] = scanned, metrics["executionTimeMs"] - scanned
+        operation = Operation("DELETE", {"predicate": self._text(target)}, metrics)
+        draft = draft_change(target, changes, operation, candidates.reads)
+        return Staged(draft, (-1 if deleted is None else deleted,), changes.written)
+
+    def _find(self, target: Target, candidates: Candidates, *, writes_changes: bool) -> ChangedRows:
+        if not candidates.partly.num_rows or self.condition is None:
+            return ChangedRows.nothing(len(_DELETE))
+        frame = self._matching(target.rows(candidates.partly))
+        context = ChangeContext(_DELETE)
+        columns = []
+        if writes_changes:
+            context = ChangeContext(_DELETE, target.context.schema, changes=change_context(target.context))
+            columns = [sf.col(quote(name)) for name in target.context.schema.names]
+        return change_rows(frame.select(*columns, sf.lit(0), sf.col(FILE), sf.col(ROW)), context)
+
+    def _matching(self, rows: DataFrame) -> DataFrame:
+        assert self.condition is not None
+        return rows.where(self.condition)
+
+    def _text(self, target: Target) -> str:
+        text = (
+            "true" if self.condition is None else condition_text(target.spark, self.condition, target.snapshot.schema)
+        )
+        return orjson.dumps([text]).decode()

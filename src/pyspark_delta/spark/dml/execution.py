@@ -1,0 +1,90 @@
+"""Carrying out a statement: staged on the newest version, committed, staged anew when another commit was in the way.
+
+A statement that loses to a concurrent commit depends on rows that are different now. It is run again on the version
+that won, a few times, and only then is the conflict an error.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark_delta.errors import CommitConflictError, ConcurrentTransactionError, InvalidOptionError, StorageError
+from pyspark_delta.protocol.draft import CommitDraft
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.write.session_defaults import after_commit
+from pyspark_delta.storage import store_for
+from pyspark_delta.storage.paths import resolve_file
+from pyspark_delta.transaction.attempts import commit_draft
+from pyspark_delta.transaction.base import state_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+REEXECUTIONS = "spark.pyspark_delta.reexecution.maxAttempts"
+"""The session setting for how often a statement is run again after a conflict; 0 switches it off."""
+
+_DEFAULT_REEXECUTIONS = 3
+
+
+@dataclass(frozen=True)
+class Staged:
+    """A statement whose files are written: the draft that names them, or None where nothing is to be committed.
+
+    `written` are the paths of the new files, as in the log. `result` are the counts of affected rows for the caller.
+    """
+
+    draft: CommitDraft | None
+    result: Sequence[int]
+    written: Sequence[str] = field(default_factory=tuple)
+
+
+def execute(spark: SparkSession, current: Callable[[], Snapshot], stage: Callable[[Snapshot], Staged]) -> Staged:
+    """Stage a statement on the newest version and commit it; what was staged for the commit that landed.
+
+    Raises what staging raises, and as `commit_draft` once the statement was run again as often as the session allows.
+    """
+    left = reexecutions(spark)
+    while True:
+        snapshot = current()
+        staged = stage(snapshot)
+        if staged.draft is None:
+            discard(snapshot, staged.written)
+            return staged
+        try:
+            commit_draft(staged.draft, state_of(snapshot))
+        except CommitConflictError as error:
+            discard(snapshot, staged.written)
+            if left <= 0 or isinstance(error, ConcurrentTransactionError):
+                raise
+            left -= 1
+            continue
+        after_commit(spark)
+        return staged
+
+
+def reexecutions(spark: SparkSession) -> int:
+    """How often the session lets a statement run again. Raises InvalidOptionError for no number."""
+    text = spark.conf.get(REEXECUTIONS, None)
+    if text is None:
+        return _DEFAULT_REEXECUTIONS
+    if not text.strip().isdecimal():
+        raise InvalidOptionError(f"The session setting {REEXECUTIONS} is a number of times, or 0; found '{text}'.")
+    return int(text)
+
+
+def discard(snapshot: Snapshot, written: Sequence[str]) -> None:
+    """Delete new files that no commit names. What cannot be deleted stays, and vacuum finds it."""
+    if not written:
+        return
+    with suppress(StorageError):
+        store = store_for(snapshot.location, snapshot.storage_options)
+        store.delete([resolve_file(snapshot.location, path) for path in written])
+
+
+def milliseconds_since(start: float) -> int:
+    """How long ago a moment of `time.monotonic` was."""
+    return int((time.monotonic() - start) * 1000)

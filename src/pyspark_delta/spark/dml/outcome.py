@@ -1,0 +1,143 @@
+"""From rows that changed to the files of a commit: vectors or rewritten files, and what the history says about it."""
+
+from __future__ import annotations
+
+import random
+import string
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.errors import AppendOnlyTableError
+from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet, no_files
+from pyspark_delta.protocol.identity import move_marks
+from pyspark_delta.protocol.properties import APPEND_ONLY
+from pyspark_delta.spark.dml.job import ChangedRows
+from pyspark_delta.spark.dml.target import Target
+from pyspark_delta.spark.write.rows_written import Written, write_kept
+from pyspark_delta.transaction.commit_info import engine_info
+from pyspark_delta.transaction.deleted_rows import take_rows
+
+_PRESERVED = {"delta.rowTracking.preserved": "true"}
+
+
+@dataclass(frozen=True)
+class FileChanges:
+    """The files that come and go with a statement.
+
+    `whole` left without a look at their rows. Of the `touched` files all leave too; what stays of their rows is in
+    `marked` (the same files with vectors), or in `kept` (rows written anew). `rows` are the new ones.
+    """
+
+    rows: ChangedRows
+    whole: pa.Table
+    touched: pa.Table
+    marked: pa.Table
+    kept: Written
+
+    @property
+    def removed(self) -> pa.Table:
+        """All files that leave, those that come back with another vector among them."""
+        return pa.concat_tables([self.whole, self.touched]).combine_chunks()
+
+    @property
+    def added(self) -> pa.Table:
+        """All files that come."""
+        parts = [part for part in (self.rows.new.files, self.kept.files, self.marked) if part.num_rows]
+        return pa.concat_tables(parts, promote_options="default") if parts else no_files()
+
+    @property
+    def written(self) -> list[str]:
+        """The paths of new files, that nothing needs if the commit fails."""
+        files = (self.rows.new.files, self.kept.files, self.rows.changes)
+        return [path for part in files for path in part["path"].to_pylist()]
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether no file comes or goes."""
+        return not (self.whole.num_rows or self.touched.num_rows or self.rows.new.files.num_rows)
+
+
+def require_removable(target: Target, operation: str) -> None:
+    """Raise AppendOnlyTableError for a table of which rows may not be removed, before anything is written (C376)."""
+    configuration = target.configuration
+    if configuration.supports("appendOnly") and APPEND_ONLY.of(configuration.properties):
+        raise AppendOnlyTableError(
+            f"{operation} would change or remove rows, but the table has the property delta.appendOnly. Append, or set "
+            "the property to false first."
+        )
+
+
+def settle_files(target: Target, candidates: pa.Table, rows: ChangedRows, whole: pa.Table) -> FileChanges:
+    """Take the rows that left out of their files.
+
+    `candidates` are the files that rows were counted by; `whole` leaves besides. Runs a Spark job where files have to
+    be written anew for the rows that stay in them.
+    """
+    location, storage_options = target.snapshot.location, target.storage_options
+    touched = take_rows(location, storage_options, candidates, rows.gone)
+    partly, kept, marked = touched.partly, Written.nothing(), touched.files.slice(0, 0)
+    if partly.num_rows and target.uses_vectors:
+        marked = touched.marked(_prefix(target.context.random_prefix_length))
+    elif partly.num_rows:
+        kept = write_kept(target.plain_rows(touched.readable()), target.configuration, target.context)
+    if not partly.num_rows and not rows.new.files.num_rows:
+        rows = replace(rows, changes=no_files())  # only whole files leave: readers see it from the log (C162)
+    return FileChanges(rows, whole, touched.files, marked, kept)
+
+
+def draft_change(target: Target, changes: FileChanges, operation: Operation, reads: ReadSet) -> CommitDraft:
+    """The draft of the commit. Rows that stay, or are changed, keep their ids (C341)."""
+    options = target.options
+    transactions = () if options.transaction is None else (options.transaction,)
+    applications = frozenset(t.app_id for t in transactions)
+    return CommitDraft(
+        operation=operation,
+        adds=changes.added,
+        removes=changes.removed,
+        changes=changes.rows.changes,
+        metadata=move_marks(target.configuration, changes.rows.new.marks),
+        transactions=transactions,
+        reads=replace(reads, transactions=applications),
+        user_metadata=options.user_metadata,
+        tags=_PRESERVED if target.has_row_ids else {},
+        engine_info=engine_info(f"PySpark/{target.spark.version}"),
+    )
+
+
+def file_metrics(changes: FileChanges) -> dict[str, int]:
+    """The metrics that DELETE and UPDATE have in common, by delta-spark's names; sizes are bytes.
+
+    A file that comes back with another vector was neither added nor removed.
+    """
+    removed, new, kept = changes.removed, changes.rows.new, changes.kept
+    if changes.marked.num_rows:
+        removed = removed.filter(
+            pc.invert(pc.is_in(removed["path"], value_set=changes.marked["path"].combine_chunks()))
+        )
+    return {
+        "numRemovedFiles": removed.num_rows,
+        "numRemovedBytes": pc.sum(removed["size"]).as_py() or 0,
+        "numAddedFiles": new.files.num_rows + kept.files.num_rows,
+        "numAddedBytes": new.size + kept.size,
+        "numCopiedRows": kept.rows,
+        "numAddedChangeFiles": changes.rows.changes.num_rows,
+        **vector_metrics(changes),
+    }
+
+
+def vector_metrics(changes: FileChanges, stem: str = "numDeletionVectors") -> dict[str, int]:
+    """How many deletion vectors came and went; one that takes the place of another counts as both, and as updated."""
+    old = changes.removed.filter(pc.is_valid(changes.removed["deletion_vector"]))
+    updated = pc.is_in(old["path"], value_set=changes.marked["path"].combine_chunks())
+    return {
+        f"{stem}Added": changes.marked.num_rows,
+        f"{stem}Removed": old.num_rows,
+        f"{stem}Updated": pc.sum(updated).as_py() or 0,
+    }
+
+
+def _prefix(length: int | None) -> str:
+    """A random directory for the file of vectors, where the table spreads its files over such."""
+    return "" if length is None else "".join(random.choices(string.ascii_letters + string.digits, k=length))

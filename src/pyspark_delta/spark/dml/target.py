@@ -1,0 +1,150 @@
+"""The table that a statement changes, at one version: which of its files concern it, and their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
+
+import pyarrow as pa
+
+from pyspark_delta.actions.columns import FILE_FIELDS
+from pyspark_delta.data.writer import WriteContext
+from pyspark_delta.expressions.sql import parse_predicate
+from pyspark_delta.expressions.tree import Expression
+from pyspark_delta.features.support import check_writable
+from pyspark_delta.protocol.clustering import clustering_paths
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import ReadSet
+from pyspark_delta.protocol.properties import ENABLE_DELETION_VECTORS
+from pyspark_delta.scan.matches import MatchedFiles, match_files
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.column_text import condition_text
+from pyspark_delta.spark.read import read_files, session_time_zone
+from pyspark_delta.spark.scan.frames import FileSource
+from pyspark_delta.spark.schemas import to_spark
+from pyspark_delta.spark.write.change_data import keeps_changes
+from pyspark_delta.spark.write.options import WriteOptions
+from pyspark_delta.spark.write.rows_written import has_row_ids
+from pyspark_delta.spark.write.session_defaults import file_options, with_session_defaults
+from pyspark_delta.transaction.write_plan import write_context
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+Condition: TypeAlias = "Column | str"
+
+FILE, ROW = "__pyspark_delta_file", "__pyspark_delta_row"
+"""Columns of the rows of a target: the number of the file among those that are read, and the position in it."""
+
+_ALL = tuple(f.name for f in FILE_FIELDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Files that may hold rows that a condition is true for, with all columns of `actions.columns`.
+
+    Every row of the files `inside` meets the condition. `reads` is what looking at them makes the commit depend on.
+    """
+
+    inside: pa.Table
+    partly: pa.Table
+    reads: ReadSet
+
+    @property
+    def all(self) -> pa.Table:
+        """Both."""
+        return pa.concat_tables([self.inside, self.partly]).combine_chunks()
+
+
+@dataclass(frozen=True)
+class Target:
+    """A table at one version, as a statement sees it; `alias` is the name of the table in its conditions."""
+
+    spark: SparkSession
+    snapshot: Snapshot
+    alias: str | None = None
+    storage_options: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, spark: SparkSession, snapshot: Snapshot, alias: str | None = None) -> Target:
+        """The target of a statement. Raises UnsupportedFeatureError for a table that cannot be written to."""
+        check_writable(snapshot.configuration, snapshot.location)
+        return cls(spark, snapshot, alias, snapshot.storage_options)
+
+    @property
+    def configuration(self) -> TableConfiguration:
+        return self.snapshot.configuration
+
+    @property
+    def uses_vectors(self) -> bool:
+        """Whether rows are deleted by deletion vectors, or their files written anew (C252)."""
+        configuration = self.configuration
+        return configuration.supports("deletionVectors") and ENABLE_DELETION_VECTORS.of(configuration.properties)
+
+    @property
+    def has_feed(self) -> bool:
+        """Whether commits record which rows change."""
+        return keeps_changes(self.configuration)
+
+    @property
+    def has_row_ids(self) -> bool:
+        """Whether rows keep their ids."""
+        return has_row_ids(self.configuration)
+
+    @cached_property
+    def options(self) -> WriteOptions:
+        """What the session says about writes."""
+        return with_session_defaults(self.spark, WriteOptions())
+
+    @cached_property
+    def context(self) -> WriteContext:
+        """How rows become files of the table."""
+        files = file_options(self.spark, self.configuration, self.options)
+        clustering = clustering_paths(self.snapshot.domains(), ())
+        return write_context(self.snapshot.location, self.configuration, files, clustering=clustering)
+
+    @cached_property
+    def time_zone(self) -> str:
+        """The time zone of the session."""
+        return session_time_zone(self.spark)
+
+    # ----------------------------------------------------------------------------------------------- conditions
+    def empty(self) -> DataFrame:
+        """No rows, of the table's schema and under its name: to ask Spark about conditions."""
+        return self._named(self.spark.createDataFrame([], to_spark(self.snapshot.schema)))
+
+    def predicate(self, condition: Condition) -> Expression:
+        """The condition as far as files can be skipped by it."""
+        text = condition_text(self.spark, condition, self.snapshot.schema)
+        return parse_predicate(text, self.snapshot.schema, on_opaque="keep", time_zone=self.time_zone)
+
+    def candidates(self, predicate: Expression | None) -> Candidates:
+        """The files that may hold rows that a condition is true for; all where it is None."""
+        if predicate is None:
+            files = self.snapshot.files(_ALL)
+            return Candidates(files, files.slice(0, 0), ReadSet(whole_table=True))
+        found: MatchedFiles = match_files(self.snapshot, predicate, _ALL, time_zone=self.time_zone)
+        paths = frozenset(found.partly["path"].to_pylist())
+        return Candidates(
+            found.inside, found.partly, ReadSet(predicates=(predicate,), paths=paths, time_zone=self.time_zone)
+        )
+
+    # ----------------------------------------------------------------------------------------------------- rows
+    def rows(self, files: pa.Table) -> DataFrame:
+        """The rows of some files, under the name of the table, with `FILE` and `ROW`.
+
+        Where rows have ids, `_row_id` and `_row_commit_version` come before them.
+        """
+        source = FileSource(self.snapshot.location, self.configuration, self.storage_options)
+        frame = read_files(self.spark, source, files, row_tracking=self.has_row_ids, file_number=FILE, row_index=ROW)
+        return self._named(frame)
+
+    def plain_rows(self, files: pa.Table) -> DataFrame:
+        """The rows of some files to be written anew: with their ids where they have some."""
+        source = FileSource(self.snapshot.location, self.configuration, self.storage_options)
+        return read_files(self.spark, source, files, row_tracking=self.has_row_ids)
+
+    def _named(self, frame: DataFrame) -> DataFrame:
+        return frame if self.alias is None else frame.alias(self.alias)
