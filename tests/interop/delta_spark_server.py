@@ -2,6 +2,7 @@
 
 Questions: `{"do": "sql", "statements": [...]}`,
 `{"do": "read", "path": ..., "version": ..., "texts": {COLUMN: SQL}, "out": ARROW_FILE}`,
+`{"do": "query", "select": SQL, "out": ARROW_FILE}`,
 `{"do": "append", "path": ..., "select": SQL}`, `{"do": "history", "path": ...}`. `{"do": "rules", "path": ...}`,
 `{"do": "tables", "out": FOLDER}`. Answers begin with `ANSWER `.
 """
@@ -33,6 +34,11 @@ def answer(spark: SparkSession, question: dict[str, Any]) -> Any:
                 reader = reader.option("versionAsOf", question["version"])
             texts = {name: F.expr(text) for name, text in question.get("texts", {}).items()}
             rows = reader.load(path).withColumns(texts).toArrow()
+            with pa.OSFile(question["out"], "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
+                writer.write_table(rows)
+            return rows.num_rows
+        case "query":
+            rows = spark.sql(question["select"]).toArrow()
             with pa.OSFile(question["out"], "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
                 writer.write_table(rows)
             return rows.num_rows

@@ -6,7 +6,7 @@ import html
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -24,6 +24,7 @@ from pyspark_delta.spark.count import counting
 from pyspark_delta.spark.describe import detail_frame, history_frame
 from pyspark_delta.spark.dml.delete import Delete
 from pyspark_delta.spark.dml.execution import Staged, execute
+from pyspark_delta.spark.dml.plan import ChangePlan, Statement, plan_change
 from pyspark_delta.spark.dml.update import Update
 from pyspark_delta.spark.read import open_snapshot, read_options, read_snapshot, session_time_zone
 from pyspark_delta.spark.session import path_of_identifier
@@ -32,6 +33,9 @@ from pyspark_delta.transaction.commit_info import engine_info
 
 if TYPE_CHECKING:
     from pyspark_delta.spark.transaction import DeltaTransaction
+
+_Condition: TypeAlias = Column | str
+_Values: TypeAlias = Mapping[str, Column | str]
 
 __all__ = ["DeltaTable", "DeltaTableAlter", "DeltaTableBuilder", "IdentityGenerator"]
 
@@ -164,31 +168,54 @@ class DeltaTable:
         return history_frame(self._spark, Table(self._open()).history(limit))
 
     # ------------------------------------------------------------------------------------------------- changing
-    def delete(self, condition: Column | str | None = None) -> DataFrame:
+    @overload
+    def delete(self, condition: Column | str | None = None, *, plan: Literal[False] = False) -> DataFrame: ...
+    @overload
+    def delete(self, condition: Column | str | None = None, *, plan: Literal[True]) -> ChangePlan: ...
+    def delete(self, condition: Column | str | None = None, *, plan: bool = False) -> DataFrame | ChangePlan:
         """Delete the rows for which a condition is true, or all rows; one row with `num_affected_rows`.
 
-        The count is -1 where files left whose number of rows nobody knows. Raises AppendOnlyTableError,
-        InvalidPredicateError for a condition that is not deterministic, what Spark says about the condition, and
-        CommitConflictError where concurrent commits were in the way again and again.
+        The count is -1 where files left whose number of rows nobody knows. With `plan`, nothing is deleted, and the
+        plan says what would be. Raises AppendOnlyTableError, InvalidPredicateError for a condition that is not
+        deterministic, what Spark says about the condition, and CommitConflictError where concurrent commits were in
+        the way again and again.
         """
-        return self._run(Delete(condition, self._alias).stage)
+        return self._run(Delete(condition, self._alias), plan)
 
+    @overload
     def update(
         self,
-        condition: Column | str | Mapping[str, Column | str] | None = None,
-        set: Mapping[str, Column | str] | None = None,  # noqa: A002 - delta-spark's name
-    ) -> DataFrame:
+        condition: _Condition | _Values | None = None,
+        set: _Values | None = None,
+        *,
+        plan: Literal[False] = False,
+    ) -> DataFrame: ...
+    @overload
+    def update(
+        self, condition: _Condition | _Values | None = None, set: _Values | None = None, *, plan: Literal[True]
+    ) -> ChangePlan: ...
+    def update(
+        self,
+        condition: _Condition | _Values | None = None,
+        set: _Values | None = None,  # noqa: A002 - delta-spark's name
+        *,
+        plan: bool = False,
+    ) -> DataFrame | ChangePlan:
         """Give rows new values in some columns: those for which a condition is true, or all; `num_affected_rows`.
 
-        `set` maps columns, parts of structs too (`a.b`), to expressions over the row as it was. Raises as `delete`, and
-        ConstraintViolationError, SchemaMismatchError, InvalidOperationError for the new values.
+        `set` maps columns, parts of structs too (`a.b`), to expressions over the row as it was. `plan` and errors are
+        as of `delete`; besides, ConstraintViolationError, SchemaMismatchError and InvalidOperationError for new values.
         """
         if isinstance(condition, Mapping):
             condition, set = None, condition  # noqa: A001
-        return self._run(Update(set or {}, condition, self._alias).stage)
+        return self._run(Update(set or {}, condition, self._alias), plan)
 
-    def _run(self, stage: Callable[[SparkSession, Snapshot], Staged]) -> DataFrame:
-        done = execute(self._spark, self._open, lambda snapshot: stage(self._spark, snapshot))
+    def _run(self, statement: Statement, plan: bool) -> DataFrame | ChangePlan:
+        if plan:
+            return plan_change(self._spark, self._open, statement, self._affected)
+        return self._affected(execute(self._spark, self._open, lambda snapshot: statement.stage(self._spark, snapshot)))
+
+    def _affected(self, done: Staged) -> DataFrame:
         return self._spark.createDataFrame([tuple(done.result)], "num_affected_rows bigint")
 
     def alter(self) -> DeltaTableAlter:
