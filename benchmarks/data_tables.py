@@ -2,7 +2,8 @@
 
 Columns: two long, two double, two string, a timestamp and a date; `id` runs through the files in order. With
 `partitions`, an int column `part` on top, in folders `part=N` in the manner of Hive. With `mapped`, the files have
-physical names; with `deleted`, every `every`-th file has a deletion vector with that share of its rows; with `vectors`, deletes are to make such.
+physical names; with `deleted`, every `every`-th file has a deletion vector with that share of its rows; with `vectors`,
+deletes are to make some.
 """
 
 from __future__ import annotations
