@@ -60,7 +60,17 @@ class RowCommitVersion:
     materialized_name: str | None
 
 
-ColumnPlan: TypeAlias = FromFile | PartitionConstant | Missing | RowId | RowCommitVersion
+@dataclass(frozen=True, slots=True)
+class ChangeType:
+    """The kind of change of a row (C163): that of its file, in the file's partition values, else what the file holds.
+
+    Files are searched for the column by its name, which column mapping does not change.
+    """
+
+    field: StructField
+
+
+ColumnPlan: TypeAlias = FromFile | PartitionConstant | Missing | RowId | RowCommitVersion | ChangeType
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +92,10 @@ class ReadContext:
 
 @dataclass(frozen=True, slots=True)
 class ScanTask:
-    """One data file to read. `path` is as in the log; `partition_values` by physical name, as text."""
+    """One data file to read. `path` is as in the log; `partition_values` by physical name, as text.
+
+    `deletion_vector` marks rows that are gone or, with `selects_rows`, the only rows to show.
+    """
 
     path: str
     size: int
@@ -90,6 +103,7 @@ class ScanTask:
     deletion_vector: DeletionVectorDescriptor | None = None
     base_row_id: int | None = None
     default_row_commit_version: int | None = None
+    selects_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
