@@ -348,7 +348,7 @@ def test_c167_c168_versions_without_the_feed_are_named(made: HandMade) -> None:
     made.commit(3, made.data("b.parquet", {"id": [2]}))
     made.commit(4, metadata(field("id")))
     made.commit(5, metadata(field("id"), configuration=FEED), made.data("c.parquet", {"id": [3]}))
-    with pytest.raises(InvalidOperationError, match="not enabled in versions 0 to 1, 4. Start from version 5") as off:
+    with pytest.raises(InvalidOperationError, match=r"not enabled in versions 0 to 1, 4\. Start from version 5") as off:
         changes(made, 0)
     assert off.value.error_class == "DELTA_MISSING_CHANGE_DATA"
     assert changes(made, 2, ending_version=3) == [(3, "insert", 2)]

@@ -134,7 +134,7 @@ def _is_enabled(configuration: TableConfiguration) -> bool:
 
 # --------------------------------------------------------------------------------- from its columns to those at the end
 def check_columns(used: Iterable[int], eras: Sequence[Era], versions: VersionRange) -> None:
-    """Check that rows of the `used` eras fit the columns at the end: they lose no column, and types are widened at most.
+    """Check that rows of the `used` eras fit the columns at the end: no column is lost, and types are widened at most.
 
     With column mapping, columns may be renamed and dropped in between; a dropped one is not shown. Nor is one that the
     first commit itself drops, for it is no column in any version of the range. Raises UnsupportedTableError, naming

@@ -157,7 +157,7 @@ def _refuse_unusable(given: Mapping[str, tuple[str, str]]) -> None:
         raise InvalidOptionError(
             "A Delta table is read from one path, and several were given; read each with load(path) and union them."
         )
-    for folded, (key, value) in given.items():
+    for folded, (key, _) in given.items():
         if folded in _KNOWN or _is_storage_key(folded):
             continue
         near = difflib.get_close_matches(folded, _KNOWN, n=1, cutoff=0.85)

@@ -179,6 +179,22 @@ def test_the_change_data_feed_is_read_from_versions_and_times(key: str) -> None:
     assert ReadOptions.parse("/t", out_of_range).storage_options == {}
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"versionAsOf": "1"}, "names one version"),
+        ({"includeRowTracking": "true"}, "no row ids"),
+        ({"startingVersion": "latest"}, "whole number"),
+        ({"endingTimestamp": "soon"}, "not a timestamp"),
+    ],
+)
+def test_c175_c329_options_that_do_not_go_with_the_change_data_feed_are_refused(
+    options: dict[str, str], message: str
+) -> None:
+    with pytest.raises(InvalidOptionError, match=message):
+        ReadOptions.parse("/t", {"readChangeFeed": "true", "startingVersion": "0", **options})
+
+
 def test_the_change_data_feed_may_be_declined() -> None:
     assert ReadOptions.parse("/t", {"readChangeFeed": "false"}) == ReadOptions("/t")
 
