@@ -451,6 +451,16 @@ def test_there_may_be_no_changes_past_the_end(dated: HandMade, asked: dict[str, 
 
 
 # ---------------------------------------------------------------------------------------------------------- planning
+def test_files_whose_constants_do_not_meet_the_condition_are_not_opened(made: HandMade) -> None:
+    begin(made, field("id"), field("p", "date"), partition=["p"])
+    made.commit(1, made.data("a.parquet", {"id": [1]}, {"p": "2024-01-31"}), add("gone", 1, {"p": "2024-02-01"}))
+    made.commit(2, add("gone too", 1, {"p": "2024-01-31"}))
+    where = "p < '2024-02-01' and _commit_version < 2 and id = 1"
+    assert changes(made, 0, where=where, columns=["_commit_version", "_change_type", "id"]) == [(1, "insert", 1)]
+    with pytest.raises(DataFileError, match="changes of version 2"):
+        changes(made, 0, where="p < '2024-02-01'")
+
+
 def test_only_the_commits_of_the_range_are_read(made: HandMade) -> None:
     begin(made)
     for version in range(1, 40):

@@ -51,7 +51,7 @@ class _Lines:
         self.counts.append(len(lines))
 
     def version_column(self) -> pa.Array:
-        return pa.array(np.repeat(np.array(self.versions, np.int64), self.counts))
+        return pa.array(np.repeat(np.array(self.versions, np.int64), np.array(self.counts, np.int64)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,15 +30,16 @@ from pyspark_delta.changes.eras import Era, check_columns, check_enabled, eras_o
 from pyspark_delta.changes.removed_files import with_partition_values
 from pyspark_delta.changes.vectors import paired, vector_changes
 from pyspark_delta.changes.versions import VersionRange
+from pyspark_delta.expressions.evaluate import evaluate
 from pyspark_delta.expressions.sql import parse_predicate
-from pyspark_delta.expressions.text import columns_of
-from pyspark_delta.expressions.tree import Expression
+from pyspark_delta.expressions.text import columns_of, conjuncts, is_opaque
+from pyspark_delta.expressions.tree import Expression, all_of
 from pyspark_delta.log.arrays import map_array, map_value
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.scan.plan import ChangeType, ColumnPlan, PartitionConstant, ReadContext, ScanPlan
 from pyspark_delta.scan.planner import read_context, select_columns
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
-from pyspark_delta.schema.partition_values import serialize_partition_column
+from pyspark_delta.schema.partition_values import parse_partition_column, serialize_partition_column
 from pyspark_delta.schema.types import TIMESTAMP, StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage.percent import resolve_column
@@ -100,7 +101,8 @@ def plan_changes(
         own = files.filter(pc.is_in(files[_ERA], value_set=pa.array(numbers, pa.int64())))
         if own.num_rows:
             context = _context(latest, configuration, schema, predicate, time_zone)
-            scans.append(ChangeScan(configuration, ScanPlan(versions.last, schema, context, own.drop_columns([_ERA]))))
+            own = _matching(own.drop_columns([_ERA]), context)
+            scans.append(ChangeScan(configuration, ScanPlan(versions.last, schema, context, own)))
     return ChangePlan(versions, schema, tuple(scans))
 
 
@@ -175,6 +177,31 @@ def _with_constants(files: pa.Table, eras: Sequence[Era], times: dict[int, int],
     files = files.set_column(files.column_names.index("partition_values"), "partition_values", merged)
     size = pc.fill_null(files["size"], 0)  # which a remove need not tell
     return files.set_column(files.column_names.index("size"), "size", size)
+
+
+def _matching(files: pa.Table, context: ReadContext) -> pa.Table:
+    """The files that may have a row for which the predicate is true, as far as constants of the files tell."""
+    constants = {plan.field.name: plan for plan in context.columns if isinstance(plan, PartitionConstant)}
+    decidable = [
+        part
+        for part in (() if context.residual is None else conjuncts(context.residual))
+        if not is_opaque(part) and all(column.path[0] in constants for column in columns_of(part))
+    ]
+    if not decidable:
+        return files
+    maps = files["partition_values"].combine_chunks()
+    typed = [
+        parse_partition_column(
+            map_value(maps, plan.physical_name),
+            plan.field.type,
+            context.time_zone,
+            column=name,
+            table=context.table_location,
+        )
+        for name, plan in constants.items()
+    ]
+    values = pa.RecordBatch.from_arrays(typed, names=list(constants))
+    return files.filter(pc.fill_null(evaluate(all_of(*decidable), values), False))
 
 
 # ------------------------------------------------------------------------------------------------------ columns
