@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
+from pyspark_delta.changes.versions import ChangeRequest
 from pyspark_delta.ddl.change import TableChange, commit_change
 from pyspark_delta.ddl.create import CreateMode
 from pyspark_delta.ddl.protocol import add_feature, upgrade_protocol
@@ -146,6 +147,30 @@ class DeltaTable:
         if self._alias is not None:
             frame = frame.alias(self._alias)
         return frame if where is not None else counting(frame, snapshot)
+
+    def changes(
+        self,
+        starting_version: int | None = None,
+        starting_timestamp: str | datetime | int | None = None,
+        ending_version: int | None = None,
+        ending_timestamp: str | datetime | int | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+    ) -> DataFrame:
+        """The change data feed: the rows that changed from one version to another, both included.
+
+        As with the option `readChangeFeed`, and as `Table.changes`; texts of timestamps are in the session's time zone,
+        and `where` is any condition of Spark's SQL.
+        """
+        from pyspark_delta.spark.change_feed import read_change_feed
+
+        zone = session_time_zone(self._spark)
+        start, end = (
+            None if timestamp is None else parse_timestamp(timestamp, time_zone=zone)
+            for timestamp in (starting_timestamp, ending_timestamp)
+        )
+        request = ChangeRequest(starting_version, start, ending_version, end)
+        return read_change_feed(self._spark, self._open(), request, columns=columns, where=where)
 
     def count(self) -> int:
         """How many rows the latest version has: from the log, or by Spark where a file lacks its number of records."""
