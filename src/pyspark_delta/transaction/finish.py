@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+import pyarrow.compute as pc
+
 from pyspark_delta.actions.encode import encode_action
 from pyspark_delta.actions.encode_files import encode_adds, encode_changes, encode_removes
 from pyspark_delta.actions.model import SetTransaction
@@ -54,7 +56,18 @@ def _dated(transaction: SetTransaction, now: int) -> SetTransaction:
 
 
 def _check_single(ready: ReadyCommit) -> None:
-    """A commit holds one action for each application and each metadata domain, and domains only where they may be."""
+    """A commit holds one action for each application and each metadata domain, and domains only where they may be.
+
+    It adds a file once, and removes it once, whatever its deletion vector (C145, C148).
+    """
+    for kind, files in (("add", ready.adds), ("remove", ready.removes)):
+        if pc.count_distinct(files["path"]).as_py() != files.num_rows:
+            counts = pc.value_counts(files["path"])
+            path = counts.field("values")[pc.index(pc.greater(counts.field("counts"), 1), True).as_py()].as_py()
+            raise InvalidOperationError(
+                f"One commit cannot {kind} the file '{path}' twice, with whatever deletion vectors. Name it once.",
+                path=path,
+            )
     for kind, names in (
         ("application", [t.app_id for t in ready.transactions]),
         ("metadata domain", [d.domain for d in ready.domains]),
