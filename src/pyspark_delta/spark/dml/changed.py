@@ -57,8 +57,9 @@ def generated(target: Target, frame: DataFrame, given: Mapping[str, Column | boo
     `given` is by column, and true for rows whose value counts; a column that is not in it is computed for all rows.
     """
     computed = [c for c in row_rules(target.configuration).computed if c.kind is ComputedKind.GENERATED]
-    new = {column.name: _computed(target, column, given.get(column.name, False)) for column in computed}
-    return frame.withColumns({name: value for name, value in new.items() if value is not None}) if new else frame
+    found = {column.name: _computed(target, column, given.get(column.name, False)) for column in computed}
+    new = {name: value for name, value in found.items() if value is not None}
+    return frame.withColumns(new) if new else frame
 
 
 def job_of(target: Target, changing: ChangeFrame, *, has_changes: bool) -> tuple[DataFrame, ChangeContext]:
