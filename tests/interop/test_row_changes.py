@@ -28,7 +28,13 @@ TOLERATED = {
     "numRemovedBytes",
 }
 # From the second statement on, rows lie in other files than with delta-spark, so these depend on it too.
-OF_FILES = {"numRemovedFiles", "numDeletionVectorsAdded", "numDeletionVectorsRemoved", "numDeletionVectorsUpdated"}
+OF_FILES = {
+    "numRemovedFiles",
+    "numCopiedRows",
+    "numDeletionVectorsAdded",
+    "numDeletionVectorsRemoved",
+    "numDeletionVectorsUpdated",
+}
 VECTORS, FEED = "'delta.enableDeletionVectors' = 'true'", "'delta.enableChangeDataFeed' = 'true'"
 ROW_IDS, MAPPED = "'delta.enableRowTracking' = 'true'", "'delta.columnMapping.mode' = 'name'"
 NO_VECTORS = "'delta.enableDeletionVectors' = 'false'"

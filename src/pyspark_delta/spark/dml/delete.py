@@ -59,7 +59,7 @@ class Delete:
         if changes.is_nothing:
             return Staged(None, (0,), changes.written)
         metrics = file_metrics(changes)
-        if deleted is not None and candidates.partly.num_rows:
+        if deleted is not None:
             metrics["numDeletedRows"] = deleted
         metrics["executionTimeMs"] = milliseconds_since(start)
         metrics["scanTimeMs"], metrics["rewriteTimeMs"] = scanned, metrics["executionTimeMs"] - scanned
