@@ -552,9 +552,9 @@ def change_feed_with_deletion_vectors(spark: SparkSession, path: str) -> None:
         "delete from {t} where id in (3, 5)",
         "delete from {t} where id = 7",
         "update {t} set `the name` = 'changed' where id = 8",
+        "restore table {t} to version as of 2",
         "alter table {t} add columns (extra int)",
         "insert into {t} values (100, 'more', 1)",
-        "restore table {t} to version as of 2",
         "delete from {t} where id >= 0",
     )
 

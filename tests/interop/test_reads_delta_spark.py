@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable as DeltaLake
-from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 from tests.golden.catalogue import canonical_rows
 from tests.interop.content import content
@@ -55,15 +54,10 @@ def test_c163_c173_changes_equal_what_delta_spark_reads(
     assert content(reader.format("delta").load(path).toArrow()) == expected
 
 
-@pytest.mark.parametrize("name", CHANGE_FEEDS)
-def test_changes_equal_what_deltalake_reads(delta_spark_tables: Path, name: str) -> None:
-    path = delta_spark_tables / name
-    try:
-        theirs = pa.table(DeltaLake(path).load_cdf(starting_version=0))
-    except DeltaError as error:
-        assert "Column mapping is not supported" in str(error)  # noqa: PT017 - it reads what it can
-        return
-    ours = Table.open(path).changes(0).to_arrow()
+def test_changes_equal_what_deltalake_reads(delta_spark_tables: Path) -> None:
+    path, before_new_columns = delta_spark_tables / "change_feed", 4  # deltalake cannot read on, nor mapped columns
+    theirs = pa.table(DeltaLake(path).load_cdf(starting_version=0, ending_version=before_new_columns))
+    ours = Table.open(path).changes(0, ending_version=before_new_columns).to_arrow()
     names = [name for name in ours.schema.names if name != "_commit_timestamp"]
     assert content(theirs.select(names)) == content(ours.select(names))
 

@@ -186,6 +186,17 @@ def test_cat_travels_in_time_and_stops(table: Path) -> None:
     assert len(printed("cat", table, "--limit", "0").splitlines()) == 1
 
 
+def test_changes(table: Path) -> None:
+    log = table / "_delta_log" / f"{0:020d}.json"
+    feed = log.read_text().replace('"delta.appendOnly": "false"', '"delta.enableChangeDataFeed": "true"')
+    log.write_text(feed.replace('"minWriterVersion": 2', '"minWriterVersion": 4'))
+    columns = ("--columns", "id,_change_type,_commit_version")
+    assert printed("changes", table, "--from", "1", *columns).splitlines()[1:] == ["30\tinsert\t1"]
+    rows = printed("changes", table, "--from", "0", "--to", "0", "--where", "id > 1", *columns, "--json")
+    assert json.loads(rows) == {"id": 2, "_change_type": "insert", "_commit_version": 0}
+    assert len(printed("changes", table, "--from", "1970-01-01", "--limit", "2").splitlines()) == 3
+
+
 def test_explain(table: Path) -> None:
     assert printed("explain", table, "--where", "p = 'b'").strip()
     found = json.loads(printed("explain", table, "--where", "p = 'b' AND id > 1", "--json"))
