@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType as SparkStruct
 from pyspark.sql.utils import is_remote
 
-from pyspark_delta.actions.columns import BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION, DELETION_VECTOR
+from pyspark_delta.actions.columns import BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION, DELETION_VECTOR, STATS
 from pyspark_delta.errors import DeltaWarning, SchemaMismatchError
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.cache import latest_snapshot
@@ -118,11 +118,15 @@ def read_files(
     from pyspark_delta.spark.scan.file_tasks import task_frame
     from pyspark_delta.spark.scan.frames import frame_can_read, frame_of_files
 
-    for absent in (DELETION_VECTOR, BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION):
+    for absent in (DELETION_VECTOR, BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION, STATS):
         if absent.name not in files.column_names:
             files = files.append_column(absent, pa.nulls(files.num_rows, absent.type))
     jvm = is_remote() or _jvm_reads(spark, source)
     read = frame_of_files if jvm and frame_can_read(spark, source, files) else task_frame
+    if jvm and not is_remote():
+        from pyspark_delta.spark.scan.catalyst import catalyst_frame_of_files, unavailable
+
+        read = catalyst_frame_of_files if unavailable(spark) is None else read
     return read(spark, source, files, row_tracking=row_tracking, file_number=file_number, row_index=row_index)
 
 

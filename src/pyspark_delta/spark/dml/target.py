@@ -23,7 +23,7 @@ from pyspark_delta.scan.matches import MatchedFiles, match_files
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.column_text import condition_text
 from pyspark_delta.spark.read import read_files, session_time_zone
-from pyspark_delta.spark.scan.frames import FileSource
+from pyspark_delta.spark.scan.frames import file_source
 from pyspark_delta.spark.schemas import to_spark
 from pyspark_delta.spark.write.change_data import keeps_changes
 from pyspark_delta.spark.write.options import WriteOptions
@@ -156,14 +156,19 @@ class Target:
 
         Where rows have ids, `_row_id` and `_row_commit_version` come before them.
         """
-        source = FileSource(self.snapshot.location, self.configuration, self.storage_options)
-        frame = read_files(self.spark, source, files, row_tracking=self.has_row_ids, file_number=FILE, row_index=ROW)
+        frame = read_files(
+            self.spark,
+            file_source(self.snapshot),
+            files,
+            row_tracking=self.has_row_ids,
+            file_number=FILE,
+            row_index=ROW,
+        )
         return self._named(frame)
 
     def plain_rows(self, files: pa.Table) -> DataFrame:
         """The rows of some files to be written anew: with their ids where they have some."""
-        source = FileSource(self.snapshot.location, self.configuration, self.storage_options)
-        return read_files(self.spark, source, files, row_tracking=self.has_row_ids)
+        return read_files(self.spark, file_source(self.snapshot), files, row_tracking=self.has_row_ids)
 
     def _named(self, frame: DataFrame) -> DataFrame:
         return frame if self.alias is None else frame.alias(self.alias)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
 from pyspark.java_gateway import ensure_callback_server_started
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 
 from pyspark_delta.scan.planner import require_row_tracking
@@ -29,10 +30,13 @@ from pyspark_delta.spark.scan.file_index import (
     BASE_ROW_ID,
     DEFAULT_ROW_COMMIT_VERSION,
     DELETED_ROWS,
+    FILE_NUMBER,
     DeltaFileIndex,
     Files,
 )
+from pyspark_delta.spark.scan.frames import FileSource
 from pyspark_delta.spark.scan.jvm import Jvm, jvm_of
+from pyspark_delta.spark.scan.listings import ChosenListing, Listing, SnapshotListing
 from pyspark_delta.spark.scan.unsafe_rows import encode_rows
 from pyspark_delta.storage.paths import to_hadoop
 
@@ -47,11 +51,25 @@ def catalyst_frame(spark: SparkSession, snapshot: Snapshot, *, row_tracking: boo
     columns = table_columns(snapshot.configuration)
     if row_tracking:
         require_row_tracking(snapshot.configuration)
-    parts = [
-        _relation_frame(spark, jvm, snapshot, columns, files, row_tracking=row_tracking)
-        for files in _file_sets(snapshot)
-    ]
-    return parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
+    relations = _Relations(spark, jvm, SnapshotListing(snapshot), columns, row_tracking)
+    return relations.frame(_file_sets(snapshot))
+
+
+def catalyst_frame_of_files(
+    spark: SparkSession,
+    source: FileSource,
+    files: pa.Table,
+    *,
+    row_tracking: bool = False,
+    file_number: str | None = None,
+    row_index: str | None = None,
+) -> DataFrame:
+    """As `scan.frames.frame_of_files`: the rows of some files, without a join on their paths."""
+    ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
+    listing = ChosenListing(source.location, files.combine_chunks(), source.version, source.storage_options)
+    columns = table_columns(source.configuration)
+    relations = _Relations(spark, jvm_of(spark), listing, columns, row_tracking, file_number, row_index)
+    return relations.frame(_kinds(files["deletion_vector"]))
 
 
 def unavailable(spark: SparkSession) -> str | None:
@@ -93,45 +111,79 @@ def _file_sets(snapshot: Snapshot) -> tuple[Files, ...]:
     """One relation where no file has a deletion vector, or all have; otherwise one for each kind of file."""
     if not snapshot.configuration.supports("deletionVectors"):
         return (Files.ALL,)
-    vectors = snapshot.files(columns=("deletion_vector",))["deletion_vector"]
+    return _kinds(snapshot.files(columns=("deletion_vector",))["deletion_vector"])
+
+
+def _kinds(vectors: pa.ChunkedArray) -> tuple[Files, ...]:
     if vectors.null_count == len(vectors):
         return (Files.ALL,)
     return (Files.DELETED_FROM,) if vectors.null_count == 0 else (Files.INTACT, Files.DELETED_FROM)
 
 
-def _local_options(spark: SparkSession, snapshot: Snapshot) -> dict[str, str]:
+def _local_options(spark: SparkSession, location: str) -> dict[str, str]:
     """For tables on local disk, unless the user has chosen how to read local files."""
-    if not to_hadoop(snapshot.location).startswith("file:"):
+    if not to_hadoop(location).startswith("file:"):
         return {}
     chosen = spark._jsparkSession.sessionState().newHadoopConf().get(LOCAL_FILE_SYSTEM)
     return {} if chosen is not None else PLAIN_LOCAL_FILES
 
 
-def _relation_frame(
-    spark: SparkSession, jvm: Jvm, snapshot: Snapshot, columns: TableColumns, files: Files, *, row_tracking: bool
-) -> DataFrame:
-    time_zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
-    index = DeltaFileIndex(jvm, snapshot, columns, files, row_tracking=row_tracking, time_zone=time_zone)
-    session = spark._jsparkSession
-    sources = jvm.root.org.apache.spark.sql.execution.datasources
-    relation = sources.HadoopFsRelation(
-        index,
-        jvm.struct_type(index.schema),
-        jvm.struct_type(columns.data_schema(row_index=bool(index.hidden), row_tracking=row_tracking)),
-        jvm.none,
-        sources.parquet.ParquetFileFormat(),
-        jvm.map({**relation_options(snapshot.storage_options, columns), **_local_options(spark, snapshot)}),
-        session,
-    )
-    frame = DataFrame(session.baseRelationToDataFrame(relation), spark)
-    if files is Files.DELETED_FROM:
-        frame = frame.filter(is_kept(jvm, DELETED_ROWS.name, ROW_INDEX.name))
-    return project(
-        frame,
-        columns,
-        row_tracking_columns(
-            columns, F.col(BASE_ROW_ID.name), F.col(DEFAULT_ROW_COMMIT_VERSION.name), F.col(ROW_INDEX.name)
+@dataclass(frozen=True)
+class _Relations:
+    """Makes the relations over the files of a listing."""
+
+    spark: SparkSession
+    jvm: Jvm
+    listing: Listing
+    columns: TableColumns
+    row_tracking: bool
+    file_number: str | None = None
+    row_index: str | None = None
+
+    def frame(self, kinds: tuple[Files, ...]) -> DataFrame:
+        """The rows of the files of these kinds."""
+        parts = [self._relation(kind) for kind in kinds]
+        return parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
+
+    def _relation(self, kind: Files) -> DataFrame:
+        spark, jvm, columns = self.spark, self.jvm, self.columns
+        index = DeltaFileIndex(
+            jvm,
+            self.listing,
+            columns,
+            kind,
+            row_tracking=self.row_tracking,
+            numbered=self.file_number is not None,
+            time_zone=spark.conf.get("spark.sql.session.timeZone") or "UTC",
         )
-        if row_tracking
-        else None,
-    )
+        session = spark._jsparkSession
+        sources = jvm.root.org.apache.spark.sql.execution.datasources
+        has_row_index = self.row_index is not None or self.row_tracking or kind is Files.DELETED_FROM
+        options = {
+            **relation_options(self.listing.storage_options, columns),
+            **_local_options(spark, self.listing.location),
+        }
+        relation = sources.HadoopFsRelation(
+            index,
+            jvm.struct_type(index.schema),
+            jvm.struct_type(columns.data_schema(row_index=has_row_index, row_tracking=self.row_tracking)),
+            jvm.none,
+            sources.parquet.ParquetFileFormat(),
+            jvm.map(options),
+            session,
+        )
+        frame = DataFrame(session.baseRelationToDataFrame(relation), spark)
+        if kind is Files.DELETED_FROM:
+            frame = frame.filter(is_kept(jvm, DELETED_ROWS.name, ROW_INDEX.name))
+        return project(frame, columns, self._extra())
+
+    def _extra(self) -> dict[str, Column]:
+        extra: dict[str, Column] = {}
+        if self.row_tracking:
+            base, default = F.col(BASE_ROW_ID.name), F.col(DEFAULT_ROW_COMMIT_VERSION.name)
+            extra = row_tracking_columns(self.columns, base, default, F.col(ROW_INDEX.name))
+        if self.file_number is not None:
+            extra[self.file_number] = F.col(FILE_NUMBER.name)
+        if self.row_index is not None:
+            extra[self.row_index] = F.col(ROW_INDEX.name)
+        return extra

@@ -22,10 +22,8 @@ from pyspark_delta.deletion_vectors.bitmap import to_words
 from pyspark_delta.deletion_vectors.files import read_deletion_vectors
 from pyspark_delta.errors import DeletionVectorError, DeltaError
 from pyspark_delta.scan.bounds import NUM_RECORDS
-from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.schema.partition_values import parse_partition_column
 from pyspark_delta.schema.types import BINARY, LONG, DataType, StructField, StructType
-from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.scan.columns import TableColumns
 from pyspark_delta.spark.scan.directories import (
     Groups,
@@ -39,6 +37,7 @@ from pyspark_delta.spark.scan.directories import (
 )
 from pyspark_delta.spark.scan.failures import expect, relay
 from pyspark_delta.spark.scan.jvm import Jvm
+from pyspark_delta.spark.scan.listings import Listing
 from pyspark_delta.spark.scan.predicates import Translator
 from pyspark_delta.spark.scan.unsafe_rows import encode_rows
 from pyspark_delta.stats.parse import parse_stats
@@ -48,11 +47,12 @@ from pyspark_delta.storage.paths import to_hadoop
 DELETED_ROWS = StructField("_pyspark_delta_deleted_rows", BINARY)
 BASE_ROW_ID = StructField("_pyspark_delta_base_row_id", LONG)
 DEFAULT_ROW_COMMIT_VERSION = StructField("_pyspark_delta_default_row_commit_version", LONG)
+FILE_NUMBER = StructField("_pyspark_delta_file_number", LONG)
 _ROW_TRACKING = (BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION)
 
 
 class Files(Enum):
-    """Which files of the snapshot an index answers for."""
+    """Which files of the listing an index answers for."""
 
     ALL = "all"
     INTACT = "without deletion vector"
@@ -60,7 +60,7 @@ class Files(Enum):
 
 
 class DeltaFileIndex:
-    """The files of one snapshot for Spark's planner. Immutable: a DataFrame stays at the version it was made at.
+    """The files of one listing for Spark's planner. Immutable: a DataFrame stays at the version it was made at.
 
     The JVM holds a proxy of this object for as long as a plan refers to it, and py4j holds the object for as long as
     the JVM holds the proxy. Equal indexes make equal plans, on which Spark's cache and exchange reuse depend.
@@ -70,24 +70,36 @@ class DeltaFileIndex:
         implements = ("org.apache.spark.sql.execution.datasources.FileIndex",)
 
     def __init__(
-        self, jvm: Jvm, snapshot: Snapshot, columns: TableColumns, files: Files, *, row_tracking: bool, time_zone: str
+        self,
+        jvm: Jvm,
+        listing: Listing,
+        columns: TableColumns,
+        files: Files,
+        *,
+        row_tracking: bool,
+        numbered: bool = False,
+        time_zone: str,
     ) -> None:
         self._jvm = jvm
-        self._snapshot = snapshot
+        self._listing = listing
         self._files = files
         self._partition = columns.partition
         self._translator = Translator(columns.relation_columns)
         self._time_zone = time_zone
         self._row_tracking = row_tracking
-        self._hidden = ((DELETED_ROWS,) if files is Files.DELETED_FROM else ()) + (
-            _ROW_TRACKING if row_tracking else ()
+        self._numbered = numbered
+        self._hidden = (
+            *((DELETED_ROWS,) if files is Files.DELETED_FROM else ()),
+            *(_ROW_TRACKING if row_tracking else ()),
+            *((FILE_NUMBER,) if numbered else ()),
         )
         self._schema = StructType(columns.partition_schema().fields + self._hidden)
         self._java_schema = jvm.struct_type(self._schema)
-        root = to_hadoop(snapshot.location)
-        expect(uri_texts(pa.array([root]))[0].as_py(), snapshot.version)
+        root = to_hadoop(listing.location)
+        if listing.version is not None:
+            expect(uri_texts(pa.array([root]))[0].as_py(), listing.version)
         self._java_root = jvm.seq([jvm.root.org.apache.hadoop.fs.Path(root)])
-        self._text = f"Delta[version={snapshot.version}, {snapshot.location}, {self._digest()}]"
+        self._text = f"Delta[version={listing.version}, {listing.location}, {self._digest()}]"
         self._hash = zlib.crc32(self._text.encode()) - 2**31
 
     @property
@@ -108,7 +120,7 @@ class DeltaFileIndex:
         return self._java_schema
 
     def sizeInBytes(self) -> int:
-        return int(self._snapshot.size_in_bytes())
+        return self._listing.size_in_bytes()
 
     def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:
         try:
@@ -118,7 +130,7 @@ class DeltaFileIndex:
 
     def inputFiles(self) -> Any:
         try:
-            paths = hadoop_paths(self._snapshot.location, self._select(None)["path"])
+            paths = hadoop_paths(self._listing.location, self._select(None)["path"])
             return self._jvm.strings(strings_json(paths))
         except DeltaError as error:
             raise relay(error) from None
@@ -160,7 +172,7 @@ class DeltaFileIndex:
             return jvm.nil
         values += self._hidden_values(files)
         rows = encode_rows(values, len(groups))
-        paths = hadoop_paths(self._snapshot.location, files["path"])
+        paths = hadoop_paths(self._listing.location, files["path"])
         result = jvm.nil
         for text in directories_json(files, paths, groups, rows, jvm.byte_array_offset):
             batch = jvm.directories(text)
@@ -169,24 +181,25 @@ class DeltaFileIndex:
 
     def _digest(self) -> str:
         """Stands for all that the answers depend on; secrets among the storage options cannot be read from it."""
-        snapshot = self._snapshot
         parts = (
-            snapshot.metadata.id,
+            self._listing.identity,
             self._files.value,
             self._row_tracking,
+            self._numbered,
             self._time_zone,
-            sorted(snapshot.storage_options.items()),
+            sorted(self._listing.storage_options.items()),
         )
         return hashlib.sha256(repr(parts).encode()).hexdigest()
 
     def _select(self, where: Any) -> pa.Table:
-        files = plan_scan(
-            self._snapshot,
-            where=where,
-            row_ids=self._row_tracking,
+        files = self._listing.select(
+            where,
+            row_tracking=self._row_tracking,
             statistics=self._files is Files.DELETED_FROM,
             time_zone=self._time_zone,
-        ).files
+        )
+        if self._numbered:
+            files = files.append_column(FILE_NUMBER.name, pa.array(np.arange(files.num_rows)))
         if self._files is not Files.ALL:
             marked = files["deletion_vector"].is_valid()
             files = files.filter(marked if self._files is Files.DELETED_FROM else pc.invert(marked))
@@ -202,9 +215,7 @@ class DeltaFileIndex:
         for column in self._partition:
             texts = self._texts(files, column.physical.name).take(first)
             name, data_type = column.logical.name, column.logical.type
-            typed = parse_partition_column(
-                texts, data_type, self._time_zone, column=name, table=self._snapshot.location
-            )
+            typed = parse_partition_column(texts, data_type, self._time_zone, column=name, table=self._listing.location)
             values.append((typed, data_type))
         return values
 
@@ -216,13 +227,15 @@ class DeltaFileIndex:
         if self._row_tracking:
             values.append((files["base_row_id"].combine_chunks(), LONG))
             values.append((files["default_row_commit_version"].combine_chunks(), LONG))
+        if self._numbered:
+            values.append((files[FILE_NUMBER.name].combine_chunks(), LONG))
         return values
 
     def _deleted_rows(self, files: pa.Table) -> pa.Array:
-        snapshot = self._snapshot
+        listing = self._listing
         bitmaps = read_deletion_vectors(
-            lambda location: store_for(location, snapshot.storage_options),
-            snapshot.location,
+            lambda location: store_for(location, listing.storage_options),
+            listing.location,
             [DeletionVectorDescriptor(**one) for one in files["deletion_vector"].to_pylist()],
             data_files=files["path"].to_pylist(),
         )

@@ -65,11 +65,12 @@ class FileSource:
     location: str
     configuration: TableConfiguration
     storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    version: int | None = None
 
 
 def file_source(snapshot: Snapshot) -> FileSource:
     """The table of a snapshot, with the schema that it has there."""
-    return FileSource(snapshot.location, snapshot.configuration, snapshot.storage_options)
+    return FileSource(snapshot.location, snapshot.configuration, snapshot.storage_options, snapshot.version)
 
 
 def frame_can_read(spark: SparkSession, source: FileSource, files: pa.Table) -> bool:

@@ -1,0 +1,97 @@
+"""Where the files of a Catalyst scan come from: a snapshot, by predicates; or a choice that was made already."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.scan.planner import plan_scan
+from pyspark_delta.snapshot import Snapshot
+
+
+class Listing(Protocol):
+    """The files that an index answers with, for as long as a DataFrame lives."""
+
+    @property
+    def location(self) -> str:
+        """The location of the table."""
+
+    @property
+    def storage_options(self) -> Mapping[str, str]:
+        """The options of its store."""
+
+    @property
+    def version(self) -> int | None:
+        """The version of the table; None where that is not known."""
+
+    @property
+    def identity(self) -> str:
+        """Stands for the files: equal listings give equal answers."""
+
+    def select(self, where: Any, *, row_tracking: bool, statistics: bool, time_zone: str) -> pa.Table:
+        """The files (`actions.columns`) that may hold rows for a predicate, which is bound to the table or None."""
+
+    def size_in_bytes(self) -> int:
+        """The size of all files together."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotListing:
+    """All files of a snapshot."""
+
+    snapshot: Snapshot
+
+    @property
+    def location(self) -> str:
+        return self.snapshot.location
+
+    @property
+    def storage_options(self) -> Mapping[str, str]:
+        return self.snapshot.storage_options
+
+    @property
+    def version(self) -> int | None:
+        return self.snapshot.version
+
+    @property
+    def identity(self) -> str:
+        return str(self.snapshot.metadata.id)
+
+    def select(self, where: Any, *, row_tracking: bool, statistics: bool, time_zone: str) -> pa.Table:
+        return plan_scan(
+            self.snapshot, where=where, row_ids=row_tracking, statistics=statistics, time_zone=time_zone
+        ).files
+
+    def size_in_bytes(self) -> int:
+        return int(self.snapshot.size_in_bytes())
+
+
+@dataclass(frozen=True)
+class ChosenListing:
+    """Some files, with all columns that reading them needs; every one is read, whatever the predicate."""
+
+    location: str
+    files: pa.Table
+    version: int | None = None
+    storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @cached_property
+    def identity(self) -> str:
+        digest = hashlib.sha256()
+        for path in self.files["path"].combine_chunks().to_pylist():
+            digest.update(path.encode() + b"\0")
+        for vector in self.files["deletion_vector"].to_pylist():
+            digest.update(repr(vector).encode())
+        return digest.hexdigest()
+
+    def select(self, where: Any, *, row_tracking: bool, statistics: bool, time_zone: str) -> pa.Table:
+        return self.files
+
+    def size_in_bytes(self) -> int:
+        return int(pc.sum(self.files["size"]).as_py() or 0)
