@@ -2,7 +2,8 @@
 
 Columns: two long, two double, two string, a timestamp and a date; `id` runs through the files in order. With
 `partitions`, an int column `part` on top, in folders `part=N` in the manner of Hive. With `mapped`, the files have
-physical names; with `deleted`, every `every`-th file has a deletion vector with that share of its rows.
+physical names; with `deleted`, every `every`-th file has a deletion vector with that share of its rows; with `vectors`,
+deletes are to make some.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ class DataTable:
     mapped: bool = False
     deleted: float = 0.0
     every: int = 1
+    vectors: bool = False
 
 
 def physical(name: str) -> str:
@@ -137,7 +139,7 @@ def _delete(table: Path, rows: int, share: float, seed: int) -> dict[str, Any]:
 
 
 def _protocol(made_of: DataTable) -> dict[str, Any]:
-    if made_of.deleted:
+    if made_of.deleted or made_of.vectors:
         features = ["deletionVectors"]
         return {
             "protocol": {
@@ -157,7 +159,7 @@ def _metadata(made_of: DataTable) -> dict[str, Any]:
     configuration = {}
     if made_of.mapped:
         configuration = {"delta.columnMapping.mode": "name", "delta.columnMapping.maxColumnId": str(len(types))}
-    elif made_of.deleted:
+    elif made_of.deleted or made_of.vectors:
         configuration = {"delta.enableDeletionVectors": "true"}
 
     def column(name: str, kind: str, number: int) -> dict[str, Any]:

@@ -22,6 +22,9 @@ MODULES = {
     "B12": "b12_scan",
     "B13": "b13_deletion_vectors",
     "B14": "b14_append",
+    "B15": "b15_delete",
+    "B16": "b16_update",
+    "B17": "b17_merge",
     "B20": "b20_count",
     "B23": "b23_log_cleanup",
 }

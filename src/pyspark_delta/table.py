@@ -11,6 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_delta.actions.model import Metadata, Protocol
+from pyspark_delta.changes.plan import ChangePlan, plan_changes
+from pyspark_delta.changes.reader import changes_schema, read_changes
+from pyspark_delta.changes.versions import ChangeRequest, VersionRange, resolve_range
 from pyspark_delta.data.reader import read_plan
 from pyspark_delta.data.row_count import count_rows
 from pyspark_delta.errors import InvalidOptionError, VersionNotFoundError
@@ -204,6 +207,39 @@ class Table:
         """
         return Scan(plan_scan(self._snapshot, columns, where), self._snapshot)
 
+    def changes(
+        self,
+        starting_version: int | None = None,
+        starting_timestamp: str | datetime | int | None = None,
+        ending_version: int | None = None,
+        ending_timestamp: str | datetime | int | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        *,
+        allow_out_of_range: bool = False,
+    ) -> Changes:
+        """Plan a read of the change data feed: the rows that changed from one version to another, both included.
+
+        A start is needed, by version or by time: the first version not before `starting_timestamp` (written as in
+        `open`). Without an end, changes up to this version are read. The rows have the columns that the table has at
+        the end, and `_change_type` (insert, update_preimage, update_postimage, delete), `_commit_version` and
+        `_commit_timestamp`; `columns` and `where` may name these too.
+
+        With `allow_out_of_range`, there are no changes after this version; without, a start or a time after it is an
+        error. Raises VersionNotFoundError, TimestampOutOfRangeError, InvalidOptionError; InvalidOperationError where
+        the feed was not enabled or the range is reversed; UnsupportedTableError where the columns changed in a way
+        that no one schema can show.
+        """
+        request = ChangeRequest(
+            starting_version,
+            None if starting_timestamp is None else parse_timestamp(starting_timestamp),
+            ending_version,
+            None if ending_timestamp is None else parse_timestamp(ending_timestamp),
+            allow_out_of_range,
+        )
+        versions = resolve_range(self._snapshot, request)
+        return Changes(plan_changes(self._snapshot, versions, columns, where))
+
 
 @dataclass(frozen=True)
 class Scan:
@@ -237,6 +273,31 @@ class Scan:
     def explain(self) -> str:
         """How many files each stage of skipping kept, and why, as text."""
         return explain_plan(self.plan, self.snapshot)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """A planned read of the change data feed. Nothing is read from data files before it is asked for."""
+
+    plan: ChangePlan
+
+    @property
+    def schema(self) -> StructType:
+        """The logical schema of the rows."""
+        return self.plan.schema
+
+    @property
+    def versions(self) -> VersionRange:
+        """The versions whose changes are read; none where `last` is less than `first`."""
+        return self.plan.versions
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The changed rows as Arrow record batches, read as they are consumed."""
+        yield from read_changes(self.plan)
+
+    def to_arrow(self) -> pa.Table:
+        """The changed rows as one Arrow table."""
+        return pa.Table.from_batches(read_changes(self.plan), changes_schema(self.plan))
 
 
 def _utc(milliseconds: int | None) -> datetime | None:

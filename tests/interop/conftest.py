@@ -74,6 +74,14 @@ class DeltaSparkServer:
         with pa.memory_map(str(out)) as source:
             return pa.ipc.open_file(source).read_all()
 
+    def query(self, select: str) -> pa.Table:
+        """The rows of a query."""
+        self._reads += 1
+        out = self._folder / f"read-{self._reads}.arrow"
+        self.ask("query", select=select, out=str(out))
+        with pa.memory_map(str(out)) as source:
+            return pa.ipc.open_file(source).read_all()
+
     def sql(self, *statements: str) -> None:
         """Run statements."""
         self.ask("sql", statements=statements)

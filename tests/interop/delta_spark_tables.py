@@ -2,7 +2,8 @@
 
 Runs in a virtual environment of its own (delta-spark's PySpark). Below OUT it leaves one folder per table, and beside
 it `NAME.json` with the versions and `NAME.vN.arrow` with the rows that delta-spark reads at version N (for tables with
-row tracking, the row ids and row commit versions too). A table that cannot be made has an "error" in its json.
+row tracking, the row ids and row commit versions too; for those with a change data feed, it is in
+`NAME.changes.arrow`). A table that cannot be made has an "error" in its json.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ VARIANTS = {
     "variant_unshredded": {"v": "to_json(v)", "nested": "to_json(nested.w)"},
     "variant_shredded": {"v": "to_json(v)"},
 }
+# Their change data feeds, from the first version on, are read too.
+CHANGE_FEEDS = ("change_feed", "change_feed_with_deletion_vectors")
 BUILDERS: dict[str, Callable[[SparkSession, str], None]] = {}
 
 
@@ -517,6 +520,45 @@ def materialized_partition_columns(spark: SparkSession, path: str) -> None:
     )
 
 
+@table
+def change_feed(spark: SparkSession, path: str) -> None:
+    sql(
+        spark,
+        path,
+        """create table {t} (id long, name string, p string) using delta partitioned by (p)
+           tblproperties ('delta.enableChangeDataFeed' = 'true')""",
+        "insert into {t} values (1, 'one', 'a b'), (2, 'two', 'a b'), (3, 'three', null), (4, 'four', 'd')",
+        "update {t} set name = upper(name) where id in (2, 3)",
+        "delete from {t} where p = 'd'",
+        """merge into {t} t using (select * from values (1, 'x'), (2, 'y'), (9, 'z') as s(key, name)) s on t.id = s.key
+           when matched and t.id = 1 then delete when matched then update set t.name = s.name, t.p = 'moved'
+           when not matched then insert (id, name, p) values (s.key, s.name, 'new')""",
+        "alter table {t} add columns (extra struct<n: int>)",
+        "insert into {t} values (5, 'five', 'a b', struct(5))",
+        "optimize {t}",
+        "insert overwrite {t} values (6, 'six', '', null)",
+    )
+
+
+@table
+def change_feed_with_deletion_vectors(spark: SparkSession, path: str) -> None:
+    sql(
+        spark,
+        path,
+        """create table {t} (id long, `the name` string) using delta tblproperties (
+           'delta.enableChangeDataFeed' = 'true', 'delta.enableDeletionVectors' = 'true',
+           'delta.columnMapping.mode' = 'name', 'delta.enableInCommitTimestamps' = 'true')""",
+        "insert into {t} select id, concat('n', id) from range(0, 20, 1, 1)",
+        "delete from {t} where id in (3, 5)",
+        "delete from {t} where id = 7",
+        "update {t} set `the name` = 'changed' where id = 8",
+        "alter table {t} add columns (extra int)",
+        "insert into {t} values (100, 'more', 1)",
+        "restore table {t} to version as of 2",
+        "delete from {t} where id >= 0",
+    )
+
+
 def _delta_log(spark: SparkSession, path: str) -> Any:
     """The JVM's log of the table."""
     log = spark._jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, path)
@@ -576,6 +618,8 @@ def make_tables(spark: SparkSession, out: Path, only: Collection[str] = BUILDERS
         try:
             BUILDERS[name](spark, str(out / name))
             description["versions"] = _expected_rows(spark, out, name)
+            if name in CHANGE_FEEDS:
+                _write_rows(_changes(spark, str(out / name)), out / f"{name}.changes.arrow")
         except Exception as error:
             description["error"] = str(error).splitlines()[0]
         description["seconds"] = round(time.monotonic() - start, 1)
@@ -592,14 +636,19 @@ def _expected_rows(spark: SparkSession, out: Path, name: str) -> list[int]:
             frame = frame.selectExpr("*", *ROW_TRACKING)
         for column, text in VARIANTS.get(name, {}).items():
             frame = frame.withColumn(column, F.expr(text))
-        rows = frame.toArrow()
-        with (
-            pa.OSFile(str(out / f"{name}.v{version}.arrow"), "wb") as sink,
-            pa.ipc.new_file(sink, rows.schema) as writer,
-        ):
-            writer.write_table(rows)
+        _write_rows(frame.toArrow(), out / f"{name}.v{version}.arrow")
         versions.append(version)
     return versions
+
+
+def _changes(spark: SparkSession, path: str) -> pa.Table:
+    reader = spark.read.format("delta").option("readChangeFeed", "true").option("startingVersion", 0)
+    return reader.load(path).toArrow()
+
+
+def _write_rows(rows: pa.Table, path: Path) -> None:
+    with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
+        writer.write_table(rows)
 
 
 if __name__ == "__main__":

@@ -183,7 +183,7 @@ def test_merges_as_delta_spark_does(
         shutil.copytree(base, theirs)
         shutil.copytree(base, ours)
         [their_counts] = delta_spark_server.ask(
-            "query",
+            "rows",
             statement=f"merge {'with schema evolution ' if case.evolves else ''}into delta.`{theirs}` t "
             f"using ({case.source}) s on {case.condition} " + " ".join(clause.sql for clause in case.clauses),
         )
@@ -207,7 +207,7 @@ def test_merges_as_delta_spark_does(
         assert set(our_info["operationParameters"]) == set(their_info["operationParameters"]), name
         if "feed" in variant:
             changes = [
-                delta_spark_server.ask("query", statement=CHANGES.format(table=table, version=len(ROWS) + 1))
+                delta_spark_server.ask("rows", statement=CHANGES.format(table=table, version=len(ROWS) + 1))
                 for table in (ours, theirs)
             ]
             assert changes[0] == changes[1], name

@@ -45,6 +45,9 @@ FILE_FIELDS: tuple[pa.Field, ...] = (
 
 DATA_CHANGE = pa.field("data_change", pa.bool_())  # of actions in a commit, not of the state of a table
 
+# Of files in a plan: the deletion vector marks the only rows to show, not those that are gone.
+SELECTS_ROWS = pa.field("selects_rows", pa.bool_())
+
 DELETION_TIMESTAMP = pa.field("deletion_timestamp", pa.int64())  # ms since the epoch; absent counts as 0 (C154)
 EXTENDED_FILE_METADATA = pa.field("extended_file_metadata", pa.bool_())
 

@@ -1,4 +1,4 @@
-"""The commands over a table: info, schema, protocol, history, files, log, cat, explain; and doctor."""
+"""The commands over a table: info, schema, protocol, history, files, log, cat, changes, explain; and doctor."""
 
 from __future__ import annotations
 
@@ -49,6 +49,7 @@ StorageOption = Annotated[
 ]
 WhereOption = Annotated[str | None, typer.Option("--where", help="A predicate in Spark's SQL.")]
 ColumnsOption = Annotated[str | None, typer.Option("--columns", help="Column names, separated by commas.")]
+FromOption = Annotated[str, typer.Option("--from", help="The first version, or a time such as 2024-01-31 (UTC).")]
 LimitOption = Annotated[int | None, typer.Option("--limit", min=0, help="Print at most so many.")]
 
 
@@ -266,6 +267,30 @@ def cat(
 
 @app.command()
 @_reporting
+def changes(
+    path: PathArgument,
+    start: FromOption,
+    end: Annotated[str | None, typer.Option("--to", help="The last version or time; default: latest.")] = None,
+    columns: ColumnsOption = None,
+    where: WhereOption = None,
+    limit: LimitOption = None,
+    option: StorageOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """The rows that changed: the change data feed; --json prints one row a line."""
+    names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
+    ends = {**_version_or_time("starting", start), **_version_or_time("ending", end)}
+    found = _open(path, None, None, option).changes(**ends, columns=names, where=where)
+    rows = _rows(found.to_batches())
+    shown = rows if limit is None else islice(rows, limit)
+    if as_json:
+        print_json_lines(shown)
+    else:
+        print_rows(found.schema.names, (list(row.values()) for row in shown))
+
+
+@app.command()
+@_reporting
 def explain(
     path: PathArgument,
     where: WhereOption = None,
@@ -317,6 +342,14 @@ def _open(path: str, version: int | None, timestamp: str | None, option: list[st
     from pyspark_delta.table import Table
 
     return Table.open(path, version=version, timestamp=timestamp, storage_options=_storage_options(option))
+
+
+def _version_or_time(end: str, text: str | None) -> dict[str, Any]:
+    """The arguments of `Table.changes` for one end of a range."""
+    if text is None:
+        return {}
+    # Four digits alone would be a year to the parser of times; here a number is a version.
+    return {f"{end}_version": int(text)} if text.isdecimal() else {f"{end}_timestamp": text}
 
 
 def _storage_options(pairs: list[str] | None) -> Mapping[str, str]:

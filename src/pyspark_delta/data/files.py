@@ -23,6 +23,7 @@ from pyspark_delta.data.row_groups import RowGroupFilter
 from pyspark_delta.errors import CorruptLogError, DataFileError, DeletionVectorError, FileNotFoundInStoreError
 from pyspark_delta.expressions.evaluate import evaluate
 from pyspark_delta.scan.plan import (
+    ChangeType,
     ColumnPlan,
     FromFile,
     Missing,
@@ -52,20 +53,34 @@ if "arrow_extensions_enabled" in inspect.signature(pq.ParquetFile.__init__).para
 
 @dataclass(frozen=True, slots=True)
 class RowMarks:
-    """The deleted row indexes of a file, ascending; None when it has no deletion vector."""
+    """The row indexes that the deletion vector of a file marks, ascending; None when it has none.
 
-    deleted: Indexes | None = None
+    They are gone, or with `selects` the only ones that are read.
+    """
+
+    marked: Indexes | None = None
+    selects: bool = False
 
     def kept(self, start: int, rows: int) -> Indexes | None:
-        """Positions within `[start, start + rows)` that are still rows, relative to `start`; None for all."""
-        if self.deleted is None:
+        """Positions within `[start, start + rows)` that are read, relative to `start`; None for all."""
+        if self.marked is None:
             return None
-        first, end = np.searchsorted(self.deleted, (start, start + rows))
+        first, end = np.searchsorted(self.marked, (start, start + rows))
+        if self.selects:
+            return self.marked[first:end] - start
         if first == end:
             return None
         keep = np.ones(rows, np.bool_)
-        keep[self.deleted[first:end] - start] = False
+        keep[self.marked[first:end] - start] = False
         return np.flatnonzero(keep)
+
+    def groups(self, metadata: pq.FileMetaData, wanted: Sequence[int]) -> Sequence[int]:
+        """Those of the wanted row groups that may have a row to read."""
+        if self.marked is None or not self.selects:
+            return wanted
+        ends = np.cumsum([metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)])
+        selected = set(np.searchsorted(ends, self.marked, side="right").tolist())
+        return [group for group in wanted if group in selected]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +117,19 @@ class DataFileReader:
         """The rows of one file. `constants` are the typed partition values by physical name."""
         path = resolve_file(self._context.table_location, task.path)
         with opened_file(path, self._context.storage_options) as file:
-            if marks.deleted is not None and len(marks.deleted) and marks.deleted[-1] >= file.metadata.num_rows:
+            if marks.marked is not None and len(marks.marked) and marks.marked[-1] >= file.metadata.num_rows:
                 raise DeletionVectorError(
-                    f"The deletion vector of data file '{path}' marks row {marks.deleted[-1]}, but the file has only "
+                    f"The deletion vector of data file '{path}' marks row {marks.marked[-1]}, but the file has only "
                     f"{file.metadata.num_rows} rows. One of the two files does not belong to this version.",
                     path=path,
                 )
             layout = self._layout(file, path)
-            groups = self._row_groups.groups(file.metadata, zip(self._names, layout.columns, strict=True))
+            in_file = [
+                None if _is_constant(plan, constants) else column
+                for plan, column in zip(self._context.columns, layout.columns, strict=True)
+            ]
+            groups = self._row_groups.groups(file.metadata, zip(self._names, in_file, strict=True))
+            groups = marks.groups(file.metadata, groups)
             for start, batch in self._raw_batches(file, layout, groups, path):
                 kept = marks.kept(start, len(batch))
                 if kept is None:
@@ -175,6 +195,11 @@ class DataFileReader:
                 return _from_file(column, rows, plan.field, path)
             case PartitionConstant(_, physical_name):
                 return pa.repeat(constants[physical_name], count)
+            case ChangeType(field):
+                if _is_constant(plan, constants):
+                    return pa.repeat(constants[field.name], count)
+                assert column is not None
+                return _recorded(column, rows, field, path)
             case Missing(field):
                 return pa.nulls(count, to_arrow(field.type, all_nullable=True))
             case RowId(field):
@@ -219,10 +244,30 @@ class DataFileReader:
         return _Layout(columns, needed, [file.schema.column(leaf).path for leaf in needed])
 
 
+def _is_constant(plan: ColumnPlan, constants: Mapping[str, pa.Scalar]) -> bool:
+    """Whether all rows of the file are of one kind of change; a column of that name in the file then means nothing."""
+    return isinstance(plan, ChangeType) and bool(constants[plan.field.name].is_valid)
+
+
+def _recorded(column: Column, rows: _Rows, field: StructField, path: str) -> pa.Array:
+    """The kinds of change that a change data file holds, one for each row (C163)."""
+    found = _from_file(column, rows, field, path)
+    if found.null_count:
+        raise DataFileError(
+            f"The change data file '{path}' does not say in '{field.name}' how {found.null_count} of its rows changed. "
+            "It was written by a faulty writer.",
+            path=path,
+            column=field.name,
+        )
+    return found
+
+
 def _resolve(fields: FileSchema, plan: ColumnPlan) -> Column | None:
     match plan:
         case FromFile(field, physical):
             return fields.resolve(field, physical)
+        case ChangeType(field):
+            return fields.resolve_named(field)
         case RowId(_, str(name)) | RowCommitVersion(_, str(name)):
             return fields.resolve_named(StructField(name, LONG))
         case _:

@@ -16,7 +16,7 @@ from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.data.files import DataFileReader, RowMarks, without_columns
 from pyspark_delta.data.parallel import ordered_parallel
 from pyspark_delta.deletion_vectors import read_deletion_vectors, to_indexes
-from pyspark_delta.scan.plan import PartitionConstant, ReadContext, ScanPlan, ScanTask
+from pyspark_delta.scan.plan import ChangeType, PartitionConstant, ReadContext, ScanPlan, ScanTask
 from pyspark_delta.schema.arrow import schema_to_arrow
 from pyspark_delta.schema.partition_values import parse_partition_column
 from pyspark_delta.schema.types import StructType
@@ -29,6 +29,16 @@ _SMALL_BATCH = 16_384  # batches below this many rows are joined
 _JOINED_ROWS = 65_536
 _JOINED_BYTES = 32 << 20
 _MAX_THREADS = 8
+TASK_COLUMNS = (
+    "path",
+    "size",
+    "partition_values",
+    "deletion_vector",
+    "base_row_id",
+    "default_row_commit_version",
+    "selects_rows",
+)
+"""The columns of a file table that tasks are made of."""
 
 
 def read_task(context: ReadContext, task: ScanTask) -> Iterator[pa.RecordBatch]:
@@ -113,7 +123,10 @@ class _Scan:
             data_files=[tasks[i].path for i in with_vector],
         )
         found = dict(zip(with_vector, vectors, strict=True))
-        return [RowMarks(to_indexes(found[i])) if i in found else RowMarks() for i in range(len(tasks))]
+        return [
+            RowMarks(to_indexes(found[i]), task.selects_rows) if i in found else RowMarks()
+            for i, task in enumerate(tasks)
+        ]
 
     def _store_for(self, location: str) -> ObjectStore:
         return store_for(location, self._context.storage_options)
@@ -157,7 +170,15 @@ def _prepared(plan: ScanPlan) -> Iterator[Prepared]:
 
 
 def _constants(context: ReadContext) -> list[PartitionConstant]:
-    return [column for column in context.columns if isinstance(column, PartitionConstant)]
+    """The columns that are constant in a file, or may be."""
+    found = []
+    for column in context.columns:
+        match column:
+            case PartitionConstant():
+                found.append(column)
+            case ChangeType(field):
+                found.append(PartitionConstant(field, field.name))
+    return found
 
 
 def _typed(text: pa.Array, column: PartitionConstant, context: ReadContext) -> pa.Array:
@@ -180,8 +201,8 @@ def tasks_of(files: pa.Table) -> Iterator[ScanTask]:
     def column(name: str) -> list[Any]:
         return files.column(name).to_pylist() if name in files.column_names else [None] * files.num_rows
 
-    names = ("path", "size", "partition_values", "deletion_vector", "base_row_id", "default_row_commit_version")
-    for path, size, values, vector, base_row_id, version in zip(*(column(name) for name in names), strict=True):
+    columns = (column(name) for name in TASK_COLUMNS)
+    for path, size, values, vector, base_row_id, version, selects in zip(*columns, strict=True):
         yield ScanTask(
             path=path,
             size=size or 0,
@@ -189,4 +210,5 @@ def tasks_of(files: pa.Table) -> Iterator[ScanTask]:
             deletion_vector=None if vector is None else DeletionVectorDescriptor(**vector),
             base_row_id=base_row_id,
             default_row_commit_version=version,
+            selects_rows=bool(selects),
         )

@@ -19,6 +19,10 @@ from pyspark_delta.storage import FileStatus, ObjectStore
 from pyspark_delta.storage.paths import split
 
 _PARALLEL_READS = 32
+_KNOWN_LINES = tuple(
+    b'{"%b":' % name
+    for name in (b"add", b"remove", b"cdc", b"commitInfo", b"metaData", b"protocol", b"txn", b"domainMetadata")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,19 @@ class CommitText:
     def lines(self) -> list[bytes]:
         """The lines as they are; the last may be empty."""
         return self.data.split(b"\n")
+
+    def lines_of(self, action: str) -> list[bytes]:
+        """The lines of one kind of action, each in the usual form: an object whose first key is the action."""
+        start = b'{"%b":' % action.encode()
+        found = []
+        for number, line in enumerate(self.lines(), 1):
+            if line.startswith(start):
+                found.append(line)
+            elif line and not line.startswith(_KNOWN_LINES) and not line.isspace():
+                content = Fields(self.parse(line, number), f"line {number}", self.path).get(action)
+                if content is not None:
+                    found.append(orjson.dumps({action: content}))
+        return found
 
     def actions(self) -> Iterator[Action]:
         """Every action, in the order of the file. Raises CorruptLogError."""

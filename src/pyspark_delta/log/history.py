@@ -130,7 +130,7 @@ def commit_history(snapshot: Versioned, limit: int | None = None) -> list[dict[s
         if commit.version >= first:
             listing.commits[commit.version] = commit.file
     enabled = _in_commit_times(snapshot.configuration)
-    times = _modification_times(listing)
+    times = modification_times(listing)
     rows = []
     for version in sorted(listing.commits, reverse=True)[:limit]:
         info = _commit_info(snapshot.store, listing.commits[version], version)
@@ -161,7 +161,7 @@ def version_at(
     store, location = latest.store, latest.segment.table_location
     listing = list_log(store, location, 0, latest.version)
     extend(listing, log_tail, latest.version)
-    versions = _readable(listing)
+    versions = readable_versions(listing)
     if not versions:
         raise TableNotFoundError(location)
     enabled = _in_commit_times(latest.configuration)
@@ -174,7 +174,7 @@ def version_at(
     return _at_in_commit_time(store, listing, own, timestamp_ms, location)
 
 
-def _readable(listing: LogListing) -> list[int]:
+def readable_versions(listing: LogListing) -> list[int]:
     """The versions that can be read and that have a commit file, ascending (C017)."""
     starts = {c.version for c in listing.checkpoints()}
     ordered = sorted(listing.commits)
@@ -189,7 +189,7 @@ def _readable(listing: LogListing) -> list[int]:
 def _at_modification_time(
     listing: LogListing, versions: list[int], timestamp_ms: int, location: str, last: int | None
 ) -> int:
-    times = _modification_times(listing)
+    times = modification_times(listing)
     if timestamp_ms < times[versions[0]]:
         raise _too_early(timestamp_ms, versions[0], times[versions[0]], location)
     if last is not None and timestamp_ms > times[last]:
@@ -220,7 +220,8 @@ def _at_in_commit_time(
     return versions[low]
 
 
-def _modification_times(listing: LogListing) -> dict[int, int]:
+def modification_times(listing: LogListing) -> dict[int, int]:
+    """The modification times of the listed commits by version, in ms since the epoch, brought into order."""
     times: dict[int, int] = {}
     previous: int | None = None
     for version in sorted(listing.commits):
@@ -228,6 +229,24 @@ def _modification_times(listing: LogListing) -> dict[int, int]:
         previous = time if previous is None else max(time, previous + 1)
         times[version] = previous
     return times
+
+
+def carries_time(configuration: TableConfiguration, version: int) -> bool:
+    """Whether the commit of a version that has this configuration holds its time (C355, C360)."""
+    enabled = _in_commit_times(configuration)
+    return enabled is not None and version >= enabled.version
+
+
+def in_commit_timestamp(info: CommitInfo | None, path: str) -> int:
+    """The time that a commit carries. Raises CorruptLogError, naming the commit file, when it has none."""
+    if info is None or info.in_commit_timestamp is None:
+        raise CorruptLogError(
+            f"The commit '{path}' has no inCommitTimestamp, though the table has in-commit timestamps from "
+            "before that version on. The writer of the commit is at fault; read the table by version.",
+            path=path,
+            error_class="DELTA_MISSING_COMMIT_TIMESTAMP",
+        )
+    return info.in_commit_timestamp
 
 
 def _in_commit_times(configuration: TableConfiguration) -> _InCommitTimes | None:
@@ -265,15 +284,7 @@ def _commit_info(store: ObjectStore, file: FileStatus, version: int) -> CommitIn
 
 
 def _in_commit_timestamp(store: ObjectStore, file: FileStatus, version: int) -> int:
-    info = _commit_info(store, file, version)
-    if info is None or info.in_commit_timestamp is None:
-        raise CorruptLogError(
-            f"The commit '{file.path}' has no inCommitTimestamp, though the table has in-commit timestamps from "
-            "before that version on. The writer of the commit is at fault; read the table by version.",
-            path=file.path,
-            error_class="DELTA_MISSING_COMMIT_TIMESTAMP",
-        )
-    return info.in_commit_timestamp
+    return in_commit_timestamp(_commit_info(store, file, version), file.path)
 
 
 def _too_early(timestamp_ms: int, version: int, time: int, location: str) -> TimestampOutOfRangeError:

@@ -67,7 +67,17 @@ class RowIndex:
     field: StructField
 
 
-ColumnPlan: TypeAlias = FromFile | PartitionConstant | Missing | RowId | RowCommitVersion | RowIndex
+@dataclass(frozen=True, slots=True)
+class ChangeType:
+    """The kind of change of a row (C163): that of its file, in the file's partition values, else what the file holds.
+
+    Files are searched for the column by its name, which column mapping does not change.
+    """
+
+    field: StructField
+
+
+ColumnPlan: TypeAlias = FromFile | PartitionConstant | Missing | RowId | RowCommitVersion | RowIndex | ChangeType
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +99,10 @@ class ReadContext:
 
 @dataclass(frozen=True, slots=True)
 class ScanTask:
-    """One data file to read. `path` is as in the log; `partition_values` by physical name, as text."""
+    """One data file to read. `path` is as in the log; `partition_values` by physical name, as text.
+
+    `deletion_vector` marks rows that are gone or, with `selects_rows`, the only rows to show.
+    """
 
     path: str
     size: int
@@ -97,6 +110,7 @@ class ScanTask:
     deletion_vector: DeletionVectorDescriptor | None = None
     base_row_id: int | None = None
     default_row_commit_version: int | None = None
+    selects_rows: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,7 @@ def plan_scan(
     InvalidOperationError for unknown columns or a table without row tracking.
     """
     configuration = snapshot.configuration
-    output = _select(columns, configuration.schema)
+    output = select_columns(columns, configuration.schema)
     predicate = parse_predicate(where, configuration.schema, time_zone=time_zone) if isinstance(where, str) else where
     skipping = plan_skipping(predicate, configuration)
     context = read_context(
@@ -126,7 +126,11 @@ def read_context(
 
 
 # ------------------------------------------------------------------------------------------------------ columns
-def _select(columns: Sequence[str] | None, schema: StructType) -> tuple[StructField, ...]:
+def select_columns(columns: Sequence[str] | None, schema: StructType) -> tuple[StructField, ...]:
+    """The columns of these names in the order given, all when None.
+
+    Raises InvalidOperationError for a name that is no column, InvalidOptionError for one that is given twice.
+    """
     if columns is None:
         return schema.fields
     if isinstance(columns, str):

@@ -9,11 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pyspark_delta.changes.versions import ChangeRequest
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.schema.timestamps import parse_path_suffix, parse_timestamp
 from pyspark_delta.storage import normalize_location, store_for
 from pyspark_delta.storage.paths import join
 
+OUT_OF_RANGE = "changeDataFeed.timestampOutOfRange.enabled"
 _KNOWN = {
     name.lower(): name
     for name in (
@@ -25,19 +27,16 @@ _KNOWN = {
         "where",
         "timeZone",
         "includeRowTracking",
-    )
-}
-_CHANGE_FEED = {
-    name.lower(): name
-    for name in (
         "readChangeFeed",
         "readChangeData",
         "startingVersion",
         "startingTimestamp",
         "endingVersion",
         "endingTimestamp",
+        OUT_OF_RANGE,
     )
 }
+_CHANGE_RANGE = ("startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp")
 # Hadoop's keys have dots, object-store keys underscores; Spark's and Delta's own options have neither.
 _STORAGE_KEY = re.compile(r"(?!spark\.|parquet\.).*[._].*")
 _STORAGE_WORDS = frozenset(("region", "endpoint", "token", "bucket", "proxy_url", "timeout", "skip_signature"))
@@ -51,7 +50,7 @@ class ReadOptions:
     At most one of `version` and `timestamp_ms` (milliseconds since the epoch) is set. `columns` are logical names in
     the order asked for; `where` is SQL text; `row_tracking` adds `_row_id` and `_row_commit_version`.
     `storage_options` are the keys meant for the store, as they arrived. `time_zone` is the one that times without a
-    zone are in.
+    zone are in. With `changes`, the change data feed is read, and not one version.
     """
 
     location: str
@@ -62,6 +61,7 @@ class ReadOptions:
     where: str | None = None
     row_tracking: bool = False
     time_zone: str = field(default="UTC", compare=False)
+    changes: ChangeRequest | None = None
 
     @classmethod
     def parse(
@@ -92,6 +92,12 @@ class ReadOptions:
             if (version, timestamp_ms) != (None, None):
                 raise InvalidOptionError(f"The path '{text}' names a version, and so does an option; give one of them.")
             version, timestamp_ms = at_version, at_time
+        changes = _change_request(given, zone)
+        if changes is not None and (version, timestamp_ms) != (None, None):
+            raise InvalidOptionError(
+                "The change data feed is read between versions, and the read names one version to travel to. Use "
+                "startingVersion and endingVersion instead."
+            )
         where = _value(given, "where")
         columns = _value(given, "columns")
         return cls(
@@ -103,6 +109,7 @@ class ReadOptions:
             where=where.strip() or None if where is not None else None,
             row_tracking=_flag(given, "includeRowTracking"),
             time_zone=zone,
+            changes=changes,
         )
 
 
@@ -150,12 +157,7 @@ def _refuse_unusable(given: Mapping[str, tuple[str, str]]) -> None:
         raise InvalidOptionError(
             "A Delta table is read from one path, and several were given; read each with load(path) and union them."
         )
-    for folded, (key, value) in given.items():
-        if folded in _CHANGE_FEED and not (folded.startswith("readchange") and value.strip().lower() == "false"):
-            raise InvalidOptionError(
-                f"The option '{_CHANGE_FEED[folded]}' reads the change data feed, which this version of pyspark-delta "
-                "does not read; remove the option to read the table."
-            )
+    for folded, (key, _) in given.items():
         if folded in _KNOWN or _is_storage_key(folded):
             continue
         near = difflib.get_close_matches(folded, _KNOWN, n=1, cutoff=0.85)
@@ -167,15 +169,49 @@ def _is_storage_key(folded: str) -> bool:
     return folded in _STORAGE_WORDS or _STORAGE_KEY.fullmatch(folded) is not None
 
 
+def _change_request(given: Mapping[str, tuple[str, str]], zone: str) -> ChangeRequest | None:
+    """The changes to read, None where the table itself is."""
+    if not (_flag(given, "readChangeFeed") or _flag(given, "readChangeData")):
+        for name in _CHANGE_RANGE:
+            if name.lower() in given:
+                raise InvalidOptionError(
+                    f"The option '{name}' belongs to the change data feed, which is read with "
+                    ".option('readChangeFeed', 'true'). Add it, or use versionAsOf to read one version.",
+                    option=name,
+                )
+        return None
+    if _flag(given, "includeRowTracking"):
+        raise InvalidOptionError(
+            "Change data files have no row ids and no row commit versions; leave out 'includeRowTracking' to read the "
+            "change data feed.",
+            option="includeRowTracking",
+        )
+    return ChangeRequest(
+        starting_version=_version(given, "startingVersion"),
+        starting_timestamp=_timestamp(given, "startingTimestamp", zone),
+        ending_version=_version(given, "endingVersion"),
+        ending_timestamp=_timestamp(given, "endingTimestamp", zone),
+        allow_out_of_range=_flag(given, OUT_OF_RANGE),
+    )
+
+
 def _time_travel(given: Mapping[str, tuple[str, str]], zone: str) -> tuple[int | None, int | None]:
-    version, timestamp = _value(given, "versionasof"), _value(given, "timestampasof")
+    version, timestamp = _version(given, "versionAsOf"), _timestamp(given, "timestampAsOf", zone)
     if version is not None and timestamp is not None:
         raise InvalidOptionError("Give either versionAsOf or timestampAsOf, not both.")
-    if version is not None:
-        if not re.fullmatch(r"\d{1,19}", version.strip(), re.ASCII):
-            raise InvalidOptionError(f"The option 'versionAsOf' is a whole number from 0 on, found '{version}'.")
-        return int(version), None
-    return None, None if timestamp is None else parse_timestamp(timestamp, time_zone=zone)
+    return version, timestamp
+
+
+def _version(given: Mapping[str, tuple[str, str]], name: str) -> int | None:
+    text = _value(given, name.lower())
+    if text is not None and not re.fullmatch(r"\d{1,19}", text.strip(), re.ASCII):
+        raise InvalidOptionError(f"The option '{name}' is a whole number from 0 on, found '{text}'.")
+    return None if text is None else int(text)
+
+
+def _timestamp(given: Mapping[str, tuple[str, str]], name: str, zone: str) -> int | None:
+    text = _value(given, name.lower())
+    return None if text is None else parse_timestamp(text, time_zone=zone)
 
 
 def _split_suffix(text: str, storage_options: Mapping[str, str], zone: str) -> tuple[str, int | None, int | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -48,8 +48,15 @@ def read_table(spark: SparkSession, options: ReadOptions, given_schema: SparkStr
     Raises SchemaMismatchError when the user gave a schema that is not the table's, and what opening a table raises.
     """
     snapshot = open_snapshot(options)
+    if options.changes is not None:
+        from pyspark_delta.spark.change_feed import read_change_feed
+
+        frame = read_change_feed(spark, snapshot, options.changes, columns=options.columns, where=options.where)
+        if given_schema is not None:
+            _check_schema(snapshot.location, frame.schema, given_schema)
+        return frame
     if given_schema is not None:
-        _check_schema(snapshot, given_schema)
+        _check_schema(snapshot.location, to_spark(snapshot.schema), given_schema)
     frame = read_snapshot(spark, snapshot, where=options.where, row_tracking=options.row_tracking)
     if options.columns is not None:
         frame = frame.select(*(quoted(name) for name in options.columns))
@@ -92,16 +99,21 @@ def _read_without_catalyst(spark: SparkSession, snapshot: Snapshot, where: str |
 
 def _data_source(spark: SparkSession, snapshot: Snapshot, where: str | None, row_tracking: bool) -> DataFrame:
     """The Arrow scan: workers read the files by themselves."""
-    from pyspark_delta.spark.session import plain_reader
-    from pyspark_delta.spark.source import DeltapySource
-
-    spark.dataSource.register(DeltapySource)
-    options: dict[str, Any] = {**snapshot.storage_options, "versionAsOf": snapshot.version}
+    options = {"versionAsOf": str(snapshot.version)}
     if where is not None:
         options["where"] = where
     if row_tracking:
         options["includeRowTracking"] = "true"
-    reader = plain_reader(spark).format(DeltapySource.name()).options(**options)
+    return read_by_workers(spark, snapshot, options)
+
+
+def read_by_workers(spark: SparkSession, snapshot: Snapshot, options: Mapping[str, str]) -> DataFrame:
+    """What the read options ask of the table of a snapshot, through the Python Data Source."""
+    from pyspark_delta.spark.session import plain_reader
+    from pyspark_delta.spark.source import DeltapySource
+
+    spark.dataSource.register(DeltapySource)
+    reader = plain_reader(spark).format(DeltapySource.name()).options(**snapshot.storage_options, **options)
     return cast(DataFrame, reader.load(to_hadoop(snapshot.location)))
 
 
@@ -116,18 +128,24 @@ def read_files(
 ) -> DataFrame:
     """The rows of some data files (`actions.columns`) that are rows of the table; see `scan.frames.frame_of_files`."""
     from pyspark_delta.spark.scan.file_tasks import task_frame
-    from pyspark_delta.spark.scan.frames import frame_can_read, frame_of_files
+    from pyspark_delta.spark.scan.frames import frame_of_files
 
     for absent in (DELETION_VECTOR, BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION, STATS):
         if absent.name not in files.column_names:
             files = files.append_column(absent, pa.nulls(files.num_rows, absent.type))
-    jvm = is_remote() or _jvm_reads(spark, source)
-    read = frame_of_files if jvm and frame_can_read(spark, source, files) else task_frame
-    if jvm and not is_remote():
+    read = frame_of_files if reads_natively(spark, source, files) else task_frame
+    if not is_remote() and _jvm_reads(spark, source) and not source.constants and not source.stored_too:
         from pyspark_delta.spark.scan.catalyst import catalyst_frame_of_files, unavailable
 
         read = catalyst_frame_of_files if unavailable(spark) is None else read
     return read(spark, source, files, row_tracking=row_tracking, file_number=file_number, row_index=row_index)
+
+
+def reads_natively(spark: SparkSession, source: FileSource, files: pa.Table) -> bool:
+    """Whether Spark itself can read the files, through its public API."""
+    from pyspark_delta.spark.scan.frames import frame_can_read
+
+    return (is_remote() or _jvm_reads(spark, source)) and frame_can_read(spark, source, files)
 
 
 def _jvm_reads(spark: SparkSession, table: Snapshot | FileSource) -> bool:
@@ -142,11 +160,11 @@ def _jvm_reads(spark: SparkSession, table: Snapshot | FileSource) -> bool:
     return has_file_system(spark, to_hadoop(table.location).partition(":")[0])
 
 
-def _check_schema(snapshot: Snapshot, given: SparkStruct) -> None:
-    found = differences(expected=to_spark(snapshot.schema), given=given)
+def _check_schema(location: str, expected: SparkStruct, given: SparkStruct) -> None:
+    found = differences(expected=expected, given=given)
     if found:
         raise SchemaMismatchError(
-            f"The schema given with .schema(...) is not the schema of '{snapshot.location}': {'; '.join(found)}. "
+            f"The schema given with .schema(...) is not the schema of '{location}': {'; '.join(found)}. "
             "Leave out .schema(...); the table knows its schema.",
             error_class="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
         )

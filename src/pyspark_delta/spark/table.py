@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
+from pyspark_delta.changes.versions import ChangeRequest
 from pyspark_delta.ddl.change import TableChange, commit_change
 from pyspark_delta.ddl.create import CreateMode
 from pyspark_delta.ddl.protocol import add_feature, upgrade_protocol
@@ -26,6 +27,7 @@ from pyspark_delta.spark.dml.delete import Delete
 from pyspark_delta.spark.dml.execution import Staged, execute
 from pyspark_delta.spark.dml.merge import Merge
 from pyspark_delta.spark.dml.merge_builder import COUNTS, DeltaMergeBuilder
+from pyspark_delta.spark.dml.plan import ChangePlan, Statement, plan_change
 from pyspark_delta.spark.dml.update import Update
 from pyspark_delta.spark.read import open_snapshot, read_options, read_snapshot, session_time_zone
 from pyspark_delta.spark.session import path_of_identifier
@@ -34,6 +36,9 @@ from pyspark_delta.transaction.commit_info import engine_info
 
 if TYPE_CHECKING:
     from pyspark_delta.spark.transaction import DeltaTransaction
+
+_Condition: TypeAlias = Column | str
+_Values: TypeAlias = Mapping[str, Column | str]
 
 __all__ = ["DeltaMergeBuilder", "DeltaTable", "DeltaTableAlter", "DeltaTableBuilder", "IdentityGenerator"]
 
@@ -145,6 +150,30 @@ class DeltaTable:
             frame = frame.alias(self._alias)
         return frame if where is not None else counting(frame, snapshot)
 
+    def changes(
+        self,
+        starting_version: int | None = None,
+        starting_timestamp: str | datetime | int | None = None,
+        ending_version: int | None = None,
+        ending_timestamp: str | datetime | int | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+    ) -> DataFrame:
+        """The change data feed: the rows that changed from one version to another, both included.
+
+        As with the option `readChangeFeed`, and as `Table.changes`; texts of timestamps are in the session's time zone,
+        and `where` is any condition of Spark's SQL.
+        """
+        from pyspark_delta.spark.change_feed import read_change_feed
+
+        zone = session_time_zone(self._spark)
+        start, end = (
+            None if timestamp is None else parse_timestamp(timestamp, time_zone=zone)
+            for timestamp in (starting_timestamp, ending_timestamp)
+        )
+        request = ChangeRequest(starting_version, start, ending_version, end)
+        return read_change_feed(self._spark, self._open(), request, columns=columns, where=where)
+
     def count(self) -> int:
         """How many rows the latest version has: from the log, or by Spark where a file lacks its number of records."""
         snapshot = self._open()
@@ -166,28 +195,47 @@ class DeltaTable:
         return history_frame(self._spark, Table(self._open()).history(limit))
 
     # ------------------------------------------------------------------------------------------------- changing
-    def delete(self, condition: Column | str | None = None) -> DataFrame:
+    @overload
+    def delete(self, condition: Column | str | None = None, *, plan: Literal[False] = False) -> DataFrame: ...
+    @overload
+    def delete(self, condition: Column | str | None = None, *, plan: Literal[True]) -> ChangePlan: ...
+    def delete(self, condition: Column | str | None = None, *, plan: bool = False) -> DataFrame | ChangePlan:
         """Delete the rows for which a condition is true, or all rows; one row with `num_affected_rows`.
 
-        The count is -1 where files left whose number of rows nobody knows. Raises AppendOnlyTableError,
-        InvalidPredicateError for a condition that is not deterministic, what Spark says about the condition, and
-        CommitConflictError where concurrent commits were in the way again and again.
+        The count is -1 where files left whose number of rows nobody knows. With `plan`, nothing is deleted, and the
+        plan says what would be. Raises AppendOnlyTableError, InvalidPredicateError for a condition that is not
+        deterministic, what Spark says about the condition, and CommitConflictError where concurrent commits were in
+        the way again and again.
         """
-        return self._run(Delete(condition, self._alias).stage)
+        return self._run(Delete(condition, self._alias), plan)
 
+    @overload
     def update(
         self,
-        condition: Column | str | Mapping[str, Column | str] | None = None,
-        set: Mapping[str, Column | str] | None = None,  # noqa: A002 - delta-spark's name
-    ) -> DataFrame:
+        condition: _Condition | _Values | None = None,
+        set: _Values | None = None,
+        *,
+        plan: Literal[False] = False,
+    ) -> DataFrame: ...
+    @overload
+    def update(
+        self, condition: _Condition | _Values | None = None, set: _Values | None = None, *, plan: Literal[True]
+    ) -> ChangePlan: ...
+    def update(
+        self,
+        condition: _Condition | _Values | None = None,
+        set: _Values | None = None,  # noqa: A002 - delta-spark's name
+        *,
+        plan: bool = False,
+    ) -> DataFrame | ChangePlan:
         """Give rows new values in some columns: those for which a condition is true, or all; `num_affected_rows`.
 
-        `set` maps columns, parts of structs too (`a.b`), to expressions over the row as it was. Raises as `delete`, and
-        ConstraintViolationError, SchemaMismatchError, InvalidOperationError for the new values.
+        `set` maps columns, parts of structs too (`a.b`), to expressions over the row as it was. `plan` and errors are
+        as of `delete`; besides, ConstraintViolationError, SchemaMismatchError and InvalidOperationError for new values.
         """
         if isinstance(condition, Mapping):
             condition, set = None, condition  # noqa: A001
-        return self._run(Update(set or {}, condition, self._alias).stage)
+        return self._run(Update(set or {}, condition, self._alias), plan)
 
     def merge(self, source: DataFrame, condition: Column | str) -> DeltaMergeBuilder:
         """A merge of the rows of `source` into the table, where a condition says which rows match.
@@ -199,14 +247,23 @@ class DeltaTable:
             raise TypeError(f"The source of a merge is a DataFrame, found {type(source).__name__}.")
         if not isinstance(condition, str | Column):
             raise TypeError(f"The condition of a merge is SQL text or a Column, found {type(condition).__name__}.")
-        return DeltaMergeBuilder(Merge(source, condition, self._alias), self._run_merge)
+        return DeltaMergeBuilder(Merge(source, condition, self._alias), self._run_merge, self._plan_merge)
 
     def _run_merge(self, merge: Merge) -> DataFrame:
-        done = execute(self._spark, self._open, lambda snapshot: merge.stage(self._spark, snapshot))
+        return self._merged(execute(self._spark, self._open, lambda snapshot: merge.stage(self._spark, snapshot)))
+
+    def _plan_merge(self, merge: Merge) -> ChangePlan:
+        return plan_change(self._spark, self._open, merge, self._merged)
+
+    def _merged(self, done: Staged) -> DataFrame:
         return self._spark.createDataFrame([tuple(done.result)], COUNTS)
 
-    def _run(self, stage: Callable[[SparkSession, Snapshot], Staged]) -> DataFrame:
-        done = execute(self._spark, self._open, lambda snapshot: stage(self._spark, snapshot))
+    def _run(self, statement: Statement, plan: bool) -> DataFrame | ChangePlan:
+        if plan:
+            return plan_change(self._spark, self._open, statement, self._affected)
+        return self._affected(execute(self._spark, self._open, lambda snapshot: statement.stage(self._spark, snapshot)))
+
+    def _affected(self, done: Staged) -> DataFrame:
         return self._spark.createDataFrame([tuple(done.result)], "num_affected_rows bigint")
 
     def alter(self) -> DeltaTableAlter:

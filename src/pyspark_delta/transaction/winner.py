@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
-import orjson
 import pyarrow as pa
 
 from pyspark_delta.actions.columns import (
@@ -19,7 +18,7 @@ from pyspark_delta.actions.columns import (
     SIZE,
     STATS,
 )
-from pyspark_delta.actions.decode import Fields, decode_domain, decode_metadata, decode_protocol, decode_transaction
+from pyspark_delta.actions.decode import decode_domain, decode_metadata, decode_protocol, decode_transaction
 from pyspark_delta.actions.model import CommitInfo, DomainMetadata, Metadata, Protocol, SetTransaction
 from pyspark_delta.commit import TakenVersion
 from pyspark_delta.log.commits import CommitText, commit_text
@@ -30,10 +29,6 @@ T = TypeVar("T")
 
 _ADDED = (PATH, PARTITION_VALUES, SIZE, STATS, DELETION_VECTOR, BASE_ROW_ID, DATA_CHANGE)
 _REMOVED = (PATH, SIZE, DELETION_VECTOR, DATA_CHANGE)
-_KNOWN_LINES = tuple(
-    b'{"%b":' % name
-    for name in (b"add", b"remove", b"cdc", b"commitInfo", b"metaData", b"protocol", b"txn", b"domainMetadata")
-)
 
 
 @dataclass(frozen=True)
@@ -85,7 +80,7 @@ class Winner:
     @cached_property
     def has_removes(self) -> bool:
         """Whether it removes any file; cheaper than to look at them."""
-        return bool(self._lines("remove"))
+        return bool(self.text.lines_of("remove"))
 
     @property
     def is_blind_append(self) -> bool:
@@ -104,23 +99,10 @@ class Winner:
         return {"version": self.version, "operation": values.get("operation"), "engine": values.get("engineInfo")}
 
     def _files(self, action: str, fields: Sequence[pa.Field], partition_names: Sequence[str]) -> pa.Table:
-        lines, schema = self._lines(action), pa.schema(fields)
+        lines, schema = self.text.lines_of(action), pa.schema(fields)
         if not lines:
             return schema.empty_table()
         return pa.Table.from_batches(parse_lines(lines, action, fields, partition_names, self._locate), schema)
-
-    def _lines(self, action: str) -> list[bytes]:
-        """The lines of one kind of action, in the usual form."""
-        start = b'{"%b":' % action.encode()
-        found = []
-        for number, line in enumerate(self.text.lines(), 1):
-            if line.startswith(start):
-                found.append(line)
-            elif line and not line.startswith(_KNOWN_LINES) and not line.isspace():
-                content = Fields(self.text.parse(line, number), f"line {number}", self.text.path).get(action)
-                if content is not None:
-                    found.append(orjson.dumps({action: content}))
-        return found
 
     def _locate(self, line: bytes) -> tuple[str, int]:
         lines = self.text.lines()

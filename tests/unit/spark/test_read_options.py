@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pyspark_delta.changes.versions import ChangeRequest
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.spark.options import ReadOptions, local_time_zone, parse_columns
 
@@ -163,10 +164,35 @@ def test_a_mistyped_option_is_refused_with_the_one_meant(key: str, meant: str | 
             ReadOptions.parse("/t", {key: "1"})
 
 
-@pytest.mark.parametrize("key", ["readChangeFeed", "readChangeData", "startingVersion", "endingTimestamp"])
-def test_the_change_data_feed_is_refused_and_not_ignored(key: str) -> None:
-    with pytest.raises(InvalidOptionError, match=key):
-        ReadOptions.parse("/t", {key: "true"})
+@pytest.mark.parametrize("key", ["startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp"])
+def test_options_of_the_change_data_feed_are_not_ignored_without_it(key: str) -> None:
+    with pytest.raises(InvalidOptionError, match=f"{key}.*readChangeFeed"):
+        ReadOptions.parse("/t", {key: "1"})
+
+
+@pytest.mark.parametrize("key", ["readChangeFeed", "READCHANGEDATA"])
+def test_the_change_data_feed_is_read_from_versions_and_times(key: str) -> None:
+    given = {key: "TRUE", "startingversion": " 3", "endingTimestamp": "1970-01-01 00:00:01", "timeZone": "UTC"}
+    assert ReadOptions.parse("/t", given).changes == ChangeRequest(starting_version=3, ending_timestamp=1000)
+    out_of_range = {**given, "changeDataFeed.timestampOutOfRange.enabled": "true"}
+    assert ReadOptions.parse("/t", out_of_range).changes == ChangeRequest(3, None, None, 1000, allow_out_of_range=True)
+    assert ReadOptions.parse("/t", out_of_range).storage_options == {}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"versionAsOf": "1"}, "names one version"),
+        ({"includeRowTracking": "true"}, "no row ids"),
+        ({"startingVersion": "latest"}, "whole number"),
+        ({"endingTimestamp": "soon"}, "not a timestamp"),
+    ],
+)
+def test_c175_c329_options_that_do_not_go_with_the_change_data_feed_are_refused(
+    options: dict[str, str], message: str
+) -> None:
+    with pytest.raises(InvalidOptionError, match=message):
+        ReadOptions.parse("/t", {"readChangeFeed": "true", "startingVersion": "0", **options})
 
 
 def test_the_change_data_feed_may_be_declined() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import orjson
 import pyspark.sql.functions as sf
@@ -20,6 +20,7 @@ from pyspark_delta.spark.dml.conditions import check_condition
 from pyspark_delta.spark.dml.execution import Staged, milliseconds_since
 from pyspark_delta.spark.dml.job import ChangedRows, change_rows
 from pyspark_delta.spark.dml.outcome import draft_change, file_metrics, require_removable, settle_files
+from pyspark_delta.spark.dml.plan import Found
 from pyspark_delta.spark.dml.target import FILE, ROW, Candidates, Condition, Target
 from pyspark_delta.spark.dml.task import ChangeContext, RowAction
 from pyspark_delta.spark.write.change_data import change_context
@@ -38,6 +39,7 @@ class Delete:
 
     condition: Condition | None = None
     alias: str | None = None
+    name: ClassVar[str] = "DELETE"
 
     def stage(self, spark: SparkSession, snapshot: Snapshot) -> Staged:
         """Find the rows and write what takes their place; the draft of the commit.
@@ -45,12 +47,7 @@ class Delete:
         Raises AppendOnlyTableError, InvalidPredicateError, and what Spark says about the condition.
         """
         start = time.monotonic()
-        target = Target.of(spark, snapshot, self.alias)
-        require_removable(target, "DELETE")
-        if self.condition is not None:
-            check_condition(target, self.condition, "DELETE")
-        predicate = None if self.condition is None else target.predicate(self.condition)
-        candidates = target.candidates(predicate)
+        target, candidates = self._look(spark, snapshot)
         writes_changes = target.has_feed and not target.uses_vectors and candidates.partly.num_rows > 0
         if writes_changes:  # change data files stand for all changes of a commit (C169), so all rows are looked at
             candidates = Candidates(candidates.inside.slice(0, 0), candidates.all, candidates.reads)
@@ -69,6 +66,21 @@ class Delete:
         operation = Operation("DELETE", {"predicate": self._text(target)}, metrics)
         draft = draft_change(target, changes, operation, candidates.reads)
         return Staged(draft, (-1 if deleted is None else deleted,), changes.written)
+
+    def find(self, spark: SparkSession, snapshot: Snapshot) -> Found:
+        """The rows that would go. Raises as `stage`."""
+        target, candidates = self._look(spark, snapshot)
+        rows = self._find(target, candidates, writes_changes=False)
+        known = count_rows(candidates.inside)
+        affected = -1 if known is None else known + rows.crossed_off
+        return Found(target, candidates.partly, candidates.inside, rows, candidates.reads, affected)
+
+    def _look(self, spark: SparkSession, snapshot: Snapshot) -> tuple[Target, Candidates]:
+        target = Target.of(spark, snapshot, self.alias)
+        require_removable(target, "DELETE")
+        if self.condition is not None:
+            check_condition(target, self.condition, "DELETE")
+        return target, target.candidates(None if self.condition is None else target.predicate(self.condition))
 
     def _find(self, target: Target, candidates: Candidates, *, writes_changes: bool) -> ChangedRows:
         if not candidates.partly.num_rows or self.condition is None:

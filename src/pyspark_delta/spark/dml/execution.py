@@ -8,26 +8,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pyspark_delta.errors import CommitConflictError, ConcurrentTransactionError, InvalidOptionError, StorageError
+from pyspark_delta.errors import CommitConflictError, ConcurrentTransactionError
 from pyspark_delta.protocol.draft import CommitDraft
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.reexecution import discard, reexecutions
 from pyspark_delta.spark.write.session_defaults import after_commit
-from pyspark_delta.storage import store_for
-from pyspark_delta.storage.paths import resolve_file
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-REEXECUTIONS = "spark.pyspark_delta.reexecution.maxAttempts"
-"""The session setting for how often a statement is run again after a conflict; 0 switches it off."""
-
-_DEFAULT_REEXECUTIONS = 3
 
 
 @dataclass(frozen=True)
@@ -42,12 +35,18 @@ class Staged:
     written: Sequence[str] = field(default_factory=tuple)
 
 
-def execute(spark: SparkSession, current: Callable[[], Snapshot], stage: Callable[[Snapshot], Staged]) -> Staged:
+def execute(
+    spark: SparkSession,
+    current: Callable[[], Snapshot],
+    stage: Callable[[Snapshot], Staged],
+    limit: int | None = None,
+) -> Staged:
     """Stage a statement on the newest version and commit it; what was staged for the commit that landed.
 
-    Raises what staging raises, and as `commit_draft` once the statement was run again as often as the session allows.
+    `limit` is how often it may run again, by default as the session says. Raises what staging raises, and as
+    `commit_draft` once the statement was run again that often.
     """
-    left = reexecutions(spark)
+    left = reexecutions(spark) if limit is None else limit
     while True:
         snapshot = current()
         staged = stage(snapshot)
@@ -64,25 +63,6 @@ def execute(spark: SparkSession, current: Callable[[], Snapshot], stage: Callabl
             continue
         after_commit(spark)
         return staged
-
-
-def reexecutions(spark: SparkSession) -> int:
-    """How often the session lets a statement run again. Raises InvalidOptionError for no number."""
-    text = spark.conf.get(REEXECUTIONS, None)
-    if text is None:
-        return _DEFAULT_REEXECUTIONS
-    if not text.strip().isdecimal():
-        raise InvalidOptionError(f"The session setting {REEXECUTIONS} is a number of times, or 0; found '{text}'.")
-    return int(text)
-
-
-def discard(snapshot: Snapshot, written: Sequence[str]) -> None:
-    """Delete new files that no commit names. What cannot be deleted stays, and vacuum finds it."""
-    if not written:
-        return
-    with suppress(StorageError):
-        store = store_for(snapshot.location, snapshot.storage_options)
-        store.delete([resolve_file(snapshot.location, path) for path in written])
 
 
 def milliseconds_since(start: float) -> int:

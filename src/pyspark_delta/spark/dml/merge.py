@@ -34,6 +34,7 @@ from pyspark_delta.spark.dml.merge_rows import MergedRows, RowChange, row_change
 from pyspark_delta.spark.dml.merge_sides import Scopes, Sides, resolve
 from pyspark_delta.spark.dml.merge_source import find_keys, settled
 from pyspark_delta.spark.dml.outcome import draft_change, require_removable, settle_files
+from pyspark_delta.spark.dml.plan import Found
 from pyspark_delta.spark.dml.source_count import SourceCount
 from pyspark_delta.spark.dml.target import Candidates, Condition, Target
 from pyspark_delta.spark.dml.task import RowAction
@@ -53,11 +54,25 @@ class Merge:
     clauses: tuple[Clause, ...] = ()
     evolves: bool = False
 
+    @property
+    def name(self) -> str:
+        """The name of the operation."""
+        return "MERGE"
+
+    def find(self, spark: SparkSession, snapshot: Snapshot) -> Found:
+        """The rows that it changes; nothing is written. Raises as `stage` about conditions and values."""
+        with ExitStack() as stack:
+            return self._staging(spark, snapshot, stack).find()
+
     def stage(self, spark: SparkSession, snapshot: Snapshot) -> Staged:
         """Find the rows that change and write what comes of them; the draft of the commit.
 
         Raises as `DeltaMergeBuilder.execute` says.
         """
+        with ExitStack() as stack:
+            return self._staging(spark, snapshot, stack).stage()
+
+    def _staging(self, spark: SparkSession, snapshot: Snapshot, stack: ExitStack) -> _Staging:
         check_clauses(self.clauses)
         check_deterministic(self.condition, "MERGE")
         target = Target.of(spark, snapshot, self.alias)
@@ -66,8 +81,7 @@ class Merge:
         evolves = self.evolves or bool(target.options.merge_schema)
         if evolves:
             target = evolve_target(target, frame_schema(self.source), self.clauses)
-        with ExitStack() as stack:
-            return _Staging(self, target, evolves, stack).stage()
+        return _Staging(self, target, evolves, stack)
 
 
 class _Staging:
@@ -91,6 +105,25 @@ class _Staging:
         self._sides = sides
         self._count = SourceCount()
         self._materialize_ms = 0
+
+    def find(self) -> Found:
+        """Run the job that finds the rows."""
+        known = self._understood()
+        candidates = self._candidates(known)
+        merged = self._merged(candidates)
+        rows = change_rows(*merged.search())
+        if self._has_ambiguous_matches(rows):
+            raise repeated_matches(merged, known.columns)
+        files, counts = candidates.all, merge_counts(self._clauses, rows)
+        return Found(
+            target=self._target,
+            looked_at=files,
+            whole=files.slice(0, 0),
+            rows=rows,
+            reads=candidates.reads,
+            affected=counts.affected,
+            new_rows=counts.inserted + counts.updated,
+        )
 
     def stage(self) -> Staged:
         """Run the jobs; the draft that names what they wrote."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column
 
@@ -15,6 +15,7 @@ from pyspark_delta.spark.dml.task import RowAction
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from pyspark_delta.spark.dml.plan import ChangePlan
     from pyspark_delta.spark.dml.target import Condition
 
     Values = Mapping[str, Column | str]
@@ -31,9 +32,12 @@ class DeltaMergeBuilder:
     not matched by the source see the table.
     """
 
-    def __init__(self, merge: Merge, run: Callable[[Merge], DataFrame]) -> None:
+    def __init__(
+        self, merge: Merge, execute: Callable[[Merge], DataFrame], plan: Callable[[Merge], ChangePlan]
+    ) -> None:
         self._merge = merge
-        self._run = run
+        self._execute = execute
+        self._plan = plan
 
     def whenMatchedUpdate(
         self,
@@ -75,7 +79,7 @@ class DeltaMergeBuilder:
 
     def withSchemaEvolution(self) -> DeltaMergeBuilder:
         """Let the merge add the columns of the source that the table lacks, as far as clauses give them values."""
-        return DeltaMergeBuilder(replace(self._merge, evolves=True), self._run)
+        return self._changed(evolves=True)
 
     def execute(self) -> DataFrame:
         """Carry out the merge, in one commit; one row with the numbers of affected, updated, deleted, inserted rows.
@@ -85,7 +89,11 @@ class DeltaMergeBuilder:
         ConstraintViolationError, AppendOnlyTableError, and CommitConflictError where concurrent commits were in the
         way again and again.
         """
-        return self._run(self._merge)
+        return self._execute(self._merge)
+
+    def plan(self) -> ChangePlan:
+        """What `execute` would do, found without writing anything. Raises as `execute` does before it writes."""
+        return self._plan(self._merge)
 
     def _with(
         self, kind: RowKind, action: RowAction, condition: Condition | None, values: Values | None = None
@@ -95,8 +103,10 @@ class DeltaMergeBuilder:
                 f"The condition of a clause is SQL text or a Column, found {condition!r} of type "
                 f"{type(condition).__name__}."
             )
-        clauses: Sequence[Clause] = (*self._merge.clauses, Clause(kind, action, condition, values))
-        return DeltaMergeBuilder(replace(self._merge, clauses=tuple(clauses)), self._run)
+        return self._changed(clauses=(*self._merge.clauses, Clause(kind, action, condition, values)))
+
+    def _changed(self, **changes: Any) -> DeltaMergeBuilder:
+        return DeltaMergeBuilder(replace(self._merge, **changes), self._execute, self._plan)
 
 
 def _values(name: str, values: Values | None) -> Values:

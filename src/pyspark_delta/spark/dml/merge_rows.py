@@ -171,6 +171,10 @@ class MergedRows:
         """The rows that some of the clauses take."""
         return self.taken().where(sf.col(ACTION).isin(list(numbers)))
 
+    def search(self) -> tuple[DataFrame, ChangeContext]:
+        """The frame of a job that finds the rows and writes nothing, and its context."""
+        return self.taken().select(sf.col(ACTION), *self._places()[:2]), ChangeContext(self.actions)
+
     def job(self) -> tuple[DataFrame, ChangeContext]:
         """The frame of the job that carries the merge out, and its context."""
         target, names = self.target, self.target.context.schema.names
@@ -180,7 +184,7 @@ class MergedRows:
         has_changes = target.has_feed and not only_goes and any(action.is_gone for action in self.actions)
         rows = self._once() if has_changes else self.taken()
         if not (is_written or has_changes):
-            return rows.select(sf.col(ACTION), *self._places()), ChangeContext(self.actions)
+            return self.search()
         changing = self._changing(rows, has_changes=has_changes)
         if not is_written:
             columns = [sf.col(quote(name)) for name in names]

@@ -107,13 +107,13 @@ def draft_change(target: Target, changes: FileChanges, operation: Operation, rea
     )
 
 
-def file_metrics(changes: FileChanges) -> dict[str, int]:
+def file_metrics(changes: FileChanges, *, with_marked: bool = False) -> dict[str, int]:
     """The metrics that DELETE and UPDATE have in common, by delta-spark's names; sizes are bytes.
 
-    A file that comes back with another vector was neither added nor removed.
+    A file that comes back with another vector was neither added nor removed; `with_marked`, it was removed.
     """
     removed, new, kept = changes.removed, changes.rows.new, changes.kept
-    if changes.marked.num_rows:
+    if changes.marked.num_rows and not with_marked:
         removed = removed.filter(
             pc.invert(pc.is_in(removed["path"], value_set=changes.marked["path"].combine_chunks()))
         )

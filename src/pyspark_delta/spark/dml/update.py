@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import orjson
 import pyspark.sql.functions as sf
@@ -23,10 +23,11 @@ from pyspark_delta.spark.dml.assignments import Assigned, assign, check_no_ident
 from pyspark_delta.spark.dml.changed import ACTION, ChangeFrame, generated, job_of, old_name
 from pyspark_delta.spark.dml.conditions import check_condition
 from pyspark_delta.spark.dml.execution import Staged, milliseconds_since
-from pyspark_delta.spark.dml.job import change_rows
+from pyspark_delta.spark.dml.job import ChangedRows, change_rows
 from pyspark_delta.spark.dml.outcome import draft_change, file_metrics, require_removable, settle_files
-from pyspark_delta.spark.dml.target import FILE, ROW, Condition, Target
-from pyspark_delta.spark.dml.task import RowAction
+from pyspark_delta.spark.dml.plan import Found
+from pyspark_delta.spark.dml.target import FILE, ROW, Candidates, Condition, Target
+from pyspark_delta.spark.dml.task import ChangeContext, RowAction
 from pyspark_delta.spark.write.columns import quote
 from pyspark_delta.spark.write.rules import unfit_name
 
@@ -43,6 +44,7 @@ class Update:
     assignments: Mapping[str, Column | str] = field(default_factory=dict)
     condition: Condition | None = None
     alias: str | None = None
+    name: ClassVar[str] = "UPDATE"
 
     def __post_init__(self) -> None:
         if not self.assignments:
@@ -55,13 +57,7 @@ class Update:
         ConstraintViolationError, and what Spark says about condition and values.
         """
         start = time.monotonic()
-        target = Target.of(spark, snapshot, self.alias)
-        require_removable(target, "UPDATE")
-        assigned = self._assigned(target)
-        if self.condition is not None:
-            check_condition(target, self.condition, "UPDATE")
-        predicate = None if self.condition is None else target.predicate(self.condition)
-        candidates = target.candidates(predicate)
+        target, candidates, assigned = self._look(spark, snapshot)
         files = candidates.all
         if not files.num_rows:
             return Staged(None, (0,))
@@ -74,10 +70,36 @@ class Update:
         if changes.is_nothing:
             return Staged(None, (0,), changes.written)
         updated = rows.counts[0]
-        metrics = {**file_metrics(changes), "numUpdatedRows": updated, "executionTimeMs": milliseconds_since(start)}
+        metrics = {
+            **file_metrics(changes, with_marked=True),
+            "numUpdatedRows": updated,
+            "executionTimeMs": milliseconds_since(start),
+        }
         metrics["scanTimeMs"], metrics["rewriteTimeMs"] = scanned, metrics["executionTimeMs"] - scanned
         draft = draft_change(target, changes, Operation("UPDATE", self._parameters(target), metrics), candidates.reads)
         return Staged(draft, (updated,), changes.written)
+
+    def find(self, spark: SparkSession, snapshot: Snapshot) -> Found:
+        """The rows that would change. Raises as `stage`, but not for values that break a rule."""
+        target, candidates, _ = self._look(spark, snapshot)
+        files = candidates.all
+        rows = ChangedRows.nothing(len(_UPDATE))
+        if files.num_rows:
+            frame = self._where(target.rows(files)).select(sf.lit(0), sf.col(FILE), sf.col(ROW))
+            rows = change_rows(frame, ChangeContext(_UPDATE))
+        return Found(target, files, files.slice(0, 0), rows, candidates.reads, rows.crossed_off, rows.crossed_off)
+
+    def _look(self, spark: SparkSession, snapshot: Snapshot) -> tuple[Target, Candidates, dict[str, Assigned]]:
+        target = Target.of(spark, snapshot, self.alias)
+        require_removable(target, "UPDATE")
+        assigned = self._assigned(target)
+        if self.condition is not None:
+            check_condition(target, self.condition, "UPDATE")
+        predicate = None if self.condition is None else target.predicate(self.condition)
+        return target, target.candidates(predicate), assigned
+
+    def _where(self, rows: DataFrame) -> DataFrame:
+        return rows if self.condition is None else rows.where(self.condition)
 
     def _assigned(self, target: Target) -> dict[str, Assigned]:
         schema = target.snapshot.schema
@@ -86,8 +108,7 @@ class Update:
         return assign(target.empty(), schema, resolved, lambda name: sf.col(quote(name)))
 
     def _changing(self, target: Target, rows: DataFrame, assigned: Mapping[str, Assigned]) -> ChangeFrame:
-        if self.condition is not None:
-            rows = rows.where(self.condition)
+        rows = self._where(rows)
         names = target.context.schema.names
         columns = [(assigned[name].value if name in assigned else sf.col(quote(name))).alias(name) for name in names]
         if target.has_feed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -86,18 +86,26 @@ class TableColumns:
         return StructType(tuple(_readable(column.physical, by_id=False) for column in self.partition))
 
 
-def table_columns(configuration: TableConfiguration) -> TableColumns:
-    """The columns of one version of a table. Raises as `physical_field` does."""
+def table_columns(
+    configuration: TableConfiguration, stored_too: Sequence[StructField] = (), constants: Sequence[StructField] = ()
+) -> TableColumns:
+    """The columns of one version of a table. Raises as `physical_field` does.
+
+    After them come columns outside of its schema: `stored_too` are in the files by their names, `constants` are with
+    the partition values of each file.
+    """
     mode = mapping_mode(configuration)
     partitioned = {name.casefold() for name in configuration.partition_columns}
     columns = [RelationColumn(field, physical_field(field, mode)) for field in configuration.schema]
     stored = [c for c in columns if c.logical.type != VOID]
     by_name = {c.logical.name.casefold(): c for c in stored}
+    in_files = [c for c in stored if c.logical.name.casefold() not in partitioned]
+    in_log = [by_name[name.casefold()] for name in configuration.partition_columns if name.casefold() in by_name]
     return TableColumns(
-        configuration.schema,
+        StructType((*configuration.schema, *stored_too, *constants)),
         mode,
-        tuple(c for c in stored if c.logical.name.casefold() not in partitioned),
-        tuple(by_name[name.casefold()] for name in configuration.partition_columns if name.casefold() in by_name),
+        (*in_files, *(RelationColumn(field, field) for field in stored_too)),
+        (*in_log, *(RelationColumn(field, field) for field in constants)),
         MATERIALIZED_ROW_ID.of(configuration.properties),
         MATERIALIZED_ROW_COMMIT_VERSION.of(configuration.properties),
     )

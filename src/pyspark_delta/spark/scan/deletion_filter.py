@@ -24,12 +24,15 @@ def is_kept(jvm: Jvm, deleted_rows: str, row_index: str) -> Column:
     return F.when(place < F.octet_length(vector), bit == 0).otherwise(True)
 
 
-def is_kept_by_words(words: str, row_index: str) -> Column:
-    """The same with public functions: the column `words` is an array of 64-bit words, bit `i & 63` of word `i >> 6`."""
+def is_kept_by_words(words: str, row_index: str, selects: str) -> Column:
+    """The same with public functions: the column `words` is an array of 64-bit words, bit `i & 63` of word `i >> 6`.
+
+    Where the column `selects` is true, the rows whose bit is set are kept, and no others.
+    """
     position = F.col(row_index)
     word = F.call_function("get", F.col(words), F.shiftright(position, 6).cast("int"))
     bit = F.call_function("shiftright", word, position.bitwiseAND(63).cast("int")).bitwiseAND(1)
-    return F.coalesce(bit == 0, F.lit(True))
+    return F.coalesce(bit == 1, F.lit(False)) == F.col(selects)
 
 
 def _word_at(jvm: Jvm, content: Column, place: Column) -> Column:

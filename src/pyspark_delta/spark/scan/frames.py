@@ -45,6 +45,7 @@ from pyspark_delta.storage import store_for
 
 _PATH = "_pyspark_delta_file"
 _WORDS = "_pyspark_delta_deleted_words"
+_SELECTS = "_pyspark_delta_selects_rows"
 _BASE_ROW_ID = "_pyspark_delta_base_row_id"
 _DEFAULT_VERSION = "_pyspark_delta_default_row_commit_version"
 _ROW_INDEX = "_pyspark_delta_row_index"
@@ -60,12 +61,18 @@ _listing_lock = RLock()  # two threads of one session must not take each other's
 
 @dataclass(frozen=True, slots=True)
 class FileSource:
-    """What files belong to: a table, and the version of its schema to read them with."""
+    """What files belong to: a table, and the version of its schema to read them with.
+
+    The rows have further columns: those in the files by the names `stored_too`, and the `constants` of each file, which
+    are among its partition values.
+    """
 
     location: str
     configuration: TableConfiguration
     storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
     version: int | None = None
+    stored_too: tuple[StructField, ...] = ()
+    constants: tuple[StructField, ...] = ()
 
 
 def file_source(snapshot: Snapshot) -> FileSource:
@@ -109,11 +116,14 @@ def frame_of_files(
 ) -> DataFrame:
     """The rows of some data files (`actions.columns`, with "deletion_vector") that are rows of the table.
 
+    A file may be listed more than once, with other constants or another vector. Where "selects_rows" is true, the
+    vector marks the only rows that count.
+
     With `file_number`, a column of that name has the position in `files` of the file that a row is from; with
-    `row_index`, another one the position of the row in that file, deleted rows counted (C250).
+    `row_index`, another one the position of the row in that file, deleted rows counted (C271).
     """
     time_zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
-    columns = table_columns(source.configuration)
+    columns = table_columns(source.configuration, source.stored_too, source.constants)
     scan = _Scan(spark, source, columns, row_tracking, time_zone, file_number, row_index)
     files = files.append_column(_NUMBER, pa.array(range(files.num_rows), pa.int64())).combine_chunks()
     with _listing_on_driver(spark, files.num_rows) as listing:
@@ -206,7 +216,8 @@ class _Scan:
         if with_vectors or self._row_tracking or self._file_number is not None or self._row_index is not None:
             return [self._joined(files, paths, values, with_vectors)]
         groups = group_files(values, files.num_rows)
-        if len(groups) > _MOST_LITERAL_GROUPS:
+        # Constants of single files make as many groups: they are joined, so that there is one scan.
+        if len(groups) > (1 if self._source.constants else _MOST_LITERAL_GROUPS):
             return [self._joined(files, paths, values, with_vectors)]
         return [
             self._literal(
@@ -246,7 +257,7 @@ class _Scan:
     def _joined(self, files: pa.Table, paths: pa.Array, values: Sequence[pa.Array], with_vectors: bool) -> DataFrame:
         constants = self._constants(files, paths, values, with_vectors)
         metadata = F.col("_metadata")
-        frame = self._parquet(paths.to_pylist()).withColumns(
+        frame = self._parquet(paths.unique().to_pylist()).withColumns(
             {_PATH: metadata.getField("file_path"), _ROW_INDEX: metadata.getField("row_index")}
         )
         frame = frame.join(F.broadcast(constants), _PATH, "left")
@@ -254,7 +265,7 @@ class _Scan:
         unknown = F.raise_error(F.concat(F.lit("pyspark-delta does not know the file "), F.col(_PATH)))
         frame = frame.where(F.when(F.col(_KNOWN).isNotNull(), True).otherwise(unknown.cast("boolean")))
         if with_vectors:
-            frame = frame.where(is_kept_by_words(_WORDS, _ROW_INDEX))
+            frame = frame.where(is_kept_by_words(_WORDS, _ROW_INDEX, _SELECTS))
         extra: dict[str, Column] = {}
         if self._row_tracking:
             extra = row_tracking_columns(self._columns, F.col(_BASE_ROW_ID), F.col(_DEFAULT_VERSION), F.col(_ROW_INDEX))
@@ -271,6 +282,9 @@ class _Scan:
             table[column.physical.name] = array
         if with_vectors:
             table[_WORDS] = self._words(files)
+            known = "selects_rows" in files.column_names
+            selects = files["selects_rows"].combine_chunks() if known else pa.nulls(files.num_rows, pa.bool_())
+            table[_SELECTS] = pc.fill_null(selects, False)
         if self._row_tracking:
             table[_BASE_ROW_ID] = files["base_row_id"].combine_chunks()
             table[_DEFAULT_VERSION] = files["default_row_commit_version"].combine_chunks()

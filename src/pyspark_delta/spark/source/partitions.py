@@ -9,20 +9,12 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
-from pyspark_delta.data.reader import tasks_of
+from pyspark_delta.data.reader import TASK_COLUMNS, tasks_of
 from pyspark_delta.scan.plan import ReadContext, ScanPlan, ScanTask
 
 # As spark.sql.files.maxPartitionBytes and spark.sql.files.openCostInBytes, whose values do not arrive here.
 _MAX_PARTITION_BYTES = 128 * 1024 * 1024
 _OPEN_COST_BYTES = 4 * 1024 * 1024
-_TASK_COLUMNS = (
-    "path",
-    "size",
-    "partition_values",
-    "deletion_vector",
-    "base_row_id",
-    "default_row_commit_version",
-)
 
 
 class FilePartition(InputPartition):
@@ -46,7 +38,7 @@ class FilePartition(InputPartition):
 
 def group_files(plan: ScanPlan, cores: int) -> Iterator[FilePartition]:
     """The files of a plan, in order, in partitions of some 128 MB, or of less where cores would stay idle."""
-    files = plan.files.select([name for name in _TASK_COLUMNS if name in plan.files.column_names])
+    files = plan.files.select([name for name in TASK_COLUMNS if name in plan.files.column_names])
     if files.num_rows == 0:
         return
     ends = np.cumsum(files["size"].to_numpy() + _OPEN_COST_BYTES)

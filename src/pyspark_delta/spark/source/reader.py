@@ -12,6 +12,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType as SparkStruct
 from pyspark.sql.types import YearMonthIntervalType
 
+from pyspark_delta.changes.reader import naming_versions
 from pyspark_delta.data.reader import read_tasks
 from pyspark_delta.errors import UnsupportedTableError
 from pyspark_delta.expressions.tree import Expression
@@ -33,17 +34,18 @@ class DeltaReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         with boundary():
-            plan = self._request.plan(self._pushed)
-            return list(group_files(plan, os.cpu_count() or 1))
+            plans = self._request.plans(self._pushed)
+            return [part for plan in plans for part in group_files(plan, os.cpu_count() or 1)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with boundary():
             # Spark makes up a partition when there is none to read.
             if isinstance(partition, FilePartition):
                 expected = to_arrow_schema(self._schema, timezone="UTC")
-                for batch in read_tasks(partition.context, partition.tasks()):
-                    if batch.num_rows:
-                        yield conform(batch, expected)
+                with naming_versions(partition.context.table_location, partition.tasks):
+                    for batch in read_tasks(partition.context, partition.tasks()):
+                        if batch.num_rows:
+                            yield conform(batch, expected)
 
 
 class FilteringReader(DeltaReader):

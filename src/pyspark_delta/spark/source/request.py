@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql.types import StructType as SparkStruct
 
+from pyspark_delta.changes.plan import change_schema, plan_changes
+from pyspark_delta.changes.versions import VersionRange, resolve_range
 from pyspark_delta.errors import InvalidOptionError, SchemaMismatchError
 from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.expressions.tree import Expression, all_of
@@ -23,6 +25,7 @@ class ReadRequest:
     """Read options with the version settled; plain data, so that it travels between Spark's processes."""
 
     options: ReadOptions
+    changes: VersionRange | None = None  # of the change data feed, where that is read
 
     @classmethod
     def resolve(cls, options: Mapping[str, str]) -> ReadRequest:
@@ -34,7 +37,8 @@ class ReadRequest:
             timestamp_ms=parsed.timestamp_ms,
             storage_options=parsed.storage_options,
         )
-        return cls(replace(parsed, version=snapshot.version, timestamp_ms=None))
+        changes = None if parsed.changes is None else resolve_range(snapshot, parsed.changes)
+        return cls(replace(parsed, version=snapshot.version, timestamp_ms=None), changes)
 
     def snapshot(self) -> Snapshot:
         """The snapshot of the settled version."""
@@ -43,7 +47,7 @@ class ReadRequest:
 
     def columns(self) -> StructType:
         """The columns of the table that were asked for, in the order asked for."""
-        schema = self.snapshot().configuration.schema
+        schema = self._everything()
         if self.options.columns is None:
             return schema
         return StructType(tuple(_field(schema, name) for name in self.options.columns))
@@ -72,16 +76,27 @@ class ReadRequest:
                 error_class="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
             )
 
-    def plan(self, pushed: tuple[Expression, ...] = ()) -> ScanPlan:
-        """Plan the scan of the rows that the option `where` and the pushed filters may hold for."""
+    def plans(self, pushed: tuple[Expression, ...] = ()) -> tuple[ScanPlan, ...]:
+        """Plan the scans that hold the rows for which the option `where` and the pushed filters may hold.
+
+        One; for the change data feed as many as `plan_changes` makes.
+        """
         snapshot, time_zone = self.snapshot(), self.options.time_zone
         operands = pushed
         if self.options.where is not None:
-            where = parse_predicate(self.options.where, snapshot.configuration.schema, time_zone=time_zone)
+            where = parse_predicate(self.options.where, self._everything(), time_zone=time_zone)
             operands = (where, *pushed)
         predicate = all_of(*operands)
         names, row_ids = self.columns().names, self.options.row_tracking
-        return plan_scan(snapshot, names, predicate, row_ids=row_ids, time_zone=time_zone)
+        if self.changes is not None:
+            plan = plan_changes(snapshot, self.changes, names, predicate, time_zone=time_zone)
+            return tuple(scan.plan for scan in plan.scans)
+        return (plan_scan(snapshot, names, predicate, row_ids=row_ids, time_zone=time_zone),)
+
+    def _everything(self) -> StructType:
+        """All columns there are to ask for."""
+        snapshot = self.snapshot()
+        return snapshot.schema if self.changes is None else change_schema(snapshot, self.changes)
 
 
 def _field(schema: StructType, name: str) -> StructField:

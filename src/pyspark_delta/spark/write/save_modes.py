@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, assert_never
 import pyarrow as pa
 
 from pyspark_delta.actions.model import SetTransaction
-from pyspark_delta.errors import DeltaWarning, TableAlreadyExistsError, TableNotFoundError
+from pyspark_delta.errors import (
+    ConcurrentAppendError,
+    ConcurrentDeleteDeleteError,
+    ConcurrentDeleteReadError,
+    DeltaWarning,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft, no_files
 from pyspark_delta.protocol.rows import CheckKind, RowCheck
@@ -22,6 +29,7 @@ from pyspark_delta.protocol.state import TableState
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.read import read_files, session_time_zone
+from pyspark_delta.spark.reexecution import discard, reexecutions
 from pyspark_delta.spark.scan.frames import FileSource
 from pyspark_delta.spark.write.change_data import keeps_changes, write_changes
 from pyspark_delta.spark.write.columns import frame_schema
@@ -135,16 +143,46 @@ def _create(spark: SparkSession, write: TableWrite, data: StructType) -> TableSt
 
 
 def _change(spark: SparkSession, write: TableWrite, data: StructType, snapshot: Snapshot) -> TableState:
-    selection: Selection | None = None
+    """Write to a table that is there. What replaces some of its rows looks for them again after a conflict."""
+    left: int | None = None
+    new: Written | None = None
+    while True:
+        attempt = _Attempt(spark, write, data, snapshot, new)
+        try:
+            return commit_numbered(state_of(snapshot), attempt.stage, lambda: state_of(snapshot.update()))  # noqa: B023
+        except (ConcurrentAppendError, ConcurrentDeleteReadError, ConcurrentDeleteDeleteError):
+            left = reexecutions(spark) if left is None else left
+            if not left or not isinstance(attempt.selection, Partitions | Where | EqualKeys | On):
+                raise
+            discard(snapshot, attempt.kept)
+            before, snapshot, left = snapshot, snapshot.update(), left - 1
+            is_same = (before.metadata, before.protocol) == (snapshot.metadata, snapshot.protocol)
+            new = attempt.new if is_same else None
 
-    def stage(base: TableState) -> CommitDraft:
-        nonlocal selection
+
+class _Attempt:
+    """A write on one version of a table. `new` are its new rows where they are written already."""
+
+    def __init__(
+        self, spark: SparkSession, write: TableWrite, data: StructType, snapshot: Snapshot, new: Written | None
+    ) -> None:
+        self._spark, self._write, self._data, self._snapshot = spark, write, data, snapshot
+        self.new = new
+        self.selection: Selection | None = None
+        self.kept: Sequence[str] = ()
+
+    def stage(self, base: TableState) -> CommitDraft:
+        """Write the files; the draft that names them."""
+        spark, write, snapshot = self._spark, self._write, self._snapshot
         before = base.configuration or snapshot.configuration
-        target = _existing(spark, write, data, snapshot, before)
-        selection = selection or select_rows(spark, write.mode, write.options, snapshot, session_time_zone(spark))
-        return _Staging(spark, write, target, snapshot, selection).stage(data)
-
-    return commit_numbered(state_of(snapshot), stage, lambda: state_of(snapshot.update()))
+        target = _existing(spark, write, self._data, snapshot, before)
+        if self.selection is None:
+            self.selection = select_rows(spark, write.mode, write.options, snapshot, session_time_zone(spark))
+        staging = _Staging(spark, write, target, snapshot, self.selection, self.new)
+        draft = staging.stage(self._data)
+        self.new = None if staging.new is None or staging.new.marks else staging.new
+        self.kept = staging.kept
+        return draft
 
 
 def stage_change(write: TableWrite, snapshot: Snapshot, before: TableConfiguration) -> CommitDraft:
@@ -210,7 +248,10 @@ class _Staging:
         target: Target,
         snapshot: Snapshot | None,
         selection: Selection,
+        new: Written | None = None,
     ) -> None:
+        self.new = new
+        self.kept: list[str] = []
         self._spark = spark
         self._write = write
         self._options = write.options
@@ -223,11 +264,12 @@ class _Staging:
 
     def stage(self, data: StructType) -> CommitDraft:
         """Write the files; the draft that names them."""
-        new = self._write_new(data)
+        new = self.new = self.new or self._write_new(data)
         replaced, match = self._find_replaced(new)
         staged = Staged(new, replaced=replaced)
         if match is not None:
             kept, changes = self._write_kept(replaced, match, new)
+            self.kept = [path for files in (kept.files, changes) for path in files["path"].to_pylist()]
             staged = Staged(new, kept, replaced, changes)
         write, engine = self._write, f"PySpark/{self._spark.version}"
         return draft_write(write.mode, self._options, self._target, staged, statement=write.statement, engine=engine)

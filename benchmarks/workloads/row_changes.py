@@ -1,0 +1,163 @@
+"""DELETE, UPDATE and MERGE by every peer, each time on a table of its own that is as new."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from benchmarks.model import OURS, Goal, Peer, Prepared
+
+_HERE = __name__
+DELTA_SPARK, DELTALAKE = "delta-spark", "deltalake"
+INNER, PROCESSES, FILES = 3, 2, 40
+PEERS = (
+    Peer(OURS, f"{_HERE}:ours", inner=INNER, processes=PROCESSES, session=True),
+    Peer(DELTA_SPARK, f"{_HERE}:delta_spark", "delta-spark", INNER, PROCESSES, session=True),
+    Peer(DELTALAKE, f"{_HERE}:deltalake", inner=INNER, processes=PROCESSES),
+)
+AS_DELTA_SPARK = Goal(DELTA_SPARK, 1)
+
+
+def ours(location: str, plain: str, **statement: Any) -> Prepared:
+    """By pyspark-delta on Spark."""
+    from benchmarks.spark_sessions import session
+    from pyspark_delta import DeltaTable
+
+    spark = session("ours")
+    return _on_copies(location, lambda path: _run(DeltaTable.forPath(spark, path), spark, statement))
+
+
+def delta_spark(location: str, plain: str, **statement: Any) -> Prepared:
+    """By delta-spark, in SQL: what its Python methods call."""
+    from benchmarks.spark_sessions import session
+
+    spark = session("delta-spark")
+
+    def change(path: str) -> None:
+        spark.sql(_sql(f"delta.`{path}`", spark, statement)).collect()
+
+    return _on_copies(location, change)
+
+
+def deltalake(location: str, plain: str, **statement: Any) -> Prepared:
+    """By deltalake, which writes no deletion vectors: on the table without them."""
+    from deltalake import DeltaTable
+
+    def change(path: str) -> None:
+        table = DeltaTable(path)
+        match statement["kind"]:
+            case "delete":
+                table.delete(statement.get("where"))
+            case "update":
+                table.update(updates=statement["set"], predicate=statement["where"])
+            case _:
+                merge = table.merge(
+                    _arrow_source(statement), predicate="t.id = s.id", source_alias="s", target_alias="t"
+                )
+                if statement.get("updates", True):
+                    merge = merge.when_matched_update_all()
+                if statement.get("deletes"):
+                    merge = merge.when_matched_delete()
+                if statement.get("inserts", True):
+                    merge = merge.when_not_matched_insert_all()
+                merge.execute()
+
+    return _on_copies(plain, change)
+
+
+def _run(table: Any, spark: Any, statement: Mapping[str, Any]) -> None:
+    match statement["kind"]:
+        case "delete":
+            table.delete(statement.get("where")).collect()
+        case "update":
+            table.update(statement["where"], statement["set"]).collect()
+        case _:
+            merge = table.alias("t").merge(_source(spark, statement).alias("s"), "t.id = s.id")
+            if statement.get("updates", True):
+                merge = merge.whenMatchedUpdateAll()
+            if statement.get("deletes"):
+                merge = merge.whenMatchedDelete()
+            if statement.get("inserts", True):
+                merge = merge.whenNotMatchedInsertAll()
+            merge.execute().collect()
+
+
+def _sql(name: str, spark: Any, statement: Mapping[str, Any]) -> str:
+    where = f" where {statement['where']}" if statement.get("where") else ""
+    match statement["kind"]:
+        case "delete":
+            return f"delete from {name}{where}"
+        case "update":
+            values = ", ".join(f"{column} = {value}" for column, value in statement["set"].items())
+            return f"update {name} set {values}{where}"
+    _source(spark, statement).createOrReplaceTempView("merge_source")
+    clauses = []
+    if statement.get("updates", True):
+        clauses.append("when matched then update set *")
+    if statement.get("deletes"):
+        clauses.append("when matched then delete")
+    if statement.get("inserts", True):
+        clauses.append("when not matched then insert *")
+    return f"merge into {name} t using merge_source s on t.id = s.id {' '.join(clauses)}"
+
+
+def _source(spark: Any, statement: Mapping[str, Any]) -> Any:
+    """The rows to merge, from a file that is made once."""
+    return spark.read.parquet(_source_file(statement))
+
+
+def _arrow_source(statement: Mapping[str, Any]) -> Any:
+    import pyarrow.parquet as pq
+
+    return pq.read_table(_source_file(statement))
+
+
+def _source_file(statement: Mapping[str, Any]) -> str:
+    """Every `step`-th row from `start` to `stop`, with another amount, and `new` rows behind the end of the table."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from benchmarks.data_tables import rows_between
+
+    start, stop, step, rows, new = (int(statement[name]) for name in ("start", "stop", "step", "rows", "new"))
+    path = Path(tempfile.gettempdir(), f"merge-source-{start}-{stop}-{step}-{rows}-{new}.parquet")
+    if not path.exists():
+        known = rows_between(start, stop).take(pa.array(range(0, stop - start, step)))
+        known = known.set_column(1, "amount", pa.array([-1] * known.num_rows, pa.int64()))
+        unfinished = path.with_suffix(f".{os.getpid()}")
+        pq.write_table(pa.concat_tables([known, rows_between(rows, rows + new)]), unfinished)
+        unfinished.rename(path)
+    return str(path)
+
+
+def _on_copies(location: str, change: Callable[[str], None]) -> Prepared:
+    """Every call changes a new copy of the table, whose data files are links; the answer is the rows that are left."""
+    folder = tempfile.TemporaryDirectory(prefix="changes-", dir=Path(location).parent)
+    number = 0
+
+    def timed() -> str:
+        nonlocal number
+        number += 1
+        table = Path(folder.name, f"table-{number}")
+        shutil.copytree(location, table, copy_function=_link)
+        change(str(table))
+        return str(table)
+
+    def answer(table: str) -> dict[str, Any]:
+        from pyspark_delta.table import Table
+
+        found = Table.open(table).scan(columns=["id", "amount"]).to_arrow()
+        shutil.rmtree(table)
+        import pyarrow.compute as pc
+
+        return {"rows": found.num_rows, "amount": pc.sum(found["amount"]).as_py()}
+
+    return Prepared(timed, answer)
+
+
+def _link(source: str, target: str) -> None:
+    (shutil.copy if "_delta_log" in source else os.link)(source, target)

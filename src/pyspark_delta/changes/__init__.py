@@ -1,0 +1,1 @@
+"""The change data feed: which rows changed between two versions, planned from the commits alone (C162-C176)."""

@@ -1,0 +1,199 @@
+"""The commits of a range as columns: their file actions, their times, and what they declare.
+
+Only the commits of the range are read, and of them only the actions that count: the change data files of a commit that
+has any (C169), else the files that it adds and removes with `dataChange` (C170, C173).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.actions.columns import DATA_CHANGE, DELETION_VECTOR, PARTITION_VALUES, PATH, SIZE
+from pyspark_delta.actions.decode import decode_commit_info, decode_metadata, decode_protocol
+from pyspark_delta.actions.model import CommitInfo
+from pyspark_delta.changes.eras import Declared, Era
+from pyspark_delta.changes.versions import VersionRange
+from pyspark_delta.errors import CorruptLogError, VersionNotFoundError
+from pyspark_delta.log.commits import CommitText, read_commit, read_commits, single
+from pyspark_delta.log.history import carries_time, in_commit_timestamp, modification_times, readable_versions
+from pyspark_delta.log.line_columns import parse_lines
+from pyspark_delta.log.listing import LogListing, list_log
+from pyspark_delta.log.names import CommitName
+from pyspark_delta.log.segment import CommitFile
+from pyspark_delta.snapshot import Snapshot
+
+VERSION = pa.field("version", pa.int64())
+HAS_PARTITION_VALUES = pa.field("has_partition_values", pa.bool_())
+
+_CDC = (PATH, PARTITION_VALUES, SIZE)
+_FILES = (PATH, PARTITION_VALUES, SIZE, DELETION_VECTOR, DATA_CHANGE)
+_PARTITION_VALUES = re.compile(rb'"partitionValues"\s*:\s*\{')
+_ROW_COUNTS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
+
+
+@dataclass(slots=True)
+class _Lines:
+    """The lines of one kind of action, and how many of them each commit has."""
+
+    lines: list[bytes] = field(default_factory=list)
+    versions: list[int] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)
+
+    def extend(self, version: int, lines: list[bytes]) -> None:
+        self.lines += lines
+        self.versions.append(version)
+        self.counts.append(len(lines))
+
+    def version_column(self) -> pa.Array:
+        return pa.array(np.repeat(np.array(self.versions, np.int64), np.array(self.counts, np.int64)))
+
+
+@dataclass(frozen=True, slots=True)
+class Commits:
+    """What the commits of a range hold; the lines of their file actions are parsed by `parse_files`."""
+
+    files: tuple[CommitFile, ...]
+    declared: tuple[Declared, ...]
+    modified: Mapping[int, int]
+    infos: Mapping[int, CommitInfo]
+    cdc: _Lines
+    adds: _Lines
+    removes: _Lines
+
+    def times(self, eras: Sequence[Era]) -> dict[int, int]:
+        """When each version was committed, in ms since the epoch: the in-commit timestamp where there is one (C362)."""
+        times, number = {}, 0
+        for commit in self.files:
+            while number + 1 < len(eras) and eras[number + 1].first <= commit.version:
+                number += 1
+            if carries_time(eras[number].configuration, commit.version):
+                times[commit.version] = in_commit_timestamp(self.infos.get(commit.version), commit.file.path)
+            else:
+                times[commit.version] = self.modified[commit.version]
+        return times
+
+
+@dataclass(frozen=True, slots=True)
+class FileActions:
+    """File actions that count, one row each: the fields of the action, and "version".
+
+    Of removes, "has_partition_values" tells whether the action says them.
+    """
+
+    cdc: pa.Table
+    adds: pa.Table
+    removes: pa.Table
+
+
+def read_range(latest: Snapshot, versions: VersionRange) -> Commits:
+    """Read the commits of a range that has any.
+
+    Raises VersionNotFoundError, naming the earliest version that is left, when a commit of the range is gone, and
+    CorruptLogError for one that is damaged or missing among others.
+    """
+    listing = list_log(latest.store, latest.location, versions.first, versions.last)
+    for commit in latest.segment.commits:  # those that only a catalog knows
+        if versions.first <= commit.version <= versions.last:
+            listing.commits[commit.version] = commit.file
+    _check_present(latest, listing, versions)
+    files = tuple(CommitFile(v, listing.commits[v]) for v in range(versions.first, versions.last + 1))
+    cdc, adds, removes = _Lines(), _Lines(), _Lines()
+    declared: list[Declared] = []
+    infos: dict[int, CommitInfo] = {}
+    for text in read_commits(latest.store, files):
+        if (found := _declared(text)) is not None:
+            declared.append(found)
+        info = _commit_info(text)
+        if info is not None:
+            infos[text.version] = info
+        changed = text.lines_of("cdc")
+        if changed:
+            cdc.extend(text.version, changed)
+        elif not _changed_nothing(info):
+            adds.extend(text.version, text.lines_of("add"))
+            removes.extend(text.version, text.lines_of("remove"))
+    return Commits(files, tuple(declared), modification_times(listing), infos, cdc, adds, removes)
+
+
+def parse_files(commits: Commits, eras: Sequence[Era], latest: Snapshot) -> FileActions:
+    """The file actions of the commits, as columns. Raises CorruptLogError for one that is malformed."""
+    names = tuple(dict.fromkeys(name for era in eras for name in era.partition_names))
+
+    def parse(found: _Lines, action: str, fields: Sequence[pa.Field]) -> pa.Table:
+        def locate(line: bytes) -> tuple[str, int]:
+            return _locate(latest, commits, found, line)
+
+        schema = pa.schema(fields)
+        parsed = list(parse_lines(found.lines, action, fields, names, locate)) if found.lines else []
+        return pa.Table.from_batches(parsed, schema).append_column(VERSION, found.version_column())
+
+    removes = parse(commits.removes, "remove", _FILES)
+    told = pa.array(
+        [not names or _PARTITION_VALUES.search(line) is not None for line in commits.removes.lines], pa.bool_()
+    )
+    return FileActions(
+        cdc=parse(commits.cdc, "cdc", _CDC),
+        adds=_changing_data(parse(commits.adds, "add", _FILES)),
+        removes=_changing_data(removes.append_column(HAS_PARTITION_VALUES, told)),
+    )
+
+
+def _changing_data(files: pa.Table) -> pa.Table:
+    """Without those whose action says that it changes no data (C173)."""
+    return files.filter(pc.fill_null(files[DATA_CHANGE.name], True)).drop_columns([DATA_CHANGE.name])
+
+
+def _declared(text: CommitText) -> Declared | None:
+    metadata = single(text.fields("metaData"), text.path, "metaData")
+    protocol = single(text.fields("protocol"), text.path, "protocol")
+    if metadata is None and protocol is None:
+        return None
+    return Declared(
+        text.version,
+        None if protocol is None else decode_protocol(protocol),
+        None if metadata is None else decode_metadata(metadata),
+    )
+
+
+def _commit_info(text: CommitText) -> CommitInfo | None:
+    fields = text.fields("commitInfo")
+    return decode_commit_info(fields[0]) if fields else None
+
+
+def _changed_nothing(info: CommitInfo | None) -> bool:
+    """Whether a MERGE rewrote files and changed no row of them, by its own metrics; delta-spark commits such ones."""
+    if info is None or info.values.get("operation") != "MERGE":
+        return False
+    metrics = info.values.get("operationMetrics")
+    return isinstance(metrics, Mapping) and all(metrics.get(name) == "0" for name in _ROW_COUNTS)
+
+
+def _check_present(latest: Snapshot, listing: LogListing, versions: VersionRange) -> None:
+    missing = [v for v in range(versions.first, versions.last + 1) if v not in listing.commits]
+    if not missing:
+        return
+    whole = list_log(latest.store, latest.location, 0, latest.version)
+    earliest = min((v for v in readable_versions(whole) if v > missing[-1]), default=None)
+    if missing[0] == versions.first and earliest is not None:
+        raise VersionNotFoundError(versions.first, earliest, latest.version, latest.location)
+    raise CorruptLogError(
+        f"The changes of '{latest.location}' from version {versions.first} to {versions.last} cannot be read: the file "
+        f"{CommitName(missing[0])} of its log is gone. Restore it, or read other versions.",
+        path=str(CommitName(missing[0])),
+        error_class="DELTA_VERSIONS_NOT_CONTIGUOUS",
+        version=missing[0],
+    )
+
+
+def _locate(latest: Snapshot, commits: Commits, found: _Lines, line: bytes) -> tuple[str, int]:
+    """The commit file and line number of a line, for messages."""
+    version = found.version_column()[found.lines.index(line)].as_py()
+    file = next(commit.file for commit in commits.files if commit.version == version)
+    lines = read_commit(latest.store, file, version).lines()
+    return file.path, lines.index(line) + 1 if line in lines else 0

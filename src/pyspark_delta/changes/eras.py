@@ -1,0 +1,212 @@
+"""Eras: runs of versions with the same protocol and metadata, and what the feed needs of each.
+
+A commit is read with the columns that the table had then; they must lead to the columns that it has at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from pyspark_delta.actions.model import Metadata, Protocol
+from pyspark_delta.changes.versions import VersionRange
+from pyspark_delta.errors import CorruptLogError, InvalidOperationError, UnsupportedTableError, VersionNotFoundError
+from pyspark_delta.features.support import check_readable
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.properties import ENABLE_CHANGE_DATA_FEED
+from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
+from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from pyspark_delta.schema.widening import is_widening
+from pyspark_delta.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What one commit declares anew; None for what it leaves as it was."""
+
+    version: int
+    protocol: Protocol | None
+    metadata: Metadata | None
+
+
+@dataclass(frozen=True, slots=True)
+class Era:
+    """The versions from `first` on, up to the next era, have this configuration."""
+
+    first: int
+    configuration: TableConfiguration
+
+    @property
+    def partition_names(self) -> tuple[str, ...]:
+        """The physical names of the partition columns."""
+        mode, schema = mapping_mode(self.configuration), self.configuration.schema
+        fields = (schema.find(name) for name in self.configuration.partition_columns)
+        return tuple(physical_field(f, mode).name for f in fields if f is not None)
+
+
+def eras_of(latest: Snapshot, versions: VersionRange, declared: Sequence[Declared]) -> tuple[Era, ...]:
+    """The eras of a range, oldest first: that before the first version, and one for each commit that declares anything.
+
+    The first may have no version in the range; what the first commit removes is of it. Raises what opening a version
+    raises, and UnsupportedFeatureError for a version that cannot be read.
+    """
+    eras = [Era(versions.first, _before(latest, versions, declared))]
+    for change in declared:
+        before = eras[-1].configuration
+        protocol, metadata = change.protocol or before.protocol, change.metadata or before.metadata
+        configuration = TableConfiguration(protocol, metadata, latest.location)
+        check_readable(configuration, latest.location)
+        eras.append(Era(change.version, configuration))
+    return tuple(eras)
+
+
+def _before(latest: Snapshot, versions: VersionRange, declared: Sequence[Declared]) -> TableConfiguration:
+    if not declared and versions.last == latest.version:
+        return latest.configuration
+    start = declared[0] if declared and declared[0].version == versions.first else None
+    if start is not None and versions.first == 0:
+        if start.protocol is None or start.metadata is None:
+            raise CorruptLogError(
+                f"The first commit of '{latest.location}' declares no protocol or no metadata. Restore it.",
+                path=latest.location,
+                error_class="DELTA_STATE_RECOVER_ERROR",
+            )
+        return TableConfiguration(start.protocol, start.metadata, latest.location)
+    at = versions.first if start is None else versions.first - 1
+    try:
+        return _configuration(latest, at)
+    except VersionNotFoundError:  # its log may have been cleaned up
+        return _configuration(latest, versions.first)
+
+
+def _configuration(latest: Snapshot, version: int) -> TableConfiguration:
+    if version == latest.version:
+        return latest.configuration
+    return Snapshot.load(latest.location, version=version, storage_options=latest.storage_options).configuration
+
+
+# ------------------------------------------------------------------------------------------- was the feed enabled
+def check_enabled(eras: Sequence[Era], versions: VersionRange, location: str) -> None:
+    """Raise InvalidOperationError, naming the versions, when the feed was off in any version of the range (C167).
+
+    The property counts only where the protocol supports the feature (C168).
+    """
+    off = [(first, last) for first, last, era in _spans(eras, versions) if not _is_enabled(era.configuration)]
+    if not off:
+        return
+    merged: list[tuple[int, int]] = []
+    for first, last in off:
+        if merged and merged[-1][1] == first - 1:
+            merged[-1] = (merged[-1][0], last)
+        else:
+            merged.append((first, last))
+    shown = ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in merged)
+    later = merged[-1][1] + 1
+    advice = (
+        f"Start from version {later}, from which on it was enabled"
+        if later <= versions.last
+        else "Enable it with the table property delta.enableChangeDataFeed = true, for the versions to come"
+    )
+    raise InvalidOperationError(
+        f"The changes of '{location}' from version {versions.first} to {versions.last} cannot be read: the change data "
+        f"feed was not enabled in {'version' if shown.isdecimal() else 'versions'} {shown}. {advice}.",
+        error_class="DELTA_MISSING_CHANGE_DATA",
+        sqlstate="KD002",
+        start=versions.first,
+        end=versions.last,
+        versions=shown,
+    )
+
+
+def _spans(eras: Sequence[Era], versions: VersionRange) -> Iterator[tuple[int, int, Era]]:
+    """The first and last version of the range in each era that has any."""
+    for era, following in pairwise(eras):
+        if era.first < following.first:
+            yield era.first, following.first - 1, era
+    yield eras[-1].first, versions.last, eras[-1]
+
+
+def _is_enabled(configuration: TableConfiguration) -> bool:
+    supported = configuration.supports("changeDataFeed", legacy_writer=4)
+    return supported and ENABLE_CHANGE_DATA_FEED.of(configuration.properties)
+
+
+# --------------------------------------------------------------------------------- from its columns to those at the end
+def check_columns(used: Iterable[int], eras: Sequence[Era], versions: VersionRange) -> None:
+    """Check that rows of the `used` eras fit the columns at the end: no column is lost, and types are widened at most.
+
+    With column mapping, columns may be renamed and dropped in between; a dropped one is not shown. Nor is one that the
+    first commit itself drops, for it is no column in any version of the range. Raises UnsupportedTableError, naming
+    the versions.
+    """
+    last = eras[-1]
+    mapped = mapping_mode(last.configuration) != "none"
+    for number in sorted(set(used)):
+        era = eras[number]
+        if era.configuration.metadata.schema_string == last.configuration.metadata.schema_string:
+            continue
+        outside = len(eras) > number + 1 and eras[number + 1].first == versions.first
+        changed = _first_obstacle(era, (*eras[number + 1 : -1], last), may_drop=mapped or outside)
+        if changed is not None:
+            problem, at = changed
+            shown = f"before version {versions.first}" if outside else f"at version {era.first}"
+            raise UnsupportedTableError(
+                f"The changes of '{last.configuration.location}' from version {versions.first} to {versions.last} "
+                f"cannot be read together: {problem} between the columns {shown} and those at version {at}. Read the "
+                f"changes up to version {max(at - 1, 0)} and those from version {at} on apart.",
+                error_class="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE",
+                sqlstate="0AKDC",
+                start=versions.first,
+                end=versions.last,
+                version=at,
+            )
+
+
+def _first_obstacle(era: Era, later: Sequence[Era], *, may_drop: bool) -> tuple[str, int] | None:
+    """What keeps rows of an era from being read with the columns of the last one, and the version that brought it."""
+    before = _physical(era.configuration)
+    found = [_difference(before, _physical(one.configuration), may_drop=may_drop, where="") for one in later]
+    if found[-1] is None:
+        return None
+    return next((problem, one.first) for problem, one in zip(found, later, strict=True) if problem is not None)
+
+
+def _physical(configuration: TableConfiguration) -> list[tuple[str, StructField]]:
+    mode = mapping_mode(configuration)
+    return [(field.name, physical_field(field, mode)) for field in configuration.schema]
+
+
+def _difference(
+    before: Sequence[tuple[str, StructField]], after: Sequence[tuple[str, StructField]], *, may_drop: bool, where: str
+) -> str | None:
+    """What stands in the way of reading rows of the columns `before` as `after`: (logical name, physical field)."""
+    found = {field.name.casefold(): field for _, field in after}
+    names = {name.casefold() for name, _ in after}
+    for name, field in before:
+        column = f"{where}.{name}" if where else name
+        later = found.get(field.name.casefold())
+        if later is None:
+            if name.casefold() in names:
+                return f"column '{column}' was replaced by another of its name"
+            if not may_drop:
+                return f"column '{column}' was dropped or renamed"
+        elif (problem := _type_difference(field.type, later.type, may_drop, column)) is not None:
+            return problem
+    return None
+
+
+def _type_difference(before: DataType, after: DataType, may_drop: bool, column: str) -> str | None:
+    match before, after:
+        case StructType(), StructType():
+            inner = ([(f.name, f) for f in before], [(f.name, f) for f in after])
+            return _difference(*inner, may_drop=may_drop, where=column)
+        case ArrayType(element), ArrayType(later):
+            return _type_difference(element, later, may_drop, f"{column}.element")
+        case MapType(key, value), MapType(later_key, later_value):
+            problem = _type_difference(key, later_key, may_drop, f"{column}.key")
+            return problem or _type_difference(value, later_value, may_drop, f"{column}.value")
+        case _ if before == after or is_widening(before, after):
+            return None
+        case _:
+            return f"column '{column}' was changed from {before} to {after}"

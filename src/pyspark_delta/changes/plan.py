@@ -1,0 +1,250 @@
+"""The plan of a change feed: for a range of versions, the files that hold the changed rows and how to read them.
+
+Planning reads the commits of the range and nothing else of the log, but for the configuration before them. All files of
+one partitioning are one scan, whatever versions they are of: what a row needs to know of its commit is constant in its
+file, and travels with the partition values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.actions.columns import DELETION_VECTOR, SELECTS_ROWS
+from pyspark_delta.actions.model import Metadata
+from pyspark_delta.changes.columns import (
+    CHANGE_COLUMNS,
+    CHANGE_TYPE,
+    COMMIT_TIMESTAMP,
+    COMMIT_VERSION,
+    DELETE,
+    INSERT,
+    with_change_columns,
+)
+from pyspark_delta.changes.commits import FileActions, parse_files, read_range
+from pyspark_delta.changes.eras import Era, check_columns, check_enabled, eras_of
+from pyspark_delta.changes.removed_files import with_partition_values
+from pyspark_delta.changes.vectors import paired, vector_changes
+from pyspark_delta.changes.versions import VersionRange
+from pyspark_delta.expressions.evaluate import evaluate
+from pyspark_delta.expressions.sql import parse_predicate
+from pyspark_delta.expressions.text import columns_of, conjuncts, is_opaque
+from pyspark_delta.expressions.tree import Expression, all_of
+from pyspark_delta.log.arrays import map_array, map_value
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.scan.plan import ChangeType, ColumnPlan, PartitionConstant, ReadContext, ScanPlan
+from pyspark_delta.scan.planner import read_context, select_columns
+from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
+from pyspark_delta.schema.partition_values import parse_partition_column, serialize_partition_column
+from pyspark_delta.schema.types import TIMESTAMP, StructType
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.storage.percent import resolve_column
+
+_CONSTANTS = tuple(field.name for field in CHANGE_COLUMNS)
+_ERA, _KEY = "era", "key"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeScan:
+    """Files that are read alike: `configuration` has the columns at the end of the range, partitioned as the files are.
+
+    The files of `plan` have besides the columns of its tasks "version" and "_change_type", null for change data files.
+    """
+
+    configuration: TableConfiguration
+    plan: ScanPlan
+
+
+@dataclass(frozen=True, slots=True)
+class ChangePlan:
+    """The changes of a range of versions; at most one scan for each way in which the table was partitioned."""
+
+    versions: VersionRange
+    schema: StructType  # the logical output schema
+    scans: tuple[ChangeScan, ...]
+
+
+def plan_changes(
+    latest: Snapshot,
+    versions: VersionRange,
+    columns: Sequence[str] | None = None,
+    where: str | Expression | None = None,
+    *,
+    time_zone: str = "UTC",
+) -> ChangePlan:
+    """Plan to read the changes of a range of versions, with the columns that the table has at its end.
+
+    `columns` and `where` may name the columns of the feed too; both as in `plan_scan`.
+
+    Raises InvalidOperationError where the feed was off, VersionNotFoundError where commits are gone,
+    UnsupportedTableError where the columns changed in a way that no one schema can show, and CorruptLogError.
+    """
+    if not versions:
+        schema = StructType(select_columns(columns, with_change_columns(latest.schema)))
+        return ChangePlan(versions, schema, ())
+    commits = read_range(latest, versions)
+    eras = eras_of(latest, versions, commits.declared)
+    check_enabled(eras, versions, latest.location)
+    files = _changed_files(parse_files(commits, eras, latest), eras, latest)
+    check_columns(files[_ERA].unique().to_pylist(), eras, versions)
+    files = _with_constants(files.sort_by("version"), eras, commits.times(eras), versions)
+
+    everything = with_change_columns(eras[-1].configuration.schema)
+    schema = StructType(select_columns(columns, everything))
+    predicate = parse_predicate(where, everything, time_zone=time_zone) if isinstance(where, str) else where
+    scans = []
+    for configuration, numbers in _layouts(eras):
+        own = files.filter(pc.is_in(files[_ERA], value_set=pa.array(numbers, pa.int64())))
+        if own.num_rows:
+            context = _context(latest, configuration, schema, predicate, time_zone)
+            own = _matching(own.drop_columns([_ERA]), context)
+            scans.append(ChangeScan(configuration, ScanPlan(versions.last, schema, context, own)))
+    return ChangePlan(versions, schema, tuple(scans))
+
+
+def change_schema(latest: Snapshot, versions: VersionRange) -> StructType:
+    """The columns of the changes of a range: the table's at its end, and those of the feed."""
+    if not versions or versions.last == latest.version:
+        return with_change_columns(latest.schema)
+    end = Snapshot.load(latest.location, version=versions.last, storage_options=latest.storage_options)
+    return with_change_columns(end.schema)
+
+
+# -------------------------------------------------------------------------------------------------------- files
+def _changed_files(actions: FileActions, eras: Sequence[Era], latest: Snapshot) -> pa.Table:
+    """All files with changed rows: "_change_type" is null for change data files, which say it for each row."""
+    adds = _keyed(_of_era(actions.adds, eras), latest)
+    removes = with_partition_values(actions.removes, actions.adds, latest)
+    removes = _keyed(_of_era(removes, eras, before=True), latest)
+    added, removed = paired(adds, removes, _KEY)
+    changed = vector_changes(removes.take(removed), adds.take(added), latest)
+    whole = [
+        _whole(_without(adds, added), INSERT),
+        _whole(_without(removes, removed), DELETE),
+        _whole(_of_era(actions.cdc, eras).append_column(DELETION_VECTOR, _nulls(actions.cdc, DELETION_VECTOR)), None),
+    ]
+    names = [name for name in changed.column_names if name != _KEY]
+    return pa.concat_tables([table.select(names) for table in (changed, *whole)])
+
+
+def _whole(files: pa.Table, kind: str | None) -> pa.Table:
+    """Files of which every row that is in the table is a change of one kind."""
+    files = files.append_column(SELECTS_ROWS, _nulls(files, SELECTS_ROWS))
+    return files.append_column(CHANGE_TYPE.name, pa.repeat(pa.scalar(kind, pa.string()), files.num_rows))
+
+
+def _nulls(files: pa.Table, field: pa.Field) -> pa.Array:
+    return pa.nulls(files.num_rows, field.type)
+
+
+def _without(files: pa.Table, rows: pa.Array) -> pa.Table:
+    rest = np.ones(files.num_rows, np.bool_)
+    rest[np.asarray(rows)] = False
+    return files.filter(pa.array(rest))
+
+
+def _keyed(files: pa.Table, latest: Snapshot) -> pa.Table:
+    """With the version and location of each file as one text: a file may be changed by many commits."""
+    locations = resolve_column(latest.location, files["path"])
+    return files.append_column(_KEY, pc.binary_join_element_wise(files["version"].cast(pa.string()), locations, "\0"))
+
+
+def _of_era(files: pa.Table, eras: Sequence[Era], *, before: bool = False) -> pa.Table:
+    """With the number of the era that each file is of: that of its commit, or of the version `before` it."""
+    starts = np.array([era.first for era in eras[1:]], np.int64)
+    versions = files["version"].to_numpy()
+    return files.append_column(_ERA, pa.array(np.searchsorted(starts, versions, side="left" if before else "right")))
+
+
+def _with_constants(files: pa.Table, eras: Sequence[Era], times: dict[int, int], versions: VersionRange) -> pa.Table:
+    """With the constants of the feed among the partition values of each file."""
+    files = files.combine_chunks()
+    maps = files["partition_values"].combine_chunks()
+    names = [name for name in dict.fromkeys(n for era in eras for n in era.partition_names) if name not in _CONSTANTS]
+    own = [map_value(maps, name) for name in names]
+    in_order = pa.array([times[v] * 1000 for v in range(versions.first, versions.last + 1)], pa.timestamp("us", "UTC"))
+    texts = serialize_partition_column(in_order, TIMESTAMP)
+    constants = [
+        files[CHANGE_TYPE.name].combine_chunks(),
+        files["version"].combine_chunks().cast(pa.string()),
+        texts.take(pc.subtract(files["version"].combine_chunks(), versions.first)),
+    ]
+    merged = map_array([*names, *_CONSTANTS], [*own, *constants], files.num_rows)
+    files = files.set_column(files.column_names.index("partition_values"), "partition_values", merged)
+    size = pc.fill_null(files["size"], 0)  # which a remove need not tell
+    return files.set_column(files.column_names.index("size"), "size", size)
+
+
+def _matching(files: pa.Table, context: ReadContext) -> pa.Table:
+    """The files that may have a row for which the predicate is true, as far as constants of the files tell."""
+    constants = {plan.field.name: plan for plan in context.columns if isinstance(plan, PartitionConstant)}
+    decidable = [
+        part
+        for part in (() if context.residual is None else conjuncts(context.residual))
+        if not is_opaque(part) and all(column.path[0] in constants for column in columns_of(part))
+    ]
+    if not decidable:
+        return files
+    maps = files["partition_values"].combine_chunks()
+    typed = [
+        parse_partition_column(
+            map_value(maps, plan.physical_name),
+            plan.field.type,
+            context.time_zone,
+            column=name,
+            table=context.table_location,
+        )
+        for name, plan in constants.items()
+    ]
+    values = pa.RecordBatch.from_arrays(typed, names=list(constants))
+    return files.filter(pc.fill_null(evaluate(all_of(*decidable), values), False))
+
+
+# ------------------------------------------------------------------------------------------------------ columns
+def _layouts(eras: Sequence[Era]) -> list[tuple[TableConfiguration, list[int]]]:
+    """The ways in which the table was partitioned, with the numbers of their eras, and the columns at the end."""
+    last = eras[-1].configuration
+    mode = mapping_mode(last)
+    logical = {physical_field(f, mode).name.casefold(): f.name for f in last.schema}
+    found: dict[tuple[str, ...], list[int]] = {}
+    for number, era in enumerate(eras):
+        names = tuple(logical[n.casefold()] for n in era.partition_names if n.casefold() in logical)
+        found.setdefault(names, []).append(number)
+    return [(_partitioned_by(last, names), numbers) for names, numbers in found.items()]
+
+
+def _partitioned_by(configuration: TableConfiguration, names: tuple[str, ...]) -> TableConfiguration:
+    if names == configuration.partition_columns:
+        return configuration
+    metadata: Metadata = replace(configuration.metadata, partition_columns=names)
+    return TableConfiguration(configuration.protocol, metadata, configuration.location)
+
+
+def _context(
+    latest: Snapshot,
+    configuration: TableConfiguration,
+    schema: StructType,
+    predicate: Expression | None,
+    time_zone: str,
+) -> ReadContext:
+    needed = dict.fromkeys(schema.names)
+    if predicate is not None:
+        needed |= dict.fromkeys(column.path[0] for column in columns_of(predicate))
+    stored = [f for f in configuration.schema if f.name in needed]
+    context = read_context(
+        latest.location, configuration, stored, storage_options=latest.storage_options, time_zone=time_zone
+    )
+    constants: list[ColumnPlan] = [
+        ChangeType(CHANGE_TYPE),
+        *(PartitionConstant(field, field.name) for field in (COMMIT_VERSION, COMMIT_TIMESTAMP)),
+    ]
+    return replace(
+        context,
+        columns=(*context.columns, *(plan for plan in constants if plan.field.name in needed)),
+        output=schema.names,
+        residual=predicate,
+    )

@@ -1,0 +1,71 @@
+"""Reading a planned change feed into Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+
+import pyarrow as pa
+
+from pyspark_delta.changes.columns import COMMIT_VERSION
+from pyspark_delta.changes.plan import ChangePlan
+from pyspark_delta.data.reader import read_plan, tasks_of
+from pyspark_delta.errors import DataFileError
+from pyspark_delta.scan.plan import ScanTask
+from pyspark_delta.schema.arrow import schema_to_arrow
+from pyspark_delta.storage.paths import resolve_file
+
+_MISSING = "DELTA_FILE_NOT_FOUND_DETAILED"
+
+
+def changes_schema(plan: ChangePlan) -> pa.Schema:
+    """The Arrow schema of the rows: every column and field admits null."""
+    return schema_to_arrow(plan.schema, all_nullable=True)
+
+
+def read_changes(plan: ChangePlan) -> Iterator[pa.RecordBatch]:
+    """The changed rows, as batches of `changes_schema(plan)`, in the order of the versions where one scan reads them.
+
+    Raises DataFileError, naming file and version, for a data file that was vacuumed; and as `read_plan`.
+    """
+    for scan in plan.scans:
+        location = scan.plan.context.table_location
+        with naming_versions(location, partial(tasks_of, scan.plan.files)):
+            yield from read_plan(scan.plan)
+
+
+@contextmanager
+def naming_versions(location: str, tasks: Callable[[], Iterable[ScanTask]]) -> Iterator[None]:
+    """Let the error for a data file that is gone name the versions whose changes it held.
+
+    `tasks` are asked for on an error only; errors of tasks that are not of a change feed stay as they are.
+    """
+    try:
+        yield
+    except DataFileError as error:
+        if error.error_class != _MISSING:
+            raise
+        versions = _versions(location, tasks(), error.path)
+        if not versions:
+            raise
+        raise missing_file(error.path, versions) from None
+
+
+def missing_file(path: str, versions: Iterable[int]) -> DataFileError:
+    """The error for a data file that held changes of some versions, and is gone."""
+    numbers = sorted(set(versions))
+    shown = ", ".join(map(str, numbers))
+    return DataFileError(
+        f"The changes of version{'s' if len(numbers) > 1 else ''} {shown} cannot be read: data file '{path}' does not "
+        "exist. It was vacuumed, or removed by hand. Read the changes from a later version on, or restore the file.",
+        error_class=_MISSING,
+        path=path,
+        versions=numbers,
+    )
+
+
+def _versions(location: str, tasks: Iterable[ScanTask], path: str) -> list[int]:
+    of_file = (task for task in tasks if resolve_file(location, task.path) == path)
+    texts = (task.partition_values.get(COMMIT_VERSION.name) for task in of_file)
+    return [int(text) for text in texts if text is not None]

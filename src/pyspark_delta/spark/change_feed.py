@@ -1,0 +1,115 @@
+"""The change data feed as a DataFrame: Spark reads the files, at most three scans for a range of any length.
+
+One scan is over change data files, one over files that were added or removed whole, one over files whose deletion
+vector says which rows count. The kind of change, the version and its time come with the file, as partition values do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.utils import is_remote
+
+from pyspark_delta.changes.columns import CHANGE_COLUMNS, CHANGE_TYPE
+from pyspark_delta.changes.plan import ChangePlan, plan_changes
+from pyspark_delta.changes.reader import missing_file
+from pyspark_delta.changes.versions import ChangeRequest, VersionRange, resolve_range
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.options import OUT_OF_RANGE
+from pyspark_delta.spark.read import read_by_workers, reads_natively, session_time_zone
+from pyspark_delta.spark.scan.columns import quoted
+from pyspark_delta.spark.schemas import to_spark
+
+if TYPE_CHECKING:
+    from pyspark_delta.spark.scan.frames import FileSource
+
+_OUT_OF_RANGE_SETTING = f"spark.databricks.delta.{OUT_OF_RANGE}"
+_PATH_NOT_FOUND = "PATH_NOT_FOUND"
+_PATH_IN_MESSAGE = re.compile(r"Path does not exist: (\S+?)\.?(?:\s|$)")
+
+
+def read_change_feed(
+    spark: SparkSession,
+    latest: Snapshot,
+    request: ChangeRequest,
+    *,
+    columns: Sequence[str] | None = None,
+    where: str | None = None,
+) -> DataFrame:
+    """The changed rows that were asked for, of the versions that there are now, for as long as the DataFrame lives.
+
+    The session setting `spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled` counts too. Raises as
+    `resolve_range` and `plan_changes`, and DataFileError for a data file that is gone, naming the version.
+    """
+    if str(spark.conf.get(_OUT_OF_RANGE_SETTING, "false")).lower() == "true":
+        request = replace(request, allow_out_of_range=True)
+    versions = resolve_range(latest, request)
+    plan = plan_changes(latest, versions, time_zone=session_time_zone(spark))
+    frame = _frame(spark, latest, plan)
+    frame = frame if where is None else frame.where(where)
+    return frame if columns is None else frame.select(*(quoted(name) for name in columns))
+
+
+def _frame(spark: SparkSession, latest: Snapshot, plan: ChangePlan) -> DataFrame:
+    parts = list(_parts(latest, plan))
+    if not parts:
+        return spark.createDataFrame([], to_spark(plan.schema))
+    if not all(reads_natively(spark, source, files) for source, files in parts):
+        return read_by_workers(spark, latest, _options(plan.versions))
+    from pyspark_delta.spark.scan.frames import frame_of_files
+
+    try:
+        frames = [frame_of_files(spark, source, files) for source, files in parts]
+        frame = reduce(DataFrame.unionAll, frames)
+        if is_remote():
+            _ = frame.schema  # the server looks for the files now
+    except AnalysisException as error:
+        raise _missing(error, latest, parts) or error from None
+    return frame
+
+
+def _parts(latest: Snapshot, plan: ChangePlan) -> Iterable[tuple[FileSource, pa.Table]]:
+    """What is read alike: change data files, which say how each row changed, and files whose rows changed alike."""
+    from pyspark_delta.spark.scan.frames import FileSource
+
+    for scan in plan.scans:
+        files = scan.plan.files
+        recorded = pc.is_null(files[CHANGE_TYPE.name])
+        source = FileSource(latest.location, scan.configuration, latest.storage_options)
+        kinds = (
+            (recorded, replace(source, stored_too=(CHANGE_TYPE,), constants=CHANGE_COLUMNS[1:])),
+            (pc.invert(recorded), replace(source, constants=CHANGE_COLUMNS)),
+        )
+        for chosen, of_kind in kinds:
+            if pc.any(chosen).as_py():
+                yield of_kind, files.filter(chosen)
+
+
+def _options(versions: VersionRange) -> dict[str, str]:
+    """The same versions as options."""
+    return {"readChangeFeed": "true", "startingVersion": str(versions.first), "endingVersion": str(versions.last)}
+
+
+def _missing(
+    error: AnalysisException, latest: Snapshot, parts: Iterable[tuple[FileSource, pa.Table]]
+) -> Exception | None:
+    """The error for a file that Spark did not find; None for any other error."""
+    if error.getCondition() != _PATH_NOT_FOUND:
+        return None
+    from pyspark_delta.spark.scan.directories import hadoop_paths
+
+    found = _PATH_IN_MESSAGE.search(str(error))
+    path = (error.getMessageParameters() or {}).get("path") or (found[1] if found else "")
+    versions: list[int] = []
+    for _, files in parts:
+        of_file = pc.equal(hadoop_paths(latest.location, files["path"]), path)
+        versions += files["version"].filter(of_file).to_pylist()
+    return missing_file(path, versions) if versions else None

@@ -1,0 +1,215 @@
+"""The change data feed through Spark: every door gives the rows of Table.changes, in a few scans of Parquet."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from tests.hand_made import HandMade, Json, features, field, metadata, remove
+from tests.interop.content import content
+
+from pyspark_delta.deletion_vectors import encode_inline, of_indexes
+from pyspark_delta.errors import DataFileError, DeltaError, VersionNotFoundError, translate
+from pyspark_delta.spark.table import DeltaTable
+from pyspark_delta.table import Table
+
+OUT_OF_RANGE = "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled"
+PROTOCOL = features("changeDataFeed", "deletionVectors", "columnMapping", reader=["deletionVectors", "columnMapping"])
+VERSIONS = 24  # so many that not each could have a scan of its own
+
+
+def mapped(name: str, physical: str, number: int, data_type: str = "long") -> Json:
+    return field(name, data_type, **{"delta.columnMapping.id": number, "delta.columnMapping.physicalName": physical})
+
+
+def declared(*fields: Json, mode: str = "name", **extra: Any) -> Json:
+    configuration = {"delta.enableChangeDataFeed": "true", "delta.columnMapping.mode": mode}
+    return metadata(*fields, configuration=configuration, **extra)
+
+
+def vector(*rows: int) -> Json:
+    made = encode_inline(of_indexes(np.array(rows)))
+    names = {"storageType": "storage_type", "pathOrInlineDv": "path_or_inline_dv"}
+    sizes = {"sizeInBytes": "size_in_bytes", "cardinality": "cardinality"}
+    return {"deletionVector": {wire: getattr(made, name) for wire, name in (names | sizes).items()}}
+
+
+def write(made: HandMade, name: str, partition: str | None, *, ids: bool = False, **columns: Any) -> Json:
+    """A data file of physical columns, with field ids if asked for; its add action."""
+    table = pa.table(columns)
+    if ids:
+        numbered = [f.with_metadata({"PARQUET:field_id": f.name[-1]}) if f.name[0] == "c" else f for f in table.schema]
+        table = table.cast(pa.schema(numbered))
+    return made.data(name, table, {"c2": partition})
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Inserts, whole deletes, deletion vectors and change files in turn; partitioned, mapped, with new columns."""
+    made = HandMade(tmp_path_factory.mktemp("mixed") / "table")
+    columns = [mapped("id", "c1", 1), mapped("p", "c2", 2, "date")]
+    made.commit(0, PROTOCOL, declared(*columns, partition=["p"]))
+    files: list[Json] = []
+    for version in range(1, VERSIONS):
+        day = None if version % 3 else f"2024-01-{version:02}"
+        match version % 4:
+            case 1:
+                file = write(made, f"{version} x.parquet", day, c1=[version, -version, 0])["add"]
+                files.append({**file, "path": f"{version}%20x.parquet"})
+                made.commit(version, {"add": files[-1]})
+            case 2:
+                made.commit(version, remove(**files[-1]), {"add": {**files[-1], **vector(0)}})
+            case 3:
+                kinds = ["update_preimage", "update_postimage"]
+                change = write(made, f"_change_data/c2={day}/{version}.parquet", day, c1=[5, 6], _change_type=kinds)
+                made.commit(version, {"cdc": {**change["add"], "dataChange": False}})
+            case _ if version == 12:
+                columns = [mapped("key", "c1", 1), mapped("p", "c2", 2, "date"), mapped("more", "c3", 3, "string")]
+                made.commit(version, declared(*columns, partition=["p"]))
+            case _:
+                gone = files.pop()
+                made.commit(version, remove(**{**gone, **vector(0)}))
+    return made.path
+
+
+def read(spark: SparkSession, path: Path, **options: Any) -> DataFrame:
+    return spark.read.format("delta").options(readChangeFeed="true", **options).load(str(path))
+
+
+def ours(path: Path, *args: Any, **kwargs: Any) -> list[str]:
+    found = content(Table.open(path).changes(*args, **kwargs).to_arrow())
+    assert found
+    return found
+
+
+def test_an_enabled_session_reads_any_range_in_three_scans(delta_spark: SparkSession, mixed: Path) -> None:
+    frame = read(delta_spark, mixed, startingVersion=0)
+    plan = frame._jdf.queryExecution().executedPlan().toString()
+    assert plan.count("FileScan parquet") == 3
+    assert "Python" not in plan
+    assert content(frame.toArrow()) == ours(mixed, 0)
+    short = read(delta_spark, mixed, startingVersion=9, endingVersion=11)
+    assert content(short.toArrow()) == ours(mixed, 9, ending_version=11)  # before the columns changed
+
+
+def test_columns_and_conditions_may_name_the_columns_of_the_feed(
+    delta_spark: SparkSession, plain_spark: SparkSession, mixed: Path
+) -> None:
+    options = {"startingVersion": 0, "columns": "_commit_version,key", "where": "_change_type = 'delete' and key > 2"}
+    expected = ours(mixed, 0, columns=["_commit_version", "key"], where="_change_type = 'delete' and key > 2")
+    for spark in (delta_spark, plain_spark):
+        frame = read(spark, mixed, **options)
+        assert frame.columns == ["_commit_version", "key"]
+        assert content(frame.toArrow()) == expected
+    pushed = read(plain_spark, mixed, startingVersion=0).where("_commit_version > 8 and p is not null")
+    assert content(pushed.toArrow()) == ours(mixed, 0, where="_commit_version > 8 and p is not null")
+
+
+def test_the_table_object_has_its_changes(delta_spark: SparkSession, mixed: Path) -> None:
+    table = DeltaTable.forPath(delta_spark, str(mixed))
+    assert content(table.changes(3, where="key > 0").toArrow()) == ours(mixed, 3, where="key > 0")
+    frame = table.changes(starting_version=3, ending_version=7, columns=["p", "_commit_timestamp"])
+    assert frame.columns == ["p", "_commit_timestamp"]
+    assert frame.count() == Table.open(mixed).changes(3, ending_version=7).to_arrow().num_rows
+
+
+def test_spark_connect_reads_the_feed(delta_connect: SparkSession, mixed: Path) -> None:
+    assert content(read(delta_connect, mixed, startingVersion=0).toArrow()) == ours(mixed, 0)
+    changes = DeltaTable.forPath(delta_connect, str(mixed)).changes(9, ending_version=13, where="key is not null")
+    assert content(changes.toArrow()) == ours(mixed, 9, ending_version=13, where="key is not null")
+
+
+@pytest.fixture
+def by_id(tmp_path: Path) -> Path:
+    """A table that is mapped by id, which Spark's public API reads only when the session says so; a hidden file too."""
+    made = HandMade(tmp_path / "table")
+    made.commit(
+        0, PROTOCOL, declared(mapped("id", "c1", 1), mapped("p", "c2", 2, "string"), mode="id", partition=["p"])
+    )
+    made.commit(1, write(made, "_hidden.parquet", "x", ids=True, c1=[1]))
+    change = write(made, "_change_data/2.parquet", "y", ids=True, c1=[1], _change_type=["delete"])
+    made.commit(2, {"cdc": change["add"]})
+    return made.path
+
+
+def test_what_spark_cannot_read_itself_is_read_by_workers(delta_spark: SparkSession, by_id: Path) -> None:
+    assert content(read(delta_spark, by_id, startingVersion=0).toArrow()) == ours(by_id, 0)
+    session = delta_spark.newSession()
+    for name in ("enabled", "ignoreMissing"):
+        session.conf.set(f"spark.sql.parquet.fieldId.read.{name}", "true")
+    natively = DeltaTable.forPath(session, str(by_id)).changes(2)
+    assert content(natively.toArrow()) == ours(by_id, 2)
+    assert "Python" not in natively._jdf.queryExecution().executedPlan().toString()
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> HandMade:
+    """Version 1 inserts a row, version 2 removes its file; committed at noon, one o'clock and two o'clock UTC."""
+    made = HandMade(tmp_path / "table")
+    made.commit(0, PROTOCOL, metadata(field("id"), configuration={"delta.enableChangeDataFeed": "true"}))
+    made.commit(1, made.data("a.parquet", {"id": [1]}))
+    made.commit(2, remove("a.parquet"))
+    for version in range(3):
+        at = 1_704_110_400 + 3600 * version  # 2024-01-01 12:00
+        os.utime(made.commit_file(version), (at, at))
+    return made
+
+
+def kinds(frame: DataFrame) -> list[tuple[int, str]]:
+    return sorted((row._commit_version, row._change_type) for row in frame.collect())
+
+
+def test_times_are_those_of_the_session(delta_spark: SparkSession, plain_spark: SparkSession, small: HandMade) -> None:
+    here = delta_spark.newSession()
+    here.conf.set("spark.sql.session.timeZone", "+01:00")
+    changes = DeltaTable.forPath(here, str(small.path)).changes
+    assert kinds(changes(starting_timestamp="2024-01-01 14:00", ending_timestamp="2024-01-01 14:59")) == [(1, "insert")]
+    options = {
+        "startingTimestamp": "2024-01-01 14:00:00",
+        "endingTimestamp": "2024-01-01 14:59:59",
+        "timeZone": "+01:00",
+    }
+    for spark in (delta_spark, plain_spark):
+        assert kinds(read(spark, small.path, **options)) == [(1, "insert")]
+
+
+def test_a_range_past_the_end_is_empty_only_when_that_is_asked_for(
+    delta_spark: SparkSession, plain_spark: SparkSession, small: HandMade
+) -> None:
+    for spark in (delta_spark, plain_spark):
+        with pytest.raises(VersionNotFoundError, match="0 to 2"), translate():
+            read(spark, small.path, startingVersion=3)
+        option = {"changeDataFeed.timestampOutOfRange.enabled": "true"}
+        empty = read(spark, small.path, startingVersion=3, **option)
+        assert (empty.columns[-3:], empty.collect()) == (["_change_type", "_commit_version", "_commit_timestamp"], [])
+    session = delta_spark.newSession()
+    session.conf.set(OUT_OF_RANGE, "true")
+    assert DeltaTable.forPath(session, str(small.path)).changes(3).collect() == []
+
+
+def test_a_vacuumed_file_is_named_with_its_version(
+    delta_spark: SparkSession, plain_spark: SparkSession, small: HandMade
+) -> None:
+    (small.path / "a.parquet").unlink()
+    for spark in (delta_spark, plain_spark):
+        with pytest.raises(DataFileError, match=r"version 2 .*a\.parquet' does not exist"), translate():
+            read(spark, small.path, startingVersion=2).collect()
+
+
+def test_a_vacuumed_file_is_named_on_spark_connect(delta_connect: SparkSession, small: HandMade) -> None:
+    (small.path / "a.parquet").unlink()
+    with pytest.raises(DataFileError, match=r"versions 1, 2 .*a\.parquet' does not exist"):
+        read(delta_connect, small.path, startingVersion=0)
+
+
+def test_a_schema_that_was_given_must_be_that_of_the_feed(delta_spark: SparkSession, small: HandMade) -> None:
+    reader = delta_spark.read.format("delta").options(readChangeFeed="true", startingVersion=0)
+    columns = "id long, _change_type string, _commit_version long, _commit_timestamp timestamp"
+    assert reader.schema(columns).load(str(small.path)).count() == 2
+    with pytest.raises(DeltaError, match="is not the schema"):
+        reader.schema("id long").load(str(small.path))

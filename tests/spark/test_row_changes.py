@@ -1,0 +1,351 @@
+"""DELETE and UPDATE of a `DeltaTable`, on classic sessions and through Spark Connect."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+
+from pyspark_delta import DeltaTable, Table
+from pyspark_delta.data.reader import read_plan
+from pyspark_delta.errors import (
+    AppendOnlyTableError,
+    CommitConflictError,
+    ConcurrentAppendError,
+    ConstraintViolationError,
+    InvalidOperationError,
+    InvalidOptionError,
+    InvalidPredicateError,
+    SchemaMismatchError,
+)
+from pyspark_delta.scan.planner import plan_scan
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.builder import IdentityGenerator
+from pyspark_delta.spark.reexecution import REEXECUTIONS
+from pyspark_delta.spark.write import save
+
+VECTORS = {"delta.enableDeletionVectors": "true"}
+REWRITE = {"delta.enableDeletionVectors": "false"}
+FEED = {"delta.enableChangeDataFeed": "true"}
+ROW_IDS = {"delta.enableRowTracking": "true"}
+RANGE = "select id, cast(id % 4 as int) n, concat('v', id) v from range(0, {}, 1, 2)"
+
+
+def make(session: SparkSession, path: Path, *properties: dict[str, str], rows: int = 40, **more: Any) -> DeltaTable:
+    """A table of the ids 0 to `rows`, in two files."""
+    options = {name: value for one in properties for name, value in one.items()}
+    save(session.sql(RANGE.format(rows)), str(path), options=options, **more)
+    return DeltaTable.forPath(session, str(path))
+
+
+def content(table: DeltaTable, *columns: str) -> list[Any]:
+    found = Table.open(table._location).scan(columns=columns or ("id",)).to_arrow().to_pylist()
+    return sorted(tuple(row.values()) if columns else row["id"] for row in found)
+
+
+def commit(table: DeltaTable, kind: str) -> list[dict[str, Any]]:
+    """The actions of one kind in the newest commit."""
+    newest = max(Path(table._location, "_delta_log").glob("*.json"))
+    return [action[kind] for action in map(json.loads, newest.read_text().splitlines()) if kind in action]
+
+
+def version(table: DeltaTable) -> int:
+    return Table.open(table._location).version
+
+
+def row_ids(table: DeltaTable) -> dict[int, tuple[int, int]]:
+    plan = plan_scan(Snapshot.load(table._location), ["id"], row_ids=True)
+    return {row["id"]: (row["_row_id"], row["_row_commit_version"]) for row in read_plan(plan).read_all().to_pylist()}
+
+
+class RowChanges:
+    """The tests; a session of each kind runs them all."""
+
+    # -------------------------------------------------------------------------------------------------- vectors
+    def test_c161_c252_c256_c413_vectors_are_merged_and_share_a_file(
+        self, session: SparkSession, tmp_path: Path
+    ) -> None:
+        table = make(session, tmp_path, VECTORS)
+        [before] = [{a["path"]: a for a in commit(table, "add")}]
+        assert table.delete("id % 10 = 3").collect() == [(4,)]
+        first = {a["path"]: a for a in commit(table, "add")}
+        assert first.keys() == before.keys()
+        assert len({a["deletionVector"]["pathOrInlineDv"] for a in first.values()}) == 1
+        assert [a["deletionVector"]["cardinality"] for a in first.values()] == [2, 2]
+        for path, add in first.items():
+            stats, old = (json.loads(a["stats"]) for a in (add, before[path]))
+            assert stats["tightBounds"] is False
+            assert {**stats, "tightBounds": True} == {**old, "tightBounds": True}
+            assert (add["size"], add["modificationTime"]) == (before[path]["size"], before[path]["modificationTime"])
+        assert [("deletionVector" in r) for r in commit(table, "remove")] == [False, False]
+        assert table.delete(F.col("id").between(0, 3)).collect() == [(3,)]
+        [add], [remove] = commit(table, "add"), commit(table, "remove")
+        assert add["deletionVector"]["cardinality"] == 5
+        assert remove["deletionVector"] == first[add["path"]]["deletionVector"]
+        assert commit(table, "commitInfo")[0]["operationMetrics"]["numDeletionVectorsUpdated"] == "1"
+        assert content(table) == [i for i in range(4, 40) if i % 10 != 3]
+
+    def test_c252_files_of_which_all_rows_go_are_removed(self, session: SparkSession, tmp_path: Path) -> None:
+        table = make(session, tmp_path, VECTORS)
+        assert table.delete("id < 19 or id = 25").collect() == [(20,)]
+        assert table.delete("v = 'v19'").collect() == [(1,)]
+        assert (len(commit(table, "remove")), commit(table, "add")) == (1, [])
+        assert content(table) == [i for i in range(20, 40) if i != 25]
+        table.alter().setProperties(REWRITE)
+        table.delete("id = 30")
+        [add] = commit(table, "add")
+        assert "deletionVector" not in add
+        assert content(table) == [i for i in range(20, 40) if i not in (25, 30)]
+
+    def test_nothing_is_read_where_statistics_decide(self, session: SparkSession, tmp_path: Path) -> None:
+        table = make(session, tmp_path, VECTORS, partition_by=["n"])
+        for file in tmp_path.rglob("*.parquet"):
+            file.unlink()
+        assert table.delete("n = 2").collect() == [(10,)]
+        assert table.delete("id > 100").collect() == [(0,)]
+        assert version(table) == 1
+        assert table.delete().collect() == [(30,)]
+        assert commit(table, "commitInfo")[0]["operationParameters"] == {"predicate": '["true"]'}
+
+    # ----------------------------------------------------------------------------------------------- new values
+    @pytest.mark.parametrize("way", [VECTORS, REWRITE])
+    def test_update_any_column(self, session: SparkSession, tmp_path: Path, way: dict[str, str]) -> None:
+        table = make(session, tmp_path, way, partition_by=["n"])
+        expected = {i: (i % 4, f"v{i}") for i in range(40)}
+        assert table.update("id < 6 and n = 1", {"N": "3", "`v`": F.lit("new")}).collect() == [(2,)]
+        expected.update(dict.fromkeys((1, 5), (3, "new")))
+        assert table.alias("t").update(set={"t.v": F.concat("v", F.lit("."))}).collect() == [(40,)]
+        expected = {i: (n, v + ".") for i, (n, v) in expected.items()}
+        assert table.update(F.col("id") == 7, {"v": "null", "n": "cast('2' as bigint)"}).collect() == [(1,)]
+        expected[7] = (2, None)
+        assert content(table, "id", "n", "v") == [(i, *values) for i, values in sorted(expected.items())]
+        metrics = commit(table, "commitInfo")[0]["operationMetrics"]
+        [removed] = commit(table, "remove")
+        [before] = [add for add in adds(str(tmp_path), 2) if add["path"] == removed["path"]]
+        stayed = json.loads(before["stats"])["numRecords"] - 1
+        assert stayed > 1
+        assert (metrics["numUpdatedRows"], metrics["numCopiedRows"]) == ("1", "0" if way is VECTORS else str(stayed))
+
+    def test_parts_of_structs(self, session: SparkSession, tmp_path: Path) -> None:
+        select = (
+            "select id, if(id = 1, null, named_struct('a', id, 'b', named_struct('c', 1, 'd', 'x'))) s from range(3)"
+        )
+        save(session.sql(select), str(tmp_path), options=VECTORS)
+        table = DeltaTable.forPath(session, str(tmp_path))
+        table.update("id > 0", {"s.b.c": "s.b.c + 1", "s.a": "7"})
+        assert [
+            row["s"] for row in sorted(Table.open(str(tmp_path)).scan().to_arrow().to_pylist(), key=lambda r: r["id"])
+        ] == [
+            {"a": 0, "b": {"c": 1, "d": "x"}},
+            {"a": 7, "b": {"c": None, "d": None}},
+            {"a": 7, "b": {"c": 2, "d": "x"}},
+        ]
+        with pytest.raises(InvalidOperationError, match="two values") as caught:
+            table.update(set={"s.b": "null", "s.b.c": "1"})
+        assert caught.value.error_class == "DELTA_CONFLICT_SET_COLUMN"
+
+    def test_rules_hold(self, session: SparkSession, tmp_path: Path) -> None:
+        path = str(tmp_path)
+        DeltaTable.create(session).location(path).addColumn(
+            "id", "bigint", generatedByDefaultAs=IdentityGenerator()
+        ).addColumn("n", "int", nullable=False).addColumn("twice", "bigint", generatedAlwaysAs="n * 2L").addColumn(
+            "small", "tinyint"
+        ).property("delta.constraints.positive", "n > 0").execute()
+        save(session.sql("select id, cast(id + 1 as int) n from range(5)"), path, "append")
+        table = DeltaTable.forPath(session, path)
+        table.update("id = 2", {"n": "30"})
+        assert content(table, "id", "twice") == [(0, 2), (1, 4), (2, 60), (3, 8), (4, 10)]
+        for given, error in (
+            ({"n": "n - 1"}, "positive"),
+            ({"n": "null"}, "n"),
+            ({"twice": "5L"}, "twice"),
+            ({"small": "300"}, "small"),
+        ):
+            with pytest.raises(ConstraintViolationError, match=error):
+                table.update(set=given)
+        table.update("id = 0", {"n": "9", "twice": "18"})
+        with pytest.raises(InvalidOperationError, match="identity"):
+            table.update(set={"id": "1"})
+        assert version(table) == 3
+
+    # ------------------------------------------------------------------------------------- row ids and the feed
+    @pytest.mark.parametrize("way", [VECTORS, REWRITE])
+    def test_c321_c324_c326_c341_rows_keep_their_ids(
+        self, session: SparkSession, tmp_path: Path, way: dict[str, str]
+    ) -> None:
+        table = make(session, tmp_path, way, ROW_IDS)
+        before = row_ids(table)
+        table.update("n = 1", {"v": "'x'"})
+        table.delete("id in (5, 6)")
+        after = row_ids(table)
+        assert {i: row for i, (row, _) in after.items()} == {i: r for i, (r, _) in before.items() if i not in (5, 6)}
+        assert {i for i, (_, changed) in after.items() if changed == 1} == {i for i in after if i % 4 == 1}
+        assert {changed for i, (_, changed) in after.items() if i % 4 != 1} == {0}
+        assert commit(table, "commitInfo")[0]["tags"] == {"delta.rowTracking.preserved": "true"}
+
+    def test_c162_c167_c169_change_data_files_where_readers_need_them(
+        self, session: SparkSession, tmp_path: Path
+    ) -> None:
+        rewritten, marked = make(session, tmp_path / "r", REWRITE, FEED), make(session, tmp_path / "m", VECTORS, FEED)
+        for table in (rewritten, marked):
+            table.update("id in (1, 30)", {"v": "'new'"})
+            changes = [row for cdc in commit(table, "cdc") for row in read(table, cdc)]
+            assert sorted((r["id"], r["_change_type"], r["v"]) for r in changes) == [
+                (1, "update_postimage", "new"),
+                (1, "update_preimage", "v1"),
+                (30, "update_postimage", "new"),
+                (30, "update_preimage", "v30"),
+            ]
+            table.delete("id in (2, 3)")
+            changes = [row for cdc in commit(table, "cdc") for row in read(table, cdc)]
+            assert sorted((r["id"], r["_change_type"]) for r in changes) == (
+                [(2, "delete"), (3, "delete")] if table is rewritten else []
+            )
+            table.delete()
+            assert commit(table, "cdc") == []
+
+    # ------------------------------------------------------------------------------------------------ conflicts
+    def test_run_again_after_a_conflict(self, session: SparkSession, tmp_path: Path) -> None:
+        table, path = make(session, tmp_path, VECTORS), str(tmp_path)
+        other = DeltaTable.forPath(session, path)
+        meanwhile = iter(
+            [lambda: save(session.sql("select 50L id, 3 n, 'v50' v"), path, "append"), lambda: other.delete("id = 3")]
+        )
+
+        def once(snapshot: Snapshot) -> Snapshot:
+            next(meanwhile, lambda: None)()
+            return snapshot
+
+        racing = Racing(table, once)
+        assert racing.delete("n = 3").collect() == [(10,)]
+        assert content(table) == [i for i in range(40) if i % 4 != 3]
+        meanwhile = iter([lambda: save(session.sql("select 51L id, 2 n, 'v' v"), path, "append")])
+        session.conf.set(REEXECUTIONS, "0")
+        try:
+            with pytest.raises(ConcurrentAppendError, match="n = 2"):
+                Racing(table, once).update("n = 2", {"v": "'y'"})
+            session.conf.set(REEXECUTIONS, "often")
+            with pytest.raises(InvalidOptionError):
+                table.delete("n = 3")
+        finally:
+            session.conf.unset(REEXECUTIONS)
+        named = {add["path"] for v in range(version(table) + 1) for add in adds(path, v)}
+        assert {f.name for f in tmp_path.glob("*.parquet")} == named
+
+    # ----------------------------------------------------------------------------------------------------- plans
+    @pytest.mark.parametrize("way", [VECTORS, REWRITE])
+    def test_a_plan_changes_nothing_until_it_is_executed(
+        self, session: SparkSession, tmp_path: Path, way: dict[str, str]
+    ) -> None:
+        table = make(session, tmp_path, way)
+        files = set(tmp_path.rglob("*"))
+        plan = table.update("id = 1 or id >= 20", {"v": "'x'"}, plan=True)
+        assert plan.facts() == {
+            "operation": "UPDATE",
+            "version": 0,
+            "method": "deletion vectors" if way is VECTORS else "rewrite of files",
+            "rows_affected": 21,
+            "rows_written": 21,
+            "rows_copied": 0 if way is VECTORS else 19,
+            "files_removed": 1,
+            "files_changed": 1,
+            "files_untouched": 0,
+            "bytes_removed": plan.bytes_removed,
+            "bytes_rewritten": 0 if way is VECTORS else plan.bytes_rewritten,
+            "conflicts_with": "commits that add rows that may match id = 1L OR id >= 20L, or remove one of the 1 files "
+            "that were looked at",
+        }
+        assert "files untouched" in str(plan)
+        assert set(tmp_path.rglob("*")) == files
+        other = table.delete("id = 0", plan=True)
+        assert plan.execute().collect() == [(21,)]
+        with pytest.raises(CommitConflictError, match="version 0"):
+            other.execute()
+        assert table.delete("id < 0", plan=True).method == "nothing"
+        assert table.delete(plan=True).method == "whole files"
+        assert version(table) == 1
+
+    # ------------------------------------------------------------------------------------------------- bad input
+    def test_refused_before_anything_is_written(self, session: SparkSession, tmp_path: Path) -> None:
+        table = make(session, tmp_path, VECTORS)
+        files = set(tmp_path.rglob("*"))
+        conditions: list[tuple[str | Column, type[Exception], str]] = [
+            ("idd = 1", AnalysisException, "`id`"),
+            ("id +", Exception, "id"),
+            ("v", AnalysisException, "BOOL"),
+            ("rand() > 0.5", InvalidPredicateError, "rand"),
+            (F.rand() > 0.5, InvalidPredicateError, "deterministic"),
+        ]
+        for condition, error, match in conditions:
+            with pytest.raises(error, match=match):
+                table.delete(condition)
+            with pytest.raises(error, match=match):
+                table.update(condition, {"v": "'x'"})
+        values: list[tuple[dict[Any, Any], type[Exception], str]] = [
+            ({"idd": "1"}, InvalidOperationError, "'id'"),
+            ({"v": "idd"}, AnalysisException, "`id`"),
+            ({"n": "array(1)"}, SchemaMismatchError, "n"),
+            ({}, InvalidOptionError, "set="),
+            ({1: "1"}, TypeError, "int"),
+            ({"v": "'x'", "V": "'y'"}, InvalidOperationError, "two values"),
+        ]
+        for given, error, match in values:
+            with pytest.raises(error, match=match):
+                table.update("id = 1", given)
+        table.alter().setProperties({"delta.appendOnly": "true"})
+        for change in (lambda: table.delete("id = 1"), lambda: table.update(set={"v": "'x'"})):
+            with pytest.raises(AppendOnlyTableError, match="appendOnly"):
+                change()
+        assert set(tmp_path.rglob("*.parquet")) == {f for f in files if f.suffix == ".parquet"}
+        assert version(table) == 1
+
+
+class TestClassic(RowChanges):
+    @pytest.fixture
+    def session(self, delta_spark: SparkSession) -> SparkSession:
+        return delta_spark
+
+    def test_subqueries_and_any_expression(self, session: SparkSession, tmp_path: Path) -> None:
+        table = make(session, tmp_path, VECTORS)
+        session.range(3).createOrReplaceTempView("three")
+        assert table.delete("id in (select id + 1 from three)").collect() == [(3,)]
+        assert table.update(
+            "sha2(v, 256) like 'a%' or aggregate(array(id), 0L, (a, x) -> a + x) = 9", {"n": "-1"}
+        ).collect()
+        assert table.delete("n = -1").collect()[0][0] >= 1
+        assert {1, 2, 3, 9}.isdisjoint(content(table))
+
+
+class TestConnect(RowChanges):
+    @pytest.fixture
+    def session(self, delta_connect: SparkSession) -> SparkSession:
+        return delta_connect
+
+
+class Racing(DeltaTable):
+    """A table where something happens each time a version was opened."""
+
+    def __init__(self, table: DeltaTable, after: Any) -> None:
+        super().__init__(table._spark, table._location, table._storage_options)
+        self._after = after
+
+    def _open(self, *arguments: Any) -> Snapshot:
+        found: Snapshot = self._after(super()._open(*arguments))
+        return found
+
+
+def adds(path: str, number: int) -> list[dict[str, Any]]:
+    text = Path(path, "_delta_log", f"{number:020d}.json").read_text()
+    return [action["add"] for action in map(json.loads, text.splitlines()) if "add" in action]
+
+
+def read(table: DeltaTable, cdc: dict[str, Any]) -> list[dict[str, Any]]:
+    assert cdc["dataChange"] is False
+    rows: list[dict[str, Any]] = pq.read_table(Path(table._location, cdc["path"]), partitioning=None).to_pylist()
+    return rows
