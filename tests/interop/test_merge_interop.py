@@ -1,4 +1,4 @@
-"""The same merges by delta-spark and by us, on copies of one table: equal rows, counts and metrics, and either reads both."""
+"""The same merges by delta-spark and by us, on copies of one table: equal rows, counts, metrics and changes."""
 
 from __future__ import annotations
 
@@ -13,18 +13,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyspark_delta.spark.table import DeltaTable
+from pyspark_delta.spark.write import save
 from pyspark_delta.table import Table
 
-VARIANTS = {
-    "rewriting": "",
-    "vectors": "'delta.enableDeletionVectors' = 'true'",
-    "feed": "'delta.enableChangeDataFeed' = 'true'",
-    "feed_and_vectors": "'delta.enableChangeDataFeed' = 'true', 'delta.enableDeletionVectors' = 'true'",
-}
+VECTORS, FEED = {"delta.enableDeletionVectors": "true"}, {"delta.enableChangeDataFeed": "true"}
+VARIANTS = {"rewriting": {}, "vectors": VECTORS, "feed": FEED, "feed_and_vectors": {**FEED, **VECTORS}}
 # Null keys on both sides, a key that only one side has, rows in three files.
 ROWS = "(1, 'a', 10, 0), (2, 'b', 20, 1)", "(3, 'c', 30, 0), (4, 'd', 40, 1), (null, 'n', 0, 0)", "(5, 'e', 50, 1)"
-SOURCE = """select * from values (2, 'B', 200, 1), (4, 'D', 400, 0), (5, 'E', 500, 1), (6, 'F', 600, 0), (7, 'G', 700, 1),
-(null, 'N', 1, 1) as s(id, k, v, p)"""
+SOURCE = """select * from values (2, 'B', 200, 1), (4, 'D', 400, 0), (5, 'E', 500, 1), (6, 'F', 600, 0),
+(7, 'G', 700, 1), (null, 'N', 1, 1) as s(id, k, v, p)"""
 SAME = ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows")
 # How many files there are is a matter of tasks, and times and bytes are never the same.
 EQUAL_METRICS = (
@@ -145,23 +142,12 @@ CASES = {
 }
 
 
-@pytest.fixture(scope="module")
-def bases(delta_spark_server: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table of each kind by delta-spark, to be copied."""
-    folder = tmp_path_factory.mktemp("bases")
-    for name, properties in VARIANTS.items():
-        for partitioned in (False, True):
-            table = f"delta.`{folder / f'{name}-{partitioned}'}`"
-            delta_spark_server.sql(
-                f"create table {table} (id int, k string, v int, p int) using delta "
-                + ("partitioned by (p) " if partitioned else "")
-                + (f"tblproperties ({properties})" if properties else ""),
-                *(
-                    f"insert into {table} select /*+ coalesce(1) */ * from values {rows} as r(id, k, v, p)"
-                    for rows in ROWS
-                ),
-            )
-    return folder
+def make(spark: SparkSession, location: Path, variant: str, *, partitioned: bool) -> None:
+    """The table to begin with, in three commits of a file each, or of one for each partition."""
+    for rows in ROWS:
+        frame = spark.sql(f"select /*+ coalesce(1) */ * from values {rows} as r(id, k, v, p)")
+        options = VARIANTS[variant] if not location.exists() else {}
+        save(frame, str(location), "append", ["p"] if partitioned else None, options)
 
 
 def history(location: Path) -> dict[str, Any]:
@@ -174,12 +160,15 @@ def history(location: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_merges_as_delta_spark_does(
-    variant: str, bases: Path, tmp_path: Path, delta_spark_server: Any, our_spark: SparkSession
+    variant: str, tmp_path: Path, delta_spark_server: Any, our_spark: SparkSession
 ) -> None:
     for name, case in CASES.items():
         if variant not in case.variants:
             continue
-        base, theirs, ours = bases / f"{variant}-{case.partitioned}", tmp_path / f"{name}-theirs", tmp_path / name
+        base = tmp_path / f"base-{case.partitioned}"
+        theirs, ours = tmp_path / f"{name}-theirs", tmp_path / name
+        if not base.exists():
+            make(our_spark, base, variant, partitioned=case.partitioned)
         shutil.copytree(base, theirs)
         shutil.copytree(base, ours)
         [their_counts] = delta_spark_server.ask(
@@ -207,7 +196,7 @@ def test_merges_as_delta_spark_does(
         assert set(our_info["operationParameters"]) == set(their_info["operationParameters"]), name
         if "feed" in variant:
             changes = [
-                delta_spark_server.ask("rows", statement=CHANGES.format(table=table, version=len(ROWS) + 1))
+                delta_spark_server.ask("rows", statement=CHANGES.format(table=table, version=len(ROWS)))
                 for table in (ours, theirs)
             ]
             assert changes[0] == changes[1], name

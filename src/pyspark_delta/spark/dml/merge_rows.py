@@ -198,9 +198,7 @@ class MergedRows:
     def _once(self) -> DataFrame:
         """The rows that are taken; one that goes is there once, however many rows it matches."""
         rows = self.taken()
-        if not is_single_delete([change.clause for change in self.changes]) or self.kind is RowKind.BY_SOURCE:
-            return rows
-        if self.kind is RowKind.NOT_MATCHED:
+        if self.kind is not None or not is_single_delete([change.clause for change in self.changes]):
             return rows
         new = sf.when(sf.col(FILE).isNull(), sf.monotonically_increasing_id())
         return rows.withColumn(_ONCE, new).dropDuplicates([FILE, ROW, _ONCE]).drop(_ONCE)
