@@ -116,7 +116,10 @@ CASES = {
         ),
         ("feed", "vectors"),
     ),
-    "only_by_source": Case((Clause("whenNotMatchedBySourceDelete"),), ("rewriting", "vectors")),
+    # delta-spark writes files anew in which every row stays.
+    "only_by_source": Case(
+        (Clause("whenNotMatchedBySourceDelete"),), ("rewriting", "vectors"), differ=("numTargetFilesRemoved",)
+    ),
     "null_safe": Case(UPSERT, ("vectors",), condition="t.id <=> s.id"),
     "own_condition": Case(UPSERT, ("rewriting",), condition="t.id = s.id and t.p = 1 and t.v < 50", partitioned=True),
     "moves_between_partitions": Case(
@@ -158,54 +161,56 @@ def history(location: Path) -> dict[str, Any]:
     return {**found, "cdc": sum("cdc" in action for action in actions)}
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_merges_as_delta_spark_does(
-    variant: str, tmp_path: Path, delta_spark_server: Any, our_spark: SparkSession
-) -> None:
-    for name, case in CASES.items():
-        if variant not in case.variants:
-            continue
-        base = tmp_path / f"base-{case.partitioned}"
-        theirs, ours = tmp_path / f"{name}-theirs", tmp_path / name
-        if not base.exists():
-            make(our_spark, base, variant, partitioned=case.partitioned)
-        shutil.copytree(base, theirs)
-        shutil.copytree(base, ours)
-        [their_counts] = delta_spark_server.ask(
-            "rows",
-            statement=f"merge {'with schema evolution ' if case.evolves else ''}into delta.`{theirs}` t "
-            f"using ({case.source}) s on {case.condition} " + " ".join(clause.sql for clause in case.clauses),
-        )
-        builder = DeltaTable.forPath(our_spark, str(ours)).alias("t").merge(
-            our_spark.sql(case.source).alias("s"), case.condition
-        )  # fmt: skip
-        for clause in case.clauses:
-            builder = getattr(builder, clause.method)(**clause.arguments())
-        [our_counts] = (builder.withSchemaEvolution() if case.evolves else builder).execute().collect()
-        assert {k: our_counts[k] for k in SAME} == {k: their_counts[k] for k in SAME}, name
-
-        expected = rows_of(Table.open(str(theirs)).scan().to_arrow())
-        assert rows_of(Table.open(str(ours)).scan().to_arrow()) == expected, name
-        assert rows_of(delta_spark_server.read(ours)) == expected, name
-        our_info, their_info = history(ours), history(theirs)
-        metrics, their_metrics = our_info["operationMetrics"], their_info["operationMetrics"]
-        assert set(their_metrics) <= set(metrics) | {"numTargetRowsMatchedUpdated"}, name
-        checked = [metric for metric in EQUAL_METRICS if metric not in case.differ]
-        assert {m: metrics[m] for m in checked} == {m: their_metrics.get(m, "0") for m in checked}, name
-        assert bool(our_info["cdc"]) == bool(their_info["cdc"]), name
-        assert set(our_info["operationParameters"]) == set(their_info["operationParameters"]), name
-        if "feed" in variant:
-            changes = [
-                delta_spark_server.ask("rows", statement=CHANGES.format(table=table, version=len(ROWS)))
-                for table in (ours, theirs)
-            ]
-            assert changes[0] == changes[1], name
-
-
 CHANGES = (
     "select to_json(struct(* except (_commit_version, _commit_timestamp))) as row "
     "from table_changes_by_path('{table}', {version}) order by row"
 )
+
+
+@pytest.fixture(scope="module")
+def bases(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of tables to copy."""
+    return tmp_path_factory.mktemp("bases")
+
+
+@pytest.mark.parametrize(("name", "variant"), [(name, v) for name, case in CASES.items() for v in case.variants])
+def test_merges_as_delta_spark_does(
+    name: str, variant: str, bases: Path, tmp_path: Path, delta_spark_server: Any, our_spark: SparkSession
+) -> None:
+    case = CASES[name]
+    base = bases / f"{variant}-{case.partitioned}"
+    if not base.exists():
+        make(our_spark, base, variant, partitioned=case.partitioned)
+    theirs, ours = (Path(shutil.copytree(base, tmp_path / name)) for name in ("theirs", "ours"))
+    [their_counts] = delta_spark_server.ask(
+        "rows",
+        statement=f"merge {'with schema evolution ' if case.evolves else ''}into delta.`{theirs}` t "
+        f"using ({case.source}) s on {case.condition} " + " ".join(clause.sql for clause in case.clauses),
+    )
+    builder = DeltaTable.forPath(our_spark, str(ours)).alias("t").merge(
+        our_spark.sql(case.source).alias("s"), case.condition
+    )  # fmt: skip
+    for clause in case.clauses:
+        builder = getattr(builder, clause.method)(**clause.arguments())
+    [our_counts] = (builder.withSchemaEvolution() if case.evolves else builder).execute().collect()
+    assert {k: our_counts[k] for k in SAME} == {k: their_counts[k] for k in SAME}
+
+    expected = rows_of(Table.open(str(theirs)).scan().to_arrow())
+    assert rows_of(Table.open(str(ours)).scan().to_arrow()) == expected
+    assert rows_of(delta_spark_server.read(ours)) == expected
+    our_info, their_info = history(ours), history(theirs)
+    metrics, their_metrics = our_info["operationMetrics"], their_info["operationMetrics"]
+    assert set(their_metrics) <= set(metrics)
+    checked = [metric for metric in EQUAL_METRICS if metric not in case.differ]
+    assert {m: metrics[m] for m in checked} == {m: their_metrics.get(m, "0") for m in checked}
+    assert bool(our_info["cdc"]) == bool(their_info["cdc"])
+    assert set(our_info["operationParameters"]) == set(their_info["operationParameters"])
+    if "feed" in variant:
+        changes = [
+            delta_spark_server.ask("rows", statement=CHANGES.format(table=table, version=len(ROWS)))
+            for table in (ours, theirs)
+        ]
+        assert changes[0] == changes[1]
 
 
 def rows_of(table: Any) -> list[str]:

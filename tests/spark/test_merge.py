@@ -75,7 +75,7 @@ class Merges:
         for least in (10, 30):
             (tmp_path / paths[least]).unlink()
         # A source that has another key each time it is computed: were it looked at twice, its row would be inserted.
-        source = session.range(1).select((F.rand() * 10).cast("long").alias("id"), F.lit("new").alias("v"))
+        source = session.range(1).select((F.rand() * 5).cast("long").alias("id"), F.lit("new").alias("v"))
         merge = table.merge(source.alias("s"), "t.id = s.id")
         upsert = merge.whenMatchedUpdate(set={"v": "s.v"}).whenNotMatchedInsert(values={"id": "s.id", "v": "v"})
         for _ in range(3):
