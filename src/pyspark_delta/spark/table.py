@@ -243,7 +243,7 @@ class DeltaTable:
         Name the sides with `alias`, as in `table.alias("t").merge(rows.alias("s"), "t.id = s.id")`. The builder that is
         returned takes clauses, and `execute` carries the merge out.
         """
-        if not isinstance(source, DataFrame) and not hasattr(source, "sparkSession"):
+        if not isinstance(source, DataFrame):
             raise TypeError(f"The source of a merge is a DataFrame, found {type(source).__name__}.")
         if not isinstance(condition, str | Column):
             raise TypeError(f"The condition of a merge is SQL text or a Column, found {type(condition).__name__}.")

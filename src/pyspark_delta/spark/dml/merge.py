@@ -18,7 +18,7 @@ from pyspark_delta.protocol.draft import Operation, no_files
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.column_text import text_on
 from pyspark_delta.spark.dml.conditions import check_analyzed, check_deterministic
-from pyspark_delta.spark.dml.execution import Staged, discard, milliseconds_since
+from pyspark_delta.spark.dml.execution import Staged, milliseconds_since
 from pyspark_delta.spark.dml.job import ChangedRows, change_rows
 from pyspark_delta.spark.dml.merge_clauses import Clause, RowKind, check_clauses, is_single_delete, of_kind
 from pyspark_delta.spark.dml.merge_condition import MatchCondition, understand
@@ -38,6 +38,7 @@ from pyspark_delta.spark.dml.plan import Found
 from pyspark_delta.spark.dml.source_count import SourceCount
 from pyspark_delta.spark.dml.target import Candidates, Condition, Target
 from pyspark_delta.spark.dml.task import RowAction
+from pyspark_delta.spark.reexecution import discard
 from pyspark_delta.spark.write.columns import frame_schema
 
 if TYPE_CHECKING:

@@ -75,7 +75,11 @@ class _Resolver:
         return assign(self._probe, self._schema, resolved, self._old(clause))
 
     def _all_columns(self, clause: Clause) -> Mapping[str, Assigned]:
-        given = {(f.name,): value for f in self._schema if (value := self._sides.given(f.name)) is not None}
+        given: dict[tuple[str, ...], Column | str] = {}
+        for one in self._schema:
+            value = self._sides.given(one.name)
+            if value is not None:
+                given[one.name,] = value
         for one in self._schema:
             if (one.name,) in given or one.name in self._computed:
                 continue
@@ -90,7 +94,7 @@ class _Resolver:
                 )
         self._check_identity(clause, given)
         if self._all is None:
-            self._all = assign(self._probe, self._schema, dict(given), self._sides.old)
+            self._all = assign(self._probe, self._schema, given, self._sides.old)
         return self._all
 
     def _old(self, clause: Clause) -> _Old:

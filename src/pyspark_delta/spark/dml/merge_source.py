@@ -16,7 +16,7 @@ from pyspark_delta.expressions.coercion import compare
 from pyspark_delta.expressions.literals import NotExactError, zone_of
 from pyspark_delta.expressions.tree import Expression, In, Literal, all_of
 from pyspark_delta.scan.bounds import NEVER
-from pyspark_delta.schema.types import BYTE, INTEGER, SHORT
+from pyspark_delta.schema.types import BYTE, INTEGER, SHORT, DataType
 from pyspark_delta.spark.dml.merge_condition import Key
 from pyspark_delta.spark.write.columns import quote
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _MOST_VALUES = 1_000
 # Nodes of a plan that are evaluated again at the cost of reading, with the same rows.
 _CHEAP = {"Project", "Filter", "SubqueryAlias", "View", "LocalRelation", "OneRowRelation", "Range", "LogicalRelation"}
-_BITS = {BYTE: 8, SHORT: 16, INTEGER: 32}
+_BITS: dict[DataType, int] = {BYTE: 8, SHORT: 16, INTEGER: 32}
 
 
 @dataclass(frozen=True, slots=True)
