@@ -2,7 +2,7 @@
 
 Questions: `{"do": "sql", "statements": [...]}`,
 `{"do": "read", "path": ..., "version": ..., "texts": {COLUMN: SQL}, "out": ARROW_FILE}`,
-`{"do": "query", "select": SQL, "out": ARROW_FILE}`,
+`{"do": "query", "select": SQL, "out": ARROW_FILE}`, `{"do": "rows", "statement": SQL}`,
 `{"do": "append", "path": ..., "select": SQL}`, `{"do": "history", "path": ...}`. `{"do": "rules", "path": ...}`,
 `{"do": "tables", "out": FOLDER}`. Answers begin with `ANSWER `.
 """
@@ -37,6 +37,8 @@ def answer(spark: SparkSession, question: dict[str, Any]) -> Any:
             with pa.OSFile(question["out"], "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
                 writer.write_table(rows)
             return rows.num_rows
+        case "rows":
+            return [row.asDict(recursive=True) for row in spark.sql(question["statement"]).collect()]
         case "query":
             rows = spark.sql(question["select"]).toArrow()
             with pa.OSFile(question["out"], "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:

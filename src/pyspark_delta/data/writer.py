@@ -278,6 +278,8 @@ class _DataFile:
             furthest = max if column.step > 0 else min
             numbers = pc.min_max(rows.column(column.name)).as_py()
             known = self._marks.get(column.name)
+            if numbers["min"] is None:
+                continue  # rows of before, which have no number
             found = furthest(numbers["min"], numbers["max"])
             self._marks[column.name] = found if known is None else furthest(known, found)
 

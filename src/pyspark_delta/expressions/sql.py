@@ -107,6 +107,11 @@ def parse_predicate(
     return _Binder(text, schema, zone, keep).condition(node)
 
 
+def bind_part(node: exp.Expression, schema: StructType, time_zone: str) -> Expression:
+    """A part of a parsed condition, bound as `parse_predicate` binds with `on_opaque="keep"`."""
+    return _Binder(_sql(node), schema, zone_of(time_zone), True).condition(node)
+
+
 class _Binder:
     """Binds one parsed condition; `keep` turns what cannot be bound into Opaque."""
 

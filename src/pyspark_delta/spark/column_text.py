@@ -10,7 +10,7 @@ from pyspark_delta.schema.types import StructType
 from pyspark_delta.spark.schemas import to_spark
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 _REPRESENTATION = re.compile(r"Column<'(.*)'>", re.DOTALL)
 _PLAIN_NAME = re.compile(r"\w+|`(?:[^`]|``)+`")
@@ -32,10 +32,15 @@ def column_name(column: Column | str, where: str) -> str:
 
 def condition_text(spark: SparkSession, condition: Column | str, schema: StructType) -> str:
     """A condition on a table of that schema as SQL. Raises InvalidOptionError for one that has no text here."""
+    return condition if isinstance(condition, str) else text_on(spark.createDataFrame([], to_spark(schema)), condition)
+
+
+def text_on(frame: DataFrame, condition: Column | str) -> str:
+    """A condition on the columns of a frame as SQL. Raises as `condition_text`."""
     if isinstance(condition, str):
         return condition
-    if hasattr(spark, "_jsparkSession"):
-        filtered: Any = spark.createDataFrame([], to_spark(schema)).where(condition)
+    filtered: Any = frame.where(condition)
+    if hasattr(filtered, "_jdf"):
         return str(filtered._jdf.queryExecution().analyzed().expressions().head().sql())
     return _connect_text(condition._expr)
 

@@ -25,6 +25,8 @@ from pyspark_delta.spark.count import counting
 from pyspark_delta.spark.describe import detail_frame, history_frame
 from pyspark_delta.spark.dml.delete import Delete
 from pyspark_delta.spark.dml.execution import Staged, execute
+from pyspark_delta.spark.dml.merge import Merge
+from pyspark_delta.spark.dml.merge_builder import COUNTS, DeltaMergeBuilder
 from pyspark_delta.spark.dml.plan import ChangePlan, Statement, plan_change
 from pyspark_delta.spark.dml.update import Update
 from pyspark_delta.spark.read import open_snapshot, read_options, read_snapshot, session_time_zone
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 _Condition: TypeAlias = Column | str
 _Values: TypeAlias = Mapping[str, Column | str]
 
-__all__ = ["DeltaTable", "DeltaTableAlter", "DeltaTableBuilder", "IdentityGenerator"]
+__all__ = ["DeltaMergeBuilder", "DeltaTable", "DeltaTableAlter", "DeltaTableBuilder", "IdentityGenerator"]
 
 
 class DeltaTable:
@@ -234,6 +236,27 @@ class DeltaTable:
         if isinstance(condition, Mapping):
             condition, set = None, condition  # noqa: A001
         return self._run(Update(set or {}, condition, self._alias), plan)
+
+    def merge(self, source: DataFrame, condition: Column | str) -> DeltaMergeBuilder:
+        """A merge of the rows of `source` into the table, where a condition says which rows match.
+
+        Name the sides with `alias`, as in `table.alias("t").merge(rows.alias("s"), "t.id = s.id")`. The builder that is
+        returned takes clauses, and `execute` carries the merge out.
+        """
+        if not isinstance(source, DataFrame):
+            raise TypeError(f"The source of a merge is a DataFrame, found {type(source).__name__}.")
+        if not isinstance(condition, str | Column):
+            raise TypeError(f"The condition of a merge is SQL text or a Column, found {type(condition).__name__}.")
+        return DeltaMergeBuilder(Merge(source, condition, self._alias), self._run_merge, self._plan_merge)
+
+    def _run_merge(self, merge: Merge) -> DataFrame:
+        return self._merged(execute(self._spark, self._open, lambda snapshot: merge.stage(self._spark, snapshot)))
+
+    def _plan_merge(self, merge: Merge) -> ChangePlan:
+        return plan_change(self._spark, self._open, merge, self._merged)
+
+    def _merged(self, done: Staged) -> DataFrame:
+        return self._spark.createDataFrame([tuple(done.result)], COUNTS)
 
     def _run(self, statement: Statement, plan: bool) -> DataFrame | ChangePlan:
         if plan:

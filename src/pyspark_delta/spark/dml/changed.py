@@ -43,12 +43,13 @@ class ChangeFrame:
 
     The frame has, by name: the columns of the table, as they are to be (of deleted rows: as they were); `ACTION`,
     `FILE` and `ROW`; the row ids where rows have some; `old_name` of every column where there are `preimages`; and of
-    the fields `unfit` what `rules.unfit_name` says.
+    the fields `unfit` what `rules.unfit_name` says. `numbered` are identity columns of which it has new numbers.
     """
 
     frame: DataFrame
     actions: tuple[RowAction, ...]
     unfit: Sequence[StructField] = ()
+    numbered: tuple[ComputedColumn, ...] = ()
 
 
 def generated(target: Target, frame: DataFrame, given: Mapping[str, Column | bool]) -> DataFrame:
@@ -69,7 +70,8 @@ def job_of(target: Target, changing: ChangeFrame, *, has_changes: bool) -> tuple
         carried.append(ROW_ID_COLUMN)
     if has_changes:
         carried += [old_name(name) for name in schema.names]
-    ruled = check_changed(changing.frame, target.context, row_rules(target.configuration), changing.unfit, carried)
+    rules = row_rules(target.configuration)
+    ruled = check_changed(changing.frame, target.context, rules, changing.unfit, carried, changing.numbered)
     frame, context = ruled.frame, ruled.context
     is_checked = bool(context.checks)
     if is_checked:
@@ -112,7 +114,7 @@ def _stored_ids(target: Target) -> StructType:
 def _computed(target: Target, column: ComputedColumn, given: Column | bool) -> Column | None:
     if given is True:
         return None
-    field = target.snapshot.schema.find(column.name)
+    field = target.configuration.schema.find(column.name)
     assert field is not None
     value = sf.expr(column.expression).cast(spark_type(field.type))
     return value if given is False else sf.when(given, sf.col(quote(column.name))).otherwise(value)

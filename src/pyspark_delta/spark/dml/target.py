@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 
 from pyspark_delta.actions.columns import FILE_FIELDS
+from pyspark_delta.actions.model import Metadata, Protocol
 from pyspark_delta.data.writer import WriteContext
 from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.expressions.tree import Expression
@@ -60,12 +61,17 @@ class Candidates:
 
 @dataclass(frozen=True)
 class Target:
-    """A table at one version, as a statement sees it; `alias` is the name of the table in its conditions."""
+    """A table at one version, as a statement sees it; `alias` is the name of the table in its conditions.
+
+    Where the statement changes the schema, `evolved` is what the table declares after it. Rows are read in that schema:
+    null in columns that are new.
+    """
 
     spark: SparkSession
     snapshot: Snapshot
     alias: str | None = None
     storage_options: Mapping[str, str] = field(default_factory=dict)
+    evolved: TableConfiguration | None = None
 
     @classmethod
     def of(cls, spark: SparkSession, snapshot: Snapshot, alias: str | None = None) -> Target:
@@ -75,7 +81,20 @@ class Target:
 
     @property
     def configuration(self) -> TableConfiguration:
-        return self.snapshot.configuration
+        """What the table declares once the statement is committed, but for marks of identity columns."""
+        return self.evolved or self.snapshot.configuration
+
+    @property
+    def metadata(self) -> Metadata | None:
+        """The metadata, where the statement changes the schema."""
+        unchanged = self.configuration.metadata == self.snapshot.configuration.metadata
+        return None if unchanged else self.configuration.metadata
+
+    @property
+    def protocol(self) -> Protocol | None:
+        """The protocol, where a new column needs another one."""
+        unchanged = self.configuration.protocol == self.snapshot.configuration.protocol
+        return None if unchanged else self.configuration.protocol
 
     @property
     def uses_vectors(self) -> bool:
@@ -113,7 +132,7 @@ class Target:
     # ----------------------------------------------------------------------------------------------- conditions
     def empty(self) -> DataFrame:
         """No rows, of the table's schema and under its name: to ask Spark about conditions."""
-        return self._named(self.spark.createDataFrame([], to_spark(self.snapshot.schema)))
+        return self._named(self.spark.createDataFrame([], to_spark(self.configuration.schema)))
 
     def predicate(self, condition: Condition) -> Expression:
         """The condition as far as files can be skipped by it."""

@@ -7,7 +7,7 @@ task is tried again, and an optimizer that moves expressions around cannot make 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -48,16 +48,23 @@ class RuledFrame:
 
 
 def check_changed(
-    frame: DataFrame, context: WriteContext, rules: RowRules, unfit: Sequence[StructField], carried: Sequence[str]
+    frame: DataFrame,
+    context: WriteContext,
+    rules: RowRules,
+    unfit: Sequence[StructField],
+    carried: Sequence[str],
+    numbered: tuple[ComputedColumn, ...] = (),
 ) -> RuledFrame:
     """The frame with the columns of the table, the `carried` ones, and that of violations where there can be some.
 
     For rows that a statement changes: the frame has every column of the table, computed ones too, with values of its
     types. Of the fields `unfit` there is a column `unfit_name` with the text of a value that is not of the type.
+    `numbered` are identity columns with new numbers (`number_rows`).
     """
     table = context.schema
+    context = replace(context, numbered=numbered)
     computed = {c.name: c for c in rules.computed if table.find(c.name) is not None}
-    checks = [watch(check, table.names) for check in _checks(rules, computed, {}, ())]
+    checks = [watch(check, table.names) for check in _checks(rules, computed, {}, numbered)]
     if not (unfit or checks):
         return RuledFrame(frame.select(*(sf.col(quote(name)) for name in (*table.names, *carried))), context)
     frame, checks = _violations(frame, table, unfit, checks, carried)
@@ -183,6 +190,17 @@ def _numbered(frame: DataFrame, numbered: Sequence[ComputedColumn]) -> DataFrame
     frame = frame.select(*columns, sf.expr(f"shiftleft({run}, {_FIRST_RUN_BITS}) + {within}").alias(_POSITION))
     numbers = [_number(c).alias(c.name) for c in numbered]
     return frame.select(*columns, *numbers)
+
+
+def number_rows(frame: DataFrame, numbered: Mapping[ComputedColumn, Column]) -> DataFrame:
+    """The frame with new numbers in identity columns, each for the rows that a condition says; others keep theirs."""
+    hidden = {replace(column, name=f"{_HIDDEN}number_{column.name}"): column for column in numbered}
+    frame = _numbered(frame, tuple(hidden))
+    values = {
+        column.name: sf.when(numbered[column], sf.col(quote(number.name))).otherwise(sf.col(quote(column.name)))
+        for number, column in hidden.items()
+    }
+    return frame.withColumns(values) if values else frame
 
 
 def _number(column: ComputedColumn) -> Column:

@@ -1,0 +1,232 @@
+"""MERGE: rows of a table are updated and deleted, and rows of a source inserted, as the two match.
+
+One job joins the two sides, finds for each row the clause that takes it, writes the rows that come, and crosses off
+those that go. So the source is evaluated once, but for a look at its keys where that spares reading files.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyspark_delta.errors import DeltaError, InvalidOptionError
+from pyspark_delta.expressions.tree import Expression, all_of
+from pyspark_delta.protocol.draft import Operation, no_files
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.column_text import text_on
+from pyspark_delta.spark.dml.conditions import check_analyzed, check_deterministic
+from pyspark_delta.spark.dml.execution import Staged, milliseconds_since
+from pyspark_delta.spark.dml.job import ChangedRows, change_rows
+from pyspark_delta.spark.dml.merge_clauses import Clause, RowKind, check_clauses, is_single_delete, of_kind
+from pyspark_delta.spark.dml.merge_condition import MatchCondition, understand
+from pyspark_delta.spark.dml.merge_evolution import evolve_target
+from pyspark_delta.spark.dml.merge_outcome import (
+    MergeTimes,
+    merge_counts,
+    merge_metrics,
+    merge_parameters,
+    repeated_matches,
+)
+from pyspark_delta.spark.dml.merge_rows import MergedRows, RowChange, row_changes
+from pyspark_delta.spark.dml.merge_sides import Scopes, Sides, resolve
+from pyspark_delta.spark.dml.merge_source import find_keys, settled
+from pyspark_delta.spark.dml.outcome import draft_change, require_removable, settle_files
+from pyspark_delta.spark.dml.plan import Found
+from pyspark_delta.spark.dml.source_count import SourceCount
+from pyspark_delta.spark.dml.target import Candidates, Condition, Target
+from pyspark_delta.spark.dml.task import RowAction
+from pyspark_delta.spark.reexecution import discard
+from pyspark_delta.spark.write.columns import frame_schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class Merge:
+    """A MERGE statement; `alias` is the name of the table in its conditions."""
+
+    source: DataFrame
+    condition: Condition
+    alias: str | None = None
+    clauses: tuple[Clause, ...] = ()
+    evolves: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the operation."""
+        return "MERGE"
+
+    def find(self, spark: SparkSession, snapshot: Snapshot) -> Found:
+        """The rows that it changes; nothing is written. Raises as `stage` about conditions and values."""
+        with ExitStack() as stack:
+            return self._staging(spark, snapshot, stack).find()
+
+    def stage(self, spark: SparkSession, snapshot: Snapshot) -> Staged:
+        """Find the rows that change and write what comes of them; the draft of the commit.
+
+        Raises as `DeltaMergeBuilder.execute` says.
+        """
+        with ExitStack() as stack:
+            return self._staging(spark, snapshot, stack).stage()
+
+    def _staging(self, spark: SparkSession, snapshot: Snapshot, stack: ExitStack) -> _Staging:
+        check_clauses(self.clauses)
+        check_deterministic(self.condition, "MERGE")
+        target = Target.of(spark, snapshot, self.alias)
+        if any(clause.action is not RowAction.INSERT for clause in self.clauses):
+            require_removable(target, "MERGE")
+        evolves = self.evolves or bool(target.options.merge_schema)
+        if evolves:
+            target = evolve_target(target, frame_schema(self.source), self.clauses)
+        return _Staging(self, target, evolves, stack)
+
+
+class _Staging:
+    """One attempt at a merge, on one version of the table."""
+
+    def __init__(self, merge: Merge, target: Target, evolves: bool, stack: ExitStack) -> None:
+        self._start = time.monotonic()
+        self._merge, self._target, self._stack = merge, target, stack
+        self._schema = frame_schema(merge.source)
+        scopes = Scopes(target.empty(), merge.source)
+        resolve(scopes.joined, [merge.condition], "the condition of the merge")
+        check_analyzed(scopes.joined.where(merge.condition), merge.condition, "MERGE")
+        self._clauses, early = scopes.settle(merge.clauses)
+        for given, clause in zip(merge.clauses, self._clauses, strict=True):
+            if given.condition is not None:
+                name = f"the clause {clause.name}"
+                check_analyzed(scopes.of(clause.kind).where(given.condition), given.condition, name)
+        self._scopes = scopes
+        sides = Sides(target, merge.source, self._schema, early)
+        self._changes = row_changes(sides, self._clauses, evolves=evolves)
+        self._sides = sides
+        self._count = SourceCount()
+        self._materialize_ms = 0
+
+    def find(self) -> Found:
+        """Run the job that finds the rows."""
+        known = self._understood()
+        candidates = self._candidates(known)
+        merged = self._merged(candidates)
+        rows = change_rows(*merged.search())
+        if self._has_ambiguous_matches(rows):
+            raise repeated_matches(merged, known.columns)
+        files, counts = candidates.all, merge_counts(self._clauses, rows)
+        return Found(
+            target=self._target,
+            looked_at=files,
+            whole=files.slice(0, 0),
+            rows=rows,
+            reads=candidates.reads,
+            affected=counts.affected,
+            new_rows=counts.inserted + counts.updated,
+        )
+
+    def stage(self) -> Staged:
+        """Run the jobs; the draft that names what they wrote."""
+        known = self._understood()
+        candidates = self._candidates(known)
+        merged = self._merged(candidates)
+        rows = self._run(merged, candidates)
+        scanned = milliseconds_since(self._start)
+        if self._has_ambiguous_matches(rows):
+            written = [*rows.new.files["path"].to_pylist(), *rows.changes["path"].to_pylist()]
+            discard(self._target.snapshot, written)
+            raise repeated_matches(merged, known.columns)
+        files = candidates.all
+        changes = settle_files(self._target, files, rows, files.slice(0, 0))
+        counts = merge_counts(self._clauses, rows)
+        result = (counts.affected, counts.updated, counts.deleted, counts.inserted)
+        if changes.is_nothing and self._target.metadata is None:
+            return Staged(None, result, changes.written)
+        times = MergeTimes(milliseconds_since(self._start), self._materialize_ms, scanned)
+        metrics = merge_metrics(changes, counts, self._count.get(), times)
+        operation = Operation("MERGE", self._parameters(), metrics)
+        draft = draft_change(self._target, changes, operation, candidates.reads)
+        return Staged(draft, result, changes.written)
+
+    # ---------------------------------------------------------------------------------------------- which files
+    def _understood(self) -> MatchCondition:
+        try:
+            text = text_on(self._scopes.joined, self._merge.condition)
+        except InvalidOptionError:  # a Column that has no text here
+            return MatchCondition()
+        target = self._target
+        return understand(text, target.snapshot.schema, target.alias, self._schema, time_zone=target.time_zone)
+
+    def _candidates(self, known: MatchCondition) -> Candidates:
+        """The files that may hold rows of the table that matter."""
+        if of_kind(self._clauses, RowKind.BY_SOURCE):
+            return self._read_all(self._target.candidates(None))
+        found = self._read_all(self._target.candidates(known.own))
+        if not known.keys or found.all.num_rows < 2:
+            return found
+        source, self._materialize_ms = self._stack.enter_context(settled(self._merge.source))
+        keys = find_keys(source, known.keys, self._target.time_zone)
+        self._count = SourceCount(keys.rows)
+        self._sides = replace(self._sides, source=source)
+        predicate: Expression | None = all_of(known.own, keys.predicate)
+        return self._read_all(self._target.candidates(predicate))
+
+    def _read_all(self, candidates: Candidates) -> Candidates:
+        """The same, where the rows of all the files are looked at."""
+        paths = frozenset(candidates.all["path"].to_pylist())
+        return replace(candidates, reads=replace(candidates.reads, paths=paths))
+
+    # ----------------------------------------------------------------------------------------------- which rows
+    def _merged(self, candidates: Candidates) -> MergedRows:
+        how, kind = _join(self._changes)
+        sides = self._sides
+        if not self._count.is_known:
+            sides = replace(sides, source=self._count.observe(sides.source))
+        rows = self._target.rows(candidates.all)
+        return MergedRows(sides, self._changes, sides.joined(rows, self._merge.condition, how), kind)
+
+    def _run(self, merged: MergedRows, candidates: Candidates) -> ChangedRows:
+        if not candidates.all.num_rows and not of_kind(self._clauses, RowKind.NOT_MATCHED):
+            return ChangedRows.nothing(len(self._clauses))
+        frame, context = merged.job()
+        rows = change_rows(frame, context)
+        if not rows.gone and rows.changes.num_rows:
+            # Rows were only inserted, which readers see from the files.
+            discard(self._target.snapshot, rows.changes["path"].to_pylist())
+            rows = replace(rows, changes=no_files())
+        return rows
+
+    def _has_ambiguous_matches(self, rows: ChangedRows) -> bool:
+        return rows.has_repetitions and not is_single_delete(self._clauses)
+
+    def _parameters(self) -> dict[str, str]:
+        given = self._merge
+
+        def text(condition: Condition, frame: DataFrame) -> str:
+            try:
+                return text_on(frame, condition)
+            except DeltaError:
+                return str(condition)
+
+        condition = text(given.condition, self._scopes.joined)
+        conditions = [
+            None if clause.condition is None else text(clause.condition, self._scopes.of(clause.kind))
+            for clause in given.clauses
+        ]
+        return merge_parameters(condition, given.clauses, conditions)
+
+
+def _join(changes: Sequence[RowChange]) -> tuple[str, RowKind | None]:
+    """The join that the clauses need, and the kind of its rows where there is one."""
+    kinds = {change.clause.kind for change in changes}
+    if kinds == {RowKind.MATCHED}:
+        single = is_single_delete([change.clause for change in changes])
+        return ("left_semi" if single else "inner"), RowKind.MATCHED
+    if kinds == {RowKind.NOT_MATCHED}:
+        return "source_anti", RowKind.NOT_MATCHED
+    if kinds == {RowKind.BY_SOURCE}:
+        return "left_anti", RowKind.BY_SOURCE
+    if RowKind.NOT_MATCHED not in kinds:
+        return "left_outer", None
+    return ("full_outer" if RowKind.BY_SOURCE in kinds else "right_outer"), None

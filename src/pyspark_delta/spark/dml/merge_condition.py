@@ -1,0 +1,126 @@
+"""What the condition of a MERGE says about each side: parts on the table alone, and keys that must be equal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from pyspark_delta.errors import InvalidPredicateError
+from pyspark_delta.expressions.coercion import is_comparable
+from pyspark_delta.expressions.columns import column_of, find_fields, is_collated, is_padded
+from pyspark_delta.expressions.sql import bind_part
+from pyspark_delta.expressions.syntax import parse
+from pyspark_delta.expressions.tree import Column, Expression, all_of
+from pyspark_delta.schema.types import BYTE, DOUBLE, FLOAT, INTEGER, LONG, SHORT, DataType, StructField, StructType
+
+_INTEGERS: tuple[DataType, ...] = (BYTE, SHORT, INTEGER, LONG)
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A column of the table that must equal a column of the source, which `source` names as the condition does."""
+
+    column: Column
+    source: tuple[str, ...]
+    source_type: DataType
+
+
+@dataclass(frozen=True, slots=True)
+class MatchCondition:
+    """The parts of a condition that rows of the table must meet to match anything.
+
+    `own` is the condition on columns of the table alone. `columns` are the columns of the table that it names, as far
+    as it is certain that they are.
+    """
+
+    own: Expression | None = None
+    keys: tuple[Key, ...] = ()
+    columns: tuple[str, ...] = ()
+
+
+def understand(
+    text: str, table: StructType, alias: str | None, source: StructType, *, time_zone: str
+) -> MatchCondition:
+    """Take a condition apart. What is not certain to be about one side says nothing."""
+    try:
+        parts = list(_conjuncts(parse(text)))
+    except InvalidPredicateError:
+        return MatchCondition()
+    names = _Names(table, alias, source)
+    own: list[Expression] = []
+    keys: list[Key] = []
+    columns: dict[str, None] = {}
+    for part in parts:
+        found = [names.of_table(column) for column in _columns(part)]
+        columns.update({fields[0].name: None for fields in found if fields is not None})
+        if found and all(fields is not None for fields in found):
+            own.append(bind_part(part, table, time_zone))
+        elif type(part) is exp.EQ:
+            key = names.key(part.this, part.expression) or names.key(part.expression, part.this)
+            keys += [key] if key is not None else []
+    return MatchCondition(all_of(*own), tuple(keys), tuple(columns))
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """Whose a column is, by its name, where that is beyond doubt."""
+
+    table: StructType
+    alias: str | None
+    source: StructType
+
+    def of_table(self, parts: Sequence[str]) -> tuple[StructField, ...] | None:
+        if self._has_alias(parts):
+            return find_fields(parts[1:], self.table)
+        # A first part might be the name of the source as well as that of a struct, where there are several.
+        if len(parts) == 1 and self.source.find(parts[0]) is None:
+            return find_fields(parts, self.table)
+        return None
+
+    def of_source(self, parts: Sequence[str]) -> StructField | None:
+        """A top-level column of the source, by its own name or by one with the name of the source before it."""
+        if self._has_alias(parts) or len(parts) > 2 or self.table.find(parts[0]) is not None:
+            return None
+        if len(parts) == 2 and self.source.find(parts[0]) is not None:
+            return None
+        same = [field for field in self.source if field.name.casefold() == parts[-1].casefold()]
+        return same[0] if len(same) == 1 else None
+
+    def key(self, one: exp.Expression, other: exp.Expression) -> Key | None:
+        if not (isinstance(one, exp.Column) and isinstance(other, exp.Column)):
+            return None
+        fields, given = self.of_table(_parts(one)), self.of_source(_parts(other))
+        if fields is None or given is None or is_padded(fields) or is_collated([*fields, given]):
+            return None
+        own = fields[-1].type
+        if not is_comparable(own) or own in (FLOAT, DOUBLE):  # 0.0 equals -0.0, and NaN equals NaN
+            return None
+        if own != given.type and not (own in _INTEGERS and given.type in _INTEGERS):
+            return None
+        return Key(column_of(fields), tuple(_parts(other)), given.type)
+
+    def _has_alias(self, parts: Sequence[str]) -> bool:
+        return self.alias is not None and len(parts) > 1 and parts[0].casefold() == self.alias.casefold()
+
+
+def _conjuncts(node: exp.Expression) -> Iterator[exp.Expression]:
+    match node:
+        case exp.Paren():
+            yield from _conjuncts(node.this)
+        case exp.And():
+            yield from _conjuncts(node.this)
+            yield from _conjuncts(node.expression)
+        case _:
+            yield node
+
+
+def _columns(node: exp.Expression) -> list[tuple[str, ...]]:
+    if any(isinstance(part, exp.Dot | exp.Query) for part in node.walk()):
+        return [("", "")]  # not certain
+    return [_parts(column) for column in node.find_all(exp.Column)]
+
+
+def _parts(column: exp.Column) -> tuple[str, ...]:
+    return tuple(part.name for part in column.parts)

@@ -1,0 +1,291 @@
+"""MERGE of a `DeltaTable`, on classic sessions and through Spark Connect."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+from tests.hand_made import field
+from tests.spark.rule_cases import identity, mark_of, rows_in, table_of
+
+from pyspark_delta import DeltaTable, Table
+from pyspark_delta.data.reader import read_plan
+from pyspark_delta.errors import (
+    AppendOnlyTableError,
+    ConstraintViolationError,
+    DeltaError,
+    InvalidOperationError,
+    InvalidPredicateError,
+    SchemaMismatchError,
+)
+from pyspark_delta.scan.planner import plan_scan
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.write import save
+
+VECTORS = {"delta.enableDeletionVectors": "true"}
+FEED = {"delta.enableChangeDataFeed": "true"}
+ROW_IDS = {"delta.enableRowTracking": "true"}
+COUNTS = ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows")
+
+
+def make(session: SparkSession, path: Path, *properties: dict[str, str], **more: Any) -> DeltaTable:
+    """The ids 0 to 39 in four files of ten, with n = 0 and v = 'old'."""
+    options = {name: value for one in properties for name, value in one.items()}
+    rows = session.sql("select id, 0 n, 'old' v from range(0, 40, 1, 4)")
+    save(rows, str(path), options=options, **more)
+    return DeltaTable.forPath(session, str(path)).alias("t")
+
+
+def content(table: DeltaTable) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row.values()) for row in Table.open(table._location).scan().to_arrow().to_pylist()), key=repr)
+
+
+def commit(table: DeltaTable, kind: str) -> list[dict[str, Any]]:
+    """The actions of one kind in the newest commit."""
+    newest = max(Path(table._location, "_delta_log").glob("*.json"))
+    return [action[kind] for action in map(json.loads, newest.read_text().splitlines()) if kind in action]
+
+
+def version(table: DeltaTable) -> int:
+    return Table.open(table._location).version
+
+
+def row_ids(table: DeltaTable) -> dict[int, tuple[int, int]]:
+    plan = plan_scan(Snapshot.load(table._location), ["id"], row_ids=True)
+    return {row["id"]: (row["_row_id"], row["_row_commit_version"]) for row in read_plan(plan).read_all().to_pylist()}
+
+
+def counts(result: DataFrame) -> tuple[int, ...]:
+    [row] = result.collect()
+    return tuple(row[name] for name in COUNTS)
+
+
+class Merges:
+    """The tests; a session of each kind runs them all."""
+
+    def test_files_beyond_the_keys_of_the_source_are_not_read(self, session: SparkSession, tmp_path: Path) -> None:
+        table = make(session, tmp_path, VECTORS)
+        paths = {json.loads(a["stats"])["minValues"]["id"]: a["path"] for a in commit(table, "add")}
+        for least in (10, 30):
+            (tmp_path / paths[least]).unlink()
+        # A source that has another key each time it is computed: were it looked at twice, its row would be inserted.
+        source = session.range(1).select((F.rand() * 5).cast("long").alias("id"), F.lit("new").alias("v"))
+        merge = table.merge(source.alias("s"), "t.id = s.id")
+        upsert = merge.whenMatchedUpdate(set={"v": "s.v"}).whenNotMatchedInsert(values={"id": "s.id", "v": "v"})
+        for _ in range(3):
+            assert counts(upsert.execute()) == (1, 1, 0, 0)
+        metrics = commit(table, "commitInfo")[0]["operationMetrics"]
+        assert (metrics["numSourceRows"], metrics["numTargetRowsUpdated"]) == ("1", "1")
+        # Both ends of the range, and none of what lies between.
+        few = session.createDataFrame([(5,), (25,), (None,)], "k long")
+        found = table.merge(few.alias("s"), "s.k = t.id and t.v <> 'gone'").whenMatchedDelete("s.k > 0").execute()
+        assert counts(found) == (2, 0, 2, 0)
+        assert {a["path"] for a in commit(table, "add")} == {paths[0], paths[20]}
+        metrics = commit(table, "commitInfo")[0]["operationMetrics"]
+        assert metrics["numTargetDeletionVectorsAdded"] == "2"
+        for file in tmp_path.glob("*.parquet"):
+            file.unlink()
+        nothing = table.merge(few.alias("s"), "t.id = s.k and t.id > 100").whenMatchedDelete()
+        assert counts(nothing.execute()) == (0, 0, 0, 0)
+        before = version(table)
+        inserted = table.merge(few.alias("s"), "t.id = s.k + 100 and t.id > 100").whenNotMatchedInsert(
+            values={"id": F.col("s.k")}
+        )
+        assert counts(inserted.execute()) == (3, 0, 0, 3)
+        assert version(table) == before + 1
+        assert commit(table, "remove") == []
+
+    @pytest.mark.parametrize("partition_by", [[], ["n"]])
+    def test_c164_c324_c341_ids_and_changes(
+        self, session: SparkSession, tmp_path: Path, partition_by: list[str]
+    ) -> None:
+        table = make(session, tmp_path, VECTORS, FEED, ROW_IDS, partition_by=partition_by)
+        before = row_ids(table)
+        source = session.sql("select id, id + 100 as new, 1 m from range(38, 42)")
+        merge = (
+            table.merge(source.alias("s"), F.col("t.id") == source["id"])
+            .whenMatchedUpdate("s.id = 38", {"n": F.col("s.m"), "t.v": "concat(t.v, s.new)"})
+            .whenMatchedDelete()
+            .whenNotMatchedInsert(F.col("s.id") > 40, {"id": "new", "v": "'in'"})
+            .whenNotMatchedBySourceUpdate("t.id < 2", {"v": "'by source'"})
+            .whenNotMatchedBySourceDelete("t.id = 2")
+        )
+        plan = merge.plan()
+        assert (plan.operation, plan.rows_affected, plan.rows_written) == ("MERGE", 6, 4)
+        assert counts(plan.execute()) == (6, 3, 2, 1)
+        rows = {row[0]: row[1:] for row in content(table)}
+        assert {i: rows[i] for i in (0, 1, 38, 141)} == {
+            0: (0, "by source"), 1: (0, "by source"), 38: (1, "old138"), 141: (None, "in"),
+        }  # fmt: skip
+        assert rows.keys() == {*range(40), 141} - {2, 39}
+        ids = row_ids(table)
+        assert {i: ids[i][0] for i in (0, 38, 7)} == {i: before[i][0] for i in (0, 38, 7)}
+        assert (ids[38][1], ids[7][1], ids[141][0] >= 40) == (1, 0, True)
+        changes = [row for c in commit(table, "cdc") for row in pq.read_table(tmp_path / c["path"]).to_pylist()]
+        assert sorted((row["id"], row["_change_type"]) for row in changes) == [
+            (0, "update_postimage"), (0, "update_preimage"), (1, "update_postimage"), (1, "update_preimage"),
+            (2, "delete"), (38, "update_postimage"), (38, "update_preimage"), (39, "delete"), (141, "insert"),
+        ]  # fmt: skip
+        info = commit(table, "commitInfo")[0]
+        assert json.loads(info["operationParameters"]["matchedPredicates"])[1] == {"actionType": "delete"}
+        assert info["operationMetrics"]["numSourceRows"] == "4"
+        table.merge(source.alias("s"), "t.id = s.new").whenNotMatchedInsert(values={"id": "s.new"}).execute()
+        assert commit(table, "cdc") == []  # rows were added, and nothing else
+
+    def test_several_rows_that_match_one(self, session: SparkSession, tmp_path: Path) -> None:
+        table = make(session, tmp_path, FEED)
+        files = len(list(tmp_path.rglob("*.parquet")))
+        source = session.sql("select 1 id, 'a' v union all select 1, 'b' union all select 5, 'c'").alias("s")
+        merge = table.merge(source, "t.id = s.id")
+        for ambiguous in (
+            merge.whenMatchedUpdate(set={"v": "s.v"}),
+            merge.whenMatchedDelete("s.v < 'x'"),
+            merge.whenMatchedDelete("s.v = 'a'").whenMatchedUpdate(set={"v": "s.v"}),
+        ):
+            with pytest.raises(InvalidOperationError, match=r"\(id=1\): 2 rows\.") as caught:
+                ambiguous.execute()
+            assert caught.value.error_class == "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
+            assert caught.value.sqlstate == "21506"
+        assert (version(table), len(list(tmp_path.rglob("*.parquet")))) == (0, files)
+        # One of them changes the row: nothing is ambiguous.
+        assert counts(merge.whenMatchedUpdate("s.v <> 'a'", {"v": "s.v"}).execute()) == (2, 2, 0, 0)
+        goes = merge.whenMatchedDelete().whenNotMatchedInsert(values={"id": "s.id"})
+        assert counts(goes.execute()) == (2, 0, 2, 0)
+        changes = [row for c in commit(table, "cdc") for row in pq.read_table(tmp_path / c["path"]).to_pylist()]
+        assert sorted(row["id"] for row in changes) == [1, 5]
+        assert counts(goes.execute()) == (3, 0, 0, 3)
+
+    def test_bad_merges(self, session: SparkSession, tmp_path: Path) -> None:
+        table = make(session, tmp_path)
+        source = session.sql("select 1L id, 'a' v, 2 w").alias("s")
+        merge = table.merge(source, "t.id = s.id")
+        wrong: list[tuple[Any, type[Exception], str]] = [
+            (merge, InvalidOperationError, "DELTA_MERGE_MISSING_WHEN"),
+            (merge.whenMatchedDelete().whenMatchedUpdate(set={"v": "'x'"}), InvalidOperationError,
+             "NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION"),
+            (merge.whenMatchedDelete("t.idd = 1"), InvalidOperationError, "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
+            (merge.whenNotMatchedInsert("t.id = 1", {"id": "s.id"}), InvalidOperationError,
+             "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
+            (merge.whenNotMatchedBySourceDelete("s.id = 1"), InvalidOperationError,
+             "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
+            (merge.whenMatchedUpdateAll(), InvalidOperationError, "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
+            (merge.whenMatchedUpdate(set={"w": "s.w"}), InvalidOperationError, "DELTA_MISSING_SET_COLUMN"),
+            (merge.whenMatchedUpdate(set={"v": "s.v", "t.V": "s.v"}), InvalidOperationError,
+             "DELTA_CONFLICT_SET_COLUMN"),
+            (merge.whenMatchedDelete("rand() > 0.5"), InvalidPredicateError,
+             "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED"),
+            (table.merge(source, F.col("t.id") == F.floor(F.rand())).whenMatchedDelete(), InvalidPredicateError,
+             "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED"),
+            (table.merge(source, "t.id = s.nope").whenMatchedDelete(), InvalidOperationError,
+             "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
+            (merge.whenMatchedUpdate(set={"n": "array(1)"}), SchemaMismatchError, "DELTA_FAILED_TO_MERGE_FIELDS"),
+            (merge.whenMatchedUpdate(set={"n": "3000000000L"}), ConstraintViolationError,
+             "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"),
+        ]  # fmt: skip
+        for builder, kind, error_class in wrong:
+            with pytest.raises(kind) as caught:
+                builder.execute()
+            assert isinstance(caught.value, DeltaError)
+            assert caught.value.error_class == error_class
+        with pytest.raises(InvalidOperationError, match=r"Did you mean one of .*t`?\.`?id"):
+            merge.whenMatchedDelete("t.idd = 1").execute()
+        with pytest.raises(AnalysisException, match="ambiguous"):
+            merge.whenMatchedDelete("v = 'a'").execute()
+        for call in (lambda: merge.whenMatchedUpdate("true"), lambda: merge.whenMatchedDelete(3),  # type: ignore[arg-type]
+                     lambda: table.merge("s", "true")):  # type: ignore[arg-type]  # fmt: skip
+            with pytest.raises(TypeError):
+                call()
+        assert version(table) == 0
+        table.alter().setProperties({"delta.appendOnly": "true"})
+        with pytest.raises(AppendOnlyTableError):
+            merge.whenMatchedDelete().execute()
+        insert = table.merge(source, "t.id = s.w + 50").whenNotMatchedInsert(values={"id": "id + 60"})
+        assert counts(insert.execute()) == (1, 0, 0, 1)
+
+    def test_c381_c390_c392_c399_rules_of_rows(self, session: SparkSession, tmp_path: Path) -> None:
+        location = table_of(
+            tmp_path / "t",
+            identity("i", 10, 5),
+            field("k", "integer"),
+            field("a", "integer", **{"delta.invariants": '{"expression":{"expression":"a > 0"}}'}),
+            field("g", "long", **{"delta.generationExpression": "a * 2"}),
+            field("d", "string", CURRENT_DEFAULT="'ü'"),
+        )
+        table = DeltaTable.forPath(session, location).alias("t")
+        source = session.sql("select 1 k, 5 a union all select 2, 6").alias("s")
+        merge = table.merge(source, "t.k = s.k")
+        upsert = merge.whenMatchedUpdate(set={"a": "s.a + t.a"}).whenNotMatchedInsertAll()
+        assert counts(upsert.execute()) == (2, 0, 0, 2)
+        found = sorted(rows_in(location), key=lambda row: row["k"])
+        assert [(r["k"], r["a"], r["g"], r["d"]) for r in found] == [(1, 5, 10, "ü"), (2, 6, 12, "ü")]
+        numbers = {row["k"]: row["i"] for row in found}
+        assert len(set(numbers.values())) == 2
+        assert all(i >= 10 and i % 5 == 0 for i in numbers.values())
+        assert mark_of(location, "i") == max(numbers.values())
+        source_of_three = session.sql("select 2 k, 1 a union all select 3, 7").alias("s")
+        upsert = table.merge(source_of_three, "t.k = s.k")
+        upsert = upsert.whenMatchedUpdate(set={"a": "s.a + t.a"})
+        upsert = upsert.whenNotMatchedInsert(values={"k": "k", "a": "a", "d": "null", "g": "14L"})
+        assert counts(upsert.execute()) == (2, 1, 0, 1)
+        found = sorted(rows_in(location), key=lambda row: row["k"])
+        assert [(r["a"], r["g"], r["d"]) for r in found] == [(5, 10, "ü"), (7, 14, "ü"), (7, 14, None)]
+        assert [r["i"] for r in found][:2] == [numbers[1], numbers[2]]
+        assert found[2]["i"] > max(numbers.values())
+        assert mark_of(location, "i") == found[2]["i"]
+        for broken, kind in (
+            (merge.whenMatchedUpdate(set={"a": "-1"}), ConstraintViolationError),
+            (merge.whenMatchedUpdate(set={"g": "1L"}), ConstraintViolationError),
+            (merge.whenMatchedUpdate(set={"i": "1L"}), InvalidOperationError),
+            (merge.whenNotMatchedInsert(values={"i": "1L"}), InvalidOperationError),
+        ):
+            with pytest.raises(kind):
+                broken.execute()
+        assert version(table) == 2
+
+    def test_schema_evolution(self, session: SparkSession, tmp_path: Path) -> None:
+        mapping = {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "true"}
+        table = make(session, tmp_path, mapping, FEED)
+        source = session.sql("select 39L id, 5000000000L n, named_struct('x', 1) more union all select 40, 1, null")
+        merge = table.merge(source.alias("s"), "t.id = s.id")
+        upsert = merge.whenMatchedUpdateAll().whenNotMatchedInsertAll()
+        with pytest.raises(InvalidOperationError, match="no column 'v'"):
+            upsert.execute()
+        assert counts(upsert.withSchemaEvolution().execute()) == (2, 1, 0, 1)
+        assert str(Table.open(str(tmp_path)).schema) == "struct<id:long,n:long,v:string,more:struct<x:integer>>"
+        found = {row[0]: row[1:] for row in content(table)}
+        assert (found[39], found[40], found[0]) == (
+            (5000000000, "old", {"x": 1}), (1, None, None), (0, "old", None),
+        )  # fmt: skip
+        nested = session.sql("select 39L id, named_struct('x', 2, 'y', 3) more, 1 unused").alias("s")
+        merge = table.merge(nested, "t.id = s.id").whenMatchedUpdate(set={"more.y": "s.more.y"})
+        with pytest.raises(InvalidOperationError, match=r"more\.y"):
+            merge.execute()
+        session.conf.set("spark.databricks.delta.schema.autoMerge.enabled", "true")
+        try:
+            assert counts(merge.execute()) == (1, 1, 0, 0)
+        finally:
+            session.conf.unset("spark.databricks.delta.schema.autoMerge.enabled")
+        assert {row[0]: row[3] for row in content(table)}[39] == {"x": 1, "y": 3}
+        assert "unused" not in Table.open(str(tmp_path)).schema.names
+
+
+class TestClassic(Merges):
+    """On a classic session."""
+
+    @pytest.fixture
+    def session(self, delta_spark: SparkSession) -> SparkSession:
+        return delta_spark
+
+
+class TestConnect(Merges):
+    """Through Spark Connect."""
+
+    @pytest.fixture
+    def session(self, delta_connect: SparkSession) -> SparkSession:
+        return delta_connect
