@@ -23,7 +23,7 @@ SETTINGS = {
     "spark.driver.memory": "2g",
     "spark.log.level": "OFF",
 }
-# Each JVM lives for minutes at most: the second compiler costs more than its code gains, and there is little to collect.
+# A JVM lives for minutes at most: the second compiler costs more than its code gains, and there is little garbage.
 SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
