@@ -1,22 +1,31 @@
 """Runs the test suite in its stages, each a pytest process of its own, and repeats their closing lines at the end.
 
 Classic Spark, Spark Connect and another PySpark version cannot share a process: a process has one kind of session.
+Stages of different lanes run at the same time. What a stage says is shown when it ends, below its heading; where only
+one lane runs, as it comes.
 
     run_tests.py [STAGE ...] [-- PYTEST-ARGUMENT ...]
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import signal
 import subprocess
 import sys
+import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 
 ROOT = Path(__file__).parents[1]
 REPORTS = ROOT / "build" / "test-reports"
+GRACE = 20  # seconds that an interrupted stage has to end by itself
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 CLOSING = re.compile(r"=* ?\d+ (passed|failed|skipped|error|errors|xfailed|deselected)\b.* in [\d.]+s")
 
@@ -36,70 +45,156 @@ class Stage:
         return made if made.exists() else Path(sys.executable)
 
 
-STAGES = (
-    Stage("core", ".venv", ("-n", "2", "--dist", "worksteal", "-m", "not spark and not connect")),
-    Stage("classic", ".venv", ("-m", "spark and not connect")),
-    Stage("connect", ".venv", ("-m", "connect")),
-    Stage("oldest-pyspark", ".venv-4.2", ("tests/spark", "-m", "smoke")),
+@dataclass(frozen=True)
+class Outcome:
+    """How a stage ended."""
+
+    name: str
+    code: int
+    closing: str
+    seconds: float
+
+
+# The lanes take about the same time on two cores.
+LANES = (
+    (Stage("classic", ".venv", ("-m", "spark and not connect")),),
+    (
+        Stage("core", ".venv", ("-n", "2", "--dist", "worksteal", "-m", "not spark and not connect")),
+        Stage("connect", ".venv", ("-m", "connect")),
+        Stage("oldest-pyspark", ".venv-4.2", ("tests/spark", "-m", "smoke")),
+    ),
 )
 
 
 def main(arguments: list[str]) -> int:
-    """Run the named stages, all by default; 0 when every one passed."""
+    """Run the named stages, all by default; 0 when every one passed, 130 when interrupted."""
     names, extra = _split(arguments)
-    unknown = set(names) - {stage.name for stage in STAGES}
+    known = [stage.name for lane in LANES for stage in lane]
+    unknown = set(names) - set(known)
     if unknown:
-        sys.stderr.write(f"Unknown stages {sorted(unknown)}; there are {[stage.name for stage in STAGES]}.\n")
+        sys.stderr.write(f"Unknown stages {sorted(unknown)}; there are {known}.\n")
         return 2
     REPORTS.mkdir(parents=True, exist_ok=True)
     for old in REPORTS.glob("*.xml"):
         old.unlink()
-    outcomes = [run(stage, extra) for stage in STAGES if not names or stage.name in names]
+    chosen = [tuple(stage for stage in lane if not names or stage.name in names) for lane in LANES]
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        outcomes = run_lanes([lane for lane in chosen if lane], lambda stage: _pytest(stage, extra))
+    except KeyboardInterrupt:
+        sys.stderr.write("Interrupted; the stages have been ended.\n")
+        return 130
     sys.stdout.write("\n")
-    for name, _code, closing, seconds in outcomes:
-        sys.stdout.write(f"{name:>15}: {closing} [{seconds:.0f} s with set-up]\n")
-    failed = [name for name, code, _closing, _seconds in outcomes if code != 0]
+    for outcome in outcomes:
+        sys.stdout.write(f"{outcome.name:>15}: {outcome.closing} [{outcome.seconds:.0f} s with set-up]\n")
+    failed = [outcome.name for outcome in outcomes if outcome.code != 0]
     sys.stdout.write(f"Failed: {', '.join(failed)}\n" if failed else "All stages passed.\n")
     return 1 if failed else 0
 
 
-def run(stage: Stage, extra: list[str]) -> tuple[str, int, str, float]:
-    """Run one stage, show its output as it comes, and return its name, exit code, closing line and seconds."""
-    command = [
-        *(
-            str(stage.python),
-            "-m",
-            "pytest",
-            *stage.arguments,
-            "-q",
-            "--color=yes" if sys.stdout.isatty() else "--color=no",
-        ),
-        *("--durations=15", "--durations-min=1", f"--junit-xml={REPORTS / stage.name}.xml", *extra),
-    ]
-    environment = {**os.environ, "PYSPARK_PYTHON": str(stage.python), "PYSPARK_DRIVER_PYTHON": str(stage.python)}
-    sys.stdout.write(f"\n--- {stage.name}: {stage.environment}, pytest {' '.join(stage.arguments)}\n")
-    sys.stdout.flush()
-    start, closing = time.monotonic(), "pytest gave no closing line"
-    with subprocess.Popen(
-        command,
-        cwd=ROOT,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-        errors="replace",
-    ) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            sys.stdout.write(line)
+def run_lanes(lanes: Sequence[Sequence[Stage]], command: Callable[[Stage], list[str]]) -> list[Outcome]:
+    """Run lanes at the same time, each stage after the one before it. On an interrupt every process is ended."""
+    running, live = Running(), len(lanes) < 2
+
+    def run_lane(lane: Sequence[Stage]) -> list[Outcome]:
+        return [run(stage, command(stage), running, live=live) for stage in lane]
+
+    with ThreadPoolExecutor(max(len(lanes), 1)) as threads:
+        futures = [threads.submit(run_lane, lane) for lane in lanes]
+        try:
+            return [outcome for future in futures for outcome in future.result()]
+        except BaseException:
+            running.end()
+            raise
+
+
+@dataclass
+class Running:
+    """The processes that run, each with a process group of its own, and whose turn it is to write."""
+
+    ended: bool = False
+    processes: list[subprocess.Popen[str]] = field(default_factory=list)
+    changing: threading.Lock = field(default_factory=threading.Lock)
+    writing: threading.Lock = field(default_factory=threading.Lock)
+
+    def start(self, command: list[str], environment: dict[str, str]) -> subprocess.Popen[str]:
+        """A new process. Raises RuntimeError after `end`."""
+        with self.changing:
+            if self.ended:
+                raise RuntimeError("the test run was interrupted")
+            process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+            self.processes.append(process)
+            return process
+
+    def end(self) -> None:
+        """End what runs: as Ctrl-C does, and after a while by force, with all that it started."""
+        with self.changing:
+            self.ended = True
+            left = [process for process in self.processes if process.poll() is None]
+        for process in left:
+            _signal_group(process, signal.SIGINT)
+        deadline = time.monotonic() + GRACE
+        for process in left:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(max(deadline - time.monotonic(), 0))
+            _signal_group(process, signal.SIGKILL)
+
+    def write(self, text: str) -> None:
+        """Write without another stage in between."""
+        with self.writing:
+            sys.stdout.write(text)
             sys.stdout.flush()
+
+
+def run(stage: Stage, command: list[str], running: Running, *, live: bool) -> Outcome:
+    """Run one stage and show its output, as it comes where `live`, else when it has ended."""
+    environment = {**os.environ, "PYSPARK_PYTHON": str(stage.python), "PYSPARK_DRIVER_PYTHON": str(stage.python)}
+    heading = f"\n--- {stage.name}: {stage.environment}, pytest {' '.join(stage.arguments)}\n"
+    start, closing, said = time.monotonic(), "pytest gave no closing line", [heading]
+    with running.start(command, environment) as process:
+        assert process.stdout is not None
+        running.write(heading if live else f"{stage.name} runs; its output follows when it ends.\n")
+        for line in process.stdout:
+            if live:
+                running.write(line)
+            else:
+                said.append(line)
             plain = ANSI.sub("", line).strip()
             if CLOSING.match(plain):
                 closing = plain.strip("= ")
     code = process.returncode
     if code == 5:
         closing = f"no test was selected, so the stage proves nothing ({closing})"
-    return stage.name, code, closing, time.monotonic() - start
+    if not live:
+        running.write("".join(said))
+    return Outcome(stage.name, code, closing, time.monotonic() - start)
+
+
+def _pytest(stage: Stage, extra: list[str]) -> list[str]:
+    return [
+        *(str(stage.python), "-m", "pytest", *stage.arguments, "-q"),
+        "--color=yes" if sys.stdout.isatty() else "--color=no",
+        *("--durations=15", "--durations-min=1", f"--junit-xml={REPORTS / stage.name}.xml", *extra),
+    ]
+
+
+def _signal_group(process: subprocess.Popen[str], number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):  # all of it has ended
+        os.killpg(process.pid, number)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
 
 
 def _split(arguments: list[str]) -> tuple[list[str], list[str]]:

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.model import OURS, Goal, Growth, Peer, Prepared, Scale, Variant, Workload, size
+from benchmarks.slow_store import reach
 from benchmarks.workloads.logs import log
 
 _HERE = __name__
 
 
 def workload(scale: Scale) -> Workload:
-    """Every size; at the largest also every kind of checkpoint, and a version checksum."""
+    """Every size; at the largest also every kind of checkpoint, a version checksum, and a store far away."""
     small, middle, large = scale.files
     peers = ("deltalake",)
     base = f"{size(small)} files"
@@ -56,15 +57,21 @@ def workload(scale: Scale) -> Workload:
                 repetitions=3,
                 peers=(OURS, *peers),
             ),
+            *(
+                Variant(f"{size(files)} files, slow store", log(files), {"slow": True}, (), 3, peers=(OURS, *peers))
+                for files in (small, large)
+            ),
         ),
     )
 
 
-def ours(location: str) -> Prepared:
+def ours(location: str, slow: bool = False) -> Prepared:
     from pyspark_delta.table import Table
 
+    location, options = reach(location, slow)
+
     def timed() -> tuple[Any, ...]:
-        table = Table.open(location)
+        table = Table.open(location, storage_options=options)
         return table.version, table.protocol, table.metadata
 
     def answer(opened: tuple[Any, ...]) -> list[Any]:
@@ -74,8 +81,10 @@ def ours(location: str) -> Prepared:
     return Prepared(timed, answer)
 
 
-def deltalake(location: str, **options: Any) -> Prepared:
+def deltalake(location: str, slow: bool = False, **options: Any) -> Prepared:
     from deltalake import DeltaTable
+
+    location, options["storage_options"] = reach(location, slow)
 
     def timed() -> tuple[Any, ...]:
         table = DeltaTable(location, **options)

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from benchmarks.model import OURS, Goal, Peer, Prepared, Scale, Variant, Workload, size
+from benchmarks.slow_store import reach
 from benchmarks.workloads.answers import column, names
 from benchmarks.workloads.logs import log
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _HERE = __name__
 _COLUMNS = ("path", "size", "modification_time", "partition_values")
@@ -14,7 +19,7 @@ _ARROW = "pyarrow, same columns"
 
 
 def workload(scale: Scale) -> Workload:
-    """Every size, and every kind of checkpoint at the largest."""
+    """Every size; at the largest also every kind of checkpoint, and a store far away."""
     small, middle, large = scale.files
     own = (OURS, "deltalake")
     return Workload(
@@ -55,21 +60,35 @@ def workload(scale: Scale) -> Workload:
                 repetitions=3,
                 peers=own,
             ),
+            *(
+                Variant(f"{size(files)} files, slow store", log(files), {"slow": True}, (), 3, peers=own)
+                for files in (small, large)
+            ),
         ),
     )
 
 
-def ours(location: str) -> Prepared:
+def ours(location: str, slow: bool = False) -> Prepared:
     from pyspark_delta.table import Table
 
-    return Prepared(lambda: Table.open(location).snapshot.files(_COLUMNS), lambda t: names(column(t, "path")))
+    location, options = reach(location, slow)
+
+    def timed() -> pa.Table:
+        return Table.open(location, storage_options=options).snapshot.files(_COLUMNS)
+
+    return Prepared(timed, lambda t: names(column(t, "path")))
 
 
-def deltalake(location: str) -> Prepared:
+def deltalake(location: str, slow: bool = False) -> Prepared:
     """Its load reads the files; their columns come with their statistics."""
     from deltalake import DeltaTable
 
-    return Prepared(lambda: DeltaTable(location).get_add_actions(), lambda t: names(column(t, "path")))
+    location, options = reach(location, slow)
+
+    def timed() -> Any:
+        return DeltaTable(location, storage_options=options).get_add_actions()
+
+    return Prepared(timed, lambda t: names(column(t, "path")))
 
 
 def arrow(location: str) -> Prepared:

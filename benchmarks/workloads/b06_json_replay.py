@@ -9,7 +9,7 @@ _HERE = __name__
 
 
 def workload(scale: Scale) -> Workload:
-    """The shapes of `benchmarks.json_logs`: opening them, and listing their files; once with log compactions."""
+    """The shapes of `benchmarks.json_logs`, opened and listed; one has log compactions, one is far away."""
     few, many = scale.commits
     shapes = (
         # commits, adds and removes of each, goals of opening and of listing
@@ -37,6 +37,13 @@ def workload(scale: Scale) -> Workload:
             peers=(OURS,),
         )
     )
+    far = dataset("json_log", commits=few, adds=10, removes=2)
+    variants += [
+        Variant(
+            f"{size(few)} commits of 13 actions, slow store: {what}", far, {"list_files": files, "slow": True}, (), 3
+        )
+        for what, files in (("open", False), ("list files", True))
+    ]
     return Workload(
         "B6",
         "Replay a log of JSON commits alone",
@@ -45,9 +52,9 @@ def workload(scale: Scale) -> Workload:
     )
 
 
-def ours(location: str, list_files: bool) -> Prepared:
-    return (b02_live_files if list_files else b01_open).ours(location)
+def ours(location: str, list_files: bool, slow: bool = False) -> Prepared:
+    return (b02_live_files if list_files else b01_open).ours(location, slow)
 
 
-def deltalake(location: str, list_files: bool) -> Prepared:
-    return (b02_live_files if list_files else b01_open).deltalake(location)
+def deltalake(location: str, list_files: bool, slow: bool = False) -> Prepared:
+    return (b02_live_files if list_files else b01_open).deltalake(location, slow)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.model import OURS, Goal, Growth, Peer, Prepared, Scale, Variant, Workload, dataset, size
+from benchmarks.slow_store import reach
 from benchmarks.workloads.answers import column, names
 from benchmarks.workloads.logs import ADDS, FIRST_VERSION, LAST_VERSION, REMOVES, log
 
@@ -10,7 +11,7 @@ _HERE = __name__
 
 
 def workload(scale: Scale) -> Workload:
-    """1, 10 and 100 new commits; with `list_files`, the live files after that too."""
+    """1, 10 and 100 new commits; with `list_files`, the live files after that too; and once far away."""
     small, middle, large = scale.files
     base = f"{size(small)} files, 10 commits"
 
@@ -35,25 +36,34 @@ def workload(scale: Scale) -> Workload:
             variant(large, 1, Goal("deltalake", 500)),
             variant(large, 10, Goal("deltalake", 500), Growth(base, 1.5)),
             variant(large, 10, Goal("deltalake", 4), list_files=True),
+            Variant(
+                f"{size(middle)} files, 10 commits, slow store",
+                log(middle),
+                {"version": LAST_VERSION - 10, "list_files": False, "slow": True},
+                (),
+                3,
+            ),
         ),
     )
 
 
-def ours(location: str, version: int, list_files: bool) -> Prepared:
+def ours(location: str, version: int, list_files: bool, slow: bool = False) -> Prepared:
     from pyspark_delta.snapshot import Snapshot
 
     columns = ("path", "size", "modification_time", "partition_values")
-    before = Snapshot.load(location, version=version)
+    location, options = reach(location, slow)
+    before = Snapshot.load(location, version=version, storage_options=options)
     before.files(columns)
     if list_files:
         return Prepared(lambda: before.update().files(columns), lambda t: names(column(t, "path")))
     return Prepared(before.update, lambda snapshot: snapshot.version)
 
 
-def deltalake(location: str, version: int, list_files: bool) -> Prepared:
+def deltalake(location: str, version: int, list_files: bool, slow: bool = False) -> Prepared:
     from deltalake import DeltaTable
 
-    table = DeltaTable(location, version=version)
+    location, options = reach(location, slow)
+    table = DeltaTable(location, version=version, storage_options=options)
     table.get_add_actions()
     if list_files:
 

@@ -23,6 +23,13 @@ SETTINGS = {
     "spark.driver.memory": "2g",
     "spark.log.level": "OFF",
 }
+# A JVM lives for minutes at most: the second compiler costs more than its code gains, and there is little garbage.
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+def pytest_configure() -> None:
+    """Every JVM that Spark starts, in this process and those below it, takes these options beside its own."""
+    os.environ.setdefault("SPARK_SUBMIT_OPTS", SHORT_LIVED)
 
 
 @pytest.fixture(scope="session")

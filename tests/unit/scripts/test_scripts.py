@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import signal
+import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -176,6 +180,84 @@ def test_closing_lines_are_recognised(line: str, closes: bool) -> None:
 
 def test_unknown_stages_are_refused() -> None:
     assert run_tests.main(["no-such-stage"]) == 2
+
+
+def stage(name: str) -> Any:
+    return run_tests.Stage(name, "no-environment", ())
+
+
+def says(program: str) -> Callable[[Any], list[str]]:
+    """The command of a stage: a program that is told the name of the stage."""
+    return lambda stage: [sys.executable, "-c", program, stage.name]
+
+
+def test_lanes_run_at_once_and_show_their_stages_in_one_piece(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # The first stages of both lanes end only when the other has begun.
+    program = f"""import pathlib, sys
+name, folder = sys.argv[1], pathlib.Path({str(tmp_path)!r})
+(folder / name).touch()
+print(name, "begins", flush=True)
+while not all((folder / first).exists() for first in "ab"):
+    pass
+print("1 failed in 0.1s" if name == "b" else "1 passed in 0.1s")
+sys.exit(name == "b")"""
+    outcomes = run_tests.run_lanes([[stage("a")], [stage("b"), stage("c")]], says(program))
+    assert [(o.name, o.code, o.closing) for o in outcomes] == [
+        ("a", 0, "1 passed in 0.1s"),
+        ("b", 1, "1 failed in 0.1s"),
+        ("c", 0, "1 passed in 0.1s"),
+    ]
+    shown = capsys.readouterr().out
+    for name, closing in (("a", "1 passed"), ("b", "1 failed"), ("c", "1 passed")):
+        assert f"--- {name}: no-environment, pytest \n{name} begins\n{closing}" in shown
+
+
+def test_a_stage_without_tests_proves_nothing() -> None:
+    (outcome,) = run_tests.run_lanes([[stage("a")]], says("print('9 deselected in 0.2s'); raise SystemExit(5)"))
+    assert outcome.code == 5
+    assert outcome.closing == "no test was selected, so the stage proves nothing (9 deselected in 0.2s)"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_all_processes_of_all_lanes(tmp_path: Path, number: signal.Signals) -> None:
+    """The stages have started processes of their own, which do not listen to the interrupt."""
+    ids = tmp_path / "ids"
+    stubborn = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); print(flush=True); signal.pause()"
+    program = f"""import os, pathlib, signal, subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", {stubborn!r}], stdout=subprocess.PIPE)
+child.stdout.readline()
+ids = pathlib.Path({str(ids)!r})
+with ids.open("a") as file:
+    file.write(f"{{child.pid}}\\n")
+while len(ids.read_text().splitlines()) < 2:
+    pass
+if sys.argv[1] == "b":
+    os.kill(os.getppid(), {number})
+signal.pause()"""
+    main = f"""import pathlib, sys
+sys.path.insert(0, {str(SCRIPTS)!r})
+import run_tests
+run_tests.REPORTS = pathlib.Path({str(tmp_path / "reports")!r})
+run_tests.LANES = [[run_tests.Stage(name, "no-environment", ()) for name in lane] for lane in (["a", "never"], ["b"])]
+run_tests._pytest = lambda stage, extra: [sys.executable, "-c", {program!r}, stage.name]
+sys.exit(run_tests.main([]))"""
+    done = subprocess.run([sys.executable, "-c", main], capture_output=True, text=True, check=False)
+    assert done.returncode == 130, done.stderr
+    assert "Interrupted" in done.stderr
+    started = [int(line) for line in ids.read_text().splitlines()]
+    assert len(started) == 2
+    assert not any(is_running(process) for process in started)
+    assert "never runs" not in done.stdout
+
+
+def is_running(process: int) -> bool:
+    """Whether a process is there and not merely waiting for its parent to ask how it ended."""
+    try:
+        return "Z" not in Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
 
 
 # ---------------------------------------------------------------------------------------------- interoperability

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from pyspark_delta.storage.paths import encode_path, resolve_file, to_hadoop, to_uri
 
+AT_ONCE = 100  # questions, which both pipes must hold
 PROGRAM = """
 import java.io.*;
 import java.net.URI;
@@ -38,7 +40,8 @@ public class Paths {
 
 
 @pytest.fixture(scope="module")
-def hadoop(tmp_path_factory: pytest.TempPathFactory):
+def hadoop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str, Iterable[str]], list[str]]]:
+    """Asks Hadoop's `Path` about texts, in one process of Java."""
     pyspark = pytest.importorskip("pyspark", reason="needs Hadoop's jars, which pyspark brings")
     java = shutil.which("java")
     if java is None:
@@ -46,15 +49,23 @@ def hadoop(tmp_path_factory: pytest.TempPathFactory):
     source = tmp_path_factory.mktemp("hadoop") / "Paths.java"
     source.write_text(PROGRAM)
     jars = Path(pyspark.__file__).parent / "jars" / "*"
+    command = [java, "-XX:TieredStopAtLevel=1", "-cp", str(jars), str(source)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        questions, answers = process.stdin, process.stdout
 
-    def ask(question: str, texts: Iterable[str]) -> list[str]:
-        lines = "".join(f"{question} {text.encode().hex()}\n" for text in texts)
-        command = [java, "-cp", str(jars), str(source)]
-        answer = subprocess.run(command, input=lines, capture_output=True, text=True)
-        assert answer.returncode == 0, answer.stderr
-        return [bytes.fromhex(line).decode() for line in answer.stdout.splitlines()]
+        def ask(question: str, texts: Iterable[str]) -> list[str]:
+            found, remaining = [], iter(texts)
+            while chunk := list(islice(remaining, AT_ONCE)):
+                questions.write("".join(f"{question} {text.encode().hex()}\n" for text in chunk))
+                questions.flush()
+                lines = [answers.readline() for _ in chunk]
+                assert all(line.endswith("\n") for line in lines), "Java ended; its error stands above"
+                found += [bytes.fromhex(line).decode() for line in lines]
+            return found
 
-    return ask
+        yield ask
 
 
 def test_every_character_is_written_as_hadoop_writes_it(hadoop) -> None:  # type: ignore[no-untyped-def]
