@@ -72,7 +72,8 @@ def parametrize(*kinds: str, only: Callable[[GoldenTable], bool] = lambda _: Tru
 
 
 @cache
-def _digest_module() -> ModuleType:
+def digest_module() -> ModuleType:
+    """The program that made the digests."""
     spec = importlib.util.spec_from_file_location("golden_digest", GOLDEN / "digest.py")
     assert spec is not None
     assert spec.loader is not None
@@ -83,7 +84,7 @@ def _digest_module() -> ModuleType:
 
 def assert_content(rows: pa.Table, expected: dict[str, Any]) -> None:
     """The rows have the expected columns, count and digest; on a difference the first rows of both are shown."""
-    digest = _digest_module()
+    digest = digest_module()
     assert rows.num_rows == expected["row_count"]
     if rows.num_rows >= MANY_ROWS and columnar_digest(rows) == expected["digest"]:
         return
@@ -99,7 +100,7 @@ def assert_content(rows: pa.Table, expected: dict[str, Any]) -> None:
 
 def canonical_rows(rows: pa.Table) -> list[str]:
     """The rows in the digest's normal form, sorted: equal lists are equal content."""
-    return list(_digest_module().canonical_rows(rows))
+    return list(digest_module().canonical_rows(rows))
 
 
 def unreadable(expected: dict[str, Any]) -> bool:
