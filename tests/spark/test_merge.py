@@ -101,6 +101,16 @@ class Merges:
         assert version(table) == before + 1
         assert commit(table, "remove") == []
 
+    def test_columns_of_a_source_that_is_kept(self, session: SparkSession, tmp_path: Path) -> None:
+        table = make(session, tmp_path)
+        source = session.range(38, 42).groupBy("id").agg(F.lit("new").alias("v"))
+        merge = table.merge(source, F.col("t.id") == source["id"])
+        merge = merge.whenMatchedUpdate(source["id"] > 38, {"v": source["v"]})
+        merge = merge.whenNotMatchedInsert(values={"id": source["id"]})
+        assert counts(merge.execute()) == (3, 1, 0, 2)
+        assert {row[0]: row[2] for row in content(table)}[39] == "new"
+        assert len(commit(table, "remove")) == 1
+
     @pytest.mark.parametrize("partition_by", [[], ["n"]])
     def test_c164_c324_c341_ids_and_changes(
         self, session: SparkSession, tmp_path: Path, partition_by: list[str]

@@ -23,7 +23,7 @@ from pyspark_delta.scan.matches import MatchedFiles, match_files
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.column_text import condition_text
 from pyspark_delta.spark.read import read_files, session_time_zone
-from pyspark_delta.spark.scan.frames import file_source
+from pyspark_delta.spark.scan.frames import FileSource
 from pyspark_delta.spark.schemas import to_spark
 from pyspark_delta.spark.write.change_data import keeps_changes
 from pyspark_delta.spark.write.options import WriteOptions
@@ -158,7 +158,7 @@ class Target:
         """
         frame = read_files(
             self.spark,
-            file_source(self.snapshot),
+            self._source,
             files,
             row_tracking=self.has_row_ids,
             file_number=FILE,
@@ -168,7 +168,12 @@ class Target:
 
     def plain_rows(self, files: pa.Table) -> DataFrame:
         """The rows of some files to be written anew: with their ids where they have some."""
-        return read_files(self.spark, file_source(self.snapshot), files, row_tracking=self.has_row_ids)
+        return read_files(self.spark, self._source, files, row_tracking=self.has_row_ids)
+
+    @property
+    def _source(self) -> FileSource:
+        snapshot = self.snapshot
+        return FileSource(snapshot.location, self.configuration, snapshot.storage_options)
 
     def _named(self, frame: DataFrame) -> DataFrame:
         return frame if self.alias is None else frame.alias(self.alias)

@@ -30,7 +30,7 @@ _HIDDEN = "__pyspark_delta_"
 _VIOLATION = f"{_HIDDEN}violation"
 _UNFIT = f"{_HIDDEN}unfit_"
 _TASK, _ROW, _TASK_BITS, _ROW_BITS, _POSITION = (
-    f"{_HIDDEN}{name}" for name in ("task", "row", "task_bits", "row_bits", "position")
+    f"{_HIDDEN}number_{name}" for name in ("task", "row", "task_bits", "row_bits", "position")
 )
 # Rows of a task that are numbered one after another before other tasks get their turn.
 _FIRST_RUN_BITS = 4
