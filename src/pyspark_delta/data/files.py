@@ -100,7 +100,7 @@ class DataFileReader:
     def read(self, task: ScanTask, constants: Mapping[str, pa.Scalar], marks: RowMarks) -> Iterator[pa.RecordBatch]:
         """The rows of one file. `constants` are the typed partition values by physical name."""
         path = resolve_file(self._context.table_location, task.path)
-        with _opened(path, self._context) as file:
+        with _opened(path, self._context.storage_options) as file:
             if marks.deleted is not None and len(marks.deleted) and marks.deleted[-1] >= file.metadata.num_rows:
                 raise DeletionVectorError(
                     f"The deletion vector of data file '{path}' marks row {marks.deleted[-1]}, but the file has only "
@@ -297,10 +297,17 @@ def without_columns(rows: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))
 
 
+def rows_in_file(path: str, storage_options: Mapping[str, str] | None) -> int:
+    """How many rows a data file has, deleted ones included, by its footer. Raises DataFileError."""
+    with _opened(path, storage_options) as file:
+        rows: int = file.metadata.num_rows
+        return rows
+
+
 @contextmanager
-def _opened(path: str, context: ReadContext) -> Iterator[pq.ParquetFile]:
+def _opened(path: str, storage_options: Mapping[str, str] | None) -> Iterator[pq.ParquetFile]:
     with _translated(path):
-        source = store_for(path, context.storage_options).open_input(path)
+        source = store_for(path, storage_options).open_input(path)
         try:
             file = pq.ParquetFile(source, pre_buffer=not path.startswith("/"), **_OPTIONS)
         except BaseException:
