@@ -2,8 +2,9 @@
 
 Questions: `{"do": "sql", "statements": [...]}`,
 `{"do": "read", "path": ..., "version": ..., "texts": {COLUMN: SQL}, "out": ARROW_FILE}`,
-`{"do": "append", "path": ..., "select": SQL}`, `{"do": "history", "path": ...}`. `{"do": "rules", "path": ...}`,
-`{"do": "tables", "out": FOLDER}`. Answers begin with `ANSWER `.
+`{"do": "append", "path": ..., "select": SQL}`, `{"do": "history", "path": ...}`,
+`{"do": "write", "path": ..., "select": SQL, "mode": ..., "partition_by": [...], "options": {...}}`,
+`{"do": "rules", "path": ...}`, `{"do": "tables", "out": FOLDER}`. Answers begin with `ANSWER `.
 """
 
 from __future__ import annotations
@@ -38,6 +39,12 @@ def answer(spark: SparkSession, question: dict[str, Any]) -> Any:
             return rows.num_rows
         case "append":
             spark.sql(question["select"]).write.format("delta").mode("append").save(path)
+            return None
+        case "write":
+            writer = spark.sql(question["select"]).coalesce(1).write.format("delta").mode(question["mode"])
+            if question["partition_by"]:
+                writer = writer.partitionBy(*question["partition_by"])
+            writer.options(**question["options"]).save(path)
             return None
         case "history":
             rows = spark.sql(f"describe history delta.`{path}`").orderBy("version")
