@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark_delta.errors import InvalidOptionError
+from pyspark_delta.log.checkpoint_writer import TopLevelFormat, check_top_level
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.spark.write.options import WriteOptions, parse_overwrite_mode, transaction_of
 from pyspark_delta.transaction.write_plan import FileOptions
@@ -71,6 +72,12 @@ def file_options(spark: SparkSession, configuration: TableConfiguration, options
         limit = int(conf.get("spark.sql.files.maxRecordsPerFile", "0") or 0)
         files = replace(files, max_records_per_file=limit if limit > 0 else None)
     return files
+
+
+def top_level_format(spark: SparkSession) -> TopLevelFormat | None:
+    """How the top level of V2 checkpoints is written, where the session says it. Raises InvalidOptionError."""
+    value = spark.conf.get(f"{_DELTA}checkpointV2.topLevelFileFormat", None)
+    return None if value is None else check_top_level(value.strip().lower())
 
 
 def replace_where_settings(spark: SparkSession) -> ReplaceWhereSettings:
