@@ -91,6 +91,7 @@ def parse_options(options: Mapping[str, object] | None) -> WriteOptions:
             compression=_compression(given),
             max_records_per_file=_positive(given, "maxRecordsPerFile"),
             target_file_size=_positive(given, "targetFileSize"),
+            partition_columns=_boolean(given, "writePartitionColumns"),
             storage_options={key: value for folded, (key, value) in given.items() if _is_storage(folded)},
         ),
         merge_schema=_boolean(given, "mergeSchema"),
