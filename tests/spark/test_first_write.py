@@ -539,6 +539,8 @@ def test_schemas_that_no_table_has(write_spark: SparkSession, table: str, select
         {"delta.checkpontInterval": "3"},
         {"delta.checkpointInterval": "often"},
         {"mergeSchema": "perhaps"},
+        {"writePartitionColumns": "some"},
+        {"timeZone": "Asia/Kathmandu"},
         {"partitionOverwriteMode": "clever"},
         {"replaceWhere": " "},
         {"replaceWhere": "id = 1", "replaceUsing": "id"},

@@ -29,7 +29,14 @@ class ReplaceWhereSettings:
 
 
 def with_session_defaults(spark: SparkSession, options: WriteOptions) -> WriteOptions:
-    """The options, completed by the session. Raises InvalidOptionError for an illegal setting."""
+    """The options, completed by the session. Raises InvalidOptionError for an illegal setting, and another zone."""
+    zone = spark.conf.get("spark.sql.session.timeZone", None) or "UTC"
+    if options.time_zone not in (None, zone):
+        raise InvalidOptionError(
+            f"The option 'timeZone' is '{options.time_zone}', but this write follows the time zone of the session, "
+            f"'{zone}'. Leave the option out, or set spark.sql.session.timeZone.",
+            option="timeZone",
+        )
     if options.merge_schema is None:
         options = replace(options, merge_schema=is_set(spark, "schema.autoMerge.enabled", default=False))
     if options.dynamic_partitions is None and not (
