@@ -18,6 +18,7 @@ from pyspark_delta.data.reader import read_plan
 from pyspark_delta.data.row_count import count_rows
 from pyspark_delta.errors import InvalidOptionError, VersionNotFoundError
 from pyspark_delta.features.support import check_known
+from pyspark_delta.log.checkpoint_writer import TopLevelFormat
 from pyspark_delta.log.cleanup import clean_log
 from pyspark_delta.log.compaction import write_compaction
 from pyspark_delta.log.history import commit_history, last_modified
@@ -169,14 +170,16 @@ class Table:
         """
         return count_rows(self._snapshot)
 
-    def checkpoint(self) -> None:
+    def checkpoint(self, top_level_format: TopLevelFormat | None = None) -> None:
         """Write a checkpoint of this version, so that later readers need not replay the commits before it.
 
-        Its kind is that of the table property `delta.checkpointPolicy`. Commits make checkpoints by themselves, as
-        often as `delta.checkpointInterval` says. Raises UnsupportedFeatureError for a table with unknown features,
-        ChecksumMismatchError where log and version checksum disagree, CorruptLogError, StorageError.
+        Its kind is that of the table property `delta.checkpointPolicy`; `top_level_format` is how the top level of a
+        V2 checkpoint is written, by default as JSON, and as Parquet where it is large. Commits make checkpoints by
+        themselves, as often as `delta.checkpointInterval` says. Raises InvalidOptionError for another format,
+        UnsupportedFeatureError for a table with unknown features, ChecksumMismatchError where log and version checksum
+        disagree, CorruptLogError, StorageError.
         """
-        self._snapshot.checkpoint()
+        self._snapshot.checkpoint(top_level_format)
 
     def compact_log(self, start: int, end: int) -> None:
         """Write a log compaction of the versions `start` to `end`, both included: readers read it in their place.

@@ -15,7 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyspark_delta.actions.columns import MODIFICATION_TIME, PARTITION_VALUES, PATH, SIZE, STATS
-from pyspark_delta.errors import ChecksumMismatchError, InvalidOperationError, UnsupportedFeatureError
+from pyspark_delta.errors import (
+    ChecksumMismatchError,
+    InvalidOperationError,
+    InvalidOptionError,
+    UnsupportedFeatureError,
+)
 from pyspark_delta.log import checkpoint_writer
 from pyspark_delta.log.checkpoint_writer import write_checkpoint
 from pyspark_delta.log.json_checksum import checksum_matches
@@ -398,6 +403,55 @@ def test_sidecars_whose_files_are_all_live_serve_again(v2: TableBuilder) -> None
         [metadata(SCHEMA, ["year", "event"], properties(checkpointPolicy="v2", checkpoint_writeStatsAsStruct="false"))],
     )
     assert Snapshot.load(v2.location).checkpoint().reused_sidecars == 0  # the table asks for other columns now
+
+
+@pytest.mark.parametrize("how", ["asked for", "by size"])
+def test_c042_c047_c066_c067_c068_a_top_level_of_parquet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    table = a_table(tmp_path, V2, checkpointPolicy="v2")
+    before = Snapshot.load(table.location)
+    if how == "by size":
+        monkeypatch.setattr(checkpoint_writer, "LARGEST_JSON", 500)
+    Table.open(table.location).checkpoint("parquet" if how == "asked for" else None)
+    (name,) = checkpoint_files(table)
+    assert re.fullmatch(r"0{19}2\.checkpoint\.[0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}\.parquet", name)
+    file = table.log / name
+    kinds = [kind for row in pq.read_table(file).to_pylist() for kind in row if row[kind] is not None]
+    assert kinds == ["checkpointMetadata", "protocol", "metaData", "txn", "domainMetadata", *["sidecar"] * 2]
+    assert [row["version"] for row in content(file, "checkpointMetadata")] == [2]
+    hint = json.loads((table.log / "_last_checkpoint").read_bytes())
+    assert (hint["v2Checkpoint"]["path"], hint["v2Checkpoint"]["sizeInBytes"]) == (name, file.stat().st_size)
+    named = [table.log / "_sidecars" / row["path"] for row in content(file, "sidecar")]
+    assert hint["sizeInBytes"] == sum(path.stat().st_size for path in (file, *named))
+    for commit in table.log.glob("*.json"):
+        if commit.name != f"{2:020d}.json":
+            commit.unlink()
+    after = Snapshot.load(table.location)
+    assert after.metadata == before.metadata
+    assert (after.transactions(), after.domains()) == (before.transactions(), before.domains())
+    assert sorted(after.files()["path"].to_pylist()) == sorted(before.files()["path"].to_pylist())
+    assert len(after.tombstones()) == 1
+
+
+def test_c047_sidecars_serve_again_under_a_top_level_of_the_other_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkpoint_writer, "SIDECAR_ACTIONS", 2)
+    table = a_table(tmp_path, V2, checkpointPolicy="v2")
+    for version, top_level_format in ((2, "parquet"), (3, "json"), (4, "parquet")):
+        if version > 2:
+            table.commit(version, [add(f"{version}.parquet", {"year": None, "event": None})])
+        written = Snapshot.load(table.location).checkpoint(top_level_format)  # type: ignore[arg-type]
+        assert written.reused_sidecars == {2: 0, 3: 2, 4: 3}[version]
+        assert Snapshot.load(table.location).num_files() == version + 1
+
+
+def test_c047_another_format_is_refused(tmp_path: Path) -> None:
+    table = a_table(tmp_path, V2, checkpointPolicy="v2")
+    with pytest.raises(InvalidOptionError, match="'json' or 'parquet', found 'avro'"):
+        Table.open(table.location).checkpoint("avro")  # type: ignore[arg-type]
+    assert checkpoint_files(table) == []
 
 
 # ----------------------------------------------------------------------------------------------------------- LCP

@@ -3,8 +3,9 @@
 Questions: `{"do": "sql", "statements": [...]}`,
 `{"do": "read", "path": ..., "version": ..., "texts": {COLUMN: SQL}, "out": ARROW_FILE}`,
 `{"do": "query", "select": SQL, "out": ARROW_FILE}`, `{"do": "rows", "statement": SQL}`,
-`{"do": "append", "path": ..., "select": SQL}`, `{"do": "history", "path": ...}`. `{"do": "rules", "path": ...}`,
-`{"do": "tables", "out": FOLDER}`. Answers begin with `ANSWER `.
+`{"do": "append", "path": ..., "select": SQL}`, `{"do": "history", "path": ...}`,
+`{"do": "write", "path": ..., "select": SQL, "mode": ..., "partition_by": [...], "options": {...}}`,
+`{"do": "rules", "path": ...}`, `{"do": "tables", "out": FOLDER}`. Answers begin with `ANSWER `.
 """
 
 from __future__ import annotations
@@ -46,6 +47,12 @@ def answer(spark: SparkSession, question: dict[str, Any]) -> Any:
             return rows.num_rows
         case "append":
             spark.sql(question["select"]).write.format("delta").mode("append").save(path)
+            return None
+        case "write":
+            writer = spark.sql(question["select"]).coalesce(1).write.format("delta").mode(question["mode"])
+            if question["partition_by"]:
+                writer = writer.partitionBy(*question["partition_by"])
+            writer.options(**question["options"]).save(path)
             return None
         case "history":
             rows = spark.sql(f"describe history delta.`{path}`").orderBy("version")

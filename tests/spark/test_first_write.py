@@ -407,6 +407,18 @@ def test_limits_on_files(write_spark: SparkSession, table: str) -> None:
     assert [add["path"].rpartition(".c")[2][:3] for add in actions(table, 0, "add")] == ["000", "001", "002", "003"]
 
 
+@pytest.mark.parametrize(("option", "stored"), [("true", ["id", "p"]), ("false", ["id"]), (None, ["id", "p"])])
+def test_c288_files_hold_the_partition_columns_where_the_option_or_the_table_says_so(
+    write_spark: SparkSession, table: str, option: str | None, stored: list[str]
+) -> None:
+    frame = write_spark.sql("select 1 id, 'x' p")
+    options = {"delta.writePartitionColumnsToParquet": "true", "writePartitionColumns": option}
+    save(frame, table, partition_by=["p"], options=options)
+    [add] = actions(table, 0, "add")
+    assert pq.read_schema(Path(table) / add["path"]).names == stored
+    assert rows(ours(table)) == [{"id": 1, "p": "x"}]
+
+
 def test_properties_of_a_new_table(write_spark: SparkSession, table: str) -> None:
     options = {"delta.dataSkippingNumIndexedCols": "1", "delta.checkpointInterval": "5"}
     save(write_spark.range(3).withColumn("x", functions.col("id")), table, options=options)
@@ -527,6 +539,8 @@ def test_schemas_that_no_table_has(write_spark: SparkSession, table: str, select
         {"delta.checkpontInterval": "3"},
         {"delta.checkpointInterval": "often"},
         {"mergeSchema": "perhaps"},
+        {"writePartitionColumns": "some"},
+        {"timeZone": "Asia/Kathmandu"},
         {"partitionOverwriteMode": "clever"},
         {"replaceWhere": " "},
         {"replaceWhere": "id = 1", "replaceUsing": "id"},

@@ -102,7 +102,7 @@ class WriteModes:
             {"Id": 1, "s": {"a": 1, "b": None}, "l": [{"k": "x", "v": None}], "n": None},
             {"Id": 2, "s": {"a": 3, "b": 2}, "l": [{"k": "y", "v": 1}], "n": True},
         ]
-        assert info(table)["operationParameters"] == {"mode": "Append", "partitionBy": "[]", "canMergeSchema": "true"}
+        assert info(table)["operationParameters"] == {"mode": "Append", "partitionBy": "[]", "canMergeSchema": True}
         assert save(session.sql("select 3 id"), table, "append", options={"mergeSchema": True}) == 2
         assert actions(table, "metaData") == []
         for wrong in ("select 'x' id", "select 1 id, 2 more, 3 MORE", "select 1 id, 2 `a b`", "select array(1) s"):
@@ -124,7 +124,7 @@ class WriteModes:
         [metadata] = actions(table, "metaData")
         assert (metadata["partitionColumns"], metadata["id"]) == (["z"], actions(table, "metaData", 0)[0]["id"])
         assert Table.open(table).schema.names == ("p", "id", "z")
-        assert info(table)["operationParameters"]["canOverwriteSchema"] == "true"
+        assert info(table)["operationParameters"]["canOverwriteSchema"] is True
         save(new, table, "overwrite", options=overwrite)  # as in delta-spark, no partitionBy is no partitioning
         assert actions(table, "metaData")[0]["partitionColumns"] == []
         save(new, table, "overwrite", options=overwrite)
@@ -226,7 +226,7 @@ class WriteModes:
         assert info(table)["operationParameters"] == {
             "mode": "Overwrite",
             "partitionBy": "[]",
-            "isDynamicPartitionOverwrite": "true",
+            "isDynamicPartitionOverwrite": True,
         }
         with setting(session, "spark.sql.sources.partitionOverwriteMode", "dynamic"):
             save(base.where("id = 0"), table, "overwrite")

@@ -57,3 +57,55 @@ def test_append_and_overwrite_without_enable(plain_spark: SparkSession, tmp_path
         base.write.format("delta").mode("append").saveAsTable("some_table")
     assert Table.open(path).version == version
     assert json.loads(Table.open(path).history()[0]["operationParameters"]["partitionBy"]) == []
+
+
+def test_times_without_a_zone_are_those_of_the_session_or_of_an_option(
+    plain_spark: SparkSession, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "table")
+    session = plain_spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    rows = "select timestamp'2024-01-01 00:30:00+00:00' + make_interval(0, 0, 0, 0, id) t, int(id) id from range(3)"
+    session.sql(rows).coalesce(1).write.format("delta").mode("append").save(path)
+    second = f"{rows} where id = 1"  # at 01:30 in UTC
+    condition = "t >= '2024-01-01 {0}:00:00' and t < '2024-01-01 {0}:59:59'"
+
+    def replace(condition: str, session: SparkSession = session, select: str = second, **options: str) -> None:
+        writer = session.sql(select).write.format("delta").mode("overwrite").option("replaceWhere", condition)
+        writer.options(**options).save(path)
+
+    replace(condition.format("10"))
+    with pytest.raises(ConstraintViolationError, match="replaceWhere"), translate():
+        replace(condition.format("01"))
+    replace(condition.format("01"), timeZone="UTC")
+    replace(condition.format("20"), timeZone="America/New_York", select=f"{rows} where id = 9")
+    assert Table.open(path).version == 3
+    replace("t between '2024-01-01 01:00:00Z' and '2024-01-01 02:00:00Z'")
+    assert values(path, "id") == [(0,), (1,), (2,)]
+    deleted = [commit["operationMetrics"]["numDeletedRows"] for commit in Table.open(path).history(4)]
+    assert deleted == ["1", "0", "1", "1"]
+
+    unset = plain_spark.newSession()
+    unset.conf.unset("spark.sql.session.timeZone")
+    for asked in (condition.format("01"), "hour(t) = 1"):
+        with pytest.raises(InvalidOptionError, match="timeZone"), translate():
+            replace(asked, unset)
+    with pytest.raises(InvalidOptionError, match="not a time zone"), translate():
+        replace(condition.format("01"), timeZone="Middle/Earth")
+    assert Table.open(path).version == 4
+
+
+def test_partitions_by_times_that_the_log_gives_without_a_zone(plain_spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "table"
+    session = plain_spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    rows = session.sql("select timestamp'2024-01-01 00:30:00+00:00' t, 1 id")
+    rows.write.format("delta").mode("append").option("partitionBy", "t").save(str(path))
+    commit = path / "_delta_log" / f"{0:020d}.json"
+    text = commit.read_text()
+    assert '"t":"2024-01-01T00:30:00.000000Z"' in text
+    commit.write_text(text.replace('"t":"2024-01-01T00:30:00.000000Z"', '"t":"2024-01-01 09:30:00"'))
+    dynamic = rows.write.format("delta").mode("overwrite").option("partitionOverwriteMode", "dynamic")
+    dynamic.save(str(path))
+    assert Table.open(path).history(1)[0]["operationMetrics"]["numRemovedFiles"] == "1"
+    assert values(str(path), "id") == [(1,)]

@@ -345,8 +345,15 @@ def without_columns(rows: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))
 
 
+def rows_in_file(path: str, storage_options: Mapping[str, str] | None) -> int:
+    """How many rows a data file has, deleted ones included, by its footer. Raises DataFileError."""
+    with opened_file(path, storage_options) as file:
+        rows: int = file.metadata.num_rows
+        return rows
+
+
 @contextmanager
-def opened_file(path: str, storage_options: Mapping[str, str]) -> Iterator[pq.ParquetFile]:
+def opened_file(path: str, storage_options: Mapping[str, str] | None) -> Iterator[pq.ParquetFile]:
     """The data file at a location, open while the block runs. Raises DataFileError, also for what the block reads."""
     with _translated(path):
         source = store_for(path, storage_options).open_input(path)

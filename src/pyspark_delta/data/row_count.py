@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pyarrow.compute as pc
 
-from pyspark_delta.data.files import opened_file
+from pyspark_delta.data.files import rows_in_file
 from pyspark_delta.data.reader import read_plan
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot import Snapshot
@@ -33,8 +33,4 @@ def count_stored_rows(location: str, storage_options: Mapping[str, str], paths: 
 
     Raises DataFileError for a file that is missing or damaged.
     """
-    found = []
-    for path in paths:
-        with opened_file(resolve_file(location, path), storage_options) as file:
-            found.append(int(file.metadata.num_rows))
-    return found
+    return [rows_in_file(resolve_file(location, path), storage_options) for path in paths]

@@ -51,13 +51,20 @@ class CommittedChange:
 
 
 def draft_change(
-    change: TableChange, before: TableConfiguration, *, keeps_files: bool, engine_info: str = ""
+    change: TableChange,
+    before: TableConfiguration,
+    *,
+    keeps_files: bool,
+    complying: tuple[str, ...] = (),
+    engine_info: str = "",
 ) -> CommitDraft:
     """The draft of a change to a table that declares `before`; `keeps_files` where files of it stay.
 
+    `complying` are features that they comply with already, as for `evolve`.
+
     Raises InvalidOperationError when the outcome breaks a rule of the table's features.
     """
-    after = evolve(before, change.metadata, features=change.features, keeps_files=keeps_files)
+    after = evolve(before, change.metadata, features=change.features, keeps_files=keeps_files, complying=complying)
     return CommitDraft(
         operation=change.operation,
         metadata=after.metadata if after.metadata != before.metadata else None,
@@ -70,15 +77,23 @@ def draft_change(
 
 
 def commit_change(
-    change: TableChange, snapshot: Snapshot, *, engine_info: str = "", policy: AttemptPolicy | None = None
+    change: TableChange,
+    snapshot: Snapshot,
+    *,
+    complying: tuple[str, ...] = (),
+    engine_info: str = "",
+    policy: AttemptPolicy | None = None,
 ) -> CommittedChange:
     """Commit a change as the version after `snapshot`, or a later one if nobody changed the metadata meanwhile.
 
-    Rows are not looked at: `row_check` was established by the caller, for this snapshot. Raises
+    Rows are not looked at: `row_check`, and that all files comply with the features `complying`, was established by
+    the caller, for this snapshot. Raises
     InvalidOperationError when the outcome breaks a rule of the table's features, and CommitConflictError.
     """
     keeps_files = snapshot.num_files() > 0
-    draft = draft_change(change, snapshot.configuration, keeps_files=keeps_files, engine_info=engine_info)
+    draft = draft_change(
+        change, snapshot.configuration, keeps_files=keeps_files, complying=complying, engine_info=engine_info
+    )
     state = commit_draft(draft, state_of(snapshot), policy=policy or AttemptPolicy())
     assert state.configuration is not None
     return CommittedChange(state.version, state.configuration)

@@ -85,7 +85,7 @@ def drop_columns(
         check_no_dependents(replace_schema(configuration, schema), path, "dropped")
     metadata = with_schema(configuration.metadata, schema)
     properties = _stats_columns(configuration, lambda name: None if _is_within(name, dropped) else name)
-    operation = Operation("DROP COLUMNS", {"columns": _text([column_path_text(path) for path in dropped])})
+    operation = Operation("DROP COLUMNS", {"columns": _text([_shown(path) for path in dropped])})
     return TableChange(operation=operation, metadata=with_properties(metadata, properties))
 
 
@@ -100,9 +100,7 @@ def rename(configuration: TableConfiguration, path: Path, name: str) -> TableCha
         partitioning = tuple(name if p == old[0] else p for p in metadata.partition_columns)
         metadata = replace(metadata, partition_columns=partitioning)
     properties = _stats_columns(configuration, lambda column: _renamed(column, old, new))
-    operation = Operation(
-        "RENAME COLUMN", {"oldColumnPath": column_path_text(old), "newColumnPath": column_path_text(new)}
-    )
+    operation = Operation("RENAME COLUMN", {"oldColumnPath": _shown(old), "newColumnPath": _shown(new)})
     return TableChange(operation=operation, metadata=with_properties(metadata, properties))
 
 
@@ -245,10 +243,17 @@ def _change(
     return TableChange(operation=operation, metadata=with_schema(configuration.metadata, schema))
 
 
+def _shown(path: Sequence[str]) -> str:
+    """A path as delta-spark's history shows it: only names with dots between backticks."""
+    return ".".join(f"`{part}`" if "." in part else part for part in path)
+
+
 def _json(field: StructField, path: Sequence[str]) -> dict[str, Any]:
+    """A column as delta-spark's history shows it: of a nested type, only which one."""
+    described = type_to_json(field.type)
     return {
-        "name": column_path_text(path),
-        "type": type_to_json(field.type),
+        "name": _shown(path),
+        "type": described["type"] if isinstance(described, dict) else described,
         "nullable": field.nullable,
         "metadata": dict(field.metadata),
     }

@@ -55,7 +55,7 @@ def drop_constraint(configuration: TableConfiguration, name: str, *, if_exists: 
             constraint=name,
         )
     properties = {k: v for k, v in configuration.properties.items() if k != key}
-    parameters = {"name": name, "expr": configuration.properties[key]}
+    parameters = {"name": name, "expr": configuration.properties[key], "existed": "true"}
     return TableChange(
         operation=Operation("DROP CONSTRAINT", parameters),
         metadata=with_properties(configuration.metadata, properties),

@@ -60,7 +60,7 @@ def unset_properties(
                 error_class="DELTA_UNSET_NON_EXISTENT_PROPERTY",
                 property=name,
             )
-    parameters = {"properties": orjson.dumps(list(names)).decode(), "ifExists": "true" if if_exists else "false"}
+    parameters: dict[str, str | bool] = {"properties": orjson.dumps(list(names)).decode(), "ifExists": if_exists}
     return TableChange(
         operation=Operation("UNSET TBLPROPERTIES", parameters),
         metadata=with_properties(configuration.metadata, changed),

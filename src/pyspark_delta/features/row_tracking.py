@@ -43,7 +43,8 @@ _NUM_RECORDS = Column(("numRecords",), LONG)
 class RowTracking(TableFeature):
     name = "rowTracking"
     requires = ("domainMetadata",)
-    harmless_properties = (ENABLE_ROW_TRACKING.name, MATERIALIZED_ROW_ID.name, MATERIALIZED_ROW_COMMIT_VERSION.name)
+    harmless_properties = (ENABLE_ROW_TRACKING.name,)
+    assigned_properties = (MATERIALIZED_ROW_ID.name, MATERIALIZED_ROW_COMMIT_VERSION.name)
     computed_domains = (DOMAIN,)
 
     def is_active(self, configuration: TableConfiguration) -> bool:
@@ -87,8 +88,8 @@ class RowTracking(TableFeature):
         was_active = self.listed_name(before) is not None and self.is_active(before)
         if keeps_files and self.is_active(configuration) and not was_active:
             raise InvalidOperationError(
-                "Row tracking cannot be enabled while files of the table may have no row ids. Add the feature "
-                "rowTracking first, give every file its ids, and then enable it; or enable it on a new table.",
+                "Row tracking cannot be enabled here while files of the table may have no row ids. Set the property "
+                f"{ENABLE_ROW_TRACKING.name} by alter().setProperties, which gives every file its ids first.",
                 error_class="DELTA_ENABLING_ROW_TRACKING_ON_EXISTING_TABLE",
             )
 

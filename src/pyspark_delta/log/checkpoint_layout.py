@@ -131,14 +131,15 @@ class CheckpointLayout:
             fields.append(("partitionValues_parsed", self.partition_type))
         return pa.struct(fields)
 
-    def schema(self, *, specification: int) -> pa.Schema:
-        """The schema of a top-level file by checkpoint specification 1 or 2."""
-        own = {"add": self.add_type, "remove": REMOVE_TYPE, **_SMALL, **(_V2_ONLY if specification == 2 else {})}
-        return pa.schema(list(own.items()))
+    def schema(self) -> pa.Schema:
+        """The schema of a checkpoint by specification 1."""
+        return pa.schema([("add", self.add_type), ("remove", REMOVE_TYPE), *_SMALL.items()])
 
     def top_level_schema(self) -> pa.Schema:
-        """The schema of a top-level file whose file actions are all in sidecars."""
-        return self.schema(specification=2)
+        """The schema of a top level by specification 2. Its file actions are all in sidecars (C067, C068), but
+        delta-spark looks for their columns here too.
+        """
+        return pa.schema([*self.schema(), *_V2_ONLY.items()])
 
     def sidecar_schema(self) -> pa.Schema:
         """The schema of a sidecar (C070)."""

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import pyarrow as pa
 
@@ -21,7 +21,7 @@ from pyspark_delta.actions.model import (
     CheckpointMetadata,
     Sidecar,
 )
-from pyspark_delta.errors import ChecksumMismatchError, InvalidOperationError
+from pyspark_delta.errors import ChecksumMismatchError, InvalidOperationError, InvalidOptionError
 from pyspark_delta.features.support import check_known
 from pyspark_delta.log.action_file import ActionFile
 from pyspark_delta.log.ahead import one_ahead
@@ -44,10 +44,14 @@ from pyspark_delta.protocol.properties import (
     PARQUET_COMPRESSION,
 )
 from pyspark_delta.protocol.statistics import physical_partition_schema
+from pyspark_delta.storage import FileStatus
 from pyspark_delta.storage.paths import file_name, join
 
 V2_FEATURE = "v2Checkpoint"
 SIDECAR_ACTIONS = 50_000  # of a full sidecar
+LARGEST_JSON = 1 << 20  # bytes of a top level that readers parse as a whole; of Parquet they read what they need
+
+TopLevelFormat: TypeAlias = Literal["json", "parquet"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +68,40 @@ class WrittenCheckpoint:
 
 
 def write_checkpoint(
-    replay: LogReplay, configuration: TableConfiguration, *, now_ms: int | None = None
+    replay: LogReplay,
+    configuration: TableConfiguration,
+    *,
+    top_level: TopLevelFormat | None = None,
+    now_ms: int | None = None,
 ) -> WrittenCheckpoint:
     """Write the checkpoint of the version that `replay` stands for, of the kind that the table asks for.
 
-    Memory does not grow with the number of files. Raises InvalidOperationError where the version is not published,
-    UnsupportedFeatureError for a table with unknown features, ChecksumMismatchError where the version checksum counts
-    other files, CorruptLogError, StorageError; nothing is visible then.
+    `top_level` is the format of the top level of a V2 checkpoint (C047); by default JSON, and Parquet where it is
+    large. Memory does not grow with the number of files.
+
+    Raises InvalidOperationError where the version is not published, UnsupportedFeatureError for a table with unknown
+    features, ChecksumMismatchError where the version checksum counts other files, InvalidOptionError, CorruptLogError,
+    StorageError; nothing is visible then.
     """
+    if top_level is not None:
+        check_top_level(top_level)
     check_published(replay.segment)
     check_known(configuration, replay.segment.table_location)
     writing = _Writing(replay, configuration, int(time.time() * 1000) if now_ms is None else now_ms)
     policy = CHECKPOINT_POLICY.of(configuration.properties)
     if policy == "v2" and configuration.supports(V2_FEATURE):
-        return writing.v2()
+        return writing.v2(top_level)
     return writing.classic()
+
+
+def check_top_level(name: str) -> TopLevelFormat:
+    """The format of that name. Raises InvalidOptionError for another one."""
+    for known in get_args(TopLevelFormat):
+        if name == known:
+            return known  # type: ignore[no-any-return]
+    raise InvalidOptionError(
+        f"The top level of a V2 checkpoint is 'json' or 'parquet', found {name!r}.", option="topLevelFormat", value=name
+    )
 
 
 def check_published(segment: LogSegment) -> None:
@@ -119,7 +142,7 @@ class _Writing:
         """One file by specification V1 (C027, C076). Racing writers replace each other's equal content (C036)."""
         actions = self._small_actions()
         self._replay.open_checkpoint()
-        schema = self._layout.schema(specification=1)
+        schema = self._layout.schema()
         with self._file(join(self._log, str(ClassicCheckpointName(self._version))), schema) as file:
             file.write_mixed([action_to_json(a) for a in actions])
             checkpoint = self._replay.checkpoint
@@ -131,8 +154,8 @@ class _Writing:
         return self._announce("classic", (file.path,), file.rows, file.size)
 
     # ------------------------------------------------------------------------------------------------------ V2
-    def v2(self) -> WrittenCheckpoint:
-        """A JSON top level with a name of its own, file actions in sidecars (C065-C072)."""
+    def v2(self, top_level: TopLevelFormat | None) -> WrittenCheckpoint:
+        """A top level with a name of its own, file actions in sidecars (C065-C072)."""
         actions = self._small_actions()
         self._replay.open_checkpoint()
         kept, renewed = reusable_sidecars(self._replay, self._layout, SIDECAR_ACTIONS)
@@ -152,14 +175,22 @@ class _Writing:
             "numOfAddFiles": str(self._totals.num_files),
         }
         top = [CheckpointMetadata(version=self._version, tags=tags), *actions, *sidecars]
-        content = encode_actions(top)
-        name = UuidCheckpointName(self._version, str(uuid.uuid4()), "json")
-        path = join(self._log, str(name))
-        self._store.write_if_absent(path, content)
-        files = (path, *(join(self._log, SIDECAR_DIRECTORY, sidecar.path) for sidecar in sidecars))
-        found = self._store.status(path)
-        v2 = {"path": str(name), "sizeInBytes": found.size, "modificationTime": found.modification_time}
-        return self._announce("v2", files, len(top) + number, size + len(content), v2, len(kept))
+        found = self._top_level(top, top_level)
+        files = (found.path, *(join(self._log, SIDECAR_DIRECTORY, sidecar.path) for sidecar in sidecars))
+        v2 = {"path": file_name(found.path), "sizeInBytes": found.size, "modificationTime": found.modification_time}
+        return self._announce("v2", files, len(top) + number, size + found.size, v2, len(kept))
+
+    def _top_level(self, actions: list[Action], wanted: TopLevelFormat | None) -> FileStatus:
+        """The file that makes the checkpoint visible."""
+        content = b"" if wanted == "parquet" else encode_actions(actions)
+        chosen: TopLevelFormat = wanted or ("json" if len(content) <= LARGEST_JSON else "parquet")
+        path = join(self._log, str(UuidCheckpointName(self._version, str(uuid.uuid4()), chosen)))
+        if chosen == "json":
+            self._store.write_if_absent(path, content)
+            return self._store.status(path)
+        with self._file(path, self._layout.top_level_schema()) as file:
+            file.write_mixed([action_to_json(action) for action in actions])
+        return file.status()
 
     def _sidecar(self, kind: str, block: list[pa.StructArray]) -> Sidecar:
         name = f"{uuid.uuid4()}.parquet"

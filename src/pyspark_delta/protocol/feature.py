@@ -63,6 +63,9 @@ class TableFeature:
     harmless_properties: ClassVar[tuple[str, ...]] = ()
     """Properties that enable the feature, and leave commits valid that were prepared before (see `may_follow`)."""
 
+    assigned_properties: ClassVar[tuple[str, ...]] = ()
+    """Properties that `prepare` gives a value once and for all: commits that were prepared before that stay valid."""
+
     harmless_field_keys: ClassVar[tuple[str, ...]] = ()
     """Keys of field metadata that change without any other commit having to know."""
 

@@ -167,11 +167,20 @@ def _plan_column(f: StructField, configuration: TableConfiguration) -> ColumnPla
 
 
 def require_row_tracking(configuration: TableConfiguration) -> None:
-    """Raise InvalidOperationError when rows have no ids that readers can rely on.
+    """Raise InvalidOperationError when rows have no ids that readers can rely on, or no room for their columns.
 
     They have where row tracking is enabled (C327, C328); where it is only supported, rewriting a row may change its id
     (C321).
     """
+    for shown in ROW_TRACKING_FIELDS:
+        taken = configuration.schema.find(shown.name)
+        if taken is not None:
+            raise InvalidOperationError(
+                f"The table has a column '{taken.name}', so its rows cannot be shown with their ids, whose column has "
+                "that name too. Rename the column of the table.",
+                error_class="DELTA_DUPLICATE_COLUMNS_FOUND",
+                column=taken.name,
+            )
     if not (configuration.supports("rowTracking") and ENABLE_ROW_TRACKING.of(configuration.properties)):
         raise InvalidOperationError(
             "The table has no lasting row ids: row tracking is not enabled. Enable it with the table property "

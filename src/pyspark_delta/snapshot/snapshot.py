@@ -15,7 +15,12 @@ from pyspark_delta.errors import ChecksumMismatchError
 from pyspark_delta.expressions.tree import Column
 from pyspark_delta.features.support import check_readable
 from pyspark_delta.log import reconciliation
-from pyspark_delta.log.checkpoint_writer import WrittenCheckpoint, check_published, write_checkpoint
+from pyspark_delta.log.checkpoint_writer import (
+    TopLevelFormat,
+    WrittenCheckpoint,
+    check_published,
+    write_checkpoint,
+)
 from pyspark_delta.log.history import commit_info_of, commit_timestamp, version_at
 from pyspark_delta.log.replay import LogReplay, field_of
 from pyspark_delta.log.request import FileRequest
@@ -215,15 +220,15 @@ class Snapshot:
             size += pc.sum(batch.column("size")).as_py() or 0
         return number, size
 
-    def checkpoint(self) -> WrittenCheckpoint:
+    def checkpoint(self, top_level: TopLevelFormat | None = None) -> WrittenCheckpoint:
         """Write a checkpoint of this version, of the kind that the table asks for (C020).
 
-        Raises as `write_checkpoint`.
+        `top_level` and errors as for `write_checkpoint`.
         """
         check_published(self.segment)
         # An updated snapshot may have begun before the newest checkpoint, which holds what need not be made again.
         replay = LogReplay(self.store, load_segment(self.store, self.location, self.version))
-        return write_checkpoint(replay, self.configuration)
+        return write_checkpoint(replay, self.configuration, top_level=top_level)
 
     def num_files(self) -> int:
         """How many live files there are."""

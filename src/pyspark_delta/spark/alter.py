@@ -24,6 +24,7 @@ from pyspark_delta.ddl.columns import (
 )
 from pyspark_delta.ddl.constraints import add_constraint, drop_constraint
 from pyspark_delta.ddl.properties import set_description, set_properties, unset_properties
+from pyspark_delta.ddl.row_ids import enable_row_ids, promises_row_ids
 from pyspark_delta.ddl.types import change_type
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.features.support import check_writable
@@ -134,8 +135,21 @@ class DeltaTableAlter:
 
     # -------------------------------------------------------------------------------- properties and clustering
     def setProperties(self, properties: Mapping[str, object]) -> DeltaTableAlter:
-        """New values for table properties, which enables the table features that they need."""
-        return self._change(lambda snapshot: set_properties(snapshot.configuration, properties))
+        """New values for table properties, which enables the table features that they need.
+
+        Row tracking for a table with files takes several commits, which number the files first.
+        """
+
+        def make(snapshot: Snapshot) -> TableChange:
+            return set_properties(snapshot.configuration, properties)
+
+        snapshot = self._open_writable()
+        change = make(snapshot)
+        if promises_row_ids(change, snapshot):
+            enable_row_ids(make, snapshot, engine_info=self._engine_info)
+        else:
+            self._commit(change, snapshot)
+        return self
 
     def unsetProperties(self, *names: str, ifExists: bool = False) -> DeltaTableAlter:
         """Properties go back to their defaults."""
@@ -154,8 +168,7 @@ class DeltaTableAlter:
 
     # ------------------------------------------------------------------------------------------------- details
     def _change(self, make: Callable[[Snapshot], TableChange | None]) -> DeltaTableAlter:
-        snapshot = self._open()
-        check_writable(snapshot.configuration, snapshot.location)
+        snapshot = self._open_writable()
         change = make(snapshot)
         if change is not None:
             self._commit(change, snapshot)
@@ -164,7 +177,16 @@ class DeltaTableAlter:
     def _commit(self, change: TableChange, snapshot: Snapshot) -> None:
         if change.row_check is not None:
             check_existing_rows(self._spark, snapshot, change.row_check)
-        commit_change(change, snapshot, engine_info=engine_info(f"PySpark/{self._spark.version}"))
+        commit_change(change, snapshot, engine_info=self._engine_info)
+
+    def _open_writable(self) -> Snapshot:
+        snapshot = self._open()
+        check_writable(snapshot.configuration, snapshot.location)
+        return snapshot
+
+    @property
+    def _engine_info(self) -> str:
+        return engine_info(f"PySpark/{self._spark.version}")
 
     def __repr__(self) -> str:
         return f"{self._table!r}.alter()"

@@ -31,6 +31,7 @@ from pyspark_delta.spark.dml.plan import ChangePlan, Statement, plan_change
 from pyspark_delta.spark.dml.update import Update
 from pyspark_delta.spark.read import open_snapshot, read_options, read_snapshot, session_time_zone
 from pyspark_delta.spark.session import path_of_identifier
+from pyspark_delta.spark.write.session_defaults import top_level_format
 from pyspark_delta.table import Table
 from pyspark_delta.transaction.commit_info import engine_info
 
@@ -298,9 +299,10 @@ class DeltaTable:
     def checkpoint(self) -> None:
         """Write a checkpoint of the latest version. Commits make checkpoints by themselves, every now and then.
 
-        Raises as `Table.checkpoint`.
+        The session setting `spark.databricks.delta.checkpointV2.topLevelFileFormat` (`json` or `parquet`) is how the
+        top level of a V2 checkpoint is written. Raises as `Table.checkpoint`.
         """
-        Table(self._open()).checkpoint()
+        Table(self._open()).checkpoint(top_level_format(self._spark))
 
     def compactLog(self, start: int, end: int) -> None:
         """Write a log compaction of the versions `start` to `end`, both included: readers read it in their place.

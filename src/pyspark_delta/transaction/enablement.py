@@ -44,20 +44,19 @@ def metadata_obstacle(draft: CommitDraft, before: TableConfiguration, after: Tab
         for name in old.configuration.keys() | new.configuration.keys()
         if old.configuration.get(name) != new.configuration.get(name)
     }
-    harmful = changed - _harmless(draft, after) | (old.configuration.keys() - new.configuration.keys())
+    harmful = changed - _harmless(draft, before, after) | (old.configuration.keys() - new.configuration.keys())
     return f"the table properties {_listed(harmful)}" if harmful else ""
 
 
-def _harmless(draft: CommitDraft, after: TableConfiguration) -> set[str]:
-    return {
-        name
-        for feature in all_features()
-        if feature.harmless_properties
-        and feature.listed_name(after) is not None
-        and feature.is_active(after)
-        and feature.may_follow(draft)
-        for name in feature.harmless_properties
-    }
+def _harmless(draft: CommitDraft, before: TableConfiguration, after: TableConfiguration) -> set[str]:
+    found: set[str] = set()
+    for feature in all_features():
+        concerned = feature.harmless_properties or feature.assigned_properties
+        if concerned and feature.listed_name(after) is not None and feature.may_follow(draft):
+            found.update(name for name in feature.assigned_properties if name not in before.properties)
+            if feature.is_active(after):
+                found.update(feature.harmless_properties)
+    return found
 
 
 def _schema(metadata: Metadata) -> Any:

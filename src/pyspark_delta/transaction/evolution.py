@@ -49,6 +49,7 @@ def evolve(
     *,
     features: Iterable[str] = (),
     keeps_files: bool = True,
+    complying: Iterable[str] = (),
 ) -> TableConfiguration:
     """The configuration to commit for a table that is to have this schema, partitioning and these properties.
 
@@ -56,7 +57,8 @@ def evolve(
     properties (`delta.feature.*`, `delta.minReaderVersion`, `delta.minWriterVersion`) among them: these go into the
     protocol and are not stored. `protocol` is one that the table is to have at least, such as that of a table it is
     cloned from; `features` are to be supported besides. `keeps_files` says that files of the table stay, or that the
-    caller has not made sure that they comply: then a feature that binds files which are there already is refused.
+    caller has not made sure that they comply: then a feature that binds files which are there already is refused,
+    unless it is among `complying`, the features for which the caller has made sure.
 
     When nothing changes, the result equals `before`. Raises InvalidOptionError for an unknown or illegal property,
     InvalidOperationError and SchemaMismatchError for what the features, old and new, do not allow.
@@ -76,10 +78,12 @@ def evolve(
         check_no_downgrade(before.protocol, configuration.protocol)
     _check_exclusions(configuration)
     _check_retentions(configuration, before)
+    compliant = frozenset(complying)
     for feature in finish_order(configuration):
         feature.validate(configuration)
         if before is not None:
-            feature.check_change(configuration, before, keeps_files=keeps_files)
+            binding = keeps_files and feature.name not in compliant
+            feature.check_change(configuration, before, keeps_files=binding)
     return configuration
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -29,6 +29,7 @@ from pyspark_delta.schema.json import parse_schema
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.source.boundary import boundary
+from pyspark_delta.spark.source.time_zone import settled_zone, zone_needed, zone_of_task
 from pyspark_delta.spark.write.change_data import keeps_changes
 from pyspark_delta.spark.write.drafts import Staged, draft_write
 from pyspark_delta.spark.write.options import WriteOptions, parse_options
@@ -48,14 +49,13 @@ from pyspark_delta.transaction.columns import check_distinct
 from pyspark_delta.transaction.row_rules import row_rules
 from pyspark_delta.transaction.write_plan import write_context
 
-_TIME_ZONE = "UTC"  # the session's is not told to a data source
-
 
 @dataclass
 class WrittenFiles(WriterCommitMessage):
-    """The files of one task, as an Arrow stream."""
+    """The files of one task, as an Arrow stream, and the time zone of its session, where the task knows it."""
 
     files: bytes
+    time_zone: str | None = None
 
 
 @dataclass(frozen=True)
@@ -68,6 +68,7 @@ class SourceWrite:
     target: Target
     version: int | None  # of the table that the write began with
     selection: Selection
+    time_zone: str | None  # in which rows are selected; None for the session's, which only tasks know
     context: WriteContext
 
     @classmethod
@@ -85,6 +86,7 @@ class SourceWrite:
         check_distinct(data)
         location = normalize_location(path)
         selection: Selection = Nothing()
+        time_zone: str | None = "UTC"
         snapshot: Snapshot | None = None
         version: int | None = None
         try:
@@ -94,17 +96,33 @@ class SourceWrite:
         else:
             target = existing_target(snapshot, snapshot.configuration, data, mode, parsed, {})
             selection, version = _select(mode, parsed, snapshot), snapshot.version
+            time_zone = settled_zone(selection, parsed.time_zone, snapshot)
         if row_rules(target.configuration):
             raise _needs_enable("the table has conditions, defaults or computed columns")
         clustering = target_clustering(target, snapshot)
         context = write_context(location, target.configuration, parsed.files, clustering=clustering)
-        return cls(mode, parsed, data, target, version, selection, context)
+        return cls(mode, parsed, data, target, version, selection, time_zone, context)
 
     def is_done(self) -> bool:
         """Whether the table holds this write of the application already (C180)."""
         transaction, snapshot = self.options.transaction, self.snapshot()
         known = None if transaction is None or snapshot is None else snapshot.transactions().get(transaction.app_id)
         return known is not None and transaction is not None and known.version >= transaction.version
+
+    def in_zone(self, zone: str | None) -> SourceWrite:
+        """The same write, which selects rows in a zone, where that is not settled yet.
+
+        Raises InvalidOptionError where the zone is not known, InvalidPredicateError for what is evaluated in UTC only.
+        """
+        if self.time_zone is not None:
+            return self
+        selection, snapshot = self.selection, self.snapshot()
+        if zone is None or snapshot is None:
+            raise zone_needed(selection)
+        if isinstance(selection, Where):
+            predicate = parse_predicate(selection.text, snapshot.schema, time_zone=zone)
+            selection = replace(selection, predicate=predicate)
+        return replace(self, selection=selection, time_zone=zone)
 
     def snapshot(self) -> Snapshot | None:
         """The table as the write found it."""
@@ -120,7 +138,7 @@ def _select(mode: str, options: WriteOptions, snapshot: Snapshot) -> Selection:
     if options.replace_using or options.replace_on is not None:
         raise _needs_enable("the options replaceUsing and replaceOn join rows")
     if options.replace_where is not None:
-        predicate = parse_predicate(options.replace_where, snapshot.schema, time_zone=_TIME_ZONE)
+        predicate = parse_predicate(options.replace_where, snapshot.schema, time_zone=options.time_zone or "UTC")
         return Where(options.replace_where, predicate, check=True)
     if options.dynamic_partitions and snapshot.configuration.partition_columns:
         return Partitions()
@@ -144,27 +162,24 @@ class DeltaWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
         """Write the rows of this task; its files are the message to the commit."""
         with boundary():
-            write, task = self._write, TaskContext.get()
+            write, task, zone = self._write, TaskContext.get(), zone_of_task()
             if write.is_done():
-                return WrittenFiles(_packed(written_files([])))
+                return WrittenFiles(_packed(written_files([])), zone)
+            write = write.in_zone(zone)
             rows = (_checked(conform(batch, write.data, write.context.schema), write) for batch in iterator)
             part = task.partitionId() if task else 0
-            return WrittenFiles(
-                _packed(
-                    written_files(
-                        write_files(write.context, in_partition_order(rows, write.context.partition_columns), part)
-                    )
-                )
-            )
+            ordered = in_partition_order(rows, write.context.partition_columns)
+            return WrittenFiles(_packed(written_files(write_files(write.context, ordered, part))), zone)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit the files of all tasks as one version."""
         with boundary():
             if self._write.is_done():
                 return
-            found = [_unpacked(message.files) for message in messages if isinstance(message, WrittenFiles)]
-            files = pa.concat_tables([WRITTEN_SCHEMA.empty_table(), *found])
-            _commit(self._write, Written.of(files, self._write.context))
+            tasks = [message for message in messages if isinstance(message, WrittenFiles)]
+            write = self._write.in_zone(next((task.time_zone for task in tasks), None))
+            files = pa.concat_tables([WRITTEN_SCHEMA.empty_table(), *(_unpacked(task.files) for task in tasks)])
+            _commit(write, Written.of(files, write.context))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Nothing is to be undone: no commit names the files."""
@@ -172,7 +187,7 @@ class DeltaWriter(DataSourceArrowWriter):
 
 def _commit(write: SourceWrite, new: Written) -> None:
     snapshot, options = write.snapshot(), write.options
-    replaced = None if snapshot is None else _replaced(write, snapshot, new)
+    replaced = None if snapshot is None else _replaced(write, snapshot, new, write.time_zone or "UTC")
     kept = Written.nothing()
     if snapshot is not None and replaced is not None and replaced.partly.num_rows:
         kept = _write_kept(write, snapshot, replaced)
@@ -182,14 +197,14 @@ def _commit(write: SourceWrite, new: Written) -> None:
     commit_draft(draft, base if snapshot is None else state_of(snapshot))
 
 
-def _replaced(write: SourceWrite, snapshot: Snapshot, new: Written) -> Replaced | None:
+def _replaced(write: SourceWrite, snapshot: Snapshot, new: Written, time_zone: str) -> Replaced | None:
     match write.selection:
         case Everything():
             return replace_everything(snapshot)
         case Partitions():
-            return replace_partitions(snapshot, new.files, _TIME_ZONE)
+            return replace_partitions(snapshot, new.files, time_zone)
         case Where(_, predicate):
-            return replace_matching(snapshot, predicate, _TIME_ZONE)
+            return replace_matching(snapshot, predicate, time_zone)
         case _:
             return None
 
@@ -201,7 +216,8 @@ def _write_kept(write: SourceWrite, snapshot: Snapshot, replaced: Replaced) -> W
         raise _needs_enable("rows of the table move, whose changes or ids it keeps")
     assert isinstance(write.selection, Where)
     predicate = write.selection.predicate
-    context = read_context(snapshot.location, before, storage_options=snapshot.storage_options, time_zone=_TIME_ZONE)
+    zone = write.time_zone or "UTC"
+    context = read_context(snapshot.location, before, storage_options=snapshot.storage_options, time_zone=zone)
     shown = StructType(tuple(f for name in context.output if (f := before.schema.find(name)) is not None))
 
     def rows() -> Iterator[pa.RecordBatch]:

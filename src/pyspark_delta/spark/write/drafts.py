@@ -34,10 +34,11 @@ def draft_write(
 ) -> CommitDraft:
     """The draft of a write of the save mode; `statement` and `engine` are for the history."""
     new, kept, replaced = staged.new, staged.kept, staged.replaced
+    nothing = no_files() if mode == "overwrite" else None  # of a table that was not there
     metrics = write_metrics(
         new,
         kept,
-        removed=None if replaced is None else replaced.removed,
+        removed=nothing if replaced is None else replaced.removed,
         changes=staged.changes,
         deleted_rows=_deleted_rows(replaced, kept),
     )

@@ -13,6 +13,7 @@ import orjson
 from pyspark_delta.actions.model import SetTransaction
 from pyspark_delta.data.writer import COMPRESSIONS
 from pyspark_delta.errors import DeltaWarning, InvalidOptionError
+from pyspark_delta.expressions.literals import zone_of
 from pyspark_delta.transaction.write_plan import FileOptions
 
 MODES = ("append", "overwrite", "error", "errorifexists", "ignore")
@@ -37,6 +38,7 @@ _KNOWN = (
     "targetFileSize",
     "path",
     "writePartitionColumns",
+    "timeZone",
     "parquet.writer.version",
     "spark.sql.parquet.outputTimestampType",
 )
@@ -48,7 +50,8 @@ class WriteOptions:
     """The options of one write, checked; None leaves a choice to the session and the table.
 
     `properties` are the table properties for a new table. `replace_where` and `replace_on` are SQL texts;
-    `replace_using`, `partition_by` and `cluster_by` hold column names as they were given.
+    `replace_using`, `partition_by` and `cluster_by` hold column names as they were given. `time_zone` is that of times
+    without one, for writes that do not know the session's.
     """
 
     files: FileOptions = field(default_factory=FileOptions)
@@ -65,6 +68,7 @@ class WriteOptions:
     optimize_write: bool | None = None
     user_metadata: str | None = None
     transaction: SetTransaction | None = None
+    time_zone: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
@@ -91,6 +95,7 @@ def parse_options(options: Mapping[str, object] | None) -> WriteOptions:
             compression=_compression(given),
             max_records_per_file=_positive(given, "maxRecordsPerFile"),
             target_file_size=_positive(given, "targetFileSize"),
+            partition_columns=_boolean(given, "writePartitionColumns"),
             storage_options={key: value for folded, (key, value) in given.items() if _is_storage(folded)},
         ),
         merge_schema=_boolean(given, "mergeSchema"),
@@ -106,6 +111,7 @@ def parse_options(options: Mapping[str, object] | None) -> WriteOptions:
         optimize_write=_boolean(given, "optimizeWrite"),
         user_metadata=_get(given, "userMetadata"),
         transaction=transaction_of(_get(given, "txnAppId"), _get(given, "txnVersion")),
+        time_zone=_time_zone(given),
         properties={key: value for folded, (key, value) in given.items() if folded.startswith("delta.")},
     )
     _check_combination(parsed)
@@ -195,6 +201,13 @@ def _condition(given: _Given, name: str) -> str | None:
     value = _get(given, name)
     if value is not None and not value.strip():
         raise InvalidOptionError(f"The option '{name}' is a condition in SQL, found an empty text.", option=name)
+    return value
+
+
+def _time_zone(given: _Given) -> str | None:
+    value = _get(given, "timeZone")
+    if value is not None:
+        zone_of(value)
     return value
 
 

@@ -1,4 +1,4 @@
-"""What `commitInfo` says about a write, by delta-spark's names: operation, parameters, metrics. All values are text."""
+"""What `commitInfo` says about a write, by delta-spark's names: operation, parameters, metrics."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _MODES = {"append": "Append", "overwrite": "Overwrite", "error": "ErrorIfExists"
 
 def write_operation(mode: str, options: WriteOptions, metrics: Mapping[str, int]) -> Operation:
     """A write of the save mode."""
-    parameters = {
+    parameters: dict[str, str | bool | None] = {
         "mode": _MODES[mode],
         "partitionBy": json_list(options.partition_by or ()),
         "predicate": options.replace_where,
-        "isDynamicPartitionOverwrite": "true" if options.dynamic_partitions and mode == "overwrite" else None,
-        "canOverwriteSchema": "true" if options.overwrite_schema else None,
-        "canMergeSchema": "true" if options.merge_schema else None,
+        "isDynamicPartitionOverwrite": True if options.dynamic_partitions and mode == "overwrite" else None,
+        "canOverwriteSchema": options.overwrite_schema or None,
+        "canMergeSchema": options.merge_schema or None,
         "clusterBy": json_list(options.cluster_by) if options.cluster_by else None,
         "replaceOnCond": options.replace_on,
         "replaceUsingCols": f"({', '.join(options.replace_using)})" if options.replace_using else None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,7 +17,7 @@ from pyspark_delta.scan.bounds import NUM_RECORDS
 from pyspark_delta.scan.matches import match_files
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
 from pyspark_delta.schema.partition_values import parse_partition_column
-from pyspark_delta.schema.types import StructField
+from pyspark_delta.schema.types import TIMESTAMP, StructField
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.stats.parse import parse_stats
 from pyspark_delta.transaction.transaction import REMOVED_COLUMNS
@@ -97,6 +97,19 @@ def _array(column: pa.ChunkedArray) -> pa.Array:
 
 
 # ---------------------------------------------------------------------------------------------------- partitions
+def has_local_partition_times(snapshot: Snapshot, columns: Collection[str]) -> bool:
+    """Whether partition values of some columns are timestamps that mean another time in another time zone."""
+    configuration = snapshot.configuration
+    times = [c for c in _partition_columns(configuration) if c.name in columns and c.type == TIMESTAMP]
+    if not times:
+        return False
+    files = snapshot.files(("path", "partition_values"))
+    read = (
+        tuple(_partition_values(files, column, configuration, zone) for zone in ("UTC", "+01:00")) for column in times
+    )
+    return any(not here.equals(there) for here, there in read)
+
+
 def _partition_columns(configuration: TableConfiguration) -> list[StructField]:
     found = (configuration.schema.find(name) for name in configuration.partition_columns)
     return [column for column in found if column is not None]

@@ -17,7 +17,7 @@ from pyspark_delta.protocol.properties import (
     MATERIALIZED_ROW_COMMIT_VERSION,
     MATERIALIZED_ROW_ID,
 )
-from pyspark_delta.scan.planner import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
+from pyspark_delta.scan.planner import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN, require_row_tracking
 from pyspark_delta.schema.types import LONG, StructField, StructType
 from pyspark_delta.spark.write.columns import align
 from pyspark_delta.spark.write.job import furthest_marks, write_frame
@@ -60,6 +60,7 @@ def write_kept(frame: DataFrame, before: TableConfiguration, context: WriteConte
     """
     if not has_row_ids(before):
         return Written.of(write_frame(align(frame, before.schema, context.schema), context), context)
+    require_row_tracking(before)
     shown = StructType((StructField(ROW_ID_COLUMN, LONG), StructField(ROW_COMMIT_VERSION_COLUMN, LONG)))
     names = (MATERIALIZED_ROW_ID.of(before.properties), MATERIALIZED_ROW_COMMIT_VERSION.of(before.properties))
     stored = StructType(tuple(StructField(name, LONG) for name in names if name is not None))

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark_delta.errors import InvalidOptionError
+from pyspark_delta.log.checkpoint_writer import TopLevelFormat, check_top_level
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.spark.write.options import WriteOptions, parse_overwrite_mode, transaction_of
 from pyspark_delta.transaction.write_plan import FileOptions
@@ -28,7 +29,14 @@ class ReplaceWhereSettings:
 
 
 def with_session_defaults(spark: SparkSession, options: WriteOptions) -> WriteOptions:
-    """The options, completed by the session. Raises InvalidOptionError for an illegal setting."""
+    """The options, completed by the session. Raises InvalidOptionError for an illegal setting, and another zone."""
+    zone = spark.conf.get("spark.sql.session.timeZone", None) or "UTC"
+    if options.time_zone not in (None, zone):
+        raise InvalidOptionError(
+            f"The option 'timeZone' is '{options.time_zone}', but this write follows the time zone of the session, "
+            f"'{zone}'. Leave the option out, or set spark.sql.session.timeZone.",
+            option="timeZone",
+        )
     if options.merge_schema is None:
         options = replace(options, merge_schema=is_set(spark, "schema.autoMerge.enabled", default=False))
     if options.dynamic_partitions is None and not (
@@ -71,6 +79,12 @@ def file_options(spark: SparkSession, configuration: TableConfiguration, options
         limit = int(conf.get("spark.sql.files.maxRecordsPerFile", "0") or 0)
         files = replace(files, max_records_per_file=limit if limit > 0 else None)
     return files
+
+
+def top_level_format(spark: SparkSession) -> TopLevelFormat | None:
+    """How the top level of V2 checkpoints is written, where the session says it. Raises InvalidOptionError."""
+    value = spark.conf.get(f"{_DELTA}checkpointV2.topLevelFileFormat", None)
+    return None if value is None else check_top_level(value.strip().lower())
 
 
 def replace_where_settings(spark: SparkSession) -> ReplaceWhereSettings:

@@ -1,0 +1,56 @@
+"""Statistics that say how many rows each file has: where the log does not, the Parquet footers do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.data.files import rows_in_file
+from pyspark_delta.data.parallel import ordered_parallel
+from pyspark_delta.expressions.tree import Column
+from pyspark_delta.schema.types import LONG
+from pyspark_delta.stats.parse import parse_stats
+from pyspark_delta.storage.paths import resolve_file
+
+_NUM_RECORDS = Column(("numRecords",), LONG)
+_THREADS = 16  # footers are small: it is the store that takes its time
+
+
+def with_record_counts(files: pa.Table, location: str, storage_options: Mapping[str, str] | None) -> pa.Table:
+    """File actions whose `stats` all have numRecords, deleted rows included; other statistics stay (C408).
+
+    Raises DataFileError for a file that must be opened and cannot be.
+    """
+    texts = files.column("stats").combine_chunks()
+    counts = parse_stats(texts, [_NUM_RECORDS]).column(0)
+    unknown = np.flatnonzero(pc.is_null(counts))
+    if not len(unknown):
+        return files
+    paths = [resolve_file(location, path) for path in files.column("path").take(unknown).to_pylist()]
+
+    def count(path: str) -> Iterator[int]:
+        yield rows_in_file(path, storage_options)
+
+    found = ordered_parallel(count, paths, min(_THREADS, len(paths)))
+    known = texts.take(unknown).to_pylist()
+    completed = [_completed(text, rows) for text, rows in zip(known, found, strict=True)]
+    mask = np.zeros(len(texts), np.bool_)
+    mask[unknown] = True
+    texts = pc.replace_with_mask(texts, pa.array(mask), pa.array(completed, pa.string()))
+    return files.set_column(files.column_names.index("stats"), "stats", texts)
+
+
+def _completed(text: str | None, rows: int) -> str:
+    """The statistics with the number of rows first; without the rest where that is not JSON."""
+    try:
+        stats = orjson.loads(text or "{}")
+    except orjson.JSONDecodeError:
+        stats = None
+    others = stats if isinstance(stats, dict) else {}
+    return orjson.dumps(
+        {"numRecords": rows, **{name: v for name, v in others.items() if name != "numRecords"}}
+    ).decode()

@@ -1,0 +1,123 @@
+"""Row tracking enabled on a table that has files: every file gets its row ids first (Row Tracking; C325, C336).
+
+From when the table supports the feature, every new file is numbered as it is committed. The files from before are then
+committed again, batch by batch, and numbered by that. Only when all have ids does a last commit promise them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import closing
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.actions.columns import FILE_FIELDS
+from pyspark_delta.data.record_counts import with_record_counts
+from pyspark_delta.ddl.change import CommittedChange, TableChange, commit_change, draft_change
+from pyspark_delta.ddl.protocol import add_feature
+from pyspark_delta.errors import CommitConflictError, InvalidOperationError
+from pyspark_delta.log.request import FileRequest
+from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet
+from pyspark_delta.protocol.properties import ENABLE_ROW_TRACKING, ROW_TRACKING_SUSPENDED
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.transaction.attempts import AttemptPolicy, commit_draft
+from pyspark_delta.transaction.base import state_of
+
+FILES_PER_COMMIT = 100_000  # as in delta-spark: a commit that writers who lose against it can still read at once
+
+_FEATURE = "rowTracking"
+_FEWEST_FILES = 1000
+_MOST_CONFLICTS = 100  # one after another, without a batch that lands
+_COLUMNS = tuple(field.name for field in FILE_FIELDS)
+
+
+def promises_row_ids(change: TableChange, snapshot: Snapshot) -> bool:
+    """Whether a change enables row tracking for files that may have no row ids."""
+    enabled = snapshot.configuration.supports(_FEATURE) and ENABLE_ROW_TRACKING.of(snapshot.properties)
+    wanted = ENABLE_ROW_TRACKING.of(change.metadata.configuration)
+    return wanted and not enabled and snapshot.num_files() > 0
+
+
+def enable_row_ids(
+    make: Callable[[Snapshot], TableChange],
+    snapshot: Snapshot,
+    *,
+    engine_info: str = "",
+    policy: AttemptPolicy | None = None,
+    files_per_commit: int = FILES_PER_COMMIT,
+) -> CommittedChange:
+    """Number all files of the table, in as many commits as that takes, and then commit the change that `make` makes.
+
+    Other writers may go on meanwhile: a batch that meets what they did is made anew from the table as it is then. A
+    file without statistics is opened for its number of rows. A run that was interrupted is continued by the next.
+
+    Raises InvalidOperationError, before anything is written, when the outcome breaks a rule of the table's features;
+    CommitConflictError; DataFileError for a file that must be opened and cannot be.
+    """
+    policy = policy or AttemptPolicy()
+    draft_change(make(snapshot), snapshot.configuration, keeps_files=True, complying=(_FEATURE,))
+    support = add_feature(snapshot.configuration, _FEATURE)
+    if support is not None:
+        commit_change(support, snapshot, engine_info=engine_info, policy=policy)
+        snapshot = snapshot.update()
+    snapshot = _number_files(snapshot, files_per_commit, engine_info, policy)
+    # Whoever adds files after this snapshot numbers them, or changes the protocol and conflicts.
+    return commit_change(make(snapshot), snapshot, engine_info=engine_info, policy=policy, complying=(_FEATURE,))
+
+
+def _number_files(snapshot: Snapshot, size: int, engine_info: str, policy: AttemptPolicy) -> Snapshot:
+    """A snapshot in which every file has row ids."""
+    number = conflicts = 0
+    while True:
+        _check_numbering(snapshot)
+        files = _unnumbered(snapshot, size)
+        if not files.num_rows:
+            return snapshot
+        draft = CommitDraft(
+            operation=Operation("ROW TRACKING BACKFILL", {"batchId": str(number)}),
+            adds=with_record_counts(files, snapshot.location, snapshot.storage_options),
+            data_change=False,
+            reads=ReadSet(paths=frozenset(files.column("path").to_pylist())),
+            engine_info=engine_info,
+        )
+        try:
+            commit_draft(draft, state_of(snapshot), policy=policy)
+        except CommitConflictError:  # the files are no longer what they were: see what there is now
+            conflicts += 1
+            if conflicts > _MOST_CONFLICTS:
+                raise
+            size = max(min(size, _FEWEST_FILES), size // 2)
+        else:
+            number, conflicts = number + 1, 0
+        snapshot = snapshot.update()
+
+
+def _check_numbering(snapshot: Snapshot) -> None:
+    """Refuse to go on where commits do not number files: another writer has changed the table."""
+    if not snapshot.configuration.supports(_FEATURE) or ROW_TRACKING_SUSPENDED.of(snapshot.properties):
+        raise InvalidOperationError(
+            f"Version {snapshot.version} of '{snapshot.location}' gives no row ids to files any more: the feature "
+            f"{_FEATURE} was dropped, or {ROW_TRACKING_SUSPENDED.name} was set, while its files were being numbered. "
+            "Row tracking was not enabled."
+        )
+
+
+def _unnumbered(snapshot: Snapshot, limit: int) -> pa.Table:
+    """Files without row ids or commit version, with all that the log says of them: `limit` at most."""
+    found: list[pa.RecordBatch] = []
+    missing = 0
+    with closing(_batches(snapshot)) as batches:
+        for batch in batches:
+            ids, versions = batch.column("base_row_id"), batch.column("default_row_commit_version")
+            batch = batch.filter(pc.or_(pc.is_null(ids), pc.is_null(versions))).slice(0, limit - missing)
+            if batch.num_rows:
+                found.append(batch)
+                missing += batch.num_rows
+            if missing >= limit:
+                break
+    return pa.Table.from_batches(found, pa.schema(FILE_FIELDS))
+
+
+def _batches(snapshot: Snapshot) -> Generator[pa.RecordBatch, None, None]:
+    yield from snapshot.read_files(FileRequest(_COLUMNS))
