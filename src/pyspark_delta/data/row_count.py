@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow.compute as pc
 
-from pyspark_delta.data.files import rows_in_file
 from pyspark_delta.data.reader import read_plan
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.storage.paths import resolve_file
 
 
 def count_rows(snapshot: Snapshot) -> int:
@@ -26,11 +23,3 @@ def count_rows(snapshot: Snapshot) -> int:
     files = plan.files.filter(pc.is_in(plan.files["path"], value_set=count.unknown.combine_chunks()))
     opened: int = sum(batch.num_rows for batch in read_plan(replace(plan, files=files)))
     return count.known + opened
-
-
-def count_stored_rows(location: str, storage_options: Mapping[str, str], paths: Sequence[str]) -> list[int]:
-    """How many rows each data file holds, deleted or not; `paths` are as in the log. Reads the footers alone.
-
-    Raises DataFileError for a file that is missing or damaged.
-    """
-    return [rows_in_file(resolve_file(location, path), storage_options) for path in paths]

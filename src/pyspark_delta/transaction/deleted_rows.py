@@ -14,7 +14,7 @@ from pyroaring import BitMap64
 
 from pyspark_delta.actions.columns import DELETION_VECTOR
 from pyspark_delta.actions.model import DeletionVectorDescriptor
-from pyspark_delta.data.row_count import count_stored_rows
+from pyspark_delta.data.record_counts import with_record_counts
 from pyspark_delta.deletion_vectors.files import encode_inline, read_deletion_vectors, write_deletion_vectors
 from pyspark_delta.scan.bounds import NUM_RECORDS
 from pyspark_delta.stats.parse import parse_stats
@@ -82,6 +82,7 @@ def take_rows(
     hold. Raises DeletionVectorError, DataFileError.
     """
     touched = files.take(pa.array(sorted(hits), pa.int64())).combine_chunks()
+    touched = with_record_counts(touched, location, storage_options)
     new = [hits[position] for position in sorted(hits)]
     vectors = touched["deletion_vector"].to_pylist()
     marked = [i for i, vector in enumerate(vectors) if vector is not None]
@@ -93,19 +94,8 @@ def take_rows(
     )
     for i, bitmap in zip(marked, old, strict=True):
         new[i] = new[i] | bitmap
-    return TouchedFiles(location, storage_options, touched, new, _stored_rows(location, storage_options, touched))
-
-
-def _stored_rows(location: str, storage_options: Mapping[str, str], files: pa.Table) -> np.ndarray:
-    stats = files["stats"].combine_chunks()
-    stats = stats if isinstance(stats, pa.Array) else pa.concat_arrays(stats.chunks or [pa.array([], pa.string())])
-    counts = parse_stats(stats, (NUM_RECORDS,)).column("numRecords")
-    unknown = pc.is_null(counts)
-    found = np.array(pc.fill_null(counts, 0))
-    if counts.null_count:
-        paths = files["path"].filter(unknown).to_pylist()
-        found[np.asarray(unknown)] = count_stored_rows(location, storage_options, paths)
-    return found
+    counts = parse_stats(touched["stats"].combine_chunks(), (NUM_RECORDS,)).column("numRecords")
+    return TouchedFiles(location, storage_options, touched, new, np.asarray(counts))
 
 
 def _with_vectors(files: pa.Table, vectors: Sequence[DeletionVectorDescriptor]) -> pa.Table:
