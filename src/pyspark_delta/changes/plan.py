@@ -182,12 +182,15 @@ def _with_constants(files: pa.Table, eras: Sequence[Era], times: dict[int, int],
 def _matching(files: pa.Table, context: ReadContext) -> pa.Table:
     """The files that may have a row for which the predicate is true, as far as constants of the files tell."""
     constants = {plan.field.name: plan for plan in context.columns if isinstance(plan, PartitionConstant)}
-    decidable = [
-        part
-        for part in (() if context.residual is None else conjuncts(context.residual))
-        if not is_opaque(part) and all(column.path[0] in constants for column in columns_of(part))
-    ]
-    if not decidable:
+    conditions = () if context.residual is None else conjuncts(context.residual)
+    decidable = all_of(
+        *(
+            condition
+            for condition in conditions
+            if not is_opaque(condition) and all(column.path[0] in constants for column in columns_of(condition))
+        )
+    )
+    if decidable is None:
         return files
     maps = files["partition_values"].combine_chunks()
     typed = [
@@ -201,7 +204,7 @@ def _matching(files: pa.Table, context: ReadContext) -> pa.Table:
         for name, plan in constants.items()
     ]
     values = pa.RecordBatch.from_arrays(typed, names=list(constants))
-    return files.filter(pc.fill_null(evaluate(all_of(*decidable), values), False))
+    return files.filter(pc.fill_null(evaluate(decidable, values), False))
 
 
 # ------------------------------------------------------------------------------------------------------ columns
