@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -186,7 +187,8 @@ def test_cat_travels_in_time_and_stops(table: Path) -> None:
     assert len(printed("cat", table, "--limit", "0").splitlines()) == 1
 
 
-def test_changes(table: Path) -> None:
+def test_changes(table: Path, tmp_path: Path) -> None:
+    table = Path(shutil.copytree(table, tmp_path / "table"))
     log = table / "_delta_log" / f"{0:020d}.json"
     feed = log.read_text().replace('"delta.appendOnly": "false"', '"delta.enableChangeDataFeed": "true"')
     log.write_text(feed.replace('"minWriterVersion": 2', '"minWriterVersion": 4'))
