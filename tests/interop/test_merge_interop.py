@@ -129,7 +129,8 @@ CASES = {
     "many_match_one_that_goes": Case(
         (Clause("whenMatchedDelete"), Clause("whenNotMatchedInsertAll")),
         ("feed", "vectors"),
-        source=f"{SOURCE} union all {SOURCE}",
+        # Not of rows to insert: with the feed, delta-spark loses some of those that are equal.
+        source=f"{SOURCE} union all select 2, 'B', 201, 1 union all select 5, 'E', 501, 1",
     ),
     "evolution": Case(
         UPSERT,
