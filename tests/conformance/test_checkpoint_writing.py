@@ -146,7 +146,7 @@ def test_c021_a_version_that_is_not_published_has_no_checkpoint(tmp_path: Path) 
     assert checkpoint_files(table) == []
 
 
-def test_c022_c045_c046_the_whole_state_and_nothing_else(tmp_path: Path) -> None:
+def test_c022_c045_c046_c183_c210_the_whole_state_and_nothing_else(tmp_path: Path) -> None:
     path = classic(tmp_path)
     (found,) = content(path, "metaData")
     assert found["partitionColumns"] == ["year", "event"]

@@ -69,7 +69,7 @@ def _records(row: dict[str, object]) -> int:
     return int(json.loads(str(row["stats"]))["numRecords"])
 
 
-def test_c331_files_keep_all_that_the_log_says_of_them() -> None:
+def test_c149_c331_files_keep_all_that_the_log_says_of_them() -> None:
     location = memory_location()
     vector = {"storage_type": "u", "path_or_inline_dv": "x", "offset": 1, "size_in_bytes": 9, "cardinality": 1}
     plain = file("a b%20c", 'é"x', ids=(1, 9), records=3, tags=[("k", "v")], clustering_provider="liquid")

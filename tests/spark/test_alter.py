@@ -91,7 +91,7 @@ def test_types_grow_where_the_table_allows_it(delta_spark: SparkSession, path: s
     assert "typeWidening" in (Table.open(path).protocol.reader_features or ())
 
 
-def test_constraints_hold_for_old_rows_and_new_ones(delta_spark: SparkSession, path: str) -> None:
+def test_c386_constraints_hold_for_old_rows_and_new_ones(delta_spark: SparkSession, path: str) -> None:
     alter = DeltaTable.forPath(delta_spark, path).alter()
     with pytest.raises(ConstraintViolationError, match=r"id=[0-3]") as caught:
         alter.addConstraint("large", "id > 3")
@@ -128,11 +128,19 @@ def test_null_is_forbidden_and_allowed_again(delta_spark: SparkSession, path: st
         alter.setNotNull("id")
 
 
-def test_defaults_comments_and_properties(delta_spark: SparkSession, path: str) -> None:
+def test_c393_c434_defaults_comments_and_properties(delta_spark: SparkSession, path: str) -> None:
     alter = DeltaTable.forPath(delta_spark, path).alter()
     alter.setProperties({"delta.feature.allowColumnDefaults": "supported"}).setDefault("id", "42")
     delta_spark.sql("SELECT named_struct('x', 1, 'y', 'b') AS point").write.format("delta").mode("append").save(path)
     assert Table.open(path).scan(where="id = 42").to_arrow().num_rows == 1
+    given = StructField("more", LongType(), metadata={"CURRENT_DEFAULT": "42"})
+    with pytest.raises(InvalidOperationError, match="then set its default"):
+        alter.addColumns([given])
+    alter.addColumns([StructField("noted", LongType(), metadata={"of somebody": {"else": [1]}})])
+    alter.setColumnComment("noted", "a number").setDefault("noted", "7").dropDefault("noted")
+    noted = Table.open(path).schema.find("noted")
+    assert noted is not None
+    assert dict(noted.metadata) == {"of somebody": {"else": [1]}, "comment": "a number"}
     alter.dropDefault("id").setColumnComment("point.x", "horizontal").setComment("points").setColumnComment("id", None)
     table = Table.open(path)
     assert table.metadata.description == "points"

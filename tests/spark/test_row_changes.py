@@ -150,7 +150,7 @@ class RowChanges:
             table.update(set={"s.b": "null", "s.b.c": "1"})
         assert caught.value.error_class == "DELTA_CONFLICT_SET_COLUMN"
 
-    def test_rules_hold(self, session: SparkSession, tmp_path: Path) -> None:
+    def test_c396_rules_hold(self, session: SparkSession, tmp_path: Path) -> None:
         path = str(tmp_path)
         DeltaTable.create(session).location(path).addColumn(
             "id", "bigint", generatedByDefaultAs=IdentityGenerator()
@@ -173,10 +173,12 @@ class RowChanges:
         with pytest.raises(InvalidOperationError, match="identity"):
             table.update(set={"id": "1"})
         assert version(table) == 3
+        identity = Table.open(path).schema.fields[0].metadata
+        assert (identity["delta.identity.start"], identity["delta.identity.step"]) == (1, 1)
 
     # ------------------------------------------------------------------------------------- row ids and the feed
     @pytest.mark.parametrize("way", [VECTORS, REWRITE])
-    def test_c321_c324_c326_c341_rows_keep_their_ids(
+    def test_c321_c324_c326_c338_c339_c340_c341_rows_keep_their_ids(
         self, session: SparkSession, tmp_path: Path, way: dict[str, str]
     ) -> None:
         table = make(session, tmp_path, way, ROW_IDS)

@@ -206,7 +206,7 @@ def test_c201_c205_system_domains_are_not_the_users(location: str) -> None:
             change()
 
 
-def test_c201_a_system_domain_that_is_there_is_not_removed_either(location: str) -> None:
+def test_c201_c202_a_system_domain_that_is_there_is_not_removed_either(location: str) -> None:
     snapshot = table(location, "rowTracking", "domainMetadata")
     with pytest.raises(InvalidOperationError, match="reserved"):
         Transaction.on(snapshot).remove_domain("delta.rowTracking")
