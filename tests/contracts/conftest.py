@@ -6,17 +6,20 @@ import base64
 import contextlib
 import hashlib
 import hmac
+import importlib
 import logging
 import os
 import shutil
 import socket
 import subprocess
+import threading
 import time
 import urllib.request
 import uuid
 from collections.abc import Iterator
 from email.utils import formatdate
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,6 +36,7 @@ def s3_endpoint() -> Iterator[str]:
     """The address of an S3 server with the bucket `contract`."""
     pytest.importorskip("obstore", reason="needs the extra `cloud`")
     server_module = pytest.importorskip("moto.server", reason="needs moto[server]")
+    _make_puts_atomic()
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = server_module.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
@@ -41,6 +45,25 @@ def s3_endpoint() -> Iterator[str]:
     urllib.request.urlopen(urllib.request.Request(f"{endpoint}/contract", method="PUT")).close()
     yield endpoint
     server.stop()
+
+
+def _make_puts_atomic() -> None:
+    """Let the server look for an object and put it in one step, as S3 does.
+
+    It answers requests by threads, and between its look and its put another thread may put the same object. Then two
+    writers are told that they made it.
+    """
+    responses = importlib.import_module("moto.s3.responses").S3Response
+    if getattr(responses.put_object, "is_atomic", False):
+        return
+    put, lock = responses.put_object, threading.Lock()
+
+    def put_object(self: Any) -> Any:
+        with lock:
+            return put(self)
+
+    put_object.is_atomic = True  # type: ignore[attr-defined]
+    responses.put_object = put_object
 
 
 @pytest.fixture(scope="session")
