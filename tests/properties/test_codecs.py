@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pyroaring import BitMap64
 
@@ -144,6 +144,7 @@ partition_columns = st.one_of(
 
 
 @given(partition_columns)
+@example((DATE, pa.array([-(2**31), 2**31 - 1], pa.int32()).cast(pa.date32())))
 def test_partition_values(column: tuple[DataType, pa.Array]) -> None:
     data_type, values = column
     text = serialize_partition_column(values, data_type)

@@ -64,6 +64,11 @@ class CalendarText:
             & (np.abs(self.offset) <= 18 * 3_600_000_000)
         )
 
+    @property
+    def is_date(self) -> Booleans:
+        """Which entries are valid and count days in 32 bits."""
+        return self.valid & (self.days >= -(2**31)) & (self.days < 2**31)
+
     def local_micros(self) -> tuple[Integers, Booleans]:
         """Microseconds since 1970-01-01 00:00 of the same zone, and which of them fit 64 bits."""
         fits = np.abs(self.days) < _MAX_MICROS // MICROS_PER_DAY

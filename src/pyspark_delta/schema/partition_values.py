@@ -150,9 +150,9 @@ def _parse_binary(text: pa.Array, _: DataType, __: str) -> pa.Array:
 
 def _parse_date(text: pa.Array, _: DataType, __: str) -> pa.Array:
     parsed = CalendarText(text)
-    fits = np.abs(parsed.days) < 2**31
+    fits = parsed.is_date
     days = np.where(fits, parsed.days, 0).astype(np.int32)
-    return pa.array(days, mask=~(parsed.valid & fits)).cast(pa.date32())
+    return pa.array(days, mask=~fits).cast(pa.date32())
 
 
 def _parse_timestamp_ntz(text: pa.Array, _: DataType, __: str) -> pa.Array:

@@ -231,7 +231,7 @@ def _calendar(column: pa.Array, data_type: DataType, target: pa.DataType) -> pa.
     except pa.ArrowInvalid:
         parsed = CalendarText(column)
     if data_type == DATE:
-        fits = parsed.valid & (np.abs(parsed.days) < 2**31)
+        fits = parsed.is_date
         days = np.where(fits, parsed.days, 0).astype(np.int32)
         return pa.array(days, mask=~fits).cast(target)
     micros, fits = parsed.local_micros()
