@@ -128,8 +128,7 @@ CASES = {
     ),
     "many_match_one_that_goes": Case(
         (Clause("whenMatchedDelete"), Clause("whenNotMatchedInsertAll")),
-        ("feed", "vectors"),
-        # Not of rows to insert: with the feed, delta-spark loses some of those that are equal.
+        ("vectors",),  # with the feed, delta-spark counts all inserted rows, but the table lacks some of them
         source=f"{SOURCE} union all select 2, 'B', 201, 1 union all select 5, 'E', 501, 1",
     ),
     "evolution": Case(
