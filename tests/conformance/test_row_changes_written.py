@@ -75,6 +75,15 @@ def test_c254_c256_c278_c279_every_new_vector_is_in_a_file_of_its_own_beside_all
     assert Table.open(str(tmp_path)).scan().to_arrow().column("id").to_pylist() == [0, 4, 5, 6, 7, 8, 9]
 
 
+def test_c256_statistics_that_are_cut_off_keep_their_count(tmp_path: Path) -> None:
+    snapshot = written(tmp_path)
+    files = snapshot.files(ALL)
+    cut = pa.array(['{"numRecords":10,"minValues":{"id"'])
+    files = files.set_column(files.column_names.index("stats"), "stats", cut)
+    [text] = take_rows(snapshot.location, {}, files, {0: BitMap64([1])}).marked()["stats"].to_pylist()
+    assert json.loads(text) == {"numRecords": 10, "tightBounds": False}
+
+
 def test_c252_c279_a_file_without_rows_left_is_removed(tmp_path: Path) -> None:
     snapshot = written(tmp_path)
     rows = take_rows(snapshot.location, {}, snapshot.files(ALL), {0: BitMap64(range(10))})

@@ -104,12 +104,13 @@ def _with_vectors(files: pa.Table, vectors: Sequence[DeletionVectorDescriptor]) 
     return files.set_column(files.column_names.index("deletion_vector"), DELETION_VECTOR, column)
 
 
-def _widened(text: str | None, rows: int) -> str:
-    """Statistics that count all stored rows, as a file with a vector must have them (C256), with wide bounds."""
+def _widened(text: str, rows: int) -> str:
+    """Statistics, which count all stored rows as a file with a vector must have them (C256), with wide bounds.
+
+    Of a text that is not JSON, the count alone stays.
+    """
     try:
-        known = orjson.loads(text) if text else {}
+        known = orjson.loads(text)
     except orjson.JSONDecodeError:
-        known = {}
-    if not isinstance(known, dict):
-        known = {}
-    return orjson.dumps({**known, "numRecords": rows, "tightBounds": False}).decode()
+        known = {"numRecords": rows}
+    return orjson.dumps({**known, "tightBounds": False}).decode()
