@@ -209,8 +209,10 @@ class RowChanges:
             assert sorted((r["id"], r["_change_type"]) for r in changes) == (
                 [(2, "delete"), (3, "delete")] if table is rewritten else []
             )
-            table.delete()
-            assert commit(table, "cdc") == []
+            before = set(Path(table._location, "_change_data").iterdir())
+            table.delete("v is not null and length(v) > 0")  # which no statistics decide, and every row meets
+            assert (commit(table, "cdc"), content(table)) == ([], [])
+            assert set(Path(table._location, "_change_data").iterdir()) == before
 
     # ------------------------------------------------------------------------------------------------ conflicts
     def test_run_again_after_a_conflict(self, session: SparkSession, tmp_path: Path) -> None:
@@ -239,6 +241,13 @@ class RowChanges:
             session.conf.unset(REEXECUTIONS)
         named = {add["path"] for v in range(version(table) + 1) for add in adds(path, v)}
         assert {f.name for f in tmp_path.glob("*.parquet")} == named
+        vectors = {
+            add["deletionVector"]["pathOrInlineDv"]
+            for v in range(version(table) + 1)
+            for add in adds(path, v)
+            if "deletionVector" in add
+        }
+        assert len(list(tmp_path.glob("deletion_vector_*.bin"))) == len(vectors) > 0
 
     # ----------------------------------------------------------------------------------------------------- plans
     @pytest.mark.parametrize("way", [VECTORS, REWRITE])

@@ -133,11 +133,14 @@ def read_files(
     for absent in (DELETION_VECTOR, BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION, STATS):
         if absent.name not in files.column_names:
             files = files.append_column(absent, pa.nulls(files.num_rows, absent.type))
-    read = frame_of_files if reads_natively(spark, source, files) else task_frame
-    if not is_remote() and _jvm_reads(spark, source) and not source.constants and not source.stored_too:
+    if not is_remote() and _jvm_reads(spark, source):
         from pyspark_delta.spark.scan.catalyst import catalyst_frame_of_files, unavailable
 
-        read = catalyst_frame_of_files if unavailable(spark) is None else read
+        if unavailable(spark) is None:
+            return catalyst_frame_of_files(
+                spark, source, files, row_tracking=row_tracking, file_number=file_number, row_index=row_index
+            )
+    read = frame_of_files if reads_natively(spark, source, files) else task_frame
     return read(spark, source, files, row_tracking=row_tracking, file_number=file_number, row_index=row_index)
 
 

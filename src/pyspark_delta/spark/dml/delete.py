@@ -28,7 +28,7 @@ from pyspark_delta.spark.write.columns import quote
 from pyspark_delta.spark.write.replacement import count_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 _DELETE = (RowAction.DELETE,)
 
@@ -54,8 +54,7 @@ class Delete:
         rows = self._find(target, candidates, writes_changes=writes_changes)
         scanned = milliseconds_since(start)
         changes = settle_files(target, candidates.partly, rows, candidates.inside)
-        known = count_rows(candidates.inside)
-        deleted = None if known is None else known + rows.crossed_off
+        deleted = _deleted(candidates, rows)
         if changes.is_nothing:
             return Staged(None, (0,), changes.written)
         metrics = file_metrics(changes)
@@ -71,8 +70,8 @@ class Delete:
         """The rows that would go. Raises as `stage`."""
         target, candidates = self._look(spark, snapshot)
         rows = self._find(target, candidates, writes_changes=False)
-        known = count_rows(candidates.inside)
-        affected = -1 if known is None else known + rows.crossed_off
+        deleted = _deleted(candidates, rows)
+        affected = -1 if deleted is None else deleted
         return Found(target, candidates.partly, candidates.inside, rows, candidates.reads, affected)
 
     def _look(self, spark: SparkSession, snapshot: Snapshot) -> tuple[Target, Candidates]:
@@ -85,7 +84,7 @@ class Delete:
     def _find(self, target: Target, candidates: Candidates, *, writes_changes: bool) -> ChangedRows:
         if not candidates.partly.num_rows or self.condition is None:
             return ChangedRows.nothing(len(_DELETE))
-        frame = self._matching(target.rows(candidates.partly))
+        frame = target.rows(candidates.partly).where(self.condition)
         context = ChangeContext(_DELETE)
         columns = []
         if writes_changes:
@@ -93,12 +92,14 @@ class Delete:
             columns = [sf.col(quote(name)) for name in target.context.schema.names]
         return change_rows(frame.select(*columns, sf.lit(0), sf.col(FILE), sf.col(ROW)), context)
 
-    def _matching(self, rows: DataFrame) -> DataFrame:
-        assert self.condition is not None
-        return rows.where(self.condition)
-
     def _text(self, target: Target) -> str:
         text = (
             "true" if self.condition is None else condition_text(target.spark, self.condition, target.snapshot.schema)
         )
         return orjson.dumps([text]).decode()
+
+
+def _deleted(candidates: Candidates, rows: ChangedRows) -> int | None:
+    """How many rows go; None where a file leaves whose number of rows nobody knows."""
+    known = count_rows(candidates.inside)
+    return None if known is None else known + rows.crossed_off

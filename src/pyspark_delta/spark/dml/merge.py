@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_delta.errors import DeltaError, InvalidOptionError
 from pyspark_delta.expressions.tree import Expression, all_of
-from pyspark_delta.protocol.draft import Operation, no_files
+from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.column_text import text_on
 from pyspark_delta.spark.dml.conditions import check_analyzed, check_deterministic
@@ -189,13 +189,7 @@ class _Staging:
     def _run(self, merged: MergedRows, candidates: Candidates) -> ChangedRows:
         if not candidates.all.num_rows and not of_kind(self._clauses, RowKind.NOT_MATCHED):
             return ChangedRows.nothing(len(self._clauses))
-        frame, context = merged.job()
-        rows = change_rows(frame, context)
-        if not rows.gone and rows.changes.num_rows:
-            # Rows were only inserted, which readers see from the files.
-            discard(self._target.snapshot, rows.changes["path"].to_pylist())
-            rows = replace(rows, changes=no_files())
-        return rows
+        return change_rows(*merged.job())
 
     def _has_ambiguous_matches(self, rows: ChangedRows) -> bool:
         return rows.has_repetitions and not is_single_delete(self._clauses)

@@ -9,12 +9,15 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_delta.actions.model import DeletionVectorDescriptor
+from pyspark_delta.deletion_vectors.files import deletion_vector_path
 from pyspark_delta.errors import AppendOnlyTableError
 from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet, no_files
 from pyspark_delta.protocol.identity import move_marks
 from pyspark_delta.protocol.properties import APPEND_ONLY
 from pyspark_delta.spark.dml.job import ChangedRows
 from pyspark_delta.spark.dml.target import Target
+from pyspark_delta.spark.reexecution import discard
 from pyspark_delta.spark.write.rows_written import Written, write_kept
 from pyspark_delta.transaction.commit_info import engine_info
 from pyspark_delta.transaction.deleted_rows import take_rows
@@ -27,7 +30,8 @@ class FileChanges:
     """The files that come and go with a statement.
 
     `whole` left without a look at their rows. Of the `touched` files all leave too; what stays of their rows is in
-    `marked` (the same files with vectors), or in `kept` (rows written anew). `rows` are the new ones.
+    `marked` (the same files with vectors, which are in the new `vector_file`), or in `kept` (rows written anew). `rows`
+    are the new ones.
     """
 
     rows: ChangedRows
@@ -35,6 +39,7 @@ class FileChanges:
     touched: pa.Table
     marked: pa.Table
     kept: Written
+    vector_file: str | None = None
 
     @property
     def removed(self) -> pa.Table:
@@ -51,7 +56,8 @@ class FileChanges:
     def written(self) -> list[str]:
         """The paths of new files, that nothing needs if the commit fails."""
         files = (self.rows.new.files, self.kept.files, self.rows.changes)
-        return [path for part in files for path in part["path"].to_pylist()]
+        paths = [path for part in files for path in part["path"].to_pylist()]
+        return paths if self.vector_file is None else [*paths, self.vector_file]
 
     @property
     def is_nothing(self) -> bool:
@@ -75,16 +81,19 @@ def settle_files(target: Target, candidates: pa.Table, rows: ChangedRows, whole:
     `candidates` are the files that rows were counted by; `whole` leaves besides. Runs a Spark job where files have to
     be written anew for the rows that stay in them.
     """
-    location, storage_options = target.snapshot.location, target.storage_options
-    touched = take_rows(location, storage_options, candidates, rows.gone)
+    snapshot = target.snapshot
+    touched = take_rows(snapshot.location, snapshot.storage_options, candidates, rows.gone)
     partly, kept, marked = touched.partly, Written.nothing(), touched.files.slice(0, 0)
     if partly.num_rows and target.uses_vectors:
         marked = touched.marked(_prefix(target.context.random_prefix_length))
     elif partly.num_rows:
         kept = write_kept(target.plain_rows(touched.readable()), target.configuration, target.context)
-    if not partly.num_rows and not rows.new.files.num_rows:
-        rows = replace(rows, changes=no_files())  # only whole files leave: readers see it from the log (C162)
-    return FileChanges(rows, whole, touched.files, marked, kept)
+    only_leave = not partly.num_rows and not rows.new.files.num_rows
+    if only_leave or not rows.gone:
+        # Only whole files leave, or rows are only inserted: readers see it from the log (C162).
+        discard(snapshot, rows.changes["path"].to_pylist())
+        rows = replace(rows, changes=no_files())
+    return FileChanges(rows, whole, touched.files, marked, kept, _vector_file(snapshot.location, marked))
 
 
 def draft_change(target: Target, changes: FileChanges, operation: Operation, reads: ReadSet) -> CommitDraft:
@@ -137,6 +146,15 @@ def vector_metrics(changes: FileChanges, stem: str = "numDeletionVectors") -> di
         f"{stem}Removed": old.num_rows,
         f"{stem}Updated": pc.sum(updated).as_py() or 0,
     }
+
+
+def _vector_file(location: str, marked: pa.Table) -> str | None:
+    """The file that holds the new vectors, by its path in the table; they share one."""
+    if not marked.num_rows:
+        return None
+    path = deletion_vector_path(location, DeletionVectorDescriptor(**marked["deletion_vector"][0].as_py()))
+    assert path is not None
+    return path.removeprefix(location.rstrip("/") + "/")
 
 
 def _prefix(length: int | None) -> str:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -70,14 +69,13 @@ class Target:
     spark: SparkSession
     snapshot: Snapshot
     alias: str | None = None
-    storage_options: Mapping[str, str] = field(default_factory=dict)
     evolved: TableConfiguration | None = None
 
     @classmethod
     def of(cls, spark: SparkSession, snapshot: Snapshot, alias: str | None = None) -> Target:
         """The target of a statement. Raises UnsupportedFeatureError for a table that cannot be written to."""
         check_writable(snapshot.configuration, snapshot.location)
-        return cls(spark, snapshot, alias, snapshot.storage_options)
+        return cls(spark, snapshot, alias)
 
     @property
     def configuration(self) -> TableConfiguration:
@@ -173,7 +171,7 @@ class Target:
     @property
     def _source(self) -> FileSource:
         snapshot = self.snapshot
-        return FileSource(snapshot.location, self.configuration, snapshot.storage_options)
+        return FileSource(snapshot.location, self.configuration, snapshot.storage_options, snapshot.version)
 
     def _named(self, frame: DataFrame) -> DataFrame:
         return frame if self.alias is None else frame.alias(self.alias)

@@ -83,12 +83,11 @@ class ChosenListing:
 
     @cached_property
     def identity(self) -> str:
-        digest = hashlib.sha256()
-        for path in self.files["path"].combine_chunks().to_pylist():
-            digest.update(path.encode() + b"\0")
-        for vector in self.files["deletion_vector"].to_pylist():
-            digest.update(repr(vector).encode())
-        return digest.hexdigest()
+        sink = pa.BufferOutputStream()
+        told_apart = self.files.select(["path", "deletion_vector"])
+        with pa.ipc.new_stream(sink, told_apart.schema) as stream:
+            stream.write_table(told_apart)
+        return hashlib.sha256(sink.getvalue()).hexdigest()
 
     def select(self, where: Any, *, row_tracking: bool, statistics: bool, time_zone: str) -> pa.Table:
         return self.files
