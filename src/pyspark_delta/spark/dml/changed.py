@@ -76,24 +76,14 @@ def job_of(target: Target, changing: ChangeFrame, *, has_changes: bool) -> tuple
     is_checked = bool(context.checks)
     if is_checked:
         frame = frame.withColumnRenamed(frame.columns[-1], _VIOLATION)
-    actions = changing.actions
-    columns = [sf.col(quote(name)).alias(f"c{i}") for i, name in enumerate(schema.names)]
-    checked = [sf.col(_VIOLATION)] if is_checked else []
+    actions, columns = changing.actions, [sf.col(quote(name)) for name in schema.names]
+    checked, action = ([sf.col(_VIOLATION)] if is_checked else []), sf.col(ACTION)
     if has_changes:
         actions = (*actions, RowAction.PREIMAGE)
-        old = [sf.col(quote(old_name(name))).alias(f"c{i}") for i, name in enumerate(schema.names)]
-        unchecked = [sf.lit(None).cast("string").alias(_VIOLATION)] if is_checked else []
-        after = sf.struct(*columns, *checked, sf.col(ACTION).alias(ACTION))
-        before = sf.struct(*old, *unchecked, sf.lit(len(actions) - 1).alias(ACTION))
-        updates = [number for number, action in enumerate(actions) if action is RowAction.UPDATE]
-        both = sf.when(sf.col(ACTION).isin(updates), sf.array(after, before)).otherwise(sf.array(after))
-        kept = [sf.col(name) for name in carried if name in (FILE, ROW, ROW_ID_COLUMN)]
-        frame = frame.select(sf.explode(both).alias(_ROWS), *kept)
-        columns = [sf.col(_ROWS).getField(f"c{i}").alias(f"c{i}") for i in range(len(schema))]
+        frame = _with_preimages(frame, schema.names, actions, is_checked=is_checked, has_ids=target.has_row_ids)
+        columns = [sf.col(_ROWS).getField(f"c{i}") for i in range(len(schema))]
         checked = [sf.col(_ROWS).getField(_VIOLATION)] if is_checked else []
         action = sf.col(_ROWS).getField(ACTION)
-    else:
-        action = sf.col(ACTION)
     shown, data = StructType(schema.fields), context
     if target.has_row_ids:
         stored = _stored_ids(target)
@@ -102,6 +92,27 @@ def job_of(target: Target, changing: ChangeFrame, *, has_changes: bool) -> tuple
     frame = frame.select(*columns, *checked, action.cast("int"), sf.col(FILE), sf.col(ROW))
     changes = change_context(replace(target.context, checks=())) if has_changes else None
     return frame, ChangeContext(actions, shown, data, changes)
+
+
+def _with_preimages(
+    frame: DataFrame, names: Sequence[str], actions: Sequence[RowAction], *, is_checked: bool, has_ids: bool
+) -> DataFrame:
+    """Each updated row twice, as it is to be and as it was: the structs `_ROWS`, and where the row is from.
+
+    The last action is that of preimages, which break no rule any more.
+    """
+
+    def row(columns: Sequence[str], violation: Column, action: Column) -> Column:
+        members = [sf.col(quote(name)).alias(f"c{i}") for i, name in enumerate(columns)]
+        checked = [violation.alias(_VIOLATION)] if is_checked else []
+        return sf.struct(*members, *checked, action.alias(ACTION))
+
+    after = row(names, sf.col(_VIOLATION), sf.col(ACTION))
+    before = row([old_name(name) for name in names], sf.lit(None).cast("string"), sf.lit(len(actions) - 1))
+    updates = [number for number, action in enumerate(actions) if action is RowAction.UPDATE]
+    both = sf.when(sf.col(ACTION).isin(updates), sf.array(after, before)).otherwise(sf.array(after))
+    places = (FILE, ROW, ROW_ID_COLUMN) if has_ids else (FILE, ROW)
+    return frame.select(sf.explode(both).alias(_ROWS), *(sf.col(name) for name in places))
 
 
 def _stored_ids(target: Target) -> StructType:
