@@ -57,7 +57,7 @@ $(VENV)/.package: pyproject.toml
 	@$(PYTHON) scripts/check_environment.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python $(PIP_INSTALL) --upgrade "pip>=25.1"
-	$(BIN)/python $(PIP_INSTALL) --editable ".[cli,cloud]" "$(NEWEST_PYSPARK)"
+	$(BIN)/python $(PIP_INSTALL) --editable ".[cli,cloud,catalog,postgresql,server]" "$(NEWEST_PYSPARK)"
 	@touch $@
 
 $(VENV)/.tests: $(VENV)/.package pyproject.toml

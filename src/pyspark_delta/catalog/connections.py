@@ -1,0 +1,114 @@
+"""The catalogs that this process is connected to, by name, and the tables that were opened through them.
+
+Everything that opens a table is told where it lies and by which storage options. Two keys among the options say that a
+catalog manages it: so whoever hands a table on - snapshots, transactions, statements that run again - hands on its
+catalog too. The catalog itself, with its credentials, stays here.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+
+from pyspark_delta.catalog.contract import Catalog
+from pyspark_delta.errors import CatalogError, MissingDependencyError
+
+CATALOG_KEY = "pyspark_delta.catalog"
+"""The storage option that names the catalog of a table."""
+
+TABLE_KEY = "pyspark_delta.catalog.table"
+"""The storage option that holds the id of a table in its catalog."""
+
+_lock = threading.Lock()
+_catalogs: dict[str, Catalog] = {}
+
+
+def connect_catalog(
+    url: str,
+    name: str | None = None,
+    *,
+    token: str | Callable[[], str] | None = None,
+    storage_root: str | None = None,
+    options: Mapping[str, str] | None = None,
+) -> Catalog:
+    """Connect this process to a catalog; from now on `name.schema.table` names its tables. Returns the catalog.
+
+    `url` says which kind it is:
+
+    - `sqlite:///path/to/catalog.db`, `postgresql://user@host/database`: a catalog in a database;
+    - `file:///path/to/directory`: a catalog of files, on any store with put-if-absent;
+    - `https://host/api/2.1/unity-catalog`: a server with Unity Catalog's API. `token` is a bearer token, or a function
+      that gives one when it is needed.
+
+    `name` is `main` unless given; for a server it is the name of the catalog there. `storage_root` is where a catalog
+    in a database or of files puts new tables, by default a directory `tables` beside it. `options` are storage options
+    for the tables. Connecting again under a name replaces the catalog.
+
+    Raises CatalogError for a URL of another kind, MissingDependencyError for a package that the kind needs.
+    """
+    chosen = name or "main"
+    catalog = _make(url, chosen, token, storage_root, dict(options or {}))
+    with _lock:
+        _catalogs[chosen.casefold()] = catalog
+    return catalog
+
+
+def disconnect_catalog(name: str = "main") -> None:
+    """Forget a catalog; one that is not there is no error."""
+    with _lock:
+        _catalogs.pop(name.casefold(), None)
+
+
+def attach(name: str, catalog: Catalog) -> None:
+    """Connect to a catalog that is made already: one's own implementation of the contract."""
+    with _lock:
+        _catalogs[name.casefold()] = catalog
+
+
+def find_catalog(name: str) -> Catalog | None:
+    """The catalog of a name; None where this process is not connected to it."""
+    with _lock:
+        return _catalogs.get(name.casefold())
+
+
+def connected_catalog(name: str) -> Catalog:
+    """The catalog of a name. Raises CatalogError where this process is not connected to it."""
+    found = find_catalog(name)
+    if found is None:
+        with _lock:
+            known = ", ".join(sorted(_catalogs)) or "none"
+        raise CatalogError(
+            f"This process is not connected to a catalog '{name}' (connected: {known}). "
+            f"Call pyspark_delta.connect_catalog(url, name='{name}') first.",
+            catalog=name,
+        )
+    return found
+
+
+def _make(
+    url: str, name: str, token: str | Callable[[], str] | None, storage_root: str | None, options: dict[str, str]
+) -> Catalog:
+    scheme = url.partition(":")[0].lower()
+    try:
+        match scheme:
+            case "sqlite" | "postgresql" | "postgresql+psycopg":
+                from pyspark_delta.catalog.sql import SqlCatalog
+
+                return SqlCatalog.connect(url, storage_root=storage_root, storage_options=options)
+            case "file" | "s3" | "s3a" | "gs" | "abfss" | "abfs" | "memory":
+                from pyspark_delta.catalog.filesystem import FilesystemCatalog
+
+                return FilesystemCatalog(url, storage_root=storage_root, storage_options=options)
+            case "http" | "https":
+                from pyspark_delta.catalog.unity import UnityCatalog
+
+                return UnityCatalog.connect(url, catalog=name, token=token, storage_options=options)
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            f"A catalog at '{scheme}:' needs the package '{error.name}': pip install 'pyspark-delta[catalog]'.",
+            package=error.name,
+        ) from None
+    raise CatalogError(
+        f"No kind of catalog is known for '{scheme}:'. Use sqlite:///file.db, postgresql://host/database, "
+        "file:///directory, or https://host/api/2.1/unity-catalog.",
+    )
