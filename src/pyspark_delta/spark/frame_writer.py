@@ -137,8 +137,8 @@ def refuse_name(name: str) -> NoReturn:
     raise InvalidOperationError(
         f"Cannot write to table '{name}': Spark's catalog does not keep the location of a Delta table, so its rows "
         'would be lost. Nothing was written. Write to a path, as in df.write.format("delta").save("/path/to/table") or '
-        'df.writeTo("delta.`/path/to/table`"); or connect to a catalog with pyspark_delta.connect_catalog(url) and give '
-        "the table a name in it, such as main.sales.orders.",
+        'df.writeTo("delta.`/path/to/table`"); or connect to a catalog with pyspark_delta.connect_catalog(url), and '
+        "give the table a name in it, such as main.sales.orders.",
         error_class="DELTA_TABLE_LOCATION_UNKNOWN",
     )
 
