@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from types import MappingProxyType
 from typing import Protocol
 
 from pyspark_delta.actions.model import DomainMetadata, Metadata
 from pyspark_delta.actions.model import Protocol as ProtocolAction
-
-_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -100,7 +97,7 @@ class TableInfo:
     location: str
     etag: str = ""
     tail: LogTail | None = None
-    properties: Mapping[str, str] = field(default=_NOTHING, hash=False)
+    properties: Mapping[str, str] = field(default_factory=dict, hash=False)
     allowed_maintenance: frozenset[Maintenance] = frozenset()
 
     @property
