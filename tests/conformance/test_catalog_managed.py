@@ -147,13 +147,14 @@ def test_c446_c447_staged_commits_are_never_listed(example: Example) -> None:
         example.warehouse.snapshot()
     listed = [path for kind, path in store.counts.log if kind == "list"]
     assert listed
-    assert not any("_staged_commits" in path for path in listed)
+    assert not any("/_delta_log/_staged_commits" in path for path in listed)
 
 
 def test_c464_an_updated_snapshot_reads_what_the_catalog_gives(example: Example) -> None:
     snapshot = example.warehouse.snapshot()
     before = snapshot.files(("path",)).num_rows
-    example.warehouse.append(1)  # which publishes 7 to 9 first, and finds that 7 is another's
+    with pytest.warns(DeltaWarning, match="could not be published"):  # 7 is not what was ratified
+        example.warehouse.append(1)
     newer = snapshot.update()
     assert newer.version == 10
     assert newer.files(("path",)).num_rows == before + 1
@@ -394,7 +395,7 @@ def test_c469_c471_c460_a_writer_that_loses_commits_after_the_winners(warehouse:
     assert warehouse.ids() == [0, 1, 2, 100]
     conflicting = [warehouse.snapshot(), warehouse.snapshot()]
     commit_change(set_properties(conflicting[0].configuration, {"a": "1"}), conflicting[0])
-    with pytest.raises(DeltaError, match="version 5"):
+    with pytest.raises(DeltaError, match="Version 5"):
         commit_change(set_properties(conflicting[1].configuration, {"a": "2"}), conflicting[1])
 
 
