@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from types import MappingProxyType
 from typing import Protocol
 
 from pyspark_delta.actions.model import DomainMetadata, Metadata
 from pyspark_delta.actions.model import Protocol as ProtocolAction
-
-_NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -93,6 +90,7 @@ class TableInfo:
 
     `location` is spelled as in `storage.contract`. `tail` is None for a table that the catalog names and does not
     manage. `etag` changes with the metadata that the catalog keeps; `properties` are the table properties it keeps.
+    A catalog that keeps protocol, metadata and domains whole gives them too. Times are milliseconds since the epoch.
     """
 
     table_id: str
@@ -100,8 +98,13 @@ class TableInfo:
     location: str
     etag: str = ""
     tail: LogTail | None = None
-    properties: Mapping[str, str] = field(default=_NOTHING, hash=False)
+    properties: Mapping[str, str] = field(default_factory=dict, hash=False)
     allowed_maintenance: frozenset[Maintenance] = frozenset()
+    protocol: ProtocolAction | None = None
+    metadata: Metadata | None = None
+    domains: tuple[DomainMetadata, ...] = ()
+    created_at: int = 0
+    updated_at: int = 0
 
     @property
     def catalog_managed(self) -> bool:
