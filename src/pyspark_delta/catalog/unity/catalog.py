@@ -20,8 +20,8 @@ from pyspark_delta.catalog.contract import (
 from pyspark_delta.catalog.unity.answers import commit_of_proposal, within
 from pyspark_delta.catalog.unity.connection import TIMEOUT, Connection, Token
 from pyspark_delta.catalog.unity.delta_api import PREFIX, PROTOCOL_VERSIONS, DeltaApi
-from pyspark_delta.catalog.unity.older_api import OlderApi
 from pyspark_delta.catalog.unity.mirror import is_synthetic
+from pyspark_delta.catalog.unity.older_api import OlderApi
 from pyspark_delta.catalog.unity.refusals import Reason, Refusal, error_of, translated
 from pyspark_delta.errors import (
     CatalogError,
