@@ -10,6 +10,7 @@ Python Data Source boundary lose their Python class and keep their text.
         CorruptLogError  ChecksumMismatchError  DeletionVectorError  DataFileError
       UnsupportedTableError        the table is fine, this version of pyspark-delta is not able
         UnsupportedFeatureError
+          PathAccessError
       InvalidOperationError        the caller may not
         InvalidPredicateError  InvalidOptionError  SchemaMismatchError  ConstraintViolationError
         AppendOnlyTableError
@@ -202,6 +203,27 @@ class UnsupportedFeatureError(UnsupportedTableError):
         self.features, self.operation = names, operation
         if operation != "read":
             self.error_class = "DELTA_UNSUPPORTED_FEATURES_FOR_WRITE"
+
+
+class PathAccessError(UnsupportedFeatureError):
+    """A catalog manages the table, and it was opened by its path: the files alone may miss the newest versions."""
+
+    error_class = "DELTA_PATH_BASED_ACCESS_TO_CATALOG_MANAGED_TABLE_BLOCKED"
+    sqlstate = "0AKDE"
+
+    def __init__(self, features: Iterable[str], operation: str, location: str) -> None:
+        names = tuple(features)
+        DeltaError.__init__(
+            self,
+            f"Cannot {operation} the table '{location}' by its path: a catalog manages it (feature "
+            f"{', '.join(repr(n) for n in names)}), and only the catalog knows its newest versions. Connect to it with "
+            "pyspark_delta.connect_catalog(url) and open the table by its name; or read what is published so far with "
+            "published_only=True (option 'publishedOnly').",
+            features=names,
+            operation=operation,
+            location=location,
+        )
+        self.features, self.operation = names, operation
 
 
 # ------------------------------------------------------------------------------------------ the caller may not

@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_delta.actions.model import Metadata, Protocol
+from pyspark_delta.catalog.connections import managed_table
+from pyspark_delta.catalog.contract import Maintenance
 from pyspark_delta.changes.plan import ChangePlan, plan_changes
 from pyspark_delta.changes.reader import changes_schema, read_changes
 from pyspark_delta.changes.versions import ChangeRequest, VersionRange, resolve_range
@@ -189,16 +191,25 @@ class Table:
         """
         if end > self.version:
             raise VersionNotFoundError(end, 0, self.version, self.location)
+        managed = managed_table(self._snapshot.storage_options)
+        if managed is not None:
+            managed.publish(self._snapshot.store)
         write_compaction(self._snapshot.store, self.location, start, end)
 
     def clean_log(self) -> int:
         """Delete the files of the log that are older than `delta.logRetentionDuration` and that no newer version needs.
 
         Returns how many went. A checkpoint that is old enough must stand for them; without one, nothing happens.
-        Checkpoints that commits make do this by themselves, unless `delta.enableExpiredLogCleanup` is false.
+        Checkpoints that commits make do this by themselves, unless `delta.enableExpiredLogCleanup` is false. Raises
+        MaintenanceNotAllowedError for a managed table whose catalog does not allow it.
         """
         check_known(self._snapshot.configuration, self.location)
-        cleaned = clean_log(self._snapshot.store, self.location, self._snapshot.configuration)
+        managed = managed_table(self._snapshot.storage_options)
+        if managed is not None:
+            managed.require(Maintenance.LOG_CLEANUP)
+        cleaned = clean_log(
+            self._snapshot.store, self.location, self._snapshot.configuration, allowed_by_catalog=managed is not None
+        )
         clear_cache(self.location)
         return cleaned.log_files + cleaned.sidecars
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 
-from pyspark_delta.catalog.contract import Catalog
+from pyspark_delta.catalog.contract import Access, Catalog, StagingTable, TableInfo
+from pyspark_delta.catalog.managed_table import ManagedTable
 from pyspark_delta.errors import CatalogError, MissingDependencyError
 
 CATALOG_KEY = "pyspark_delta.catalog"
@@ -21,6 +22,7 @@ TABLE_KEY = "pyspark_delta.catalog.table"
 
 _lock = threading.Lock()
 _catalogs: dict[str, Catalog] = {}
+_tables: dict[tuple[str, str], TableInfo | StagingTable] = {}
 
 
 def connect_catalog(
@@ -83,6 +85,57 @@ def connected_catalog(name: str) -> Catalog:
             catalog=name,
         )
     return found
+
+
+# ---------------------------------------------------------------------------------------------- tables and options
+def table_options(catalog: str, table: TableInfo | StagingTable) -> dict[str, str]:
+    """The storage options by which a table of a connected catalog is reached, or a staging table filled.
+
+    Those of its storage are among them, where the catalog gives them out.
+    """
+    owner = connected_catalog(catalog)
+    with _lock:
+        _tables[catalog.casefold(), table.table_id] = table
+    options = {CATALOG_KEY: catalog, TABLE_KEY: table.table_id}
+    if isinstance(table, TableInfo):
+        options |= owner.storage_options(table, Access.READ_WRITE)
+    return options
+
+
+def known_table(options: Mapping[str, str] | None) -> tuple[Catalog, TableInfo | StagingTable] | None:
+    """The catalog and the table that storage options name; None where they name none.
+
+    Raises CatalogError where the catalog is not connected any more, or the table was opened by another process.
+    """
+    if not options or CATALOG_KEY not in options:
+        return None
+    name, table_id = options[CATALOG_KEY], options.get(TABLE_KEY, "")
+    catalog = connected_catalog(name)
+    with _lock:
+        table = _tables.get((name.casefold(), table_id))
+    if table is None:
+        raise CatalogError(
+            f"The table '{table_id}' of the catalog '{name}' was not opened by this process. Open it by its name.",
+            catalog=name,
+        )
+    return catalog, table
+
+
+def managed_table(options: Mapping[str, str] | None) -> ManagedTable | None:
+    """The managed table that storage options name; None for one that is reached by its path alone.
+
+    Raises CatalogError as `known_table`.
+    """
+    found = known_table(options)
+    if found is None or not isinstance(found[1], TableInfo) or not found[1].catalog_managed:
+        return None
+    return ManagedTable(found[0], found[1])
+
+
+def remember_table(catalog: str, table: TableInfo) -> None:
+    """Take in what a catalog says of a table now, in place of what it said before."""
+    with _lock:
+        _tables[catalog.casefold(), table.table_id] = table
 
 
 def _make(

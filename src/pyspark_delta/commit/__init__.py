@@ -1,5 +1,6 @@
-"""Making a version exist: the contract of committers, and the committer of plain file systems and object stores."""
+"""Making a version exist: the contract of committers, and the committers of catalogs and of plain stores."""
 
+from pyspark_delta.commit.committers import check_committer, committer_for
 from pyspark_delta.commit.contract import (
     CommitRequest,
     CommitResult,
@@ -24,4 +25,6 @@ __all__ = [
     "Transient",
     "Unknown",
     "VersionTaken",
+    "check_committer",
+    "committer_for",
 ]

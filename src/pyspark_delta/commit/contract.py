@@ -1,11 +1,11 @@
 """The contract of committers: one atomic attempt to make one version exist (Creation of New Log Entries; C012-C015).
 
-Outcomes are values. Whoever asks decides what to do next; a committer never retries on its own, and never looks at
-what a commit says.
+Outcomes are values. Whoever asks decides what to do next; a committer never retries on its own.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
@@ -84,4 +84,8 @@ class Committer(Protocol):
 
     def commit(self, request: CommitRequest) -> CommitResult:
         """Try to make the version exist with this content. Raises nothing but programming errors."""
+        ...
+
+    def later(self, table_location: str, version: int) -> Iterator[TakenVersion]:
+        """The versions that exist after one, in order. Raises StorageError, CatalogError."""
         ...

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import orjson
@@ -27,6 +28,8 @@ from pyspark_delta.log.names import LOG_DIRECTORY, CommitName
 from pyspark_delta.storage import ObjectStore
 from pyspark_delta.storage.paths import join
 
+_PARALLEL_READS = 32
+
 
 class FilesystemCommitter:
     """Writes `_delta_log/<version>.json` where there is none.
@@ -49,6 +52,26 @@ class FilesystemCommitter:
         except StorageError as error:
             return self._settle(request, path, error)
         return Committed(request.version)
+
+    def later(self, table_location: str, version: int) -> Iterator[TakenVersion]:
+        """More and more at once, as a writer that was slow has many to catch up with."""
+
+        def read(number: int) -> bytes | None:
+            try:
+                return self._store.read(join(table_location, LOG_DIRECTORY, str(CommitName(number))))
+            except FileNotFoundInStoreError:
+                return None
+
+        with ThreadPoolExecutor(_PARALLEL_READS) as pool:
+            ahead = 1
+            while True:
+                block = range(version + 1, version + 1 + ahead)
+                contents = pool.map(read, block) if ahead > 1 else map(read, block)
+                for number, content in zip(block, contents, strict=True):
+                    if content is None:
+                        return
+                    yield TakenVersion(number, content)
+                version, ahead = version + ahead, min(2 * ahead, _PARALLEL_READS)
 
     def _settle(self, request: CommitRequest, path: str, error: StorageError) -> CommitResult:
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 import orjson
@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.actions.model import DomainMetadata, Metadata
+from pyspark_delta.catalog.creation import Creation, creation_of
 from pyspark_delta.ddl.clustering import cluster_by
 from pyspark_delta.errors import InvalidOperationError, TableAlreadyExistsError, TableNotFoundError
-from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.configuration import TableConfiguration, lasting_properties
 from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet, no_files
 from pyspark_delta.protocol.properties import check_property
 from pyspark_delta.protocol.state import TableState
@@ -77,14 +78,24 @@ def create_table(
         raise TableAlreadyExistsError(location)
     if snapshot is not None and mode is CreateMode.CREATE_IF_NOT_EXISTS:
         return None
-    draft = _draft(definition, snapshot, mode, engine_info)
+    creation = Creation(properties=definition.properties)
+    if snapshot is None:
+        creation = creation_of(storage_options, definition.properties)
+        definition = replace(definition, properties=creation.properties)
+    draft = _draft(definition, snapshot, mode, engine_info, creation.features)
     base = TableState(location=location, storage_options=dict(storage_options or {}))
     return commit_draft(draft, base if snapshot is None else state_of(snapshot)).version
 
 
-def _draft(definition: TableDefinition, snapshot: Snapshot | None, mode: CreateMode, engine_info: str) -> CommitDraft:
+def _draft(
+    definition: TableDefinition,
+    snapshot: Snapshot | None,
+    mode: CreateMode,
+    engine_info: str,
+    features: tuple[str, ...] = (),
+) -> CommitDraft:
     before = None if snapshot is None else snapshot.configuration
-    features = ("clustering",) if definition.clustering else ()
+    features = (*features, "clustering") if definition.clustering else features
     after = evolve(before, _metadata(definition, before), features=features, keeps_files=False)
     domains: tuple[DomainMetadata, ...] = ()
     if definition.clustering or (snapshot is not None and snapshot.clustering_columns()):
@@ -117,7 +128,7 @@ def _metadata(definition: TableDefinition, before: TableConfiguration | None) ->
         id=str(uuid.uuid4()) if before is None else before.metadata.id,
         schema_string=schema_to_json(definition.schema),
         partition_columns=resolve_partitioning(definition.schema, definition.partition_columns),
-        configuration=dict(definition.properties),
+        configuration={**lasting_properties(before), **definition.properties},
         description=definition.description,
         created_time=int(time.time() * 1000),
     )

@@ -1,21 +1,51 @@
-"""catalogManaged: the newest commits are known to a catalog, not to the file system (C444-C484)."""
+"""catalogManaged: the newest commits are known to a catalog, not to the file system (C444-C484).
+
+Where a table may be reached from is settled before its features are looked at (`snapshot.access`), and who commits is
+settled by the options that it is reached by (`commit.committers`). Here is what its protocol and metadata must be like.
+"""
 
 from __future__ import annotations
 
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.protocol.configuration import CATALOG_MANAGED, TABLE_ID, TableConfiguration
 from pyspark_delta.protocol.feature import FeatureKind, TableFeature
+from pyspark_delta.protocol.properties import ENABLE_IN_COMMIT_TIMESTAMPS
 
 
 class CatalogManaged(TableFeature):
-    name = "catalogManaged"
+    name = CATALOG_MANAGED[0]
     kind = FeatureKind.READER_WRITER
-    preview_names = ("catalogOwned-preview", "catalogOwned")
+    preview_names = CATALOG_MANAGED[1:]
     requires = ("inCommitTimestamp",)
-    read_obstacle = (
-        "Its catalog decides which commits count, and the files alone may miss the newest ones. "
-        "Open it by its catalog name with an engine that is connected to the catalog."
-    )
-    write_obstacle = read_obstacle
     listing_obstacle = "A table is managed by a catalog from its creation there; it cannot become so by its path."
+
+    def prepare(self, configuration: TableConfiguration, before: TableConfiguration | None) -> TableConfiguration:
+        if before is not None and not before.is_catalog_managed:
+            raise InvalidOperationError(
+                f"The table '{before.location}' is managed by its path. {self.listing_obstacle}",
+                error_class="DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
+                feature=self.name,
+            )
+        return configuration
+
+    def check_change(self, configuration: TableConfiguration, before: TableConfiguration, *, keeps_files: bool) -> None:
+        if configuration.properties.get(TABLE_ID) != before.properties.get(TABLE_ID):
+            raise InvalidOperationError(
+                f"The table property {TABLE_ID} says which table of the catalog this is, and cannot be changed. Leave "
+                "it as it is.",
+                error_class="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
+                property=TABLE_ID,
+            )
+
+    def validate(self, configuration: TableConfiguration) -> None:
+        """Its commits are dated by what is in them, as published files say nothing about times (C450, C475)."""
+        if not ENABLE_IN_COMMIT_TIMESTAMPS.of(configuration.properties):
+            raise InvalidOperationError(
+                f"A table that a catalog manages needs in-commit timestamps. Leave "
+                f"{ENABLE_IN_COMMIT_TIMESTAMPS.name} at true.",
+                error_class="DELTA_CATALOG_MANAGED_NEEDS_IN_COMMIT_TIMESTAMPS",
+                property=ENABLE_IN_COMMIT_TIMESTAMPS.name,
+            )
 
 
 FEATURE = CatalogManaged()

@@ -18,6 +18,7 @@ from pyspark_delta.log.checkpoints import CheckpointReader
 from pyspark_delta.log.listing import Checkpoint, LogListing, list_log, log_location
 from pyspark_delta.log.names import (
     SIDECAR_DIRECTORY,
+    STAGED_DIRECTORY,
     CommitName,
     CompactionName,
     LogName,
@@ -44,16 +45,21 @@ class CleanedLog:
 
 
 def clean_log(
-    store: ObjectStore, table_location: str, configuration: TableConfiguration, *, now_ms: int | None = None
+    store: ObjectStore,
+    table_location: str,
+    configuration: TableConfiguration,
+    *,
+    now_ms: int | None = None,
+    allowed_by_catalog: bool = False,
 ) -> CleanedLog:
     """Delete the log files that nothing kept is read from.
 
-    Does nothing without a checkpoint that is old enough, for tables of a catalog, and where checkpoints are protected
-    (`delta.requireCheckpointProtectionBeforeVersion`). Raises CorruptLogError where the checkpoint that would have to
-    stand for everything before it cannot be read; nothing is deleted then.
+    Does nothing without a checkpoint that is old enough, for tables of a catalog that does not allow it (C478), and
+    where checkpoints are protected (`delta.requireCheckpointProtectionBeforeVersion`). Raises CorruptLogError where
+    the checkpoint that would have to stand for everything before it cannot be read; nothing is deleted then.
     """
     now = int(time.time() * 1000) if now_ms is None else now_ms
-    if configuration.supports("catalogManaged"):
+    if configuration.is_catalog_managed and not allowed_by_catalog:
         return CleanedLog()
     retention = LOG_RETENTION.of(configuration.properties) // timedelta(milliseconds=1)
     cutoff = _cutoff_checkpoint(store, table_location, _midnight(now - retention))
@@ -77,6 +83,8 @@ def clean_log(
 
     files = _delete(store, _matching(store, table_location, cutoff.version, is_expired_commit))
     files += _delete(store, _matching(store, table_location, cutoff.version, is_expired_checkpoint))
+    if configuration.is_catalog_managed:
+        files += _delete(store, _staged(store, table_location, cutoff.version))
     sidecars = 0
     if files or configuration.supports("v2Checkpoint"):
         sidecars = _delete(store, _orphaned_sidecars(store, table_location, _midnight(now) - _DAY))
@@ -121,6 +129,17 @@ def _matching(
             return
         parsed = parse_name(name)
         if parsed is not None and matches(parsed):
+            yield file
+
+
+def _staged(store: ObjectStore, table_location: str, last_version: int) -> Iterator[FileStatus]:
+    """The staged commits up to a version (C479): whatever became of them, the published ones count."""
+    end = version_prefix(last_version + 1)
+    for file in store.list_from(join(log_location(table_location), STAGED_DIRECTORY, version_prefix(0))):
+        if file_name(file.path) >= end:
+            return
+        name = parse_name(file_name(file.path))
+        if isinstance(name, CommitName) and name.uuid is not None:
             yield file
 
 

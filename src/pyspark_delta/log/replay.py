@@ -62,9 +62,9 @@ class LogReplay:
         self._base: tuple[int, FileLines] | None = None
         self._live: tuple[pa.BooleanArray | None] | None = None
 
-    def successor(self, segment: LogSegment) -> LogReplay:
+    def successor(self, segment: LogSegment, store: ObjectStore | None = None) -> LogReplay:
         """The replay of a later version that begins with the same files; what was read stays read."""
-        later = LogReplay(self.store, segment)
+        later = LogReplay(store or self.store, segment)
         later._texts, later._kept = dict(self._texts), self._kept
         if segment.checkpoint == self.segment.checkpoint:
             if "checkpoint" in self.__dict__:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pyspark_delta.errors import CorruptLogError, TableNotFoundError, VersionNotFoundError
 from pyspark_delta.log.last_checkpoint import read_last_checkpoint
 from pyspark_delta.log.listing import Checkpoint, LogListing, extend, list_log, log_location
-from pyspark_delta.log.names import CommitName
+from pyspark_delta.log.names import CommitName, parse_name
 from pyspark_delta.storage import FileStatus, ObjectStore
+from pyspark_delta.storage.paths import file_name
 
 _LONGEST_TAIL = 200  # commits that an updated segment may have before it changes over to a newer checkpoint
 _WINDOW = 1000  # versions that the first look back for a checkpoint covers
@@ -88,15 +89,34 @@ def load_segment(
         raise VersionNotFoundError(version, earliest_version(store, table_location), max_version, table_location)
     last = version if version is not None else max_version
     tail = tuple(log_tail)
+
+    def assembled(listing: LogListing) -> LogSegment:
+        _check_ratified(listing, table_location, None if version is not None else max_version)
+        return segment_of(listing, store, table_location, version)
+
     hint = read_last_checkpoint(store, table_location)
     if hint is not None and (last is None or hint.version <= last):
         listing = list_log(store, table_location, hint.version, last)
         extend(listing, tail, last)
         if any(c.version >= hint.version for c in listing.checkpoints()):
-            return segment_of(listing, store, table_location, version)
+            return assembled(listing)
     listing = list_log(store, table_location, 0, last) if last is None else _list_back(store, table_location, last)
     extend(listing, tail, last)
-    return segment_of(listing, store, table_location, version)
+    return assembled(listing)
+
+
+def _check_ratified(listing: LogListing, table_location: str, ratified: int | None) -> None:
+    """Check that the log leads to the newest version that a catalog has ratified."""
+    latest = listing.latest_version
+    if ratified is not None and latest is not None and latest < ratified:
+        missing = f"{log_location(table_location)}/{CommitName(latest + 1)}"
+        raise CorruptLogError(
+            f"The catalog says that version {ratified} of '{table_location}' is the latest, and the newest that it "
+            f"gives or that is published is {latest}: '{missing}' is missing. It was deleted or lost; restore it.",
+            path=missing,
+            error_class="DELTA_VERSIONS_NOT_CONTIGUOUS",
+            version=latest + 1,
+        )
 
 
 def _list_back(store: ObjectStore, table_location: str, last_version: int) -> LogListing:
@@ -157,8 +177,10 @@ def later_segment(
     `segment` itself when nothing is newer; None when the table has to be opened anew: the version is gone, was
     written again, or its successors are incomplete.
     """
-    listing = list_log(store, segment.table_location, segment.end_version, max_version)
-    extend(listing, log_tail, max_version)
+    listing = _enough(segment, log_tail, max_version)
+    if listing is None:
+        listing = list_log(store, segment.table_location, segment.end_version, max_version)
+        extend(listing, log_tail, max_version)
     latest = listing.latest_version
     if latest is None or latest < segment.end_version or _rewritten(segment, listing):
         return None
@@ -184,12 +206,32 @@ def later_segment(
     )
 
 
+def _enough(segment: LogSegment, log_tail: tuple[FileStatus, ...], max_version: int | None) -> LogListing | None:
+    """What a listing would find, where the answer of a catalog says it all (C463); None where it does not."""
+    if max_version is None or not segment.commits or max_version - (segment.checkpoint_version or 0) > _LONGEST_TAIL:
+        return None
+    listing = LogListing(commits={segment.end_version: segment.commits[-1].file})
+    extend(listing, log_tail, max_version)
+    new = range(segment.end_version + 1, max_version + 1)
+    return listing if all(version in listing.commits for version in new) else None
+
+
 def _rewritten(segment: LogSegment, listing: LogListing) -> bool:
-    """Whether the commit of the segment's version is another file than it was: the table was made anew."""
+    """Whether the commit of the segment's version is another file than it was: the table was made anew.
+
+    A commit that was staged may be published by now: what a catalog has ratified never changes.
+    """
     if not segment.commits:
         return False
-    found = listing.commits.get(segment.end_version)
-    return found is None or found != segment.commits[-1].file
+    known, found = segment.commits[-1].file, listing.commits.get(segment.end_version)
+    if _is_staged(known):
+        return found is None
+    return found is None or (found != known and not _is_staged(found))
+
+
+def _is_staged(file: FileStatus) -> bool:
+    name = parse_name(file_name(file.path))
+    return isinstance(name, CommitName) and name.uuid is not None
 
 
 def without_checkpoint(segment: LogSegment, store: ObjectStore) -> LogSegment | None:

@@ -12,6 +12,14 @@ from pyspark_delta.schema.json import parse_schema
 from pyspark_delta.schema.traversal import types_in
 from pyspark_delta.schema.types import StructType
 
+CATALOG_MANAGED = ("catalogManaged", "catalogOwned-preview", "catalogOwned")
+"""The names of the feature by which a table says that a catalog manages it."""
+
+TABLE_ID = "io.unitycatalog.tableId"
+"""The property in which Unity Catalog keeps the id that it gave to a table."""
+
+_LASTING = frozenset((TABLE_ID, "delta.enableInCommitTimestamps"))
+
 
 @dataclass(frozen=True)
 class TableConfiguration:
@@ -49,6 +57,11 @@ class TableConfiguration:
         """`metaData.configuration` as it is in the log."""
         return self.metadata.configuration
 
+    @property
+    def is_catalog_managed(self) -> bool:
+        """Whether the catalog of the table decides which commits count (C449): no property does."""
+        return any(self.supports(name) for name in CATALOG_MANAGED)
+
     def supports(self, feature: str, *, legacy_reader: int | None = None, legacy_writer: int | None = None) -> bool:
         """Whether the protocol lists the feature, or has a version that implies it (C231, C235)."""
         protocol = self.protocol
@@ -58,6 +71,13 @@ class TableConfiguration:
         if legacy_reader is not None and legacy_reader <= protocol.min_reader_version < 3:
             return True
         return legacy_writer is not None and legacy_writer <= protocol.min_writer_version < 7
+
+
+def lasting_properties(configuration: TableConfiguration | None) -> dict[str, str]:
+    """The properties that a table keeps when it is replaced: those by which its catalog manages it."""
+    if configuration is None or not configuration.is_catalog_managed:
+        return {}
+    return {name: value for name, value in configuration.properties.items() if name in _LASTING}
 
 
 def _check_names(schema: StructType, partition_columns: tuple[str, ...]) -> None:

@@ -6,11 +6,15 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import TypedDict
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.actions.model import CommitInfo, DomainMetadata, Metadata, Protocol, SetTransaction
+from pyspark_delta.catalog.connections import managed_table
+from pyspark_delta.catalog.log_tail import TailFiles
+from pyspark_delta.catalog.tail_store import TailStore
 from pyspark_delta.errors import ChecksumMismatchError
 from pyspark_delta.expressions.tree import Column
 from pyspark_delta.features.support import check_readable
@@ -31,6 +35,7 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.expiry import unexpired
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
 from pyspark_delta.schema.types import StructType
+from pyspark_delta.snapshot.access import catalog_tail, check_access
 from pyspark_delta.snapshot.record_count import NUM_RECORDS, RecordCount, count_records
 from pyspark_delta.storage import FileStatus, ObjectStore, store_for
 
@@ -53,30 +58,34 @@ class Snapshot:
         version: int | None = None,
         timestamp_ms: int | None = None,
         storage_options: Mapping[str, str] | None = None,
-        log_tail: Iterable[FileStatus] = (),
-        max_version: int | None = None,
+        tail: TailFiles | None = None,
     ) -> Snapshot:
         """Open the latest version of the table at `location`, or `version`, or the one current at `timestamp_ms`.
 
-        `log_tail` (commits that are not published yet) and `max_version` (the newest ratified version) are what a
-        catalog supplies. Raises TableNotFoundError, VersionNotFoundError, TimestampOutOfRangeError,
-        CorruptLogError, and UnsupportedTableError when this client may not read the table.
+        `tail` is what a catalog says of the log; unless it is given, the catalog that the storage options name is
+        asked. Raises TableNotFoundError, VersionNotFoundError, TimestampOutOfRangeError, CorruptLogError, CatalogError,
+        and UnsupportedTableError when this client may not read the table.
         """
         options = dict(storage_options or {})
         store = store_for(location, options)
-        tail = tuple(log_tail)
+        tail = catalog_tail(location, options) if tail is None else tail
+        if tail is not None:
+            store = TailStore(store, tail.contents)
+        known = _known(tail)
         if timestamp_ms is not None:
-            replay = LogReplay(store, load_segment(store, location, log_tail=tail, max_version=max_version))
+            replay = LogReplay(store, load_segment(store, location, **known))
             latest = cls(replay, TableConfiguration(*replay.protocol_and_metadata(), location), options)
-            version = version_at(latest, timestamp_ms, log_tail=tail)
-        segment = load_segment(store, location, version, log_tail=tail, max_version=max_version)
+            version = version_at(latest, timestamp_ms, log_tail=known["log_tail"])
+        segment = load_segment(store, location, version, **known)
         return cls.from_replay(LogReplay(store, segment), options)
 
     @classmethod
     def from_replay(cls, replay: LogReplay, storage_options: Mapping[str, str]) -> Snapshot:
         """The snapshot of a log segment. Raises as `load`."""
-        configuration = TableConfiguration(*replay.protocol_and_metadata(), replay.segment.table_location)
-        check_readable(configuration, replay.segment.table_location)
+        location = replay.segment.table_location
+        configuration = TableConfiguration(*replay.protocol_and_metadata(), location)
+        check_access(configuration, location, storage_options)
+        check_readable(configuration, location)
         return cls(replay, configuration, storage_options)
 
     def __repr__(self) -> str:
@@ -223,9 +232,14 @@ class Snapshot:
     def checkpoint(self, top_level: TopLevelFormat | None = None) -> WrittenCheckpoint:
         """Write a checkpoint of this version, of the kind that the table asks for (C020).
 
-        `top_level` and errors as for `write_checkpoint`.
+        A managed table's pending commits are published first (C476). `top_level` and errors as for `write_checkpoint`,
+        and CatalogError.
         """
-        check_published(self.segment)
+        managed = managed_table(self.storage_options)
+        if managed is None:
+            check_published(self.segment)
+        else:
+            managed.publish(self.store)
         # An updated snapshot may have begun before the newest checkpoint, which holds what need not be made again.
         replay = LogReplay(self.store, load_segment(self.store, self.location, self.version))
         return write_checkpoint(replay, self.configuration, top_level=top_level)
@@ -243,24 +257,24 @@ class Snapshot:
         """How many rows there are, by the statistics and the deletion vectors of all live files."""
         return count_records(self.statistics((NUM_RECORDS,), ("path", "deletion_vector")))
 
-    def update(self, *, log_tail: Iterable[FileStatus] = (), max_version: int | None = None) -> Snapshot:
+    def update(self, *, tail: TailFiles | None = None) -> Snapshot:
         """The latest version of the table: this snapshot itself when it is the latest.
 
-        Only the log from this version on is listed, and only new commits are read. Raises as `load`.
+        Only the log from this version on is listed, and only new commits are read. `tail` and errors are as of `load`.
         """
-        later = later_segment(self.store, self.segment, log_tail=tuple(log_tail), max_version=max_version)
+        tail = catalog_tail(self.location, self.storage_options) if tail is None else tail
+        later = later_segment(self.store, self.segment, **_known(tail))
         if later is self.segment:
             return self
         if later is None:
-            return Snapshot.load(
-                self.location, storage_options=self.storage_options, log_tail=log_tail, max_version=max_version
-            )
-        replay = self._replay.successor(later)
+            return Snapshot.load(self.location, storage_options=self.storage_options, tail=tail)
+        replay = self._replay.successor(later, _store_with(self.store, tail))
         protocol, metadata = self._changes(replay)
         configuration = TableConfiguration(protocol or self.protocol, metadata or self.metadata, self.location)
         if protocol is None and metadata is None:
             configuration = self.configuration
         else:
+            check_access(configuration, self.location, self.storage_options)
             check_readable(configuration, self.location)
         updated = Snapshot(replay, configuration, self.storage_options)
         if replay.checksum is None:
@@ -316,6 +330,25 @@ def validate_checksum(snapshot: Snapshot) -> None:
             path=path,
             differences=found,
         )
+
+
+class _Known(TypedDict):
+    """What a catalog says of a log, as its segments ask for it."""
+
+    log_tail: tuple[FileStatus, ...]
+    max_version: int | None
+
+
+def _known(tail: TailFiles | None) -> _Known:
+    return _Known(
+        log_tail=() if tail is None else tail.files, max_version=None if tail is None else tail.latest_version
+    )
+
+
+def _store_with(store: ObjectStore, tail: TailFiles | None) -> ObjectStore:
+    if tail is None:
+        return store
+    return store.with_contents(tail.contents) if isinstance(store, TailStore) else TailStore(store, tail.contents)
 
 
 def _table(batches: Iterable[pa.RecordBatch], action: str, columns: tuple[str, ...]) -> pa.Table:

@@ -19,6 +19,7 @@ from pyspark_delta.spark.count import counting
 from pyspark_delta.spark.options import ReadOptions
 from pyspark_delta.spark.scan.columns import quoted
 from pyspark_delta.spark.schemas import differences, to_spark
+from pyspark_delta.storage import own_options
 from pyspark_delta.storage.paths import split, to_hadoop
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def _jvm_reads(spark: SparkSession, table: Snapshot | FileSource) -> bool:
     scheme = split(table.location)[0]
     if scheme == "file":
         return True
-    if not all(key.startswith(("fs.", "dfs.")) for key in table.storage_options):
+    if not all(key.startswith(("fs.", "dfs.")) for key in own_options(table.storage_options)):
         return False
     from pyspark_delta.spark.scan.catalyst import has_file_system
 

@@ -10,7 +10,18 @@ from pyspark_delta.storage.contract import FileStatus, ObjectStore
 from pyspark_delta.storage.local import LocalStore
 from pyspark_delta.storage.paths import normalize_location, require_supported, split
 
-__all__ = ["FileStatus", "ObjectStore", "intercepted", "normalize_location", "store_for"]
+__all__ = [
+    "ACCESS_PREFIX",
+    "FileStatus",
+    "ObjectStore",
+    "intercepted",
+    "normalize_location",
+    "own_options",
+    "store_for",
+]
+
+ACCESS_PREFIX = "pyspark_delta."
+"""Begins the storage options that are not the store's: they say how the table is accessed."""
 
 _LOCAL = LocalStore()
 _interceptors: list[Callable[[ObjectStore], ObjectStore]] = []
@@ -38,12 +49,17 @@ def intercepted(wrap: Callable[[ObjectStore], ObjectStore]) -> Iterator[None]:
         _interceptors.remove(wrap)
 
 
+def own_options(storage_options: Mapping[str, str] | None) -> dict[str, str]:
+    """The options that are meant for the store: all but those that say who manages the table."""
+    return {key: value for key, value in (storage_options or {}).items() if not key.startswith(ACCESS_PREFIX)}
+
+
 def _store(location: str, storage_options: Mapping[str, str] | None) -> ObjectStore:
     scheme, authority, _ = split(location)
     if scheme == "file":
         return _LOCAL
     require_supported(scheme, location)
-    options = {str(key): str(value) for key, value in (storage_options or {}).items()}
+    options = {str(key): str(value) for key, value in own_options(storage_options).items()}
     return _remote(scheme, authority, tuple(sorted(options.items())))
 
 

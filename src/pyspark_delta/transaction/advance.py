@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
-from pyspark_delta.commit import TakenVersion
+from pyspark_delta.commit import Committer, TakenVersion
 from pyspark_delta.errors import FileNotFoundInStoreError
 from pyspark_delta.log.names import LOG_DIRECTORY, CommitName
 from pyspark_delta.protocol.draft import CommitDraft
@@ -17,8 +16,6 @@ from pyspark_delta.storage.paths import join
 from pyspark_delta.transaction.conflicts import ConflictCheck, configuration_after
 from pyspark_delta.transaction.winner import Winner
 
-_PARALLEL_READS = 32
-
 
 @dataclass(frozen=True, slots=True)
 class Advanced:
@@ -28,12 +25,15 @@ class Advanced:
     landed: bool = False
 
 
-def advance(check: ConflictCheck, base: TableState, taken: Sequence[TakenVersion], store: ObjectStore) -> Advanced:
+def advance(
+    check: ConflictCheck, base: TableState, taken: Sequence[TakenVersion], committer: Committer, store: ObjectStore
+) -> Advanced:
     """The state after every version that is there by now, when none of them conflicts with the draft.
 
-    `taken` are the versions known already, from the one after `base` on. Raises a CommitConflictError.
+    `taken` are the versions known already, from the one after `base` on; the committer knows those that came after.
+    Raises a CommitConflictError.
     """
-    for winner in _winners(base, taken, store):
+    for winner in _winners(base, taken, committer):
         if winner.info.txn_id == check.draft.transaction_id:
             return Advanced(state_after(winner, base), landed=True)
         check.check(winner, base)
@@ -73,33 +73,13 @@ def exactly_timed(draft: CommitDraft, base: TableState, store: ObjectStore) -> T
         return base  # cleaned up: its time is long past
 
 
-def _winners(base: TableState, taken: Sequence[TakenVersion], store: ObjectStore) -> Iterator[Winner]:
+def _winners(base: TableState, taken: Sequence[TakenVersion], committer: Committer) -> Iterator[Winner]:
     version = base.version
     for known in taken:
         yield Winner.parse(known)
         version = known.version
-    for found in _later(base.location, version, store):
+    for found in committer.later(base.location, version):
         yield Winner.parse(found)
-
-
-def _later(location: str, version: int, store: ObjectStore) -> Iterator[TakenVersion]:
-    """The versions after one, in order: more and more at once, as a writer that was slow has many to catch up with."""
-
-    def read(number: int) -> bytes | None:
-        try:
-            return store.read(_path(location, number))
-        except FileNotFoundInStoreError:
-            return None
-
-    with ThreadPoolExecutor(_PARALLEL_READS) as pool:
-        ahead = 1
-        while True:
-            block = range(version + 1, version + 1 + ahead)
-            for number, content in zip(block, pool.map(read, block) if ahead > 1 else map(read, block), strict=True):
-                if content is None:
-                    return
-                yield TakenVersion(number, content)
-            version, ahead = version + ahead, min(2 * ahead, _PARALLEL_READS)
 
 
 def _path(location: str, version: int) -> str:

@@ -16,14 +16,15 @@ from pyspark_delta.commit import (
     CommitRequest,
     Committed,
     Committer,
-    FilesystemCommitter,
     Rejected,
     TakenVersion,
     Transient,
     Unknown,
     VersionTaken,
+    check_committer,
+    committer_for,
 )
-from pyspark_delta.errors import AttemptsExhaustedError, CommitStateUnknownError, DeltaError, StorageError
+from pyspark_delta.errors import AttemptsExhaustedError, CatalogError, CommitStateUnknownError, DeltaError, StorageError
 from pyspark_delta.protocol.draft import CommitDraft
 from pyspark_delta.protocol.ready import ReadyCommit
 from pyspark_delta.protocol.state import TableState
@@ -61,13 +62,15 @@ def commit_draft(
     """Commit the draft as a version after `base`; the state of the table at that version.
 
     Raises a CommitConflictError that names the winner, AttemptsExhaustedError, CommitStateUnknownError, and whatever
-    made the store reject the commit. Only after CommitStateUnknownError may the data files of the draft be in use.
+    made the store or the catalog reject the commit. Only after CommitStateUnknownError may the data files of the draft
+    be in use.
     """
     store = store_for(base.location, base.storage_options)
-    committer = committer or FilesystemCommitter(store)
+    committer = committer or committer_for(store, base.storage_options)
     check = ConflictCheck(draft, base.location)
     base = exactly_timed(draft, base, store)
     ready, request = _complete(draft, base)
+    check_committer(ready.configuration, committer, base.location)
     first, lost, failures = request.version, 0, 0
     while True:
         match committer.commit(request):
@@ -78,8 +81,11 @@ def commit_draft(
                 return state_after(Winner.parse(TakenVersion(version, content)), base)
             case VersionTaken(winners):
                 try:
-                    advanced = advance(check, base, winners, store)
-                except StorageError as error:  # while reading the winners, which are asked for once more
+                    advanced = advance(check, base, winners, committer, store)
+                except (
+                    StorageError,
+                    CatalogError,
+                ) as error:  # the winners are asked for again
                     failures = _again(failures, policy, error)
                     continue
                 if advanced.landed:
@@ -110,7 +116,7 @@ def _complete(draft: CommitDraft, base: TableState) -> tuple[ReadyCommit, Commit
 
 
 def _committed(ready: ReadyCommit, base: TableState, store: ObjectStore) -> TableState:
-    post_commit(ready, base.location, store)
+    post_commit(ready, base, store)
     domains = {**base.domains, **{domain.domain: domain for domain in ready.domains}}
     return replace(
         base,

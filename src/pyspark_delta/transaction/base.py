@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from pyspark_delta.errors import PathAccessError
+from pyspark_delta.protocol.configuration import CATALOG_MANAGED
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.snapshot.access import reads_published_only
 
 
 def state_of(snapshot: Snapshot) -> TableState:
     """The state of the table at the version of a snapshot.
 
     The version checksum says all of it, where there is one; a checkpoint is read only for domains that it does not
-    hold.
+    hold. Raises PathAccessError for a managed table that was opened for its published state.
     """
+    if snapshot.configuration.is_catalog_managed and reads_published_only(snapshot.storage_options):
+        names = [name for name in CATALOG_MANAGED if snapshot.configuration.supports(name)]
+        raise PathAccessError(names, "write", snapshot.location)
     configuration, checksum = snapshot.configuration, snapshot.checksum()
     timestamp = None if checksum is None else checksum.in_commit_timestamp
     return TableState(

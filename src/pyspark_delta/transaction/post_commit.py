@@ -6,13 +6,17 @@ import warnings
 from collections.abc import Callable
 from typing import TypeVar
 
-from pyspark_delta.errors import DeltaError, DeltaWarning
+from pyspark_delta.catalog.connections import managed_table
+from pyspark_delta.catalog.contract import Maintenance
+from pyspark_delta.catalog.log_tail import published_path
+from pyspark_delta.errors import DeltaError, DeltaWarning, FileNotFoundInStoreError
 from pyspark_delta.log.checkpoint_writer import write_checkpoint
 from pyspark_delta.log.cleanup import clean_log
 from pyspark_delta.log.replay import LogReplay
 from pyspark_delta.log.segment import load_segment
 from pyspark_delta.protocol.properties import CHECKPOINT_INTERVAL, ENABLE_EXPIRED_LOG_CLEANUP
 from pyspark_delta.protocol.ready import ReadyCommit
+from pyspark_delta.protocol.state import TableState
 from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.storage import ObjectStore
 from pyspark_delta.transaction.version_checksum import Totals, write_version_checksum
@@ -20,11 +24,12 @@ from pyspark_delta.transaction.version_checksum import Totals, write_version_che
 T = TypeVar("T")
 
 
-def post_commit(ready: ReadyCommit, location: str, store: ObjectStore) -> None:
+def post_commit(ready: ReadyCommit, base: TableState, store: ObjectStore) -> None:
     """Write the version checksum and, when it is due, a checkpoint, which cleans up the log. Failures are warnings.
 
-    Readers do without either (C025, C123).
+    Readers do without either (C025, C123). `base` is the state before the commit.
     """
+    location = base.location
 
     def attempt(what: str, action: Callable[[], T]) -> T | None:
         try:
@@ -47,11 +52,13 @@ def post_commit(ready: ReadyCommit, location: str, store: ObjectStore) -> None:
         lambda: _checkpoint(ready, location, store, counted=complete is not False),
     )
     if written and ENABLE_EXPIRED_LOG_CLEANUP.of(ready.configuration.properties):
-        attempt("the log could not be cleaned up", lambda: _clean(ready, location, store))
+        attempt("the log could not be cleaned up", lambda: _clean(ready, base, store))
 
 
 def _checkpoint(ready: ReadyCommit, location: str, store: ObjectStore, *, counted: bool) -> bool:
     """Write the checkpoint, and from what it counts the version checksum, where earlier ones did not lead to it."""
+    if ready.configuration.is_catalog_managed and not _is_published(store, location, ready.version):
+        return False
     replay = LogReplay(store, load_segment(store, location, ready.version))
     written = write_checkpoint(replay, ready.configuration)
     if not counted:
@@ -60,6 +67,17 @@ def _checkpoint(ready: ReadyCommit, location: str, store: ObjectStore, *, counte
     return True
 
 
-def _clean(ready: ReadyCommit, location: str, store: ObjectStore) -> None:
-    if clean_log(store, location, ready.configuration).log_files:
-        clear_cache(location)  # its snapshots may be read from what is gone
+def _is_published(store: ObjectStore, location: str, version: int) -> bool:
+    """Whether a commit is in the log, where checkpoints of it may be (C476)."""
+    try:
+        store.status(published_path(location, version))
+    except FileNotFoundInStoreError:
+        return False
+    return True
+
+
+def _clean(ready: ReadyCommit, base: TableState, store: ObjectStore) -> None:
+    table = managed_table(base.storage_options)
+    allowed = table is not None and Maintenance.LOG_CLEANUP in table.info.allowed_maintenance
+    if clean_log(store, base.location, ready.configuration, allowed_by_catalog=allowed).log_files:
+        clear_cache(base.location)  # its snapshots may be read from what is gone

@@ -7,11 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark_delta.actions.model import DomainMetadata, Metadata, Protocol
+from pyspark_delta.catalog.creation import creation_of
 from pyspark_delta.ddl.clustering import cluster_by
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
 from pyspark_delta.features.support import check_writable
 from pyspark_delta.protocol.clustering import clustering_paths
-from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.configuration import TableConfiguration, lasting_properties
 from pyspark_delta.protocol.properties import ENABLE_TYPE_WIDENING
 from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.schema.json import schema_to_json
@@ -49,9 +50,11 @@ class Target:
 
 def new_target(location: str, data: StructType, options: WriteOptions, defaults: Mapping[str, str]) -> Target:
     """A table that is not there yet; `defaults` are the properties that new tables begin with."""
-    features = ("clustering",) if options.cluster_by else ()
-    properties = options.properties
-    configuration = new_table(data, options.partition_by or (), properties, defaults=defaults, features=features)
+    creation = creation_of(options.files.storage_options, options.properties)
+    features = (*creation.features, "clustering") if options.cluster_by else creation.features
+    configuration = new_table(
+        data, options.partition_by or (), creation.properties, defaults=defaults, features=features
+    )
     return Target(location, configuration, domains=_clustering(configuration, options.cluster_by))
 
 
@@ -121,7 +124,7 @@ def _replacing(
         before.metadata,
         schema_string=schema_to_json(schema),
         partition_columns=resolve_partitioning(schema, options.partition_by or ()),
-        configuration=default_properties(options.properties, defaults),
+        configuration=default_properties({**lasting_properties(before), **options.properties}, defaults),
         name=None,
         description=None,
         created_time=int(time.time() * 1000),

@@ -1,0 +1,60 @@
+"""What a table must be like that is created in a catalog: what the catalog and the protocol require (C449, C450)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyspark_delta.catalog.connections import known_table
+from pyspark_delta.catalog.contract import StagingTable
+from pyspark_delta.errors import InvalidOptionError
+from pyspark_delta.features import find_feature
+from pyspark_delta.protocol.configuration import CATALOG_MANAGED
+from pyspark_delta.protocol.properties import ENABLE_IN_COMMIT_TIMESTAMPS, FEATURE_PREFIX
+
+_ALWAYS = {ENABLE_IN_COMMIT_TIMESTAMPS.name: "true"}
+
+
+@dataclass(frozen=True, slots=True)
+class Creation:
+    """The features that a new table supports besides those it makes use of, and its properties."""
+
+    features: tuple[str, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+def creation_of(storage_options: Mapping[str, str] | None, given: Mapping[str, str]) -> Creation:
+    """What a new table that is reached by these options is created with, where the user asks for properties.
+
+    What a catalog suggests counts where the user says nothing else. Raises InvalidOptionError for a property that the
+    catalog wants otherwise.
+    """
+    found = known_table(storage_options)
+    if found is None or not isinstance(found[1], StagingTable):
+        return Creation(properties=dict(given))
+    staging = found[1]
+    managed = {f"{FEATURE_PREFIX}{name}".casefold() for name in CATALOG_MANAGED}
+    properties = {key: value for key, value in given.items() if key.casefold() not in managed}
+    folded = {key.casefold(): (key, value) for key, value in properties.items()}
+    for key, required in {**staging.required_properties, **_ALWAYS}.items():
+        asked = folded.get(key.casefold())
+        if asked is None:
+            if required is not None:
+                properties[key] = required
+        elif required is not None and asked[1].casefold() != required.casefold():
+            raise InvalidOptionError(
+                f"The table property '{asked[0]}' is '{asked[1]}', but the catalog of {staging.name} wants "
+                f"'{required}'. Leave it out.",
+                property=asked[0],
+                value=asked[1],
+            )
+    for key, suggested in staging.suggested_properties.items():
+        if key.casefold() not in folded and suggested is not None:
+            properties.setdefault(key, suggested)
+    suggested_features = {name for name in staging.suggested_features if _is_written(name)}
+    return Creation(tuple(sorted({CATALOG_MANAGED[0], *staging.required_features, *suggested_features})), properties)
+
+
+def _is_written(name: str) -> bool:
+    feature = find_feature(name)
+    return feature is not None and not feature.write_obstacle and not feature.read_obstacle

@@ -1,0 +1,78 @@
+"""The store of a table that a catalog manages: the table's own, and the commits that only the catalog holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pyspark_delta.catalog.log_tail import published_path
+from pyspark_delta.errors import FileNotFoundInStoreError
+from pyspark_delta.log.names import LOG_DIRECTORY, STAGED_DIRECTORY, CommitName, parse_name
+from pyspark_delta.storage import FileStatus, ObjectStore
+from pyspark_delta.storage.paths import file_name
+
+
+class TailStore:
+    """Reads inline commits from memory, and a staged commit that is gone from its published copy (C473).
+
+    Once it is published, a catalog may forget a commit and delete its staged file, also while somebody reads.
+    """
+
+    def __init__(self, inner: ObjectStore, contents: Mapping[str, bytes] | None = None) -> None:
+        self.inner = inner
+        self._contents = dict(contents or {})
+
+    def with_contents(self, contents: Mapping[str, bytes]) -> TailStore:
+        """The same store with other inline commits. Those of before are published, or among the new ones."""
+        return self if contents == self._contents else TailStore(self.inner, contents)
+
+    def read(self, path: str, byte_range: tuple[int, int] | None = None) -> bytes:
+        content = self._contents.get(path)
+        if content is not None:
+            return content if byte_range is None else content[byte_range[0] : byte_range[1]]
+        try:
+            return self.inner.read(path, byte_range)
+        except FileNotFoundInStoreError:
+            published = _published(path)
+            if published is None:
+                raise
+            return self.inner.read(published, byte_range)
+
+    def status(self, path: str) -> FileStatus:
+        content = self._contents.get(path)
+        if content is not None:
+            return FileStatus(path, len(content), 0)
+        try:
+            return self.inner.status(path)
+        except FileNotFoundInStoreError:
+            published = _published(path)
+            if published is None:
+                raise
+            return self.inner.status(published)
+
+    def list_from(self, start: str) -> Iterator[FileStatus]:
+        return self.inner.list_from(start)
+
+    def open_input(self, path: str) -> Any:
+        return self.inner.open_input(path)
+
+    def open_output(self, path: str) -> Any:
+        return self.inner.open_output(path)
+
+    def write(self, path: str, data: bytes) -> None:
+        self.inner.write(path, data)
+
+    def write_if_absent(self, path: str, data: bytes) -> None:
+        self.inner.write_if_absent(path, data)
+
+    def delete(self, paths: Iterable[str]) -> None:
+        self.inner.delete(paths)
+
+
+def _published(path: str) -> str | None:
+    """Where the commit of a staged path is once it is published; None for a path that is not a staged commit's."""
+    name = parse_name(file_name(path))
+    location, found, _ = path.rpartition(f"/{LOG_DIRECTORY}/{STAGED_DIRECTORY}/")
+    if not found or not isinstance(name, CommitName) or name.uuid is None:
+        return None
+    return published_path(location, name.version)

@@ -1,0 +1,30 @@
+"""Who commits to a table: its catalog, or put-if-absent where no catalog manages it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark_delta.catalog.connections import CATALOG_KEY, known_table, managed_table, remember_table
+from pyspark_delta.catalog.contract import StagingTable
+from pyspark_delta.commit.catalog import CatalogCommitter, CreatingCommitter
+from pyspark_delta.commit.contract import Committer
+from pyspark_delta.commit.filesystem import FilesystemCommitter
+from pyspark_delta.errors import PathAccessError
+from pyspark_delta.protocol.configuration import CATALOG_MANAGED, TableConfiguration
+from pyspark_delta.storage import ObjectStore
+
+
+def committer_for(store: ObjectStore, storage_options: Mapping[str, str]) -> Committer:
+    """The committer of the table that is reached by these options. Raises CatalogError as `known_table`."""
+    known = known_table(storage_options)
+    if known is not None and isinstance(known[1], StagingTable):
+        name = storage_options[CATALOG_KEY]
+        return CreatingCommitter(known[0], known[1], store, lambda made: remember_table(name, made))
+    table = managed_table(storage_options)
+    return FilesystemCommitter(store) if table is None else CatalogCommitter(table, store)
+
+
+def check_committer(configuration: TableConfiguration, committer: Committer, location: str) -> None:
+    """Check that no managed table is committed to past its catalog (C480). Raises PathAccessError."""
+    if configuration.is_catalog_managed and isinstance(committer, FilesystemCommitter):
+        raise PathAccessError([n for n in CATALOG_MANAGED if configuration.supports(n)], "write", location)

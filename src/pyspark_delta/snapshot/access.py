@@ -1,0 +1,62 @@
+"""How a table may be reached: by its path, or through the catalog that manages it (C451, C462, C482, C484)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark_delta.catalog.connections import known_table, managed_table
+from pyspark_delta.catalog.contract import TableInfo
+from pyspark_delta.catalog.log_tail import TailFiles
+from pyspark_delta.errors import CatalogError, InvalidTableError, PathAccessError
+from pyspark_delta.protocol.configuration import CATALOG_MANAGED, TableConfiguration
+from pyspark_delta.storage import ACCESS_PREFIX
+
+PUBLISHED_ONLY = f"{ACCESS_PREFIX}published_only"
+"""The storage option, 'true', by which a managed table is read by its path as far as its commits are published."""
+
+
+def reads_published_only(options: Mapping[str, str] | None) -> bool:
+    """Whether the user has asked for the published state, which may be older than the table."""
+    return bool(options) and str((options or {}).get(PUBLISHED_ONLY, "")).lower() == "true"
+
+
+def catalog_tail(location: str, options: Mapping[str, str] | None) -> TailFiles | None:
+    """What the catalog says of the log now; None for a table that is reached by its path.
+
+    Asked before the log is listed: a commit that is published and forgotten meanwhile is then in the listing. Raises
+    CatalogError.
+    """
+    known = known_table(options)
+    if known is None:
+        return None
+    if not isinstance(known[1], TableInfo):
+        return None  # not created yet
+    table = managed_table(options)
+    if table is None:
+        return None  # named by a catalog that does not manage it
+    if table.location != location:
+        raise CatalogError(
+            f"'{location}' is not where {table.info.name} lies, which is '{table.location}'. Leave the location to the "
+            "catalog.",
+            location=location,
+        )
+    return table.tail_files()
+
+
+def check_access(configuration: TableConfiguration, location: str, options: Mapping[str, str] | None) -> None:
+    """Check that a table is reached as its protocol asks for.
+
+    Raises PathAccessError for a managed table that is opened by its path, InvalidTableError for a table that its
+    catalog manages and that says nothing of it.
+    """
+    through_catalog = managed_table(options) is not None
+    if configuration.is_catalog_managed and not through_catalog and not reads_published_only(options):
+        raise PathAccessError([n for n in CATALOG_MANAGED if configuration.supports(n)], "read", location)
+    if through_catalog and not configuration.is_catalog_managed:
+        raise InvalidTableError(
+            f"The catalog manages the table at '{location}', and its protocol does not list the feature "
+            f"{CATALOG_MANAGED[0]}: writers that do not know the catalog could break it. Nothing is read; have whoever "
+            "made the table register it anew.",
+            error_class="DELTA_INVALID_PROTOCOL",
+            location=location,
+        )
