@@ -90,7 +90,6 @@ class TableInfo:
 
     `location` is spelled as in `storage.contract`. `tail` is None for a table that the catalog names and does not
     manage. `etag` changes with the metadata that the catalog keeps; `properties` are the table properties it keeps.
-    A catalog that keeps protocol, metadata and domains whole gives them too. Times are milliseconds since the epoch.
     """
 
     table_id: str
@@ -100,11 +99,6 @@ class TableInfo:
     tail: LogTail | None = None
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
     allowed_maintenance: frozenset[Maintenance] = frozenset()
-    protocol: ProtocolAction | None = None
-    metadata: Metadata | None = None
-    domains: tuple[DomainMetadata, ...] = ()
-    created_at: int = 0
-    updated_at: int = 0
 
     @property
     def catalog_managed(self) -> bool:

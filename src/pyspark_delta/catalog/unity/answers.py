@@ -35,8 +35,6 @@ def table_of(name: TableName, answer: Any) -> TableInfo:
         etag=str(metadata.get("etag") or ""),
         tail=tail,
         properties=properties,
-        created_at=number(metadata.get("created-time")),
-        updated_at=number(metadata.get("updated-time")),
     )
 
 

@@ -151,8 +151,6 @@ class OlderApi:
             location=location,
             tail=self._tail(table_id, location, str(name)) if managed else None,
             properties=properties,
-            created_at=number(answer.get("created_at")),
-            updated_at=number(answer.get("updated_at")),
         )
 
     def _tail(self, table_id: str, location: str, table: str) -> LogTail:
