@@ -9,7 +9,7 @@ from pyspark_delta.actions.model import Metadata
 from pyspark_delta.catalog.contract import NewTable, StagingTable, TableInfo, TableName
 from pyspark_delta.catalog.sql.tokens import Scope
 from pyspark_delta.catalog.unity.answers import wire_location
-from pyspark_delta.catalog.unity.delta_api import REPLAYED_HEADER
+from pyspark_delta.catalog.unity.delta_api import REPLAYED_HEADER, TRANSACTION_IDS_HEADER
 from pyspark_delta.catalog.unity.mirror import TABLE_ID_PROPERTY, own_properties
 from pyspark_delta.catalog.unity.type_json import schema_string_of
 from pyspark_delta.errors import InvalidProposalError, NotAuthorizedError
@@ -53,7 +53,8 @@ def _config(call: Call) -> Reply:
         raise invalid(f"The server speaks version {VERSION} of the API only.")
     prefix = "/delta"
     endpoints = [f"{o.method} {o.path.removeprefix(prefix)}" for o in OPERATIONS if "/config" not in o.path]
-    return Reply(body={"endpoints": endpoints, "protocol-version": VERSION})
+    headers = {TRANSACTION_IDS_HEADER: "true"}
+    return Reply(body={"endpoints": endpoints, "protocol-version": VERSION}, headers=headers)
 
 
 def _create_staging_table(call: Call) -> Reply:

@@ -104,7 +104,7 @@ def _descriptions(call: Call, names: list[TableName]) -> list[Description]:
     for name in names:
         try:
             found.append(described(call, name))
-        except CatalogNameNotFoundError:  # noqa: PERF203 - dropped since it was listed
+        except CatalogNameNotFoundError:  # dropped since it was listed
             continue
     return found
 

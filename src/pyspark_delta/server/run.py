@@ -123,8 +123,8 @@ def check_exposure(
         )
     if certificate is None and not behind_proxy:
         raise InvalidOptionError(
-            f"On '{host}' tokens would be sent in clear text: give a certificate and its key, or say that the server is "
-            "behind a proxy that speaks TLS.",
+            f"On '{host}' tokens would be sent in clear text: give a certificate and its key, or say that the server "
+            "is behind a proxy that speaks TLS.",
             host=host,
         )
 

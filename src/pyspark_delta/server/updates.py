@@ -1,4 +1,4 @@
-"""The request that changes a table through the Delta API: requirements, and updates of which there is one of each kind."""
+"""The request that changes a table through the Delta API: requirements, and updates, one of each kind at most."""
 
 from __future__ import annotations
 

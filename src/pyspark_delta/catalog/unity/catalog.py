@@ -19,7 +19,7 @@ from pyspark_delta.catalog.contract import (
 )
 from pyspark_delta.catalog.unity.answers import commit_of_proposal, within
 from pyspark_delta.catalog.unity.connection import TIMEOUT, Connection, Token
-from pyspark_delta.catalog.unity.delta_api import PREFIX, PROTOCOL_VERSIONS, DeltaApi
+from pyspark_delta.catalog.unity.delta_api import PREFIX, PROTOCOL_VERSIONS, TRANSACTION_IDS_HEADER, DeltaApi
 from pyspark_delta.catalog.unity.mirror import is_synthetic
 from pyspark_delta.catalog.unity.older_api import OlderApi
 from pyspark_delta.catalog.unity.refusals import Reason, Refusal, error_of, translated
@@ -319,4 +319,4 @@ def _api_of(connection: Connection, catalog: str) -> DeltaApi | OlderApi:
             f"The catalog at {connection.url} speaks version {version} of the Delta API; this client needs 1.",
             url=connection.url,
         )
-    return DeltaApi(connection)
+    return DeltaApi(connection, sends_transaction_ids=answer.headers.get(TRANSACTION_IDS_HEADER) == "true")

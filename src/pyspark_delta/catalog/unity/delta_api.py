@@ -21,15 +21,16 @@ PREFIX = "/delta/v1"
 PROTOCOL_VERSIONS = "1.0"
 REPLAYED_HEADER = "x-commit-replayed"
 """A header of this package's server: the commit of the request was ratified before."""
+TRANSACTION_IDS_HEADER = "x-transaction-ids"
+"""A header of this package's server: it takes the transaction ids of commits, by which it knows a replay for longer."""
 
 
 class DeltaApi:
     """Every method raises Refusal for what the server refuses, CatalogUnavailableError where no answer came."""
 
-    renames = True
-
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, *, sends_transaction_ids: bool = False) -> None:
         self._connection = connection
+        self._sends_transaction_ids = sends_transaction_ids
 
     def create_staging_table(self, name: TableName) -> StagingTable:
         answer = self._connection.call("POST", f"{_schema(name)}/staging-tables", {"name": name.name})
@@ -46,6 +47,8 @@ class DeltaApi:
     def ratify(self, table: TableInfo, proposal: Proposal, known: Mapping[str, str]) -> bool:
         """Propose a staged commit; True where the server says that it was ratified before."""
         commit = commit_to_json(commit_of_proposal(proposal), "-")
+        if self._sends_transaction_ids:
+            commit["transaction-id"] = proposal.transaction_id
         updates: list[dict[str, Any]] = [{"action": "add-commit", "commit": commit}]
         if proposal.published_version is not None and proposal.published_version > 0:
             updates.append(_published(proposal.published_version))

@@ -50,8 +50,6 @@ _FEATURES = frozenset({"catalogManaged", "inCommitTimestamp", "vacuumProtocolChe
 class OlderApi:
     """Every method raises Refusal for what the server refuses, CatalogUnavailableError where no answer came."""
 
-    renames = False
-
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
