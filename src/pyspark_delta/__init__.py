@@ -14,6 +14,7 @@ from pyspark_delta._version import __version__
 
 if TYPE_CHECKING:
     from pyspark_delta import errors
+    from pyspark_delta.catalogs import DeltaCatalog, connect_catalog
     from pyspark_delta.spark.builder import DeltaTableBuilder, IdentityGenerator
     from pyspark_delta.spark.session import configure_spark_with_delta_pip, enable
     from pyspark_delta.spark.source import DefaultSource
@@ -22,12 +23,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DefaultSource",
+    "DeltaCatalog",
     "DeltaTable",
     "DeltaTableBuilder",
     "IdentityGenerator",
     "Table",
     "__version__",
     "configure_spark_with_delta_pip",
+    "connect_catalog",
     "enable",
     "errors",
 ]
@@ -35,11 +38,13 @@ __all__ = [
 # Public name -> the module that holds it; "" stands for a module of this package.
 _HOMES = {
     "DefaultSource": "pyspark_delta.spark.source",
+    "DeltaCatalog": "pyspark_delta.catalogs",
     "DeltaTable": "pyspark_delta.spark.table",
     "DeltaTableBuilder": "pyspark_delta.spark.builder",
     "IdentityGenerator": "pyspark_delta.spark.builder",
     "Table": "pyspark_delta.table",
     "configure_spark_with_delta_pip": "pyspark_delta.spark.session",
+    "connect_catalog": "pyspark_delta.catalogs",
     "enable": "pyspark_delta.spark.session",
     "errors": "",
 }

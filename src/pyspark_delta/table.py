@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark_delta.actions.model import Metadata, Protocol
 from pyspark_delta.catalog.connections import managed_table
 from pyspark_delta.catalog.contract import Maintenance
+from pyspark_delta.catalog.names import reach, required_name
 from pyspark_delta.changes.plan import ChangePlan, plan_changes
 from pyspark_delta.changes.reader import changes_schema, read_changes
 from pyspark_delta.changes.versions import ChangeRequest, VersionRange, resolve_range
@@ -31,6 +32,7 @@ from pyspark_delta.scan.statistics import statistics_table
 from pyspark_delta.schema.timestamps import parse_timestamp
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.snapshot.access import PUBLISHED_ONLY
 from pyspark_delta.snapshot.cache import clear_cache, latest_snapshot
 from pyspark_delta.storage import normalize_location
 
@@ -53,11 +55,14 @@ class Table:
         version: int | None = None,
         timestamp: str | datetime | int | None = None,
         storage_options: Mapping[str, str] | None = None,
+        published_only: bool = False,
     ) -> Table:
         """Open the latest version, or the one that `version` or `timestamp` names.
 
         `timestamp` is a text such as `2024-01-31` or `2024-01-31 12:00:00` (UTC unless it has a zone), a datetime
-        (naive means UTC), or milliseconds since the epoch; the newest version not after it is opened.
+        (naive means UTC), or milliseconds since the epoch; the newest version not after it is opened. A table that a
+        catalog manages is opened by its name, with `for_name`; `published_only` opens it by its path nevertheless, for
+        reading, as far as its commits are published.
 
         Raises TableNotFoundError, VersionNotFoundError, TimestampOutOfRangeError, UnsupportedFeatureError, and
         CorruptLogError when the log cannot be read.
@@ -68,10 +73,21 @@ class Table:
             raise InvalidOptionError(f"A table version is a whole number from 0 on, found {version!r}.")
         timestamp_ms = None if timestamp is None else parse_timestamp(timestamp)
         at = normalize_location(location)
+        if published_only:
+            storage_options = {**(storage_options or {}), PUBLISHED_ONLY: "true"}
         if version is None and timestamp_ms is None:
             return cls(latest_snapshot(at, storage_options))
         snapshot = Snapshot.load(at, version=version, timestamp_ms=timestamp_ms, storage_options=storage_options)
         return cls(snapshot)
+
+    @classmethod
+    def for_name(cls, name: str, *, version: int | None = None, timestamp: str | datetime | int | None = None) -> Table:
+        """Open a table of a connected catalog, such as `main.sales.orders`; otherwise as `open`.
+
+        Raises CatalogNameNotFoundError, CatalogError, and as `open`.
+        """
+        reached = reach(required_name(name))
+        return cls.open(reached.location, version=version, timestamp=timestamp, storage_options=reached.storage_options)
 
     def __repr__(self) -> str:
         return f"Table({self.location!r}, version={self.version})"

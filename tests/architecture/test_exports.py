@@ -6,12 +6,14 @@ import pyspark_delta
 
 PUBLIC = [
     "DefaultSource",
+    "DeltaCatalog",
     "DeltaTable",
     "DeltaTableBuilder",
     "IdentityGenerator",
     "Table",
     "__version__",
     "configure_spark_with_delta_pip",
+    "connect_catalog",
     "enable",
     "errors",
 ]

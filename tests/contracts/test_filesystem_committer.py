@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pyspark_delta.commit import CommitRequest, Committed, FilesystemCommitter, Unknown
-from pyspark_delta.commit.filesystem import transaction_id
 from pyspark_delta.errors import FileNotFoundInStoreError, PermissionDeniedError, StorageError
+from pyspark_delta.log.provenance import transaction_id
 from pyspark_delta.storage import ObjectStore, store_for
 from pyspark_delta.testing.committer_contract import CommitterContract, CommitterSetup
 from pyspark_delta.testing.faults import Fault, FaultyStore

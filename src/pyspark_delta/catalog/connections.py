@@ -22,36 +22,24 @@ TABLE_KEY = "pyspark_delta.catalog.table"
 
 _lock = threading.Lock()
 _catalogs: dict[str, Catalog] = {}
+_storage_options: dict[str, dict[str, str]] = {}
 _tables: dict[tuple[str, str], TableInfo | StagingTable] = {}
 
 
-def connect_catalog(
+def connect(
     url: str,
-    name: str | None = None,
+    name: str,
     *,
     token: str | Callable[[], str] | None = None,
     storage_root: str | None = None,
-    options: Mapping[str, str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> Catalog:
-    """Connect this process to a catalog; from now on `name.schema.table` names its tables. Returns the catalog.
+    """Connect this process to the catalog at a URL, under a name; see `catalogs.connect_catalog`.
 
-    `url` says which kind it is:
-
-    - `sqlite:///path/to/catalog.db`, `postgresql://user@host/database`: a catalog in a database;
-    - `file:///path/to/directory`: a catalog of files, on any store with put-if-absent;
-    - `https://host/api/2.1/unity-catalog`: a server with Unity Catalog's API. `token` is a bearer token, or a function
-      that gives one when it is needed.
-
-    `name` is `main` unless given; for a server it is the name of the catalog there. `storage_root` is where a catalog
-    in a database or of files puts new tables, by default a directory `tables` beside it. `options` are storage options
-    for the tables. Connecting again under a name replaces the catalog.
-
-    Raises CatalogError for a URL of another kind, MissingDependencyError for a package that the kind needs.
+    Raises CatalogError for a URL of no known kind, MissingDependencyError for a package that the kind needs.
     """
-    chosen = name or "main"
-    catalog = _make(url, chosen, token, storage_root, dict(options or {}))
-    with _lock:
-        _catalogs[chosen.casefold()] = catalog
+    catalog = _make(url, name, token, storage_root, dict(storage_options or {}))
+    attach(name, catalog, storage_options)
     return catalog
 
 
@@ -61,10 +49,17 @@ def disconnect_catalog(name: str = "main") -> None:
         _catalogs.pop(name.casefold(), None)
 
 
-def attach(name: str, catalog: Catalog) -> None:
+def attach(name: str, catalog: Catalog, storage_options: Mapping[str, str] | None = None) -> None:
     """Connect to a catalog that is made already: one's own implementation of the contract."""
     with _lock:
         _catalogs[name.casefold()] = catalog
+        _storage_options[name.casefold()] = dict(storage_options or {})
+
+
+def storage_options_of(name: str) -> Mapping[str, str]:
+    """The storage options that the catalog of a name was connected with."""
+    with _lock:
+        return dict(_storage_options.get(name.casefold(), {}))
 
 
 def find_catalog(name: str) -> Catalog | None:
@@ -96,7 +91,7 @@ def table_options(catalog: str, table: TableInfo | StagingTable) -> dict[str, st
     owner = connected_catalog(catalog)
     with _lock:
         _tables[catalog.casefold(), table.table_id] = table
-    options = {CATALOG_KEY: catalog, TABLE_KEY: table.table_id}
+    options = {**storage_options_of(catalog), CATALOG_KEY: catalog, TABLE_KEY: table.table_id}
     if isinstance(table, TableInfo):
         options |= owner.storage_options(table, Access.READ_WRITE)
     return options

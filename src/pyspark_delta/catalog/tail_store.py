@@ -68,6 +68,9 @@ class TailStore:
     def delete(self, paths: Iterable[str]) -> None:
         self.inner.delete(paths)
 
+    def delete_directory(self, path: str) -> None:
+        self.inner.delete_directory(path)
+
 
 def _published(path: str) -> str | None:
     """Where the commit of a staged path is once it is published; None for a path that is not a staged commit's."""

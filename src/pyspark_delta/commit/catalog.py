@@ -33,7 +33,7 @@ from pyspark_delta.commit.contract import (
     Unknown,
     VersionTaken,
 )
-from pyspark_delta.commit.filesystem import FilesystemCommitter, transaction_id
+from pyspark_delta.commit.filesystem import FilesystemCommitter
 from pyspark_delta.errors import (
     CatalogError,
     CatalogUnavailableError,
@@ -45,6 +45,7 @@ from pyspark_delta.errors import (
     StorageError,
     TooManyUnpublishedError,
 )
+from pyspark_delta.log.provenance import transaction_id
 from pyspark_delta.storage import ObjectStore
 
 INLINE_LIMIT = 16 << 10

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
-
-import orjson
 
 from pyspark_delta.commit.contract import (
     CommitRequest,
@@ -25,6 +22,7 @@ from pyspark_delta.errors import (
     StorageError,
 )
 from pyspark_delta.log.names import LOG_DIRECTORY, CommitName
+from pyspark_delta.log.provenance import transaction_id
 from pyspark_delta.storage import ObjectStore
 from pyspark_delta.storage.paths import join
 
@@ -85,19 +83,3 @@ class FilesystemCommitter:
         if transaction_id(content) == request.transaction_id:
             return Committed(request.version, content)
         return VersionTaken((TakenVersion(request.version, content),))
-
-
-def transaction_id(content: bytes) -> str | None:
-    """The `commitInfo.txnId` of a commit file; None when it has none, or is not readable."""
-    for line in content.splitlines():
-        if b'"commitInfo"' not in line:
-            continue
-        try:
-            action: Any = orjson.loads(line)
-        except orjson.JSONDecodeError:
-            continue
-        info = action.get("commitInfo") if isinstance(action, Mapping) else None
-        if isinstance(info, Mapping):
-            found = info.get("txnId")
-            return found if isinstance(found, str) else None
-    return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.spark.column_types import delta_field
+from pyspark_delta.spark.names import Identified, identify, identify_or_begin, is_in_catalog
 from pyspark_delta.spark.read import read_options
 from pyspark_delta.spark.session import path_of_identifier
 from pyspark_delta.transaction.commit_info import engine_info
@@ -50,7 +51,9 @@ class DeltaTableBuilder:
     ...     .partitionedBy("day").property("delta.appendOnly", "true").execute()            # doctest: +SKIP
     """
 
-    def __init__(self, spark: SparkSession, mode: CreateMode, open_table: Callable[[str], DeltaTable]) -> None:
+    def __init__(
+        self, spark: SparkSession, mode: CreateMode, open_table: Callable[[str, Mapping[str, str]], DeltaTable]
+    ) -> None:
         self._spark = spark
         self._mode = mode
         self._open_table = open_table
@@ -63,7 +66,7 @@ class DeltaTableBuilder:
         self._description: str | None = None
 
     def tableName(self, identifier: str) -> DeltaTableBuilder:
-        """The table's name, as ``delta.`/path/to/table` ``."""
+        """The table's name: a path, as ``delta.`/path/to/table` ``, or a name in a catalog, as `main.sales.orders`."""
         self._identifier = _text("identifier", identifier)
         return self
 
@@ -126,8 +129,8 @@ class DeltaTableBuilder:
 
     def execute(self) -> DeltaTable:
         """Create or replace the table, and return it."""
-        location = self._target()
-        options = read_options(self._spark, location)
+        target = self._target()
+        options = read_options(self._spark, target.path, target.storage_options)
         create_table(
             options.location,
             TableDefinition(
@@ -141,16 +144,19 @@ class DeltaTableBuilder:
             storage_options=options.storage_options,
             engine_info=engine_info(f"PySpark/{self._spark.version}"),
         )
-        return self._open_table(location)
+        return self._open_table(options.location, options.storage_options)
 
-    def _target(self) -> str:
+    def _target(self) -> Identified:
         path = None
         if self._identifier is not None:
+            if is_in_catalog(self._spark, self._identifier):
+                return self._in_catalog(self._identifier)
             path = path_of_identifier(self._identifier)
             if path is None and self._location is None:
                 raise InvalidOperationError(
-                    f"'{self._identifier}' is not a path identifier such as delta.`/path/to/table`, and Spark's "
-                    "catalog does not keep the location of a Delta table. Give a location.",
+                    f"'{self._identifier}' is neither a path identifier such as delta.`/path/to/table` nor a name in a "
+                    "connected catalog, and Spark's catalog does not keep the location of a Delta table. Give a "
+                    "location, or connect with pyspark_delta.connect_catalog(url).",
                     error_class="DELTA_MISSING_PATH",
                 )
         if path is not None and self._location is not None and path != self._location:
@@ -163,7 +169,19 @@ class DeltaTableBuilder:
             raise InvalidOperationError(
                 "Say where the table lies, as in .location('/path/to/table').", error_class="DELTA_MISSING_PATH"
             )
-        return target
+        return Identified(target)
+
+    def _in_catalog(self, identifier: str) -> Identified:
+        if self._location is not None:
+            raise InvalidOperationError(
+                f"The catalog of '{identifier}' says where the table lies: leave the location '{self._location}' out, "
+                "or create the table at the location and register it in the catalog.",
+                error_class="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
+            )
+        find = identify if self._mode is CreateMode.REPLACE else identify_or_begin
+        found = find(self._spark, identifier)
+        assert found is not None
+        return found
 
 
 def session_properties(spark: SparkSession) -> dict[str, str]:

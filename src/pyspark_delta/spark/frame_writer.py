@@ -9,7 +9,8 @@ from typing import Any, NoReturn
 from pyspark.sql import DataFrame
 
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
-from pyspark_delta.spark.session import FORMATS, GivenOptions, is_delta, path_of_identifier
+from pyspark_delta.spark.names import identify, identify_or_begin
+from pyspark_delta.spark.session import FORMATS, GivenOptions, is_delta
 
 
 @lru_cache(maxsize=4)
@@ -95,9 +96,9 @@ def writer_class(base: type) -> type:
             partitionBy: Any = None,
             **options: Any,
         ) -> None:
-            path = path_of_identifier(name)
-            if path is not None:
-                self.save(path, "delta", mode, partitionBy, **options)
+            found = identify_or_begin(self._delta_frame.sparkSession, name)
+            if found is not None:
+                self.save(found.path, "delta", mode, partitionBy, **{**options, **found.storage_options})
                 return
             if not is_delta(self._delta_frame.sparkSession, format or self._delta_source):
                 super().saveAsTable(name, format, mode, partitionBy, **options)
@@ -105,8 +106,8 @@ def writer_class(base: type) -> type:
             refuse_name(name)
 
         def insertInto(self, tableName: str, overwrite: bool | None = None) -> None:
-            path = path_of_identifier(tableName)
-            if path is None:
+            found = identify(self._delta_frame.sparkSession, tableName)
+            if found is None:
                 super().insertInto(tableName, overwrite)
                 return
             if self._delta_partitioning is not None:
@@ -116,7 +117,8 @@ def writer_class(base: type) -> type:
             from pyspark_delta.spark.write.by_position import insert_into
 
             replaces = overwrite if overwrite is not None else (self._delta_mode or "").lower() == "overwrite"
-            insert_into(self._delta_frame, location_of(path), self._delta_options.items({}), overwrite=replaces)
+            options = self._delta_options.items(found.storage_options)
+            insert_into(self._delta_frame, location_of(found.path), options, overwrite=replaces)
 
         def _is_delta(self) -> bool:
             return self._delta_source is not None and self._delta_source.lower() in FORMATS
@@ -135,7 +137,8 @@ def refuse_name(name: str) -> NoReturn:
     raise InvalidOperationError(
         f"Cannot write to table '{name}': Spark's catalog does not keep the location of a Delta table, so its rows "
         'would be lost. Nothing was written. Write to a path, as in df.write.format("delta").save("/path/to/table") or '
-        'df.writeTo("delta.`/path/to/table`").',
+        'df.writeTo("delta.`/path/to/table`"); or connect to a catalog with pyspark_delta.connect_catalog(url), and '
+        "give the table a name in it, such as main.sales.orders.",
         error_class="DELTA_TABLE_LOCATION_UNKNOWN",
     )
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from pyspark_delta.changes.versions import ChangeRequest
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.schema.timestamps import parse_path_suffix, parse_timestamp
+from pyspark_delta.snapshot.access import PUBLISHED_ONLY
 from pyspark_delta.storage import normalize_location, store_for
 from pyspark_delta.storage.paths import join
 
@@ -27,6 +28,7 @@ _KNOWN = {
         "where",
         "timeZone",
         "includeRowTracking",
+        "publishedOnly",
         "readChangeFeed",
         "readChangeData",
         "startingVersion",
@@ -85,6 +87,8 @@ class ReadOptions:
         storage_options = {
             key: value for folded, (key, value) in given.items() if folded not in _KNOWN and _is_storage_key(folded)
         }
+        if _flag(given, "publishedOnly"):
+            storage_options[PUBLISHED_ONLY] = "true"
         zone = _value(given, "timezone") or time_zone or local_time_zone()
         version, timestamp_ms = _time_travel(given, zone)
         location, at_version, at_time = _split_suffix(text, storage_options, zone)

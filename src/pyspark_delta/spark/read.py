@@ -12,6 +12,7 @@ from pyspark.sql.types import StructType as SparkStruct
 from pyspark.sql.utils import is_remote
 
 from pyspark_delta.actions.columns import BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION, DELETION_VECTOR, STATS
+from pyspark_delta.catalog.connections import managed_table
 from pyspark_delta.errors import DeltaWarning, SchemaMismatchError
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.cache import latest_snapshot
@@ -24,6 +25,16 @@ from pyspark_delta.storage.paths import split, to_hadoop
 
 if TYPE_CHECKING:
     from pyspark_delta.spark.scan.frames import FileSource
+
+_SCANNED = (
+    "path",
+    "partition_values",
+    "size",
+    STATS.name,
+    DELETION_VECTOR.name,
+    BASE_ROW_ID.name,
+    DEFAULT_ROW_COMMIT_VERSION.name,
+)
 
 
 def read_options(spark: SparkSession, path: str | None, options: Mapping[str, str] | None = None) -> ReadOptions:
@@ -100,12 +111,23 @@ def _read_without_catalyst(spark: SparkSession, snapshot: Snapshot, where: str |
 
 def _data_source(spark: SparkSession, snapshot: Snapshot, where: str | None, row_tracking: bool) -> DataFrame:
     """The Arrow scan: workers read the files by themselves."""
+    if managed_table(snapshot.storage_options) is not None:
+        return _read_by_tasks(spark, snapshot, where, row_tracking)
     options = {"versionAsOf": str(snapshot.version)}
     if where is not None:
         options["where"] = where
     if row_tracking:
         options["includeRowTracking"] = "true"
     return read_by_workers(spark, snapshot, options)
+
+
+def _read_by_tasks(spark: SparkSession, snapshot: Snapshot, where: str | None, row_tracking: bool) -> DataFrame:
+    """The Arrow scan of a managed table: only this process can ask its catalog, so workers are told the files."""
+    from pyspark_delta.spark.scan.file_tasks import task_frame
+    from pyspark_delta.spark.scan.frames import file_source
+
+    frame = task_frame(spark, file_source(snapshot), snapshot.files(_SCANNED), row_tracking=row_tracking)
+    return frame if where is None else frame.where(where)
 
 
 def read_by_workers(spark: SparkSession, snapshot: Snapshot, options: Mapping[str, str]) -> DataFrame:

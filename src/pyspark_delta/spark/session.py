@@ -140,12 +140,18 @@ def _read_of(before: Any) -> Any:
 
 def _table_of(before: Any) -> Any:
     def table(self: SparkSession, tableName: str) -> DataFrame:
-        if is_enabled(self) and path_of_identifier(tableName) is not None:
+        if is_enabled(self) and _is_named(self, tableName):
             return self.read.table(tableName)
         return cast(DataFrame, before(self, tableName))
 
     table.__doc__ = before.__doc__
     return table
+
+
+def _is_named(spark: SparkSession, identifier: str) -> bool:
+    from pyspark_delta.spark.names import is_named
+
+    return is_named(spark, identifier)
 
 
 def _write_of(before: Any) -> Any:
@@ -236,11 +242,14 @@ def _reader_class(base: type) -> type:
             return frame if frame is not None else cast(DataFrame, super().load(path, format, schema, **options))
 
         def table(self, tableName: str) -> DataFrame:
-            path = path_of_identifier(tableName)
-            if path is None:
+            from pyspark_delta.spark.names import identify
+
+            found = identify(self._delta_session, tableName)
+            if found is None:
                 return cast(DataFrame, super().table(tableName))
-            frame = _read(self._delta_session, path, self._delta_options.items({}), self._delta_schema)
-            return frame if frame is not None else cast(DataFrame, self.format("delta").load(path))
+            given = self._delta_options.items(found.storage_options)
+            frame = _read(self._delta_session, found.path, given, self._delta_schema)
+            return frame if frame is not None else cast(DataFrame, self.format("delta").load(found.path))
 
     return DeltaAwareReader
 

@@ -14,7 +14,7 @@ from pyspark_delta.changes.versions import ChangeRequest
 from pyspark_delta.ddl.change import TableChange, commit_change
 from pyspark_delta.ddl.create import CreateMode
 from pyspark_delta.ddl.protocol import add_feature, upgrade_protocol
-from pyspark_delta.errors import InvalidOperationError, InvalidOptionError, TableNotFoundError
+from pyspark_delta.errors import InvalidOperationError, InvalidOptionError, PathAccessError, TableNotFoundError
 from pyspark_delta.features.support import check_writable
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.schema.timestamps import parse_timestamp
@@ -29,6 +29,7 @@ from pyspark_delta.spark.dml.merge import Merge
 from pyspark_delta.spark.dml.merge_builder import COUNTS, DeltaMergeBuilder
 from pyspark_delta.spark.dml.plan import ChangePlan, Statement, plan_change
 from pyspark_delta.spark.dml.update import Update
+from pyspark_delta.spark.names import exists, identify, is_in_catalog
 from pyspark_delta.spark.read import open_snapshot, read_options, read_snapshot, session_time_zone
 from pyspark_delta.spark.session import path_of_identifier
 from pyspark_delta.spark.write.session_defaults import top_level_format
@@ -80,24 +81,34 @@ class DeltaTable:
 
     @classmethod
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
-        """The table of an identifier ``delta.`/path` ``. Raises TableNotFoundError; names of a catalog are refused."""
-        path = path_of_identifier(tableOrViewName)
-        if path is None:
+        """The table of an identifier ``delta.`/path` ``, or of a name in a connected catalog, as `main.sales.orders`.
+
+        Raises TableNotFoundError, CatalogNameNotFoundError, CatalogError; other names are refused.
+        """
+        found = identify(sparkSession, tableOrViewName)
+        if found is None:
             raise InvalidOperationError(
-                f"'{tableOrViewName}' is not a path identifier such as delta.`/path/to/table`, and tables of a catalog "
-                "cannot be opened by name; use DeltaTable.forPath(spark, path).",
+                f"'{tableOrViewName}' is neither a path identifier such as delta.`/path/to/table` nor a name in a "
+                "catalog that this process is connected to. Use DeltaTable.forPath(spark, path), or connect with "
+                "pyspark_delta.connect_catalog(url) and give all three parts of the name.",
                 error_class="DELTA_MISSING_DELTA_TABLE",
             )
-        return cls.forPath(sparkSession, path)
+        if found.name is None:
+            return cls.forPath(sparkSession, found.path)
+        return cls(sparkSession, found.path, found.storage_options)
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
         """Whether there is a Delta table at a path or identifier, be it readable by this client or not."""
+        if is_in_catalog(sparkSession, identifier):
+            return exists(sparkSession, identifier)
         options = read_options(sparkSession, path_of_identifier(identifier) or identifier)
         try:
             open_snapshot(options)
         except TableNotFoundError:
             return False
+        except PathAccessError:
+            return True
         return True
 
     # ------------------------------------------------------------------------------------------------ creation
@@ -126,7 +137,7 @@ class DeltaTable:
         session = spark or SparkSession.getActiveSession()
         if session is None:
             raise InvalidOperationError("There is no active Spark session; give one, as in DeltaTable.create(spark).")
-        return DeltaTableBuilder(session, mode, lambda location: cls.forPath(session, location))
+        return DeltaTableBuilder(session, mode, lambda location, options: cls(session, location, options))
 
     # -------------------------------------------------------------------------------------------------- reading
     def toDF(

@@ -1,4 +1,4 @@
-"""`df.writeTo` of enabled sessions: PySpark's DataFrameWriterV2, for identifiers such as ``delta.`/path` ``."""
+"""`df.writeTo` of enabled sessions: PySpark's DataFrameWriterV2, for paths and for names in catalogs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.column_text import column_name, condition_text
 from pyspark_delta.spark.frame_writer import location_of, refuse_name
-from pyspark_delta.spark.session import FORMATS, GivenOptions, path_of_identifier
+from pyspark_delta.spark.names import identify, identify_or_begin, is_named
+from pyspark_delta.spark.session import FORMATS, GivenOptions
 
 
 @lru_cache(maxsize=4)
@@ -25,8 +26,8 @@ def table_writer_class(base: type) -> type:
 
         def _delta_begin(self, frame: DataFrame, table: str) -> None:
             self._delta_frame, self._delta_table = frame, table
-            self._delta_path = path_of_identifier(table)
-            self._delta_source = "delta" if self._delta_path is not None else ""
+            self._delta_is_named = is_named(frame.sparkSession, table)
+            self._delta_source = "delta" if self._delta_is_named else ""
             self._delta_options = GivenOptions()
             self._delta_properties: dict[str, str] = {}
             self._delta_partitioning: tuple[str, ...] = ()
@@ -50,7 +51,7 @@ def table_writer_class(base: type) -> type:
             return super().tableProperty(property, value)
 
         def partitionedBy(self, col: Column, *cols: Column) -> Any:
-            if self._delta_path is not None:
+            if self._delta_is_named:
                 self._delta_partitioning = tuple(column_name(one, "partitionedBy") for one in (col, *cols))
             return super().partitionedBy(col, *cols)
 
@@ -72,9 +73,11 @@ def table_writer_class(base: type) -> type:
 
         def overwrite(self, condition: Column) -> None:
             where = ""
-            if self._delta_path is not None:
-                schema = Snapshot.load(location_of(self._delta_path)).schema
-                where = condition_text(self._delta_frame.sparkSession, condition, schema)
+            spark = self._delta_frame.sparkSession
+            found = identify(spark, self._delta_table)
+            if found is not None:
+                snapshot = Snapshot.load(location_of(found.path), storage_options=found.storage_options)
+                where = condition_text(spark, condition, snapshot.schema)
             self._delta_write(lambda: super(DeltaAwareTableWriter, self).overwrite(condition), "overwrite",
                         must_exist=True, replaceWhere=where)  # fmt: skip
 
@@ -85,7 +88,7 @@ def table_writer_class(base: type) -> type:
         def _delta_write(
             self, plain: Callable[[], None], mode: str, *, must_exist: bool = False, statement: str = "", **more: str
         ) -> None:
-            if self._delta_path is None:
+            if not self._delta_is_named:
                 if self._delta_source in FORMATS:
                     refuse_name(self._delta_table)
                 plain()
@@ -97,7 +100,10 @@ def table_writer_class(base: type) -> type:
             from pyspark_delta.spark.write.options import parse_options
             from pyspark_delta.spark.write.save_modes import TableWrite, write_table
 
-            options = parse_options(self._delta_options.items(more))
+            find = identify if must_exist else identify_or_begin
+            found = find(self._delta_frame.sparkSession, self._delta_table)
+            assert found is not None
+            options = parse_options(self._delta_options.items({**more, **found.storage_options}))
             if statement:
                 options = replace(
                     options,
@@ -105,7 +111,7 @@ def table_writer_class(base: type) -> type:
                     cluster_by=self._delta_clustering or options.cluster_by,
                     properties={**options.properties, **self._delta_properties},
                 )
-            location = location_of(self._delta_path)
+            location = location_of(found.path)
             write_table(TableWrite(self._delta_frame, location, mode, options, must_exist, statement))
 
     return DeltaAwareTableWriter

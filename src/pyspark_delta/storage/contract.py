@@ -61,3 +61,7 @@ class ObjectStore(Protocol):
     def delete(self, paths: Iterable[str]) -> None:
         """Remove; files that are not there are no error."""
         ...
+
+    def delete_directory(self, path: str) -> None:
+        """Remove a directory with everything below it; one that is not there is no error. Links are not followed."""
+        ...

@@ -104,6 +104,10 @@ class CountingStore:
             self.counts.add("delete", path)
         self.inner.delete(named)
 
+    def delete_directory(self, path: str) -> None:
+        self.counts.add("delete", path)
+        self.inner.delete_directory(path)
+
 
 _READS = frozenset({"read", "read1", "read_at", "read_buffer", "readall"})  # pyarrow takes the best it finds
 

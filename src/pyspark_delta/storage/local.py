@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import stat
 import uuid
 from collections.abc import Iterable, Iterator
@@ -105,6 +106,10 @@ class LocalStore:
             with _translated("delete", path), contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 os.unlink(path)
                 _drop_hadoop_checksum(path)
+
+    def delete_directory(self, path: str) -> None:
+        with _translated("delete", path), contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            shutil.rmtree(path)
 
 
 class LocalOutput:

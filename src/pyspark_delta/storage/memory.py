@@ -74,6 +74,11 @@ class MemoryStore:
             with self._lock:
                 self._files.pop(path, None)
 
+    def delete_directory(self, path: str) -> None:
+        with self._lock:
+            for found in [name for name in self._files if name.startswith(f"{path}/")]:
+                del self._files[found]
+
     def _get(self, path: str) -> tuple[bytes, int]:
         with self._lock:
             found = self._files.get(path)

@@ -164,6 +164,12 @@ class ObjectStorage:
             except FileNotFoundInStoreError:
                 self._delete_each(chunk)
 
+    def delete_directory(self, path: str) -> None:
+        with self._translated("list", path):
+            found = self._obstore.list(self._client, f"{self._key(path)}/", chunk_size=_LIST_CHUNK)
+            for chunk in found:
+                self.delete(self._prefix + file["path"] for file in chunk)
+
     def _delete_each(self, paths: list[str]) -> None:
         for path in paths:
             with contextlib.suppress(FileNotFoundInStoreError), self._translated("delete", path):

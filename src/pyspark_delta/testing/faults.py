@@ -99,6 +99,9 @@ class FaultyStore:
         for path in paths:
             self._around("delete", path, lambda path=path: self.inner.delete([path]))  # type: ignore[misc]
 
+    def delete_directory(self, path: str) -> None:
+        self._around("delete", path, lambda: self.inner.delete_directory(path))
+
     def _around(self, kind: str, path: str, call: Callable[[], _Result]) -> _Result:
         due = self._due(kind, path)
         self._strike(due, "before", path)

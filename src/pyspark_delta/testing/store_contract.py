@@ -151,6 +151,16 @@ class StoreContract:
         assert _names(store, join(root, "d", "")) == []
 
     # -------------------------------------------------------------------------------------------------------- files
+    def test_delete_directory(self, store: ObjectStore, root: str) -> None:
+        kept = join(root, "gone too long", "kept")
+        for path in (join(root, "gone", "a"), join(root, "gone", "deep", "er", "b"), kept):
+            store.write(path, b"x")
+        store.delete_directory(join(root, "gone"))
+        store.delete_directory(join(root, "gone"))
+        assert list(store.list_from(join(root, "gone", "a"))) == []
+        assert list(store.list_from(join(root, "gone", "deep", "er", "b"))) == []
+        assert store.read(kept) == b"x"
+
     def test_parquet_through_the_file_objects(self, store: ObjectStore, root: str) -> None:
         path = join(root, "t", "p=a%20b", "part.parquet")
         table = pa.table({"n": pa.array(range(50_000)), "s": pa.array([f"text {i}" for i in range(50_000)])})

@@ -1,0 +1,35 @@
+"""The parts of names in catalogs: what they may be, and the keys by which they are compared."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from pyspark_delta.errors import InvalidProposalError
+
+LONGEST = 255
+"""A part of a name has at most so many bytes of UTF-8; so has its key."""
+
+
+def name_key(part: str) -> str:
+    """The text by which a part of a name is compared: without case, in one Unicode form.
+
+    Raises InvalidProposalError for text that is no name: empty or blank, longer than `LONGEST` bytes, or with
+    control characters or lone surrogates. Everything else is taken literally.
+    """
+    if not isinstance(part, str) or not part.strip():
+        raise InvalidProposalError("A name in a catalog cannot be empty.", name=part)
+    if any(unicodedata.category(character) in ("Cc", "Cs") for character in part):
+        raise InvalidProposalError(
+            f"The name {shown(part)} holds control characters; a name in a catalog cannot.", name=part
+        )
+    key = unicodedata.normalize("NFC", unicodedata.normalize("NFC", part).casefold())
+    if max(len(part.encode()), len(key.encode())) > LONGEST:
+        raise InvalidProposalError(
+            f"The name {shown(part)} is longer than {LONGEST} bytes, which is the most that a catalog takes.", name=part
+        )
+    return key
+
+
+def shown(part: str) -> str:
+    """A name as a message quotes it: escaped, and cut off when it is long."""
+    return ascii(part if len(part) <= 60 else part[:57] + "...")

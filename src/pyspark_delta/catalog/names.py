@@ -1,0 +1,72 @@
+"""Names of tables in catalogs that this process is connected to, such as `main.sales.orders`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+
+from pyspark_delta.catalog.connections import connected_catalog, find_catalog, table_options
+from pyspark_delta.catalog.contract import StagingTable, TableInfo, TableName
+from pyspark_delta.errors import CatalogNameNotFoundError, InvalidOptionError
+from pyspark_delta.storage import normalize_location
+
+_PART = r"(?:`((?:[^`]|``)+)`|([^`.\s]+))"
+_NAME = re.compile(rf"\s*{_PART}\s*\.\s*{_PART}\s*\.\s*{_PART}\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """Where a table lies, and the storage options by which it is reached: its catalog is among them."""
+
+    location: str
+    storage_options: dict[str, str] = field(hash=False)
+
+
+def parse_table_name(text: str) -> TableName | None:
+    """The name in a text of three parts, in backticks where they hold dots; None for any other text."""
+    match = _NAME.fullmatch(text)
+    if match is None:
+        return None
+    quoted = [(match[i], match[i + 1]) for i in (1, 3, 5)]
+    return TableName(*(a.replace("``", "`") if a is not None else b for a, b in quoted))
+
+
+def catalog_name(text: str) -> TableName | None:
+    """The name in a text whose first part is a connected catalog; None for any other text."""
+    name = parse_table_name(text)
+    return None if name is None or find_catalog(name.catalog) is None else name
+
+
+def required_name(text: str) -> TableName:
+    """The name in a text. Raises InvalidOptionError for one without three parts."""
+    name = parse_table_name(text)
+    if name is None:
+        raise InvalidOptionError(
+            f"The name of a table in a catalog has three parts, as in main.sales.orders, found '{text}'.", name=text
+        )
+    return name
+
+
+def load_table(name: TableName) -> TableInfo:
+    """What the catalog of a name says of the table now. Raises CatalogError."""
+    found = connected_catalog(name.catalog).load_table(name)
+    return replace(found, location=normalize_location(found.location))
+
+
+def reach(name: TableName) -> Reached:
+    """How the table of a name is reached. Raises CatalogNameNotFoundError, CatalogError."""
+    found = load_table(name)
+    return Reached(found.location, table_options(name.catalog, found))
+
+
+def reach_or_begin(name: TableName) -> Reached:
+    """How the table of a name is reached, or, where there is none, the place at which it can be created.
+
+    The name stays free until the first version of the table is committed.
+    """
+    try:
+        return reach(name)
+    except CatalogNameNotFoundError:
+        staging: StagingTable = connected_catalog(name.catalog).create_staging_table(name)
+        staging = replace(staging, location=normalize_location(staging.location))
+        return Reached(staging.location, table_options(name.catalog, staging))

@@ -1,0 +1,103 @@
+"""What catalogs check of a proposal before they look at the table (C446, C469)."""
+
+from __future__ import annotations
+
+from pyspark_delta.catalog.contract import NewTable, Proposal, RatifiedCommit, StagedFile, TableInfo
+from pyspark_delta.catalog.identifiers import shown
+from pyspark_delta.catalog.log_tail import staged_path
+from pyspark_delta.errors import FileNotFoundInStoreError, InvalidProposalError
+from pyspark_delta.log.names import CommitName, parse_name
+from pyspark_delta.storage import ObjectStore
+
+INLINE_LIMIT = 64 * 1024
+"""An inline commit has at most so many bytes."""
+
+_LONGEST_ID = 255
+_LARGEST = 2**63 - 1
+
+
+def check_proposal(table: TableInfo, proposal: Proposal) -> None:
+    """Raises InvalidProposalError for one that no state of a table would let through."""
+    if not table.catalog_managed:
+        raise refused(table, proposal.version, "no catalog manages the table; commit to it by its path")
+    numbers = (proposal.version, proposal.timestamp, proposal.published_version or 0)
+    if not all(0 <= number <= _LARGEST for number in numbers) or proposal.version == 0:
+        raise refused(table, proposal.version, "a version after 0 and times from 0 on, of 64 bits, are asked for")
+    if len(proposal.transaction_id) > _LONGEST_ID or not proposal.transaction_id.isprintable():
+        raise refused(table, proposal.version, f"its transaction id is {shown(proposal.transaction_id)}")
+    if proposal.published_version is not None and proposal.published_version >= proposal.version:
+        raise refused(
+            table,
+            proposal.version,
+            f"it says that version {proposal.published_version} is published, which is not before it",
+        )
+    if (proposal.file is None) == (proposal.content is None):
+        raise refused(table, proposal.version, "either a staged file or the content of the commit is asked for")
+    if proposal.file is not None:
+        _check_file(table, proposal.version, proposal.file)
+
+
+def _check_file(table: TableInfo, version: int, file: StagedFile) -> None:
+    name = parse_name(file.name)
+    if not isinstance(name, CommitName) or name.uuid is None:
+        raise refused(
+            table,
+            version,
+            f"{shown(file.name)} is not the name of a staged commit, '<20 digits of version>.<uuid>.json'",
+        )
+    if name.version != version:
+        raise refused(table, version, f"the file '{file.name}' is an attempt at version {name.version} (C446)")
+    if not 0 < file.size <= _LARGEST or not 0 <= file.modification_time <= _LARGEST:
+        raise refused(table, version, f"the file '{file.name}' cannot have {file.size} bytes and that time")
+
+
+def check_staged_file(table: TableInfo, store: ObjectStore, version: int, file: StagedFile) -> None:
+    """Raises InvalidProposalError where the staged file is not there, or has another size."""
+    path = staged_path(table.location, file.name)
+    try:
+        found = store.status(path)
+    except FileNotFoundInStoreError:
+        raise refused(table, version, f"there is no staged commit '{path}'") from None
+    if found.size != file.size:
+        raise refused(table, version, f"'{path}' has {found.size} bytes, not {file.size} as proposed")
+
+
+def check_new_table(name: object, new: NewTable) -> None:
+    """Raises InvalidProposalError for a first version that does not make a managed table (C449, C450)."""
+    missing = [
+        feature
+        for feature in ("catalogManaged", "inCommitTimestamp")
+        if feature not in (new.protocol.writer_features or ())
+    ]
+    if "catalogManaged" not in (new.protocol.reader_features or ()) and "catalogManaged" not in missing:
+        missing.append("catalogManaged (for readers)")
+    if missing:
+        raise InvalidProposalError(
+            f"The table {name} cannot be managed by a catalog: its protocol has not {' and '.join(missing)}.",
+            table=str(name),
+        )
+    if new.metadata.configuration.get("delta.enableInCommitTimestamps", "").lower() != "true":
+        raise InvalidProposalError(
+            f"The table {name} cannot be managed by a catalog: its property 'delta.enableInCommitTimestamps' is not "
+            "'true'.",
+            table=str(name),
+        )
+    if new.version != 0 or not 0 <= new.timestamp <= _LARGEST:
+        raise InvalidProposalError(
+            f"The table {name} cannot begin with version {new.version} at {new.timestamp}; a new table has version 0.",
+            table=str(name),
+        )
+
+
+def is_same(commit: RatifiedCommit, proposal: Proposal) -> bool:
+    """Whether a ratified commit is the proposal: by the name of its file, or by its transaction id."""
+    if proposal.file is not None and commit.file_name == proposal.file.name:
+        return True
+    return bool(proposal.transaction_id) and commit.transaction_id == proposal.transaction_id
+
+
+def refused(table: TableInfo, version: int, reason: str) -> InvalidProposalError:
+    """The error for a proposal that is refused as such."""
+    return InvalidProposalError(
+        f"The catalog refuses version {version} of {table.name}: {reason}.", table=str(table.name), version=version
+    )

@@ -1,0 +1,95 @@
+"""A catalog in a database: SQLite for one machine, PostgreSQL for several."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+
+from pyspark_delta.catalog.contract import Access, Capability, TableInfo
+from pyspark_delta.catalog.sql.commits import Commits
+from pyspark_delta.catalog.sql.database import Database
+from pyspark_delta.catalog.sql.names import TableNames
+from pyspark_delta.catalog.sql.part import Settings
+from pyspark_delta.catalog.sql.tokens import Tokens
+from pyspark_delta.errors import CatalogError
+from pyspark_delta.storage import normalize_location
+from pyspark_delta.storage.paths import join
+
+
+class SqlCatalog(TableNames, Commits):
+    """A `Catalog` over a database. Commits are staged files, or small ones inline.
+
+    It serves any number of catalogs, whose names are the first parts of its tables' names.
+    """
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        super().__init__(database, settings)
+
+    @classmethod
+    def connect(
+        cls,
+        url: str,
+        storage_root: str | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        *,
+        max_unpublished: int = 10,
+        verify_files: bool = True,
+    ) -> SqlCatalog:
+        """Connect to `sqlite:///file.db` or `postgresql://user@host/database`; its tables are made where missing.
+
+        New Delta tables are put below `storage_root`, by default `tables` beside the file of SQLite, where
+        `storage_options` give access. A table may have `max_unpublished` unpublished commits.
+
+        Raises CatalogError for a URL that is no such, and without a `storage_root` where one is needed;
+        CatalogUnavailableError where the database does not answer.
+        """
+        database = Database.connect(url)
+        try:
+            root = _root(database, storage_root)
+        except CatalogError:
+            database.close()
+            raise
+        settings = Settings(
+            storage_root=root,
+            storage_options=dict(storage_options or {}),
+            max_unpublished=max_unpublished,
+            verify_files=verify_files,
+        )
+        return cls(database, settings)
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """Staged and inline commits, registering, soft drops."""
+        return frozenset({Capability.STAGED, Capability.INLINE, Capability.REGISTER, Capability.SOFT_DROP})
+
+    @property
+    def tokens(self) -> Tokens:
+        """The tokens of those who may use this catalog through a server."""
+        return Tokens(self._database, self._settings.clock)
+
+    def acting_as(self, principal: str) -> SqlCatalog:
+        """This catalog, asked by a principal: staging tables are theirs alone, and commits remember them."""
+        return SqlCatalog(self._database, replace(self._settings, principal=principal))
+
+    def storage_options(self, table: TableInfo, access: Access) -> Mapping[str, str]:
+        """The options that the catalog was connected with."""
+        return dict(self._settings.storage_options)
+
+    def close(self) -> None:
+        """Close the connections that are not in use; asked again, the catalog opens new ones."""
+        self._database.close()
+
+    def __repr__(self) -> str:
+        return f"SqlCatalog({self._database!r})"
+
+
+def _root(database: Database, storage_root: str | None) -> str:
+    if storage_root is not None:
+        return normalize_location(storage_root)
+    if database.sqlite_file is None:
+        raise CatalogError(
+            f"The catalog in {database!r} needs a storage_root: the directory or bucket, which everybody who uses the "
+            "catalog can reach, where new tables are put."
+        )
+    return join(os.path.dirname(database.sqlite_file), "tables")

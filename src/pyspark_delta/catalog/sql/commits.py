@@ -1,0 +1,348 @@
+"""Ratifying commits in a database: only after the version before, and only once (C469).
+
+The row of a table names its latest version. A commit is ratified by changing that row where it still names the version
+before, together with inserting the row of the commit: the comparison gives the order, the primary key of the commits
+that a version is ratified once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, and_, case, delete, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from pyspark_delta.catalog.contract import (
+    CommitKind,
+    LogTail,
+    MetadataChange,
+    Proposal,
+    Ratification,
+    RatifiedCommit,
+    TableInfo,
+)
+from pyspark_delta.catalog.failures import storage_failures
+from pyspark_delta.catalog.log_tail import published_path
+from pyspark_delta.catalog.proposals import (
+    INLINE_LIMIT,
+    check_proposal,
+    check_staged_file,
+    is_same,
+    refused,
+)
+from pyspark_delta.catalog.sql.part import CatalogPart
+from pyspark_delta.catalog.sql.rows import (
+    commit_of,
+    commit_values,
+    domains_value,
+    etag_of,
+    metadata_number_of,
+    metadata_values,
+    protocol_value,
+    select_tables,
+    tail_of,
+    unpublished,
+)
+from pyspark_delta.catalog.sql.tables import ACTIVE, commits, tables
+from pyspark_delta.errors import (
+    CatalogUnavailableError,
+    FileNotFoundInStoreError,
+    InvalidProposalError,
+    RatificationConflictError,
+    StaleMetadataError,
+    TableReplacedError,
+    TooManyUnpublishedError,
+)
+from pyspark_delta.log.provenance import transaction_id
+
+_UNNOTED_DOMAINS = frozenset({"delta.rowTracking"})  # changes with most commits, and says nothing of the table
+_LOOKS = 100
+
+
+class Commits(CatalogPart):
+    """The commits of tables that the catalog manages."""
+
+    def ratify(self, table: TableInfo, proposal: Proposal) -> Ratification:
+        """Make a proposal the commit of its version: only after the version before, and only once (C469).
+
+        The same proposal again (by file name or transaction id) is a replay, and changes nothing. Raises
+        RatificationConflictError with the log tail where the version is another's, TooManyUnpublishedError,
+        StaleMetadataError for an etag, TableReplacedError, InvalidProposalError, and CatalogUnavailableError where the
+        outcome is unknown.
+        """
+        check_proposal(table, proposal)
+        if proposal.content is not None and len(proposal.content) > INLINE_LIMIT:
+            raise refused(
+                table, proposal.version, f"an inline commit has at most {INLINE_LIMIT} bytes; stage a larger one"
+            )
+        with storage_failures():
+            known = self._check_files(table, proposal)
+        if isinstance(known, Ratification):
+            return known
+        commit = _commit_of(proposal)
+        for _ in range(_LOOKS):
+            done = self._database.change(lambda connection: self._try(connection, table, proposal, commit, known))
+            if done is not None:
+                return done
+        raise CatalogUnavailableError(
+            f"The catalog did not ratify version {proposal.version} of {table.name}: the table changed too often.",
+            table=str(table.name),
+        )
+
+    def log_tail(self, table: TableInfo, start: int | None = None, end: int | None = None) -> LogTail:
+        """The latest version, and the commits that are not published, of a range (both ends included).
+
+        Raises TableReplacedError where the table is gone.
+        """
+        return self._database.read(lambda connection: _tail(connection, table, start, end))
+
+    def report_published(self, table: TableInfo, version: int) -> None:
+        """Every commit up to a version is published: the content of inline ones is forgotten, old ones altogether.
+
+        Raises InvalidProposalError for what is not ratified, or where a published file is not there.
+        """
+        tail = self._database.read(lambda connection: _tail(connection, table, version, version))
+        known = tail.published_version or 0
+        if version > tail.latest_version:
+            raise InvalidProposalError(
+                f"Version {version} of {table.name} cannot be published: the catalog has ratified versions up to "
+                f"{tail.latest_version}.",
+                table=str(table.name),
+                version=version,
+            )
+        if version <= known:
+            return
+        with storage_failures():
+            self._check_published(table, known, version)
+
+        def report(connection: Connection) -> None:
+            further = and_(_is(table), tables.c.published_version < version, tables.c.latest_version >= version)
+            connection.execute(update(tables).where(further).values(published_version=version))
+            self._forget(connection, table, known, version)
+
+        self._database.change(report)
+
+    # ----------------------------------------------------------------------------------------------- one attempt
+    def _try(
+        self, connection: Connection, table: TableInfo, proposal: Proposal, commit: RatifiedCommit, known: int
+    ) -> Ratification | None:
+        """Compare and set; None where the table changed between not fitting and being looked at."""
+        if connection.execute(self._compare_and_set(table, proposal)).rowcount != 1:
+            return self._explain(connection, table, proposal)
+        values = commit_values(table.table_id, commit, self._settings.principal, self._settings.clock())
+        try:
+            connection.execute(insert(commits).values(**values))
+        except IntegrityError:
+            raise refused(
+                table, proposal.version, "its file or its transaction id is that of a commit of another version"
+            ) from None
+        if proposal.change is not None:
+            self._mirror(connection, table, proposal.change)
+        if proposal.published_version is not None and proposal.published_version > known:
+            self._forget(connection, table, known, proposal.published_version)
+        return Ratification(commit)
+
+    def _compare_and_set(self, table: TableInfo, proposal: Proposal) -> Any:
+        published = _published(proposal)
+        conditions = [
+            _is(table),
+            tables.c.latest_version == proposal.version - 1,
+            tables.c.latest_timestamp < proposal.timestamp,
+            proposal.version - published <= self._settings.max_unpublished,
+        ]
+        if proposal.expected_etag is not None:
+            conditions.append(tables.c.metadata_number == metadata_number_of(proposal.expected_etag))
+        return (
+            update(tables)
+            .where(*conditions)
+            .values(latest_version=proposal.version, latest_timestamp=proposal.timestamp, published_version=published)
+        )
+
+    def _explain(self, connection: Connection, table: TableInfo, proposal: Proposal) -> Ratification | None:
+        """Why a proposal did not fit: a replay is the answer, everything else an error."""
+        row = _look(connection, table, proposal.version)
+        if proposal.version <= row.latest_version:
+            with storage_failures():
+                replay = self._replay(table, proposal, row)
+            if replay is not None:
+                return replay
+            raise RatificationConflictError(
+                f"The catalog has ratified another commit as version {proposal.version} of {table.name}; the latest "
+                f"version is {row.latest_version}.",
+                version=proposal.version,
+                tail=_tail(connection, table, None, None),
+                table=str(table.name),
+            )
+        _raise_unfit(table, proposal, row, self._settings.max_unpublished)
+        return None
+
+    def _replay(self, table: TableInfo, proposal: Proposal, row: Row[Any]) -> Ratification | None:
+        """The answer where the commit of the version is the proposal; of a forgotten one, the published file tells."""
+        if row.commit_version is not None:
+            commit = commit_of(row)
+            return Ratification(commit, replayed=True) if is_same(commit, proposal) else None
+        path = published_path(table.location, proposal.version)
+        try:
+            found = transaction_id(self._store(path).read(path))
+        except FileNotFoundInStoreError:
+            return None
+        if not proposal.transaction_id or found != proposal.transaction_id:
+            return None
+        commit = RatifiedCommit(
+            version=proposal.version,
+            kind=CommitKind.PUBLISHED,
+            timestamp=proposal.timestamp,
+            transaction_id=found,
+        )
+        return Ratification(commit, replayed=True)
+
+    def _mirror(self, connection: Connection, table: TableInfo, change: MetadataChange) -> None:
+        """Keep what a commit changes of protocol, metadata and domains. The row is locked by the comparison."""
+        values: dict[str, Any] = {}
+        if change.protocol is not None:
+            values |= protocol_value(change.protocol)
+        if change.metadata is not None:
+            values |= metadata_values(change.metadata)
+        noted = bool(values) or any(domain.domain not in _UNNOTED_DOMAINS for domain in change.domains)
+        if change.domains:
+            known = connection.execute(select(tables.c.domains).where(_is(table))).scalar()
+            values |= domains_value(known, change.domains)
+        if noted:
+            values |= {"metadata_number": tables.c.metadata_number + 1, "updated_ms": self._settings.clock()}
+        if values:
+            connection.execute(update(tables).where(_is(table)).values(**values))
+
+    def _forget(self, connection: Connection, table: TableInfo, known: int, published: int) -> None:
+        """Drop what published commits no longer need: the content of inline ones, and rows far behind."""
+        newly = and_(
+            commits.c.version > known, commits.c.version <= published, commits.c.kind == CommitKind.INLINE.value
+        )
+        mine = commits.c.table_id == table.table_id
+        connection.execute(update(commits).where(mine, newly).values(kind=CommitKind.PUBLISHED.value, content=None))
+        connection.execute(delete(commits).where(mine, commits.c.version < published - self._settings.kept_commits))
+
+    # -------------------------------------------------------------------------------------------- looking at files
+    def _check_files(self, table: TableInfo, proposal: Proposal) -> Ratification | int:
+        """Look at the files that the proposal names: the version up to where commits were known to be published.
+
+        A replay is answered at once where the staged file is gone: after publishing it may be.
+        """
+        known = table.tail.published_version if table.tail is not None else None
+        known = known or 0
+        if proposal.published_version is not None and proposal.published_version > known:
+            known = self.log_tail(table, proposal.version, proposal.version).published_version or 0
+            self._check_published(table, known, proposal.published_version)
+        if proposal.file is not None and self._settings.verify_files:
+            try:
+                check_staged_file(table, self._store(table.location), proposal.version, proposal.file)
+            except InvalidProposalError:
+                replay = self._database.read(lambda connection: self._find_replay(connection, table, proposal))
+                if replay is None:
+                    raise
+                return replay
+        return known
+
+    def _find_replay(self, connection: Connection, table: TableInfo, proposal: Proposal) -> Ratification | None:
+        row = _look(connection, table, proposal.version)
+        return self._replay(table, proposal, row) if proposal.version <= row.latest_version else None
+
+    def _check_published(self, table: TableInfo, known: int, version: int) -> None:
+        if not self._settings.verify_files:
+            return
+        store = self._store(table.location)
+        for number in range(known + 1, version + 1):
+            path = published_path(table.location, number)
+            try:
+                store.status(path)
+            except FileNotFoundInStoreError:
+                raise InvalidProposalError(
+                    f"Version {number} of {table.name} is not published: there is no '{path}'.",
+                    table=str(table.name),
+                    version=number,
+                ) from None
+
+
+def _published(proposal: Proposal) -> ColumnElement[int]:
+    """The newest published version: what the catalog knows, or what the proposal says where that is more."""
+    said = proposal.published_version
+    column: ColumnElement[int] = tables.c.published_version
+    return column if said is None else case((column < said, said), else_=column)
+
+
+def _raise_unfit(table: TableInfo, proposal: Proposal, row: Row[Any], limit: int) -> None:
+    """Say why a proposal for a later version does not fit the table as it is; nothing where it does."""
+    if proposal.version > row.latest_version + 1:
+        raise refused(
+            table, proposal.version, f"the latest version is {row.latest_version}, and versions follow one another"
+        )
+    if proposal.expected_etag not in (None, etag_of(row.metadata_number)):
+        raise StaleMetadataError(
+            f"The metadata of {table.name} have changed since they were read. Read the table again.",
+            table=str(table.name),
+            found=etag_of(row.metadata_number),
+        )
+    if proposal.timestamp <= row.latest_timestamp:
+        raise refused(
+            table,
+            proposal.version,
+            f"its in-commit timestamp {proposal.timestamp} is not after {row.latest_timestamp}, the one before",
+        )
+    published = max(row.published_version, proposal.published_version or 0)
+    if proposal.version - published > limit:
+        raise TooManyUnpublishedError(
+            f"{proposal.version - published - 1} commits of {table.name} are not published, and the catalog keeps at "
+            f"most {limit}. Publish them first.",
+            table=str(table.name),
+        )
+
+
+def _tail(connection: Connection, table: TableInfo, start: int | None, end: int | None) -> LogTail:
+    """The latest version, and the unpublished commits of a range."""
+    return tail_of(_rows(connection, table, unpublished(start, end)))
+
+
+def _look(connection: Connection, table: TableInfo, version: int) -> Row[Any]:
+    """The row of the table with its commit of a version, where that is known."""
+    joined = and_(commits.c.table_id == tables.c.table_id, commits.c.version == version)
+    return _rows(connection, table, joined)[0]
+
+
+def _rows(connection: Connection, table: TableInfo, joined: ColumnElement[bool]) -> Sequence[Row[Any]]:
+    managed = and_(tables.c.table_id == table.table_id, tables.c.managed)
+    rows = connection.execute(select_tables(managed, joined)).all()
+    if not rows:
+        raise _replaced(table)
+    return rows
+
+
+def _is(table: TableInfo) -> ColumnElement[bool]:
+    return and_(tables.c.table_id == table.table_id, tables.c.state == ACTIVE)
+
+
+def _replaced(table: TableInfo) -> TableReplacedError:
+    return TableReplacedError(
+        f"The catalog no longer has the table {table.name} that was opened: it was dropped.", table=str(table.name)
+    )
+
+
+def _commit_of(proposal: Proposal) -> RatifiedCommit:
+    identity = proposal.transaction_id or None
+    if proposal.file is None:
+        return RatifiedCommit(
+            version=proposal.version,
+            kind=CommitKind.INLINE,
+            timestamp=proposal.timestamp,
+            size=len(proposal.content or b""),
+            content=proposal.content,
+            transaction_id=identity,
+        )
+    return RatifiedCommit(
+        version=proposal.version,
+        kind=CommitKind.STAGED,
+        timestamp=proposal.timestamp,
+        file_name=proposal.file.name,
+        size=proposal.file.size,
+        modification_time=proposal.file.modification_time,
+        transaction_id=identity,
+    )

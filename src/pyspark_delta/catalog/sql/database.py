@@ -1,0 +1,200 @@
+"""A database that holds a catalog: SQLite in one file for one machine, PostgreSQL for several.
+
+Reads are single statements, so each sees one state. Changes are transactions: on SQLite they begin by taking the write
+lock (a transaction that reads first and then writes would fail at once when another one writes), on PostgreSQL they
+run READ COMMITTED, where an UPDATE that waited for another looks at its row again.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, insert, inspect, make_url, select, text
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    InterfaceError,
+    InternalError,
+    OperationalError,
+    SQLAlchemyError,
+)
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from pyspark_delta.catalog.sql.tables import SCHEMA_VERSION, metadata, schema_version
+from pyspark_delta.errors import CatalogError, CatalogUnavailableError
+
+T = TypeVar("T")
+
+BUSY_SECONDS = 60
+"""So long a change waits for others on SQLite."""
+
+_CHANGE = "pyspark_delta_change"
+_POSTGRESQL_LOCK = 0x64656C7461  # any number, the same for all: who makes the tables holds it
+_AGAIN = frozenset({"40001", "40P01"})  # serialization failure, deadlock: PostgreSQL has undone everything
+_ATTEMPTS = 20
+
+
+class Database:
+    """Connections to one database, one for each thread that is at work; made anew in a forked process."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._process = os.getpid()
+
+    @classmethod
+    def connect(cls, url: str) -> Database:
+        """Connect, and make the tables where there are none.
+
+        Raises CatalogError for a URL that is none or names no file, and for tables of a newer version.
+        """
+        parsed = _parse(url)
+        database = cls(_sqlite(parsed) if parsed.get_backend_name() == "sqlite" else _postgresql(parsed))
+        database._prepare()
+        return database
+
+    @property
+    def sqlite_file(self) -> str | None:
+        """The absolute path of the file; None on PostgreSQL."""
+        name = self._engine.url.database
+        return name if self._engine.dialect.name == "sqlite" else None
+
+    def __repr__(self) -> str:
+        return f"Database({self._engine.url.render_as_string(hide_password=True)})"
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """Run one SELECT. Raises CatalogUnavailableError."""
+        try:
+            with self._connection() as connection:
+                return work(connection)
+        except SQLAlchemyError as error:
+            raise self._translated(error) from error
+
+    def change(self, work: Callable[[Connection], T]) -> T:
+        """Run one transaction; an error in it undoes it.
+
+        What PostgreSQL gave up because of another transaction is run again: nothing of it happened. Raises
+        CatalogUnavailableError, after which it may have happened or not.
+        """
+        for attempt in range(_ATTEMPTS):
+            try:
+                with self._connection().execution_options(**{_CHANGE: True}) as connection, connection.begin():
+                    return work(connection)
+            except SQLAlchemyError as error:
+                if getattr(getattr(error, "orig", None), "sqlstate", None) not in _AGAIN or attempt == _ATTEMPTS - 1:
+                    raise self._translated(error) from error
+                time.sleep(random.uniform(0, 0.01 * 2 ** min(attempt, 5)))
+        raise AssertionError("unreachable")
+
+    def close(self) -> None:
+        """Close the connections that are not in use; the database can be used again."""
+        self._engine.dispose()
+
+    def _connection(self) -> Connection:
+        if self._process != os.getpid():
+            self._engine.dispose(close=False)  # the connections belong to the process that this one was forked from
+            self._process = os.getpid()
+        return self._engine.connect()
+
+    def _prepare(self) -> None:
+        found = self.read(lambda connection: inspect(connection).has_table(schema_version.name))
+        version = self.read(_stored_version) if found else self._create()
+        if version != SCHEMA_VERSION:
+            raise CatalogError(
+                f"The tables of the catalog in {self!r} have version {version}; this release of pyspark-delta knows "
+                f"{SCHEMA_VERSION}. Use a release that knows both.",
+                version=version,
+            )
+
+    def _create(self) -> int | None:
+        def create(connection: Connection) -> int | None:
+            if connection.dialect.name == "postgresql":
+                connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _POSTGRESQL_LOCK})
+            metadata.create_all(connection)
+            if _stored_version(connection) is None:
+                connection.execute(insert(schema_version).values(id=1, version=SCHEMA_VERSION))
+            return _stored_version(connection)
+
+        return self.change(create)
+
+    def _translated(self, error: SQLAlchemyError) -> CatalogError:
+        reason = str(error.orig if isinstance(error, DBAPIError) else error).strip().partition("\n")[0]
+        if isinstance(error, OperationalError | InterfaceError | InternalError | PoolTimeoutError):
+            return CatalogUnavailableError(
+                f"The database of the catalog, {self!r}, did not do what was asked: {reason}. If something was to be "
+                "changed, look whether it was.",
+            )
+        return CatalogError(f"The database of the catalog, {self!r}, refused a statement: {reason}.")
+
+
+def _stored_version(connection: Connection) -> int | None:
+    return connection.execute(select(schema_version.c.version)).scalar()
+
+
+def _parse(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError) as error:
+        raise CatalogError(f"The URL of the catalog cannot be understood: {error}.") from None
+    if parsed.drivername == "postgresql":
+        return parsed.set(drivername="postgresql+psycopg")
+    return parsed
+
+
+# ------------------------------------------------------------------------------------------------------ SQLite
+def _sqlite(url: URL) -> Engine:
+    if not url.database or url.database == ":memory:" or url.database.startswith("file:"):
+        raise CatalogError("A catalog in SQLite needs a file: sqlite:////absolute/path/to/catalog.db.")
+    file = Path(url.database).absolute()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(
+        url.set(database=str(file)),
+        connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False},
+        max_overflow=-1,
+    )
+    event.listen(engine, "connect", _set_up_sqlite)
+    event.listen(engine, "begin", _take_write_lock)
+    return engine
+
+
+def _set_up_sqlite(connection: Any, _: Any) -> None:
+    connection.isolation_level = None  # BEGIN is said here, not by the driver
+    _set_wal(connection)
+    connection.execute("PRAGMA synchronous=FULL")
+
+
+def _set_wal(connection: Any) -> None:
+    """Let readers and the writer not wait for each other. It stays so; whoever is first may meet others at that."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        try:
+            mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
+        except connection.OperationalError:  # SQLite does not always wait at this
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+            continue
+        if mode != "wal":
+            raise CatalogError(
+                "SQLite cannot use a write-ahead log for this file, as on network file systems. Put it on a local "
+                "disk, or use PostgreSQL."
+            )
+
+
+def _take_write_lock(connection: Connection) -> None:
+    if connection.get_execution_options().get(_CHANGE):
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+# -------------------------------------------------------------------------------------------------- PostgreSQL
+def _postgresql(url: URL) -> Engine:
+    if url.drivername != "postgresql+psycopg":
+        raise CatalogError(f"A catalog can be in SQLite and PostgreSQL, not in '{url.drivername}'.")
+    arguments = {} if "connect_timeout" in url.query else {"connect_timeout": 10}
+    return create_engine(
+        url, isolation_level="READ COMMITTED", pool_pre_ping=True, max_overflow=-1, connect_args=arguments
+    )

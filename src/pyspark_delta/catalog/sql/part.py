@@ -1,0 +1,40 @@
+"""What the parts of a catalog in a database share: the database, and how the catalog was set up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from pyspark_delta.catalog.clock import now_ms
+from pyspark_delta.catalog.sql.database import Database
+from pyspark_delta.storage import ObjectStore, store_for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a catalog works.
+
+    New tables are made below `storage_root`. A table may have `max_unpublished` commits that are not published.
+    Commits stay known until they are `kept_commits` versions behind the newest published one: until then the catalog
+    can tell a replay. With `verify_files` the catalog looks whether files that it is told of are there. `principal` is
+    who asks. `clock` gives the time, in milliseconds since the epoch.
+    """
+
+    storage_root: str
+    storage_options: Mapping[str, str] = field(default_factory=dict)
+    max_unpublished: int = 10
+    kept_commits: int = 1000
+    verify_files: bool = True
+    principal: str = ""
+    clock: Callable[[], int] = now_ms
+
+
+class CatalogPart:
+    """A part of a catalog in a database."""
+
+    def __init__(self, database: Database, settings: Settings) -> None:
+        self._database = database
+        self._settings = settings
+
+    def _store(self, location: str) -> ObjectStore:
+        return store_for(location, self._settings.storage_options)

@@ -1,0 +1,155 @@
+"""The catalogs that a process is connected to, as their users see them: schemas, and tables by name."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from os import PathLike
+
+from pyspark_delta.catalog import connections
+from pyspark_delta.catalog.contract import Catalog, TableName
+from pyspark_delta.catalog.managed_table import ManagedTable
+from pyspark_delta.catalog.names import load_table, parse_table_name
+from pyspark_delta.errors import CatalogNameExistsError, InvalidOptionError
+from pyspark_delta.snapshot.cache import clear_cache
+from pyspark_delta.storage import normalize_location, store_for
+from pyspark_delta.table import Table
+
+_DAY = timedelta(days=1)
+
+
+class DeltaCatalog:
+    """A catalog under the name by which this process is connected to it.
+
+    Names of tables are `schema.table`, or `catalog.schema.table` with the name of this catalog.
+
+    >>> catalog = connect_catalog("sqlite:///warehouse.db")      # doctest: +SKIP
+    >>> catalog.create_schema("sales")                           # doctest: +SKIP
+    >>> catalog.table("sales.orders").scan().to_arrow()          # doctest: +SKIP
+    """
+
+    def __init__(self, name: str, catalog: Catalog) -> None:
+        self.name = name
+        self.catalog = catalog
+
+    def __repr__(self) -> str:
+        return f"DeltaCatalog({self.name!r}, {self.catalog!r})"
+
+    # -------------------------------------------------------------------------------------------------- schemas
+    def create_schema(self, schema: str, *, if_not_exists: bool = False) -> None:
+        """Raises CatalogNameExistsError, unless `if_not_exists`."""
+        try:
+            self.catalog.create_schema(self.name, schema)
+        except CatalogNameExistsError:
+            if not if_not_exists:
+                raise
+
+    def schemas(self) -> list[str]:
+        """The names of the schemas."""
+        return self.catalog.list_schemas(self.name)
+
+    def drop_schema(self, schema: str) -> None:
+        """Drop a schema without tables. Raises CatalogNameNotFoundError, InvalidProposalError for one with tables."""
+        self.catalog.drop_schema(self.name, schema)
+
+    # --------------------------------------------------------------------------------------------------- tables
+    def tables(self, schema: str) -> list[str]:
+        """The full names of the tables of a schema. Raises CatalogNameNotFoundError."""
+        return [str(name) for name in self.catalog.list_tables(self.name, schema)]
+
+    def table(self, name: str, *, version: int | None = None, timestamp: str | datetime | int | None = None) -> Table:
+        """Open a table, without Spark; arguments and errors as of `Table.open`, and CatalogNameNotFoundError."""
+        return Table.for_name(str(self._name(name)), version=version, timestamp=timestamp)
+
+    def register(self, name: str, location: str | PathLike[str]) -> None:
+        """Name a table that lies at a path and that no catalog manages; it stays one. Raises CatalogNameExistsError.
+
+        Raises TableNotFoundError where there is no table, and PathAccessError for one that a catalog manages.
+        """
+        at = Table.open(location).location
+        self.catalog.register_table(self._name(name), at)
+
+    def rename(self, name: str, new: str) -> None:
+        """Raises CatalogNameNotFoundError, CatalogNameExistsError."""
+        self.catalog.rename_table(self._name(name), self._name(new))
+
+    def drop(self, name: str) -> None:
+        """Take the name from a table. Its files stay until `purge`, where the catalog keeps track of them (C481)."""
+        self.catalog.drop_table(self._name(name))
+
+    def purge(self, older_than: timedelta = 7 * _DAY) -> list[str]:
+        """Delete the files of managed tables that were dropped longer ago than that; their names.
+
+        One that was interrupted half way can be made again. There is no way back.
+        """
+        purged = []
+        for table in self.catalog.dropped_tables(_now() - older_than // timedelta(milliseconds=1)):
+            location = normalize_location(table.location)
+            store_for(location, self.storage_options).delete_directory(location)
+            self.catalog.forget_dropped(table.table_id)
+            clear_cache(location)
+            purged.append(str(table.name))
+        return purged
+
+    def publish(self, name: str) -> int | None:
+        """Publish the commits of a managed table that only the catalog knows so far; the newest published version.
+
+        Commits do this by themselves; it is for those whose writers did not live to see it. None where the catalog has
+        nothing to publish. Raises PublishedMismatchError.
+        """
+        info = load_table(self._name(name))
+        if not info.catalog_managed:
+            return None
+        options = connections.table_options(self.name, info)
+        return ManagedTable(self.catalog, info).publish(store_for(info.location, options), info.tail)
+
+    @property
+    def storage_options(self) -> Mapping[str, str]:
+        """The storage options that the catalog was connected with."""
+        return connections.storage_options_of(self.name)
+
+    def _name(self, text: str) -> TableName:
+        full = parse_table_name(text) or parse_table_name(f"`{self.name.replace('`', '``')}`.{text}")
+        if full is None or full.catalog.casefold() != self.name.casefold():
+            raise InvalidOptionError(
+                f"'{text}' is not the name of a table in the catalog '{self.name}': give schema.table.", name=text
+            )
+        return full
+
+
+def connect_catalog(
+    url: str,
+    name: str = "main",
+    *,
+    token: str | Callable[[], str] | None = None,
+    storage_root: str | PathLike[str] | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> DeltaCatalog:
+    """Connect this process to a catalog; from now on `name.schema.table` names its tables, in Spark too.
+
+    `url` says which kind it is:
+
+    - `sqlite:///path/to/catalog.db`, `postgresql://user@host/database`: a catalog in a database;
+    - `file:///path/to/directory`, `s3://bucket/path`: a catalog of files, on any store with put-if-absent;
+    - `https://host/api/2.1/unity-catalog`: a server with Unity Catalog's API. `name` is the name of the catalog there;
+      `token` a bearer token, or a function that gives one when it is needed.
+
+    `storage_root` is where a catalog in a database or of files puts new tables, by default the directory `tables`
+    beside it. `storage_options` are options of the store for all tables. Connecting again under a name replaces the
+    catalog.
+
+    Raises CatalogError for a URL of another kind, MissingDependencyError for a package that the kind needs.
+    """
+    catalog = connections.connect(
+        url,
+        name,
+        token=token,
+        storage_root=None if storage_root is None else normalize_location(storage_root),
+        storage_options=storage_options,
+    )
+    return DeltaCatalog(name, catalog)
+
+
+def _now() -> int:
+    return int(time.time() * 1000)
