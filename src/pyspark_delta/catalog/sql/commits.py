@@ -22,6 +22,7 @@ from pyspark_delta.catalog.contract import (
     RatifiedCommit,
     TableInfo,
 )
+from pyspark_delta.catalog.failures import storage_failures
 from pyspark_delta.catalog.log_tail import published_path
 from pyspark_delta.catalog.proposals import (
     INLINE_LIMIT,
@@ -75,7 +76,8 @@ class Commits(CatalogPart):
             raise refused(
                 table, proposal.version, f"an inline commit has at most {INLINE_LIMIT} bytes; stage a larger one"
             )
-        known = self._check_files(table, proposal)
+        with storage_failures():
+            known = self._check_files(table, proposal)
         if isinstance(known, Ratification):
             return known
         commit = _commit_of(proposal)
@@ -111,7 +113,8 @@ class Commits(CatalogPart):
             )
         if version <= known:
             return
-        self._check_published(table, known, version)
+        with storage_failures():
+            self._check_published(table, known, version)
 
         def report(connection: Connection) -> None:
             further = and_(_is(table), tables.c.published_version < version, tables.c.latest_version >= version)
@@ -160,7 +163,8 @@ class Commits(CatalogPart):
         """Why a proposal did not fit: a replay is the answer, everything else an error."""
         row = _look(connection, table, proposal.version)
         if proposal.version <= row.latest_version:
-            replay = self._replay(table, proposal, row)
+            with storage_failures():
+                replay = self._replay(table, proposal, row)
             if replay is not None:
                 return replay
             raise RatificationConflictError(

@@ -131,11 +131,6 @@ class Database:
         return CatalogError(f"The database of the catalog, {self!r}, refused a statement: {reason}.")
 
 
-def now_ms() -> int:
-    """The time, in milliseconds since the epoch."""
-    return time.time_ns() // 1_000_000
-
-
 def _stored_version(connection: Connection) -> int | None:
     return connection.execute(select(schema_version.c.version)).scalar()
 

@@ -18,6 +18,7 @@ from pyspark_delta.catalog.contract import (
     TableInfo,
     TableName,
 )
+from pyspark_delta.catalog.failures import storage_failures
 from pyspark_delta.catalog.identifiers import name_key, shown
 from pyspark_delta.catalog.log_tail import published_path
 from pyspark_delta.catalog.proposals import check_new_table
@@ -127,7 +128,8 @@ class TableNames(Schemas):
         of another principal.
         """
         check_new_table(staging.name, new)
-        self._check_first_commit(staging)
+        with storage_failures():
+            self._check_first_commit(staging)
         now = self._settings.clock()
 
         def create(connection: Connection) -> None:
@@ -313,7 +315,9 @@ class TableNames(Schemas):
             raise InvalidProposalError(
                 f"The location {shown(place)} is longer than {_LONGEST_LOCATION} bytes.", location=location
             )
-        if next(iter(store.list_from(join(place, LOG_DIRECTORY, "0"))), None) is None:
+        with storage_failures():
+            found = next(iter(store.list_from(join(place, LOG_DIRECTORY, "0"))), None)
+        if found is None:
             raise InvalidProposalError(f"There is no Delta table at '{place}'.", location=place)
         return place
 

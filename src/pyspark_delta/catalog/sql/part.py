@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from pyspark_delta.catalog.sql.database import Database, now_ms
+from pyspark_delta.catalog.clock import now_ms
+from pyspark_delta.catalog.sql.database import Database
 from pyspark_delta.storage import ObjectStore, store_for
 
 

@@ -14,8 +14,9 @@ from typing import Any
 import orjson
 from sqlalchemy import Row, delete, insert, select
 
+from pyspark_delta.catalog.clock import now_ms
 from pyspark_delta.catalog.identifiers import name_key, shown
-from pyspark_delta.catalog.sql.database import Database, now_ms
+from pyspark_delta.catalog.sql.database import Database
 from pyspark_delta.catalog.sql.tables import tokens
 from pyspark_delta.errors import InvalidProposalError
 

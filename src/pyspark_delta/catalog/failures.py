@@ -1,0 +1,19 @@
+"""Failures of storage as failures of a catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from pyspark_delta.errors import CatalogUnavailableError, NotAuthorizedError, PermissionDeniedError, StorageError
+
+
+@contextmanager
+def storage_failures() -> Iterator[None]:
+    """Turn a StorageError into NotAuthorizedError, or CatalogUnavailableError: what was asked for may have happened."""
+    try:
+        yield
+    except PermissionDeniedError as error:
+        raise NotAuthorizedError(error.message, **error.facts) from error
+    except StorageError as error:
+        raise CatalogUnavailableError(error.message, **error.facts) from error

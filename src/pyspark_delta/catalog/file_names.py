@@ -1,0 +1,227 @@
+"""The names of a catalog of files: what points to which table, and which tables were dropped.
+
+A table is dropped by a file under `_dropped` alone, whatever names still point to it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from pyspark_delta.catalog.contract import DroppedTable, TableName
+from pyspark_delta.catalog.identifiers import name_key, shown
+from pyspark_delta.catalog.pointers import Entry, NameLogs
+from pyspark_delta.errors import (
+    CatalogError,
+    CatalogNameExistsError,
+    CatalogNameNotFoundError,
+    FileAlreadyExistsError,
+    FileNotFoundInStoreError,
+    InvalidProposalError,
+)
+from pyspark_delta.storage import ObjectStore
+from pyspark_delta.storage.paths import join
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """What a name points to; `entry` is where that is written, and what a change of the name follows."""
+
+    entry: Entry
+    name: TableName
+    table_id: str
+    location: str
+    managed: bool
+
+    def value(self, name: TableName) -> dict[str, Any]:
+        """The content of an entry for another name of the table."""
+        return {
+            "table": self.table_id,
+            "location": self.location,
+            "managed": self.managed,
+            "name": [name.catalog, name.schema, name.name],
+        }
+
+
+class FileNames:
+    """The names below the root of a catalog. Failures of its store are StorageErrors."""
+
+    def __init__(self, store: ObjectStore, root: str) -> None:
+        self._store, self._root = store, root
+        self._names = NameLogs(store, join(root, "_names"))
+
+    # -------------------------------------------------------------------------------------------------- schemas
+    def create_schema(self, catalog: str, schema: str) -> None:
+        """Raises CatalogNameExistsError."""
+        path = name_key(catalog), name_key(schema)
+        while not (found := self._names.newest(*path)).value.get("schema"):
+            if self._names.put(found, {"schema": schema}, *path):
+                return
+        raise CatalogNameExistsError(
+            f"The catalog {shown(catalog)} has a schema {shown(schema)} already.", catalog=catalog, schema=schema
+        )
+
+    def list_schemas(self, catalog: str) -> list[str]:
+        """The names of the schemas, sorted."""
+        entries = self._names.entries(name_key(catalog))
+        return sorted(entry.value["schema"] for entry in entries if entry.value.get("schema"))
+
+    def drop_schema(self, catalog: str, schema: str) -> None:
+        """Raises CatalogNameNotFoundError, InvalidProposalError for one with tables."""
+        found = self.require_schema(catalog, schema)
+        if self.list_tables(catalog, schema):
+            raise InvalidProposalError(
+                f"The schema {shown(schema)} of the catalog {shown(catalog)} has tables. Drop them first.",
+                catalog=catalog,
+                schema=schema,
+            )
+        self._names.put(found, {"schema": None}, name_key(catalog), name_key(schema))
+
+    def require_schema(self, catalog: str, schema: str) -> Entry:
+        """The entry of a schema. Raises CatalogNameNotFoundError."""
+        entry = self._names.newest(name_key(catalog), name_key(schema))
+        if not entry.value.get("schema"):
+            raise CatalogNameNotFoundError(
+                f"The catalog {shown(catalog)} has no schema {shown(schema)}. Create it first.",
+                error_class="SCHEMA_NOT_FOUND",
+                catalog=catalog,
+                schema=schema,
+            )
+        return entry
+
+    # --------------------------------------------------------------------------------------------------- tables
+    def resolve(self, name: TableName) -> Pointer | None:
+        """What a name points to."""
+        return self._pointer(self._names.newest(*_keys(name)))
+
+    def require(self, name: TableName) -> Pointer:
+        """What a name points to. Raises CatalogNameNotFoundError."""
+        pointer = self.resolve(name)
+        if pointer is None:
+            raise _not_found(name)
+        return pointer
+
+    def list_tables(self, catalog: str, schema: str) -> list[TableName]:
+        """The tables of a schema, sorted. Raises CatalogNameNotFoundError for the schema."""
+        self.require_schema(catalog, schema)
+        found = (self._pointer(entry) for entry in self._names.entries(name_key(catalog), name_key(schema)))
+        return sorted(pointer.name for pointer in found if pointer is not None)
+
+    def require_free(self, name: TableName) -> None:
+        """Raises CatalogNameExistsError for a name that is taken, CatalogNameNotFoundError for its schema."""
+        self.require_schema(name.catalog, name.schema)
+        if not self._is_free(self._names.newest(*_keys(name))):
+            raise _exists(name)
+
+    def point(self, name: TableName, table_id: str, location: str, *, managed: bool) -> Pointer:
+        """Let a name point to a table. Raises CatalogNameExistsError, unless it does already."""
+        self.require_schema(name.catalog, name.schema)
+        while True:
+            found = self._names.newest(*_keys(name))
+            known = self._pointer(found)
+            if known is not None and known.table_id == table_id:
+                return known
+            if not self._is_free(found):
+                raise _exists(name)
+            if found.value.get("moved") == table_id:
+                raise InvalidProposalError(f"The table {name} was created, and renamed since.", table=str(name))
+            pointer = Pointer(found, name, table_id, location, managed)
+            if self._names.put(found, pointer.value(name), *_keys(name)):
+                return pointer
+
+    def rename(self, name: TableName, new: TableName) -> None:
+        """Give a table another name. Raises CatalogNameNotFoundError, CatalogNameExistsError.
+
+        The new name is taken first, and counts as soon as the old one says that the table moved. Where that is
+        interrupted, the table has its old name, and the same call completes it.
+        """
+        self.require_schema(new.catalog, new.schema)
+        pointer = self.require(name)
+        if _keys(name) == _keys(new):
+            change = pointer.value(new)
+        else:
+            begun = {**pointer.value(new), "from": list(_keys(name)), "after": pointer.entry.number}
+            taken = self._names.newest(*_keys(new))
+            if taken.value != begun and not (self._is_free(taken) and self._names.put(taken, begun, *_keys(new))):
+                raise _exists(new)
+            change = {"moved": pointer.table_id, "to": list(_keys(new))}
+        if not self._names.put(pointer.entry, change, *_keys(name)):
+            raise _not_found(name)  # it was renamed by somebody else meanwhile
+
+    # -------------------------------------------------------------------------------------------------- dropping
+    def drop(self, name: TableName, now: int) -> None:
+        """Drop the table of a name at a time. Raises CatalogNameNotFoundError."""
+        pointer = self.require(name)
+        value = {**pointer.value(pointer.name), "dropped": now}
+        try:
+            self._store.write_if_absent(self._dropped(pointer.table_id), orjson.dumps(value))
+        except FileAlreadyExistsError:
+            raise _not_found(name) from None
+
+    def is_dropped(self, table_id: str) -> bool:
+        """Whether a table was dropped."""
+        try:
+            self._store.status(self._dropped(table_id))
+        except FileNotFoundInStoreError:
+            return False
+        return True
+
+    def dropped(self, before_ms: int) -> list[DroppedTable]:
+        """The managed tables that were dropped before a time, and are not purged yet; oldest first."""
+        found = []
+        for file in self._store.list_from(join(self._root, "_dropped", "")):
+            value = orjson.loads(self._store.read(file.path))
+            if value["managed"] and not value.get("purged") and value["dropped"] < before_ms:
+                name = TableName(*value["name"])
+                found.append(DroppedTable(value["table"], name, value["location"], value["dropped"]))
+        return sorted(found, key=lambda table: table.dropped_at)
+
+    def forget(self, table_id: str) -> None:
+        """Note that a dropped table is purged. Raises InvalidProposalError for one that is not dropped."""
+        try:
+            value = orjson.loads(self._store.read(self._dropped(table_id)))
+        except FileNotFoundInStoreError:
+            raise InvalidProposalError(
+                f"No table with the id {shown(table_id)} is dropped.", table_id=table_id
+            ) from None
+        self._store.write(self._dropped(table_id), orjson.dumps({**value, "purged": True}))
+
+    # ------------------------------------------------------------------------------------------------- resolving
+    def _pointer(self, entry: Entry) -> Pointer | None:
+        """What an entry points to: nothing where the table was dropped, or has another name."""
+        value = entry.value
+        if "table" not in value or self.is_dropped(value["table"]) or not self._is_complete(value):
+            return None
+        return Pointer(entry, TableName(*value["name"]), value["table"], value["location"], value["managed"])
+
+    def _is_complete(self, value: dict[str, Any]) -> bool:
+        """Whether the table of an entry has come to its name: at once, or when its old name says so."""
+        if "from" not in value:
+            return True
+        old = self._names.entry(value["after"] + 1, *value["from"]).value
+        return old.get("moved") == value["table"] and old.get("to") == [name_key(part) for part in value["name"]]
+
+    def _is_free(self, entry: Entry) -> bool:
+        """Whether a name can be taken: a renaming to it that has only begun holds it."""
+        value = entry.value
+        if "table" not in value or self.is_dropped(value["table"]):
+            return True
+        begun = "from" in value and self._names.entry(value["after"] + 1, *value["from"]).number < 0
+        return not begun and self._pointer(entry) is None
+
+    def _dropped(self, table_id: str) -> str:
+        return join(self._root, "_dropped", f"{table_id}.json")
+
+
+def _keys(name: TableName) -> tuple[str, str, str]:
+    return name_key(name.catalog), name_key(name.schema), name_key(name.name)
+
+
+def _not_found(name: TableName) -> CatalogError:
+    return CatalogNameNotFoundError(f"The catalog has no table {name}.", table=str(name))
+
+
+def _exists(name: TableName) -> CatalogError:
+    return CatalogNameExistsError(f"The catalog has a table {name} already.", table=str(name))
