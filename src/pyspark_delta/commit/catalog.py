@@ -163,7 +163,7 @@ class CatalogCommitter:
 
     # ------------------------------------------------------------------------------------------------ publishing
     def _publish(self, request: CommitRequest, *, is_next: bool) -> None:
-        """Publish the commit; where it is not the next to be published, those before it first. A failure is a warning."""
+        """Publish the commit, and those before it unless it `is_next`. A failure is a warning."""
         if Capability.PUT_IF_ABSENT in self._table.catalog.capabilities:
             return
         try:
