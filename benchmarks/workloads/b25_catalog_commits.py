@@ -132,32 +132,32 @@ def _committer(url: str, folder: Path) -> tuple[Any, str, int]:
         return FilesystemCommitter(store), str(folder), list_log(store, str(folder)).latest_version or 0
     catalog = _connect(url, folder)
     table = catalog.load_table(TableName("main", "b", "t"))
-    return (
-        CatalogCommitter(ManagedTable(catalog, table), store_for(table.location)),
-        table.location,
-        table.tail.latest_version,
-    )
+    committer = CatalogCommitter(ManagedTable(catalog, table), store_for(table.location))
+    return committer, table.location, table.tail.latest_version
 
 
 def commit(url: str, folder: Path, commits: int) -> int:
     """So many commits of a kibibyte; whoever loses a version tries the one after the latest."""
-    from pyspark_delta.actions.model import CommitInfo
-    from pyspark_delta.commit import CommitRequest, Committed, VersionTaken
+    from pyspark_delta.actions.model import SetTransaction
+    from pyspark_delta.commit import CommitRequest, Committed, Transient, VersionTaken
     from pyspark_delta.testing.catalog_tables import commit_content
 
     committer, location, version = _committer(url, folder)
-    filling = CommitInfo(values={"operation": "x" * 800})
+    filling = SetTransaction(app_id="x" * 800, version=1)
     done = 0
     while done < commits:
         version += 1
         identity = str(uuid.uuid4())
         content = commit_content(version, identity, filling)
         request = CommitRequest(table_location=location, version=version, content=content, transaction_id=identity)
-        match committer.commit(request):
+        outcome = committer.commit(request)
+        while isinstance(outcome, Transient):
+            outcome = committer.commit(request)
+        match outcome:
             case Committed():
                 done += 1
             case VersionTaken(winners):
                 version = max(winner.version for winner in winners)
-            case outcome:
+            case _:
                 raise RuntimeError(str(outcome))
     return done

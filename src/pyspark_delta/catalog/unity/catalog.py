@@ -1,0 +1,322 @@
+"""A catalog on a server with Unity Catalog's API (C458-C460, C469-C472): the Delta API v1, or what is older."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+
+from pyspark_delta.catalog.contract import (
+    Access,
+    Capability,
+    DroppedTable,
+    LogTail,
+    NewTable,
+    Proposal,
+    Ratification,
+    StagingTable,
+    TableInfo,
+    TableName,
+)
+from pyspark_delta.catalog.unity.answers import commit_of_proposal, within
+from pyspark_delta.catalog.unity.connection import TIMEOUT, Connection, Token
+from pyspark_delta.catalog.unity.delta_api import PREFIX, PROTOCOL_VERSIONS, TRANSACTION_IDS_HEADER, DeltaApi
+from pyspark_delta.catalog.unity.mirror import is_synthetic
+from pyspark_delta.catalog.unity.older_api import OlderApi
+from pyspark_delta.catalog.unity.refusals import Reason, Refusal, error_of, translated
+from pyspark_delta.errors import (
+    CatalogError,
+    CatalogNameExistsError,
+    CatalogNameNotFoundError,
+    CatalogUnavailableError,
+    InvalidProposalError,
+    RatificationConflictError,
+    StaleMetadataError,
+    TableReplacedError,
+)
+
+_KNOWN_TABLES = 10_000  # of which the properties are remembered
+
+
+class UnityCatalog:
+    """One catalog of a server. Staged commits only; dropped tables are the server's to clean up.
+
+    Made by `connect`. Safe to be used by many threads.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        api: DeltaApi | OlderApi,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> None:
+        self._connection = connection
+        self._api = api
+        self._older = api if isinstance(api, OlderApi) else OlderApi(connection)
+        self._storage_options = dict(storage_options or {})
+        # What was heard last of a table's properties: a commit has to name those that it removes.
+        self._properties: dict[str, Mapping[str, str]] = {}
+        self._lock = threading.Lock()
+
+    @classmethod
+    def connect(
+        cls,
+        url: str,
+        *,
+        catalog: str,
+        token: Token = None,
+        storage_options: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> UnityCatalog:
+        """Connect to the server at a URL such as `https://host/api/2.1/unity-catalog`.
+
+        `token` is a bearer token, or a function that gives one; it is called again when the server refuses the last.
+        `storage_options` are for the tables, beneath the credentials that the server gives. `timeout` is in seconds.
+        Raises CatalogNameNotFoundError where the server has no such catalog, NotAuthorizedError,
+        CatalogUnavailableError.
+        """
+        connection = Connection(url, token, TIMEOUT if timeout is None else timeout)
+        return cls(connection, _api_of(connection, catalog), storage_options)
+
+    def __repr__(self) -> str:
+        return f"UnityCatalog({self._connection.url!r})"
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        return frozenset({Capability.STAGED, Capability.REGISTER})
+
+    def close(self) -> None:
+        """Close the connections to the server."""
+        self._connection.close()
+
+    # -------------------------------------------------------------------------------------------------- schemas
+    def create_schema(self, catalog: str, schema: str) -> None:
+        with translated(f"the schema '{catalog}.{schema}'"):
+            self._older.create_schema(catalog, schema)
+
+    def list_schemas(self, catalog: str) -> list[str]:
+        with translated(f"the catalog '{catalog}'"):
+            return sorted(self._older.schemas(catalog))
+
+    def drop_schema(self, catalog: str, schema: str) -> None:
+        with translated(f"the schema '{catalog}.{schema}'"):
+            self._older.drop_schema(catalog, schema)
+
+    # --------------------------------------------------------------------------------------------------- tables
+    def create_staging_table(self, name: TableName) -> StagingTable:
+        with translated(f"the table {name}"):
+            return self._api.create_staging_table(name)
+
+    def create_table(self, staging: StagingTable, new: NewTable) -> TableInfo:
+        """As the contract says; the server may refuse the same request again, and is asked then what it has."""
+        if new.version != 0:
+            raise InvalidProposalError(f"A table begins with version 0 in this catalog, not with {new.version}.")
+        try:
+            return self._heard(self._api.create_table(staging, new))
+        except Refusal as refusal:
+            if refusal.reason in (Reason.EXISTS, Reason.INVALID, Reason.NOT_FOUND):
+                made = self._find(staging.name)
+                if made is not None and made.table_id == staging.table_id:
+                    return made
+                if made is not None:
+                    raise CatalogNameExistsError(
+                        f"The catalog has a table {staging.name} already ({refusal.message}).", table=str(staging.name)
+                    ) from None
+            raise error_of(refusal, f"the table {staging.name}") from None
+
+    def register_table(self, name: TableName, location: str) -> TableInfo:
+        with translated(f"the table {name}"):
+            return self._heard(self._older.register_table(name, location))
+
+    def load_table(self, name: TableName) -> TableInfo:
+        try:
+            return self._heard(self._api.load_table(name))
+        except Refusal as refusal:
+            if refusal.reason is Reason.OTHER_FORMAT:  # the Delta API knows Delta tables only
+                with translated(f"the table {name}"):
+                    return self._heard(self._older.load_table(name))
+            raise error_of(refusal, f"the table {name}") from None
+
+    def list_tables(self, catalog: str, schema: str) -> list[TableName]:
+        with translated(f"the schema '{catalog}.{schema}'"):
+            return sorted(name for name, _ in self._older.tables(catalog, schema))
+
+    def rename_table(self, name: TableName, new: TableName) -> None:
+        if (name.catalog.casefold(), name.schema.casefold()) != (new.catalog.casefold(), new.schema.casefold()):
+            raise InvalidProposalError(
+                f"Unity Catalog renames tables within their schema only: {name} cannot become {new}."
+            )
+        try:
+            self._api.rename_table(name, new)
+        except Refusal as refusal:
+            raise error_of(refusal, f"the table {new if refusal.reason is Reason.EXISTS else name}") from None
+
+    def drop_table(self, name: TableName) -> None:
+        with translated(f"the table {name}"):
+            self._api.drop_table(name)
+
+    def dropped_tables(self, before_ms: int) -> list[DroppedTable]:
+        """None: the server cleans up."""
+        return []
+
+    def forget_dropped(self, table_id: str) -> None:
+        """Nothing to do: the server cleans up."""
+
+    # -------------------------------------------------------------------------------------------------- commits
+    def ratify(self, table: TableInfo, proposal: Proposal) -> Ratification:
+        if proposal.file is None:
+            raise InvalidProposalError("Unity Catalog ratifies staged commits only; write the commit to a file first.")
+        if not table.catalog_managed:
+            raise InvalidProposalError(
+                f"The catalog does not manage the table {table.name}: commit to it by its path.", table=str(table.name)
+            )
+        try:
+            return self._ratify(table, proposal)
+        except Refusal as refusal:
+            return self._refused(table, proposal, refusal)
+
+    def log_tail(self, table: TableInfo, start: int | None = None, end: int | None = None) -> LogTail:
+        tail = self._reloaded(table).tail
+        if tail is None:
+            raise InvalidProposalError(f"The table {table.name} is not managed by the catalog.", table=str(table.name))
+        return within(tail, start, end)
+
+    def report_published(self, table: TableInfo, version: int) -> None:
+        if version <= 0:  # published by the creation of the table
+            return
+        try:
+            self._api.report_published(table, version)
+        except Refusal as refusal:
+            if refusal.reason not in (Reason.NOT_FOUND, Reason.REQUIREMENT_FAILED):
+                raise error_of(refusal, f"the table {table.name}") from None
+            found = self._reloaded(table)
+            with translated(f"the table {found.name}"):
+                self._api.report_published(found, version)
+
+    def storage_options(self, table: TableInfo, access: Access) -> Mapping[str, str]:
+        try:
+            given = self._api.storage_options(table, access)
+        except Refusal as refusal:
+            if refusal.reason is not Reason.NOT_FOUND:
+                raise error_of(refusal, f"the table {table.name}") from None
+            found = self._reloaded(table)
+            with translated(f"the table {found.name}"):
+                given = self._api.storage_options(found, access)
+        return {**self._storage_options, **given}
+
+    # -------------------------------------------------------------------------------------------------- finding
+    def _ratify(self, table: TableInfo, proposal: Proposal) -> Ratification:
+        known = self._known(table)
+        replayed = self._api.ratify(table, proposal, known)
+        if proposal.change is not None and proposal.change.metadata is not None and not replayed:
+            made = {key: value for key, value in known.items() if is_synthetic(key)}
+            self._remember(table.table_id, {**made, **proposal.change.metadata.configuration})
+        return Ratification(commit_of_proposal(proposal), replayed)
+
+    def _refused(self, table: TableInfo, proposal: Proposal, refusal: Refusal) -> Ratification:
+        """What a refusal of a commit means; the server is asked for what it has now."""
+        subject = f"the table {table.name}"
+        if refusal.reason is Reason.VERSION_TAKEN:
+            return self._version_taken(table, proposal, refusal)
+        if refusal.reason not in (Reason.NOT_FOUND, Reason.REQUIREMENT_FAILED):
+            raise error_of(refusal, subject) from None
+        found = self._reloaded(table)
+        if found.name != table.name:  # renamed; nothing was done under the name that it had
+            try:
+                return Ratification(commit_of_proposal(proposal), self._api.ratify(found, proposal, self._known(found)))
+            except Refusal as second:
+                if second.reason is Reason.VERSION_TAKEN:
+                    return self._version_taken(found, proposal, second)
+                raise error_of(second, f"the table {found.name}") from None
+        if proposal.expected_etag is not None and found.etag != proposal.expected_etag:
+            raise StaleMetadataError(
+                f"The catalog's metadata of the table {table.name} have changed: its etag is '{found.etag}', and "
+                f"'{proposal.expected_etag}' was expected. Read the table again.",
+                table=str(table.name),
+            ) from None
+        raise CatalogUnavailableError(
+            f"The catalog could not check the table {table.name} ({refusal.message}). Try again.", table=str(table.name)
+        ) from None
+
+    def _version_taken(self, table: TableInfo, proposal: Proposal, refusal: Refusal) -> Ratification:
+        """A conflict, unless the commit there is the proposed one: some servers take a replay for a conflict."""
+        try:
+            tail = self.log_tail(table)
+        except CatalogUnavailableError:
+            tail = None
+        commits = {commit.version: commit for commit in tail.commits} if tail is not None else {}
+        winner = commits.get(proposal.version)
+        if winner is not None and proposal.file is not None and winner.file_name == proposal.file.name:
+            return Ratification(commit_of_proposal(proposal), replayed=True)
+        raise RatificationConflictError(
+            f"Another commit is version {proposal.version} of the table {table.name} ({refusal.message}).",
+            version=proposal.version,
+            tail=tail,
+            table=str(table.name),
+        ) from None
+
+    def _reloaded(self, table: TableInfo) -> TableInfo:
+        """The table as it is now, under another name where it was renamed. Raises TableReplacedError."""
+        found = self._find(table.name)
+        if found is None or found.table_id != table.table_id:
+            with translated(f"the table {table.name}"):
+                name = self._name_of(table)
+            found = self._find(name) if name is not None else None
+        if found is None or found.table_id != table.table_id:
+            raise TableReplacedError(
+                f"The table {table.name} with the id {table.table_id} is gone from the catalog.",
+                table=str(table.name),
+                table_id=table.table_id,
+            )
+        return found
+
+    def _name_of(self, table: TableInfo) -> TableName | None:
+        """The name that the table has now, by its id."""
+        try:
+            listed = list(self._older.tables(table.name.catalog, table.name.schema))
+        except Refusal as refusal:
+            if refusal.reason is Reason.NOT_FOUND:
+                return None
+            raise
+        return next((name for name, table_id in listed if table_id == table.table_id), None)
+
+    def _find(self, name: TableName) -> TableInfo | None:
+        try:
+            return self.load_table(name)
+        except CatalogNameNotFoundError:
+            return None
+
+    # ----------------------------------------------------------------------------------------------- properties
+    def _heard(self, table: TableInfo) -> TableInfo:
+        self._remember(table.table_id, table.properties)
+        return table
+
+    def _remember(self, table_id: str, properties: Mapping[str, str]) -> None:
+        with self._lock:
+            self._properties.pop(table_id, None)
+            self._properties[table_id] = properties
+            while len(self._properties) > _KNOWN_TABLES:
+                del self._properties[next(iter(self._properties))]
+
+    def _known(self, table: TableInfo) -> Mapping[str, str]:
+        with self._lock:
+            return self._properties.get(table.table_id, table.properties)
+
+
+def _api_of(connection: Connection, catalog: str) -> DeltaApi | OlderApi:
+    """The newest API that the server has."""
+    query = {"catalog": catalog, "protocol-versions": PROTOCOL_VERSIONS}
+    try:
+        answer = connection.call("GET", f"{PREFIX}/config", query=query)
+    except Refusal as refusal:
+        if refusal.name == "NoSuchCatalogException":
+            raise error_of(refusal, f"the catalog '{catalog}'") from None
+        if refusal.status in (404, 405, 501):
+            return OlderApi(connection)
+        raise error_of(refusal, f"the catalog '{catalog}'") from None
+    version = answer.value.get("protocol-version") if isinstance(answer.value, dict) else None
+    if isinstance(version, str) and version.partition(".")[0] != "1":
+        raise CatalogError(
+            f"The catalog at {connection.url} speaks version {version} of the Delta API; this client needs 1.",
+            url=connection.url,
+        )
+    return DeltaApi(connection, sends_transaction_ids=answer.headers.get(TRANSACTION_IDS_HEADER) == "true")

@@ -1,0 +1,186 @@
+"""Requests to a server with Unity Catalog's API: tokens, time limits, and what may be sent again.
+
+A request that changes something is sent once. Three answers say that nothing was done, so the same request goes out
+again: 401, once, with a new token; 429 for too many requests; and that no connection was made at all.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import httpx
+import orjson
+
+from pyspark_delta import __version__
+from pyspark_delta.catalog.unity.refusals import Reason, Refusal, refusal_of
+from pyspark_delta.errors import CatalogError, CatalogUnavailableError
+
+API_PATH = "/api/2.1/unity-catalog"
+TIMEOUT = httpx.Timeout(60.0, connect=10.0)  # seconds
+_KEEP_ALIVE = 3.0  # seconds; less than servers keep a connection, so that none is closed under a request
+_READS = frozenset({"GET", "HEAD"})
+_READ_ATTEMPTS = 3
+_BUSY_ATTEMPTS = 3
+_LONGEST_WAIT = 10.0  # seconds
+
+Token = str | Callable[[], str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A request was done: the JSON that came back, None for none, and the headers."""
+
+    value: Any
+    headers: Mapping[str, str]
+
+
+class Connection:
+    """One server; safe to be used by many threads, and after a fork.
+
+    `token` is a bearer token, or a function that gives a valid one. `timeout` limits each wait, in seconds.
+    """
+
+    def __init__(self, url: str, token: Token = None, timeout: float | httpx.Timeout = TIMEOUT) -> None:
+        self.url = _api_url(url)
+        self._token = token
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._known_token: str | None = token if isinstance(token, str) else None
+        self._clients: dict[int, httpx.Client] = {}
+
+    def call(self, method: str, path: str, body: Any = None, query: Mapping[str, str | int] | None = None) -> Answer:
+        """Do a request and give its answer; `path` is below the API's, each segment quoted (`segment`).
+
+        Raises Refusal for an answer that is not a success, CatalogUnavailableError where none came.
+        """
+        refreshed = False
+        for attempt in range(1, _BUSY_ATTEMPTS + 1):
+            token = self._bearer()
+            response = self._send(method, path, body, query, token)
+            if response.status_code == 401 and callable(self._token) and not refreshed:
+                refreshed = True
+                self._refresh(token)
+                response = self._send(method, path, body, query, self._bearer())
+            if response.is_success:
+                return Answer(_json(response), response.headers)
+            refusal = _refusal(response)
+            if refusal.reason is not Reason.BUSY or attempt == _BUSY_ATTEMPTS:
+                raise refusal
+            time.sleep(_wait(response, attempt))
+        raise AssertionError("unreachable")
+
+    def close(self) -> None:
+        """Close the connections of this process."""
+        with self._lock:
+            client = self._clients.pop(os.getpid(), None)
+        if client is not None:
+            client.close()
+
+    # -------------------------------------------------------------------------------------------------- sending
+    def _send(
+        self, method: str, path: str, body: Any, query: Mapping[str, str | int] | None, token: str | None
+    ) -> httpx.Response:
+        headers = {"Accept": "application/json"}
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        content = None
+        if body is not None:
+            content = orjson.dumps(body)
+            headers["Content-Type"] = "application/json"
+        attempts = _READ_ATTEMPTS if method in _READS else 1
+        for attempt in range(1, attempts + 1):
+            try:
+                return self._client().request(method, self.url + path, content=content, params=query, headers=headers)
+            except httpx.TimeoutException as error:
+                raise self._silent(method, error, "did not answer in time") from None
+            except httpx.TransportError as error:
+                if attempt == attempts:
+                    raise self._silent(method, error, "cannot be reached, or broke off") from None
+            except (httpx.InvalidURL, httpx.DecodingError, UnicodeError) as error:
+                raise self._silent(method, error, "cannot be understood") from None
+        raise AssertionError("unreachable")
+
+    def _silent(self, method: str, error: Exception, what: str) -> CatalogUnavailableError:
+        outcome = "" if method in _READS else " Whether the request was done is not known."
+        return CatalogUnavailableError(
+            f"The catalog at {self.url} {what} ({type(error).__name__}: {error}).{outcome}", url=self.url
+        )
+
+    def _client(self) -> httpx.Client:
+        process = os.getpid()
+        with self._lock:
+            if process not in self._clients:
+                self._clients[process] = httpx.Client(
+                    # A connection that could not be made has carried no request.
+                    transport=httpx.HTTPTransport(
+                        retries=1, limits=httpx.Limits(max_connections=32, keepalive_expiry=_KEEP_ALIVE)
+                    ),
+                    timeout=self._timeout,
+                    headers={"User-Agent": f"pyspark-delta/{__version__}"},
+                )
+            return self._clients[process]
+
+    # --------------------------------------------------------------------------------------------------- tokens
+    def _bearer(self) -> str | None:
+        with self._lock:
+            if self._known_token is None and callable(self._token):
+                self._known_token = self._token()
+            return self._known_token
+
+    def _refresh(self, refused: str | None) -> None:
+        with self._lock:
+            if self._known_token == refused:  # no other thread has a new one
+                self._known_token = None
+
+
+def segment(text: str) -> str:
+    """A name as one segment of a path."""
+    return quote(text, safe="")
+
+
+def _api_url(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise CatalogError(
+            f"'{url}' is not the URL of a server: use https://host/api/2.1/unity-catalog.",
+            url=url,
+        )
+    if parts.username is not None or parts.query or parts.fragment:
+        raise CatalogError("The URL of a catalog holds no user, query or fragment; give the token as `token`.")
+    path = parts.path.rstrip("/")
+    return f"{parts.scheme}://{parts.netloc}{path or API_PATH}"
+
+
+def _json(response: httpx.Response) -> Any:
+    if not response.content.strip():
+        return None
+    try:
+        return orjson.loads(response.content)
+    except orjson.JSONDecodeError:
+        raise CatalogUnavailableError(
+            f"The answer of {response.url.host} is not JSON. Look whether a proxy or another server answered.",
+            url=str(response.url),
+        ) from None
+
+
+def _refusal(response: httpx.Response) -> Refusal:
+    try:
+        value = orjson.loads(response.content) if response.content else None
+    except orjson.JSONDecodeError:
+        value = None
+    return refusal_of(response.status_code, value)
+
+
+def _wait(response: httpx.Response, attempt: int) -> float:
+    """How long to wait before a busy server is asked again, in seconds."""
+    try:
+        asked = float(response.headers.get("Retry-After", ""))
+    except ValueError:
+        asked = 0.5 * attempt
+    return min(max(asked, 0.0), _LONGEST_WAIT)

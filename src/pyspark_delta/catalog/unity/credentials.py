@@ -1,0 +1,62 @@
+"""Short-lived credentials that a catalog gives, as storage options (`storage.options`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark_delta.catalog.unity.answers import wire_location
+
+_OPTIONS = {
+    "s3.access-key-id": "aws_access_key_id",
+    "s3.secret-access-key": "aws_secret_access_key",
+    "s3.session-token": "aws_session_token",
+    "azure.sas-token": "azure_storage_sas_key",
+    "gcs.oauth-token": "google_oauth_token",
+}
+_OLDER = {
+    "aws_temp_credentials": {
+        "access_key_id": "aws_access_key_id",
+        "secret_access_key": "aws_secret_access_key",
+        "session_token": "aws_session_token",
+    },
+    "azure_user_delegation_sas": {"sas_token": "azure_storage_sas_key"},
+    "gcp_oauth_token": {"oauth_token": "google_oauth_token"},
+}
+
+
+def options_of_credentials(answer: Any, location: str) -> dict[str, str]:
+    """The options in an answer of the Delta API: those for the longest prefix of the location."""
+    found = answer.get("storage-credentials") if isinstance(answer, dict) else None
+    given = [value for value in found or () if isinstance(value, dict)]
+    fitting = [value for value in given if _covers(str(value.get("prefix") or ""), location)]
+    if not fitting:
+        return {}
+    config = max(fitting, key=lambda value: len(str(value.get("prefix") or ""))).get("config")
+    return _translated(config, _OPTIONS)
+
+
+def options_of_older_credentials(answer: Any) -> dict[str, str]:
+    """The options in an answer of the older endpoints."""
+    options: dict[str, str] = {}
+    for kind, names in _OLDER.items():
+        options |= _translated(answer.get(kind) if isinstance(answer, dict) else None, names)
+    return options
+
+
+def _translated(config: Any, names: Mapping[str, str]) -> dict[str, str]:
+    if not isinstance(config, dict):
+        return {}
+    return {names[key]: str(value) for key, value in config.items() if key in names and value is not None}
+
+
+def _covers(prefix: str, location: str) -> bool:
+    """Whether a prefix, spelled as a URI in one of several ways, leads to a location."""
+    return _bare(wire_location(location)).startswith(_bare(prefix))
+
+
+def _bare(uri: str) -> str:
+    """Without what is spelled in several ways: `s3a` for `s3`, slashes behind `file:` and at the end."""
+    scheme, _, rest = uri.partition(":")
+    scheme = {"s3a": "s3", "s3n": "s3"}.get(scheme.lower(), scheme.lower())
+    return f"{scheme}:/{rest.strip('/')}/" if rest else ""

@@ -1,0 +1,143 @@
+"""What Unity Catalog keeps of a table's protocol, metadata and domains, and the updates that keep it so.
+
+The log is the authority; a commit that changes these tells the catalog in the same request. Some properties are made
+by the catalog out of the protocol and the domains; they are never sent, and never belong to the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from pyspark_delta.actions.model import DomainMetadata, Protocol
+from pyspark_delta.catalog.contract import MetadataChange, NewTable
+from pyspark_delta.catalog.unity.type_json import columns_of
+
+TABLE_ID_PROPERTY = "io.unitycatalog.tableId"
+FEATURE_PREFIX = "delta.feature."
+MANAGED_PROPERTY = f"{FEATURE_PREFIX}catalogManaged"
+SUPPORTED = "supported"
+CLUSTERING, ROW_TRACKING = "delta.clustering", "delta.rowTracking"
+MIRRORED_DOMAINS = (CLUSTERING, ROW_TRACKING)
+
+MIN_READER_VERSION, MIN_WRITER_VERSION = "delta.minReaderVersion", "delta.minWriterVersion"
+CLUSTERING_COLUMNS = "delta.clusteringColumns"
+HIGH_WATER_MARK = "delta.rowTracking.rowIdHighWaterMark"
+LAST_UPDATE_VERSION, LAST_COMMIT_TIMESTAMP = "delta.lastUpdateVersion", "delta.lastCommitTimestamp"
+_SYNTHETIC = frozenset(
+    {
+        MIN_READER_VERSION,
+        MIN_WRITER_VERSION,
+        CLUSTERING_COLUMNS,
+        HIGH_WATER_MARK,
+        LAST_UPDATE_VERSION,
+        LAST_COMMIT_TIMESTAMP,
+    }
+)
+
+
+def is_synthetic(key: str) -> bool:
+    """Whether a property is made by the catalog."""
+    return key in _SYNTHETIC or key.startswith(FEATURE_PREFIX)
+
+
+def own_properties(properties: Mapping[str, str]) -> dict[str, str]:
+    """Without what the catalog makes."""
+    return {key: value for key, value in properties.items() if not is_synthetic(key)}
+
+
+def features_of(protocol: Protocol) -> frozenset[str]:
+    """Every feature that a protocol lists."""
+    return (protocol.reader_features or frozenset()) | (protocol.writer_features or frozenset())
+
+
+def protocol_properties(protocol: Protocol) -> dict[str, str]:
+    """The properties that the catalog makes of a protocol."""
+    return {
+        MIN_READER_VERSION: str(protocol.min_reader_version),
+        MIN_WRITER_VERSION: str(protocol.min_writer_version),
+        **{f"{FEATURE_PREFIX}{feature}": SUPPORTED for feature in sorted(features_of(protocol))},
+    }
+
+
+def protocol_to_json(protocol: Protocol) -> dict[str, Any]:
+    """A protocol as the API has it."""
+    value: dict[str, Any] = {
+        "min-reader-version": protocol.min_reader_version,
+        "min-writer-version": protocol.min_writer_version,
+    }
+    if protocol.reader_features is not None:
+        value["reader-features"] = sorted(protocol.reader_features)
+    if protocol.writer_features is not None:
+        value["writer-features"] = sorted(protocol.writer_features)
+    return value
+
+
+def domains_to_json(domains: Iterable[DomainMetadata]) -> dict[str, Any]:
+    """The configurations of those domains that the catalog keeps."""
+    known = {domain.domain: domain for domain in domains if not domain.removed}
+    updates: dict[str, Any] = {}
+    if CLUSTERING in known:
+        columns = _configuration(known[CLUSTERING]).get("clusteringColumns", [])
+        updates[CLUSTERING] = {"clusteringColumns": columns}
+    if ROW_TRACKING in known:
+        mark = _configuration(known[ROW_TRACKING]).get("rowIdHighWaterMark")
+        if isinstance(mark, int) and mark >= 0:
+            updates[ROW_TRACKING] = {"rowIdHighWaterMark": mark}
+    return updates
+
+
+def new_table_to_json(name: str, location: str, new: NewTable) -> dict[str, Any]:
+    """The request that gives the table at a staging location its name."""
+    request: dict[str, Any] = {
+        "name": name,
+        "location": location,
+        "table-type": "MANAGED",
+        "columns": columns_of(new.metadata.schema_string),
+        "partition-columns": list(new.metadata.partition_columns),
+        "protocol": protocol_to_json(new.protocol),
+        "properties": own_properties(new.metadata.configuration),
+        "last-commit-timestamp-ms": new.timestamp,
+    }
+    if new.metadata.description is not None:
+        request["comment"] = new.metadata.description
+    if domains := domains_to_json(new.domains):
+        request["domain-metadata"] = domains
+    return request
+
+
+def change_to_updates(change: MetadataChange, known: Mapping[str, str]) -> list[dict[str, Any]]:
+    """The updates that tell the catalog what a commit changes; `known` are the properties it has now."""
+    updates: list[dict[str, Any]] = []
+    if change.protocol is not None:
+        updates.append({"action": "set-protocol", "protocol": protocol_to_json(change.protocol)})
+    if change.metadata is not None:
+        properties = own_properties(change.metadata.configuration)
+        changed = {key: value for key, value in properties.items() if known.get(key) != value}
+        removed = sorted(key for key in own_properties(known) if key not in properties)
+        columns = columns_of(change.metadata.schema_string)
+        partitions = list(change.metadata.partition_columns)
+        if changed:
+            updates.append({"action": "set-properties", "updates": changed})
+        if removed:
+            updates.append({"action": "remove-properties", "removals": removed})
+        updates.append({"action": "set-columns", "columns": columns})
+        updates.append({"action": "set-partition-columns", "partition-columns": partitions})
+        if change.metadata.description is not None:
+            updates.append({"action": "set-table-comment", "comment": change.metadata.description})
+    if domains := domains_to_json(change.domains):
+        updates.append({"action": "set-domain-metadata", "updates": domains})
+    gone = [d.domain for d in change.domains if d.removed and d.domain in MIRRORED_DOMAINS]
+    if gone:
+        updates.append({"action": "remove-domain-metadata", "domains": gone})
+    return updates
+
+
+def _configuration(domain: DomainMetadata) -> dict[str, Any]:
+    try:
+        value = orjson.loads(domain.configuration)
+    except orjson.JSONDecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}

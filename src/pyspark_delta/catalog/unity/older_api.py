@@ -1,0 +1,209 @@
+"""The endpoints of Unity Catalog that are older than its Delta API: commits by table id, tables by full name.
+
+They know no etags, no renaming, and no answer to a replay but a conflict. A server without the Delta API is used
+through them; schemas and lists go through them always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pyspark_delta.catalog.contract import (
+    Access,
+    LogTail,
+    MetadataChange,
+    NewTable,
+    Proposal,
+    RatifiedCommit,
+    StagingTable,
+    TableInfo,
+    TableName,
+)
+from pyspark_delta.catalog.unity.answers import (
+    commit_of_proposal,
+    commit_to_json,
+    commits_of,
+    number,
+    tail_of,
+    texts,
+    wire_location,
+)
+from pyspark_delta.catalog.unity.columns import columns_to_json
+from pyspark_delta.catalog.unity.connection import Connection, segment
+from pyspark_delta.catalog.unity.credentials import options_of_older_credentials
+from pyspark_delta.catalog.unity.mirror import (
+    MANAGED_PROPERTY,
+    SUPPORTED,
+    TABLE_ID_PROPERTY,
+    own_properties,
+    protocol_properties,
+)
+from pyspark_delta.catalog.unity.refusals import Refusal
+from pyspark_delta.storage.paths import normalize_location
+
+COMMITS = "/delta/preview/commits"
+_PAGE = 50
+_FEATURES = frozenset({"catalogManaged", "inCommitTimestamp", "vacuumProtocolCheck"})
+
+
+class OlderApi:
+    """Every method raises Refusal for what the server refuses, CatalogUnavailableError where no answer came."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    # -------------------------------------------------------------------------------------------------- schemas
+    def create_schema(self, catalog: str, schema: str) -> None:
+        self._connection.call("POST", "/schemas", {"name": schema, "catalog_name": catalog})
+
+    def schemas(self, catalog: str) -> Iterator[str]:
+        """The names of the schemas of a catalog."""
+        for value in self._listed("/schemas", "schemas", {"catalog_name": catalog}):
+            yield str(value.get("name"))
+
+    def drop_schema(self, catalog: str, schema: str) -> None:
+        self._connection.call("DELETE", f"/schemas/{segment(f'{catalog}.{schema}')}")
+
+    # --------------------------------------------------------------------------------------------------- tables
+    def tables(self, catalog: str, schema: str) -> Iterator[tuple[TableName, str]]:
+        """The tables of a schema, with their ids."""
+        query = {"catalog_name": catalog, "schema_name": schema}
+        for value in self._listed("/tables", "tables", query):
+            yield TableName(catalog, schema, str(value.get("name"))), str(value.get("table_id"))
+
+    def register_table(self, name: TableName, location: str) -> TableInfo:
+        request = {**_named(name), "table_type": "EXTERNAL", "data_source_format": "DELTA", "columns": []}
+        request |= {"storage_location": wire_location(location), "properties": {}}
+        return self._table(name, self._connection.call("POST", "/tables", request).value)
+
+    def create_staging_table(self, name: TableName) -> StagingTable:
+        answer = self._connection.call("POST", "/staging-tables", _named(name)).value
+        answer = answer if isinstance(answer, dict) else {}
+        return StagingTable(
+            table_id=str(answer.get("id") or ""),
+            name=name,
+            location=normalize_location(str(answer.get("staging_location") or "")),
+            required_features=_FEATURES,
+            required_properties={
+                "delta.enableInCommitTimestamps": "true",
+                TABLE_ID_PROPERTY: str(answer.get("id") or ""),
+            },
+        )
+
+    def create_table(self, staging: StagingTable, new: NewTable) -> TableInfo:
+        metadata = new.metadata
+        request = {
+            **_named(staging.name),
+            "table_type": "MANAGED",
+            "data_source_format": "DELTA",
+            "columns": columns_to_json(metadata.schema_string, metadata.partition_columns),
+            "storage_location": wire_location(staging.location),
+            "properties": {**protocol_properties(new.protocol), **own_properties(metadata.configuration)},
+        }
+        if metadata.description is not None:
+            request["comment"] = metadata.description
+        return self._table(staging.name, self._connection.call("POST", "/tables", request).value)
+
+    def load_table(self, name: TableName) -> TableInfo:
+        return self._table(name, self._connection.call("GET", f"/tables/{segment(_full(name))}").value)
+
+    def rename_table(self, name: TableName, new: TableName) -> None:
+        raise Refusal(501, "NotImplementedException", "the server's API is too old to rename tables")
+
+    def drop_table(self, name: TableName) -> None:
+        self._connection.call("DELETE", f"/tables/{segment(_full(name))}")
+
+    # -------------------------------------------------------------------------------------------------- commits
+    def ratify(self, table: TableInfo, proposal: Proposal, known: Mapping[str, str]) -> bool:
+        """Propose a staged commit. False: a replay is a conflict here."""
+        request = _addressed(table.table_id, table.location)
+        request["commit_info"] = commit_to_json(commit_of_proposal(proposal), "_")
+        if proposal.published_version is not None and proposal.published_version > 0:
+            request["latest_backfilled_version"] = proposal.published_version
+        if proposal.change is not None and (metadata := _metadata(table, proposal.change, known)):
+            request["metadata"] = metadata
+        self._connection.call("POST", COMMITS, request)
+        return False
+
+    def report_published(self, table: TableInfo, version: int) -> None:
+        request = _addressed(table.table_id, table.location)
+        self._connection.call("POST", COMMITS, {**request, "latest_backfilled_version": version})
+
+    def storage_options(self, table: TableInfo, access: Access) -> dict[str, str]:
+        request = {"table_id": table.table_id, "operation": access.value}
+        return options_of_older_credentials(
+            self._connection.call("POST", "/temporary-table-credentials", request).value
+        )
+
+    # ------------------------------------------------------------------------------------------------- answers
+    def _table(self, name: TableName, answer: Any) -> TableInfo:
+        answer = answer if isinstance(answer, dict) else {}
+        properties = texts(answer.get("properties"))
+        location = normalize_location(str(answer.get("storage_location") or ""))
+        table_id = str(answer.get("table_id") or "")
+        managed = properties.get(MANAGED_PROPERTY) == SUPPORTED
+        return TableInfo(
+            table_id=table_id,
+            name=name,
+            location=location,
+            tail=self._tail(table_id, location, str(name)) if managed else None,
+            properties=properties,
+        )
+
+    def _tail(self, table_id: str, location: str, table: str) -> LogTail:
+        """The whole tail; a server answers with the earliest commits of it, so it is asked until they reach the end."""
+        commits: dict[int, RatifiedCommit] = {}
+        start = 0
+        while True:
+            request = {**_addressed(table_id, location), "start_version": start}
+            answer = self._connection.call("GET", COMMITS, request).value
+            answer = answer if isinstance(answer, dict) else {}
+            page = commits_of(answer.get("commits"))
+            commits |= {commit.version: commit for commit in page}
+            latest = answer.get("latest_table_version")
+            newest = max((commit.version for commit in page), default=None)
+            if newest is None or newest < start or newest >= number(latest):
+                return tail_of(commits.values(), latest, table)
+            start = newest + 1
+
+    def _listed(self, path: str, key: str, query: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+        token: str | None = None
+        while True:
+            page = {**query, "max_results": _PAGE, **({"page_token": token} if token else {})}
+            answer = self._connection.call("GET", path, query=page).value
+            answer = answer if isinstance(answer, dict) else {}
+            yield from (value for value in answer.get(key) or () if isinstance(value, dict))
+            found = answer.get("next_page_token")
+            if not found or found == token:
+                return
+            token = str(found)
+
+
+def _metadata(table: TableInfo, change: MetadataChange, known: Mapping[str, str]) -> dict[str, Any]:
+    """What a commit changes. The properties replace all that the catalog has, those that it made itself too."""
+    if change.metadata is None and change.protocol is None:
+        return {}
+    made = {key: value for key, value in known.items() if key not in own_properties(known)}
+    if change.protocol is not None:
+        made = protocol_properties(change.protocol)
+    own = own_properties(change.metadata.configuration if change.metadata is not None else known)
+    metadata: dict[str, Any] = {"properties": {"properties": {**made, TABLE_ID_PROPERTY: table.table_id, **own}}}
+    if change.metadata is not None:
+        columns = columns_to_json(change.metadata.schema_string, change.metadata.partition_columns)
+        metadata["schema"] = {"columns": columns}
+        if change.metadata.description is not None:
+            metadata["description"] = change.metadata.description
+    return metadata
+
+
+def _addressed(table_id: str, location: str) -> dict[str, Any]:
+    return {"table_id": table_id, "table_uri": wire_location(location)}
+
+
+def _named(name: TableName) -> dict[str, Any]:
+    return {"name": name.name, "catalog_name": name.catalog, "schema_name": name.schema}
+
+
+def _full(name: TableName) -> str:
+    return f"{name.catalog}.{name.schema}.{name.name}"

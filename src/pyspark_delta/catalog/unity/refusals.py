@@ -1,0 +1,143 @@
+"""What a server says when it refuses a request, in one vocabulary for the Delta API and the older endpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum, auto
+from typing import Any
+
+from pyspark_delta.errors import (
+    CatalogError,
+    CatalogNameExistsError,
+    CatalogNameNotFoundError,
+    CatalogUnavailableError,
+    InvalidProposalError,
+    NotAuthorizedError,
+    TooManyUnpublishedError,
+)
+
+
+class Reason(Enum):
+    """Why a request is refused."""
+
+    NOT_FOUND = auto()
+    EXISTS = auto()
+    VERSION_TAKEN = auto()
+    REQUIREMENT_FAILED = auto()
+    TOO_MANY_UNPUBLISHED = auto()
+    BUSY = auto()  # nothing was done; the same request may be sent later
+    NOT_AUTHENTICATED = auto()
+    NOT_ALLOWED = auto()
+    OTHER_FORMAT = auto()
+    INVALID = auto()
+    UNKNOWN = auto()  # it may have been done, or not
+
+
+_BY_NAME = {
+    # the Delta API
+    "NotAuthorizedException": Reason.NOT_AUTHENTICATED,
+    "PermissionDeniedException": Reason.NOT_ALLOWED,
+    "NotFoundException": Reason.NOT_FOUND,
+    "NoSuchCatalogException": Reason.NOT_FOUND,
+    "NoSuchSchemaException": Reason.NOT_FOUND,
+    "NoSuchTableException": Reason.NOT_FOUND,
+    "AlreadyExistsException": Reason.EXISTS,
+    "CommitVersionConflictException": Reason.VERSION_TAKEN,
+    "UpdateRequirementConflictException": Reason.REQUIREMENT_FAILED,
+    "ResourceExhaustedException": Reason.TOO_MANY_UNPUBLISHED,
+    "TooManyRequestsException": Reason.BUSY,
+    "UnsupportedTableFormatException": Reason.OTHER_FORMAT,
+    "BadRequestException": Reason.INVALID,
+    "InvalidParameterValueException": Reason.INVALID,
+    "NotImplementedException": Reason.INVALID,
+    "CommitStateUnknownException": Reason.UNKNOWN,
+    "InternalServerErrorException": Reason.UNKNOWN,
+    # the older endpoints
+    "UNAUTHENTICATED": Reason.NOT_AUTHENTICATED,
+    "PERMISSION_DENIED": Reason.NOT_ALLOWED,
+    "COMMIT_VERSION_CONFLICT": Reason.VERSION_TAKEN,
+    "UPDATE_REQUIREMENT_CONFLICT": Reason.REQUIREMENT_FAILED,
+    "RESOURCE_EXHAUSTED": Reason.TOO_MANY_UNPUBLISHED,
+    "TOO_MANY_REQUESTS": Reason.BUSY,
+    "ABORTED": Reason.VERSION_TAKEN,
+    "UNSUPPORTED_TABLE_FORMAT": Reason.OTHER_FORMAT,
+}
+_BY_STATUS = {
+    401: Reason.NOT_AUTHENTICATED,
+    403: Reason.NOT_ALLOWED,
+    404: Reason.NOT_FOUND,
+    408: Reason.UNKNOWN,
+    429: Reason.BUSY,
+    501: Reason.INVALID,
+}
+
+
+class Refusal(Exception):
+    """A request was refused; `name` is the error type or code that the server gave."""
+
+    def __init__(self, status: int, name: str, message: str) -> None:
+        super().__init__(f"{name or status}: {message}")
+        self.status = status
+        self.name = name
+        self.message = message
+
+    @property
+    def reason(self) -> Reason:
+        """Why."""
+        if self.name in _BY_NAME:
+            return _BY_NAME[self.name]
+        if self.name.endswith("NOT_FOUND"):
+            return Reason.NOT_FOUND
+        if self.name.endswith("ALREADY_EXISTS"):
+            return Reason.EXISTS
+        return _BY_STATUS.get(self.status, Reason.UNKNOWN if self.status >= 500 else Reason.INVALID)
+
+
+def refusal_of(status: int, value: Any) -> Refusal:
+    """The refusal in an answer; `value` is its JSON, None where it had none."""
+    error = value.get("error") if isinstance(value, dict) else None
+    if isinstance(error, dict):
+        return Refusal(status, str(error.get("type") or ""), str(error.get("message") or ""))
+    if isinstance(value, dict):
+        return Refusal(status, str(value.get("error_code") or ""), str(value.get("message") or ""))
+    return Refusal(status, "", f"HTTP status {status}")
+
+
+def error_of(refusal: Refusal, subject: str) -> CatalogError:
+    """The error for a refusal of a request about `subject`, a table or a schema."""
+    facts = {"subject": subject, "status": refusal.status, "refusal": refusal.name}
+    said = refusal.message.rstrip(".") or refusal.name
+    match refusal.reason:
+        case Reason.NOT_FOUND:
+            return CatalogNameNotFoundError(f"The catalog has no {subject} ({said}).", **facts)
+        case Reason.EXISTS:
+            return CatalogNameExistsError(f"The catalog has {subject} already ({said}).", **facts)
+        case Reason.NOT_AUTHENTICATED:
+            return NotAuthorizedError(
+                f"The catalog does not accept the token that was sent for {subject} ({said}). "
+                "Connect again with a valid one.",
+                **facts,
+            )
+        case Reason.NOT_ALLOWED:
+            return NotAuthorizedError(f"The catalog does not allow this for {subject} ({said}).", **facts)
+        case Reason.TOO_MANY_UNPUBLISHED:
+            return TooManyUnpublishedError(
+                f"The catalog takes no further commit of {subject} before earlier ones are published ({said}).",
+                **facts,
+            )
+        case Reason.UNKNOWN | Reason.BUSY:
+            return CatalogUnavailableError(
+                f"The catalog failed at a request about {subject} ({said}). Whether it was done is not known.", **facts
+            )
+        case _:
+            return InvalidProposalError(f"The catalog refuses a request about {subject}: {said}.", **facts)
+
+
+@contextmanager
+def translated(subject: str) -> Iterator[None]:
+    """Refusals in the block become errors about `subject`."""
+    try:
+        yield
+    except Refusal as refusal:
+        raise error_of(refusal, subject) from None

@@ -1,0 +1,69 @@
+"""The JSON of types in Unity Catalog's Delta API: a `schemaString` with hyphens in the names of its members.
+
+`elementType`, `containsNull`, `keyType`, `valueType` and `valueContainsNull` are `element-type` and so on there. What
+is in the metadata of a field stays as it is, whatever it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from pyspark_delta.errors import InvalidProposalError
+
+_HYPHENATED = {
+    "elementType": "element-type",
+    "containsNull": "contains-null",
+    "keyType": "key-type",
+    "valueType": "value-type",
+    "valueContainsNull": "value-contains-null",
+}
+_CAMEL_CASE = {hyphenated: name for name, hyphenated in _HYPHENATED.items()}
+_TYPES = frozenset({"elementType", "keyType", "valueType", "element-type", "key-type", "value-type", "type"})
+_MAX_DEPTH = 200
+
+
+def columns_of(schema_string: str) -> dict[str, Any]:
+    """The struct that the API takes for a `schemaString`. Raises InvalidProposalError for what is no struct."""
+    try:
+        schema = orjson.loads(schema_string)
+    except orjson.JSONDecodeError as error:
+        raise InvalidProposalError(f"The schemaString is not valid JSON: {error}.") from None
+    return _struct(schema, _HYPHENATED)
+
+
+def schema_string_of(columns: Any) -> str:
+    """The `schemaString` of a struct of the API. Raises InvalidProposalError for what is no struct."""
+    return orjson.dumps(_struct(columns, _CAMEL_CASE)).decode()
+
+
+def _struct(value: Any, names: Mapping[str, str]) -> dict[str, Any]:
+    if not isinstance(value, dict) or value.get("type") != "struct":
+        raise InvalidProposalError("The columns must be a struct: {'type': 'struct', 'fields': [...]}.")
+    renamed: dict[str, Any] = _renamed(value, names, 0)
+    return renamed
+
+
+def _renamed(value: Any, names: Mapping[str, str], depth: int) -> Any:
+    """One type with the members of it and of the types in it renamed."""
+    if not isinstance(value, dict):
+        return value
+    if depth > _MAX_DEPTH:
+        raise InvalidProposalError(f"The columns are nested more than {_MAX_DEPTH} levels deep.")
+    renamed = {names.get(key, key): _member(key, inner, names, depth) for key, inner in value.items()}
+    if isinstance(fields := value.get("fields"), list):
+        renamed["fields"] = [_field(field, names, depth) for field in fields]
+    return renamed
+
+
+def _member(key: str, value: Any, names: Mapping[str, str], depth: int) -> Any:
+    return _renamed(value, names, depth + 1) if key in _TYPES else value
+
+
+def _field(value: Any, names: Mapping[str, str], depth: int) -> Any:
+    if not isinstance(value, dict):
+        return value
+    field = {**value, "nullable": value.get("nullable", True), "metadata": value.get("metadata") or {}}
+    return {**field, "type": _renamed(value.get("type"), names, depth + 1)}

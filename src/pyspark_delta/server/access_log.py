@@ -1,0 +1,49 @@
+"""One line in the log for each request: who asked for what, and how it ended. Never a token, query or body."""
+
+from __future__ import annotations
+
+import logging
+import time
+from urllib.parse import quote
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_log = logging.getLogger("pyspark_delta.server.access")
+_LONGEST = 500
+
+
+class AccessLog:
+    """ASGI middleware. Refused requests are warnings that say why."""
+
+    def __init__(self, application: ASGIApp) -> None:
+        self._application = application
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._application(scope, receive, send)
+            return
+        started, status = time.perf_counter(), 0
+
+        async def note(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        state = scope.setdefault("state", {})
+        try:
+            await self._application(scope, receive, note)
+        finally:
+            milliseconds = (time.perf_counter() - started) * 1000
+            address = (scope.get("client") or ("-",))[0]
+            who, path = _shown(str(state.get("principal", "-"))), _shown(scope["path"])
+            reason = f" {_shown(state['failure'], ' ')}" if "failure" in state else ""
+            level = logging.WARNING if status in (401, 403) or status >= 500 or status == 0 else logging.INFO
+            _log.log(
+                level, "%s %s %s %s %d %.1f ms%s", address, who, scope["method"], path, status, milliseconds, reason
+            )
+
+
+def _shown(text: str, also: str = "") -> str:
+    """Text that cannot break a line, or pretend to be another."""
+    return quote(text[:_LONGEST], safe="/:@!$&'()*+,;=-._~{}<>\"`" + also, errors="replace")

@@ -1,0 +1,186 @@
+"""The ASGI application: who asks, what is asked, the work in a thread, and the answer.
+
+A request is refused before its body is read where its token does not let it be. What fails inside is logged, and its
+client is told no more than that.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+import orjson
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from pyspark_delta.catalog.sql.tokens import Token
+from pyspark_delta.errors import DeltaError
+from pyspark_delta.server import delta_api, namespaces, older_api, openapi
+from pyspark_delta.server.access_log import AccessLog
+from pyspark_delta.server.failures import Failure, FailureKind, delta_body, failure_of, older_body
+from pyspark_delta.server.operation import BASE, Call, Operation, Reply
+from pyspark_delta.server.served import ServedCatalog, ServerSettings
+
+OPERATIONS = (*delta_api.OPERATIONS, *namespaces.OPERATIONS, *older_api.OPERATIONS)
+
+_log = logging.getLogger("pyspark_delta.server")
+_DEFAULT_SETTINGS = ServerSettings()
+_JSON = "application/json"
+
+
+class TokenSource(Protocol):
+    """Where tokens are looked up."""
+
+    def look_up(self, secret: str) -> Token | None:
+        """The token with a secret; None for one that is unknown or has expired."""
+        ...
+
+
+def create_application(
+    catalog: ServedCatalog, tokens: TokenSource | None, settings: ServerSettings = _DEFAULT_SETTINGS
+) -> Starlette:
+    """The application that serves a catalog. Without `tokens` everybody may do everything."""
+    endpoint = _Endpoint(catalog, tokens, settings)
+    by_path: dict[str, dict[str, Operation]] = {}
+    for operation in OPERATIONS:
+        by_path.setdefault(BASE + operation.path, {})[operation.method] = operation
+    routes = [Route(path, endpoint.of(operations), methods=sorted(operations)) for path, operations in by_path.items()]
+    routes.append(Route(openapi.PATH, _describe, methods=["GET"]))
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(AccessLog)],
+        exception_handlers={HTTPException: _no_operation},
+    )
+
+
+class _Endpoint:
+    def __init__(self, catalog: ServedCatalog, tokens: TokenSource | None, settings: ServerSettings) -> None:
+        self._catalog = catalog
+        self._tokens = tokens
+        self._settings = settings
+
+    def of(self, operations: dict[str, Operation]) -> Callable[[Request], Awaitable[Response]]:
+        """What answers requests for the operations of one path."""
+
+        async def answer(request: Request) -> Response:
+            operation = operations.get(request.method)
+            if operation is None:  # HEAD, which comes with GET
+                operation = operations["GET"]
+            try:
+                return _response(await self._reply(operation, request), request)
+            except Failure as failure:
+                return _failed(failure, operation.is_delta_api, request)
+
+        return answer
+
+    async def _reply(self, operation: Operation, request: Request) -> Reply:
+        try:
+            caller = await self._caller(request)
+            call = Call(
+                catalog=self._catalog if caller is None else self._catalog.acting_as(caller.principal),
+                caller=caller,
+                settings=self._settings,
+                path=request.path_params,
+                query=request.query_params,
+                body=None,
+            )
+            if operation.scope is not None:
+                call.require_scope(operation.scope)
+            if operation.takes is not None:
+                call = _with_body(call, await _body(request, self._settings.max_body_bytes))
+            return await run_in_threadpool(operation.work, call)
+        except DeltaError as error:
+            failure = failure_of(error)
+            if failure.kind.value.status >= 500:
+                _log.error("%s %s failed: %s", operation.method, operation.path, error)
+                failure = Failure(failure.kind, "The server failed. The request may have been done, or not.")
+            raise failure from error
+        except (Failure, ClientDisconnect):
+            raise
+        except Exception:
+            _log.exception("%s %s failed", operation.method, operation.path)
+            raise Failure(FailureKind.INTERNAL, "The server failed. The request may have been done, or not.") from None
+
+    async def _caller(self, request: Request) -> Token | None:
+        if self._tokens is None:
+            return None
+        scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
+        token = None
+        if scheme.lower() == "bearer" and secret.strip():
+            token = await run_in_threadpool(self._tokens.look_up, secret.strip())
+        if token is None:
+            raise Failure(
+                FailureKind.NOT_AUTHENTICATED, "The request needs a valid token: 'Authorization: Bearer <token>'."
+            )
+        request.state.principal = token.principal
+        return token
+
+
+def _with_body(call: Call, body: Any) -> Call:
+    return Call(
+        catalog=call.catalog,
+        caller=call.caller,
+        settings=call.settings,
+        path=call.path,
+        query=call.query,
+        body=body,
+    )
+
+
+async def _body(request: Request, limit: int) -> Any:
+    """The JSON of a request. Raises Failure for too much, and for what is no JSON."""
+    too_large = Failure(FailureKind.TOO_LARGE, f"The body of a request has at most {limit} bytes.")
+    declared = request.headers.get("Content-Length", "")
+    if declared.isdigit() and int(declared[:20]) > limit:
+        raise too_large
+    chunks, size = [], 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > limit:
+            raise too_large
+        chunks.append(chunk)
+    try:
+        return orjson.loads(b"".join(chunks))
+    except orjson.JSONDecodeError as error:
+        raise Failure(FailureKind.BAD_REQUEST, f"The body of the request is not JSON: {error}.") from None
+
+
+# ------------------------------------------------------------------------------------------------------- answers
+def _response(reply: Reply, request: Request) -> Response:
+    if reply.status == 204:
+        return Response(status_code=204, headers=dict(reply.headers))
+    return _json(reply.body, reply.status, dict(reply.headers), request)
+
+
+def _failed(failure: Failure, is_delta_api: bool, request: Request) -> Response:
+    status = failure.kind.value.status
+    request.state.failure = failure.message
+    headers = {"Connection": "close"} if status == 413 else {}  # the rest of the body is not read
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return _json(delta_body(failure) if is_delta_api else older_body(failure), status, headers, request)
+
+
+def _json(body: Any, status: int, headers: dict[str, str], request: Request) -> Response:
+    content = b"" if request.method == "HEAD" else orjson.dumps(body)
+    return Response(content, status, headers, _JSON)
+
+
+async def _describe(request: Request) -> Response:
+    return _json(openapi.description(OPERATIONS), 200, {}, request)
+
+
+async def _no_operation(request: Request, error: Exception) -> Response:
+    """No path, or no method of it, fits the request."""
+    assert isinstance(error, HTTPException)
+    kind = FailureKind.NO_METHOD if error.status_code == 405 else FailureKind.NOT_FOUND
+    failure = Failure(kind, "The server has no such operation; /openapi.json tells which it has.")
+    response = _failed(failure, request.url.path.startswith(f"{BASE}/delta/v1/"), request)
+    response.headers.update(error.headers or {})
+    return response

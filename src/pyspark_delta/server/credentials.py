@@ -1,0 +1,67 @@
+"""Credentials for the storage of tables, as the API gives them to clients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark_delta.catalog.contract import Access, TableInfo
+from pyspark_delta.catalog.sql.tokens import Scope
+from pyspark_delta.catalog.unity.answers import wire_location
+from pyspark_delta.server.fields import invalid
+from pyspark_delta.server.operation import Call
+
+_DELTA = {
+    "s3.access-key-id": ("aws_access_key_id", "access_key_id"),
+    "s3.secret-access-key": ("aws_secret_access_key", "secret_access_key"),
+    "s3.session-token": ("aws_session_token", "session_token"),
+    "azure.sas-token": ("azure_storage_sas_key", "sas_key"),
+    "gcs.oauth-token": ("google_oauth_token",),
+}
+_OLDER = {
+    "s3.access-key-id": ("aws_temp_credentials", "access_key_id"),
+    "s3.secret-access-key": ("aws_temp_credentials", "secret_access_key"),
+    "s3.session-token": ("aws_temp_credentials", "session_token"),
+    "azure.sas-token": ("azure_user_delegation_sas", "sas_token"),
+    "gcs.oauth-token": ("gcp_oauth_token", "oauth_token"),
+}
+
+
+def access_of(call: Call, word: Any) -> Access:
+    """The access that is asked for, which the caller's token must allow. Raises Failure."""
+    if word not in (Access.READ.value, Access.READ_WRITE.value):
+        raise invalid("'operation' must be READ or READ_WRITE.")
+    access = Access(word)
+    call.require_scope(Scope.READ if access is Access.READ else Scope.WRITE)
+    return access
+
+
+def credentials_answer(call: Call, info: TableInfo, access: Access) -> dict[str, Any]:
+    """Credentials for a table's storage as the Delta API gives them; none where the server gives none."""
+    credential = {
+        "prefix": wire_location(info.location),
+        "operation": access.value,
+        "config": _given(call, info, access),  # they do not expire
+    }
+    return {"storage-credentials": [credential]}
+
+
+def older_credentials_answer(call: Call, info: TableInfo, access: Access) -> dict[str, Any]:
+    """The same as the older endpoints give it."""
+    answer: dict[str, Any] = {}
+    for key, value in _given(call, info, access).items():
+        kind, name = _OLDER[key]
+        answer.setdefault(kind, {})[name] = value
+    return answer
+
+
+def _given(call: Call, info: TableInfo, access: Access) -> dict[str, str]:
+    if not call.settings.vend_credentials:
+        return {}
+    options: Mapping[str, str] = call.catalog.storage_options(info, access)
+    found = {key.lower(): value for key, value in options.items()}
+    return {
+        key: next(found[name] for name in names if name in found)
+        for key, names in _DELTA.items()
+        if any(name in found for name in names)
+    }

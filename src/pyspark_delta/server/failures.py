@@ -1,0 +1,104 @@
+"""Answers to requests that fail: the error types of the Delta API, and the codes of the older endpoints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from pyspark_delta.errors import (
+    CatalogError,
+    CatalogNameExistsError,
+    CatalogNameNotFoundError,
+    CatalogUnavailableError,
+    DeltaError,
+    InvalidProposalError,
+    NotAuthorizedError,
+    PublishedMismatchError,
+    RatificationConflictError,
+    StaleMetadataError,
+    StorageError,
+    TableReplacedError,
+    TooManyUnpublishedError,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of failure: its HTTP status and its names in both APIs."""
+
+    status: int
+    type: str
+    code: str
+
+
+class Failure(Exception):
+    """A request fails; `message` is for the client, and holds nothing secret."""
+
+    def __init__(self, kind: FailureKind, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.message = message
+
+
+class FailureKind(Enum):
+    """Why a request fails."""
+
+    BAD_REQUEST = Kind(400, "BadRequestException", "INVALID_ARGUMENT")
+    INVALID = Kind(400, "InvalidParameterValueException", "INVALID_ARGUMENT")
+    NOT_AUTHENTICATED = Kind(401, "NotAuthorizedException", "UNAUTHENTICATED")
+    NOT_ALLOWED = Kind(403, "PermissionDeniedException", "PERMISSION_DENIED")
+    NOT_FOUND = Kind(404, "NotFoundException", "NOT_FOUND")
+    NO_SCHEMA = Kind(404, "NoSuchSchemaException", "SCHEMA_NOT_FOUND")
+    NO_TABLE = Kind(404, "NoSuchTableException", "TABLE_NOT_FOUND")
+    NO_METHOD = Kind(405, "BadRequestException", "INVALID_ARGUMENT")
+    EXISTS = Kind(409, "AlreadyExistsException", "ALREADY_EXISTS")
+    VERSION_TAKEN = Kind(409, "CommitVersionConflictException", "COMMIT_VERSION_CONFLICT")
+    REQUIREMENT_FAILED = Kind(409, "UpdateRequirementConflictException", "UPDATE_REQUIREMENT_CONFLICT")
+    TOO_LARGE = Kind(413, "BadRequestException", "INVALID_ARGUMENT")
+    TOO_MANY_UNPUBLISHED = Kind(429, "ResourceExhaustedException", "RESOURCE_EXHAUSTED")
+    STATE_UNKNOWN = Kind(500, "CommitStateUnknownException", "INTERNAL")
+    INTERNAL = Kind(500, "InternalServerErrorException", "INTERNAL")
+
+
+def delta_body(failure: Failure) -> dict[str, Any]:
+    """The answer of the Delta API."""
+    kind = failure.kind.value
+    return {"error": {"message": failure.message, "type": kind.type, "code": kind.status}}
+
+
+def older_body(failure: Failure) -> dict[str, Any]:
+    """The answer of the older endpoints."""
+    kind = failure.kind.value
+    return {"error_code": kind.code, "message": failure.message, "details": []}
+
+
+def failure_of(error: DeltaError) -> Failure:
+    """What an error of the catalog is to a client."""
+    return Failure(_kind_of(error), error.message)
+
+
+def _kind_of(error: DeltaError) -> FailureKind:
+    match error:
+        case CatalogNameNotFoundError():
+            return FailureKind.NO_SCHEMA if error.error_class == "SCHEMA_NOT_FOUND" else FailureKind.NO_TABLE
+        case TableReplacedError():
+            return FailureKind.NO_TABLE
+        case CatalogNameExistsError():
+            return FailureKind.EXISTS
+        case NotAuthorizedError():
+            return FailureKind.NOT_ALLOWED
+        case RatificationConflictError():
+            return FailureKind.VERSION_TAKEN
+        case StaleMetadataError():
+            return FailureKind.REQUIREMENT_FAILED
+        case TooManyUnpublishedError():
+            return FailureKind.TOO_MANY_UNPUBLISHED
+        case CatalogUnavailableError():
+            return FailureKind.STATE_UNKNOWN
+        case InvalidProposalError():
+            return FailureKind.INVALID
+        case PublishedMismatchError() | StorageError() | CatalogError():
+            return FailureKind.INTERNAL
+    # What is left comes from reading what the client sent: schemas, locations, names.
+    return FailureKind.INVALID

@@ -1,0 +1,88 @@
+"""One operation of the API: how it is reached, who may do it, what it takes and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark_delta.catalog.sql.tokens import Scope, Token
+from pyspark_delta.server.failures import Failure, FailureKind
+from pyspark_delta.server.served import ServedCatalog, ServerSettings
+
+BASE = "/api/2.1/unity-catalog"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A request that has been read: the catalog as its sender sees it, and what was sent.
+
+    `caller` is the token, None where the server asks for none. `body` is JSON.
+    """
+
+    catalog: ServedCatalog
+    caller: Token | None
+    settings: ServerSettings
+    path: Mapping[str, str]
+    query: Mapping[str, str]
+    body: Any
+
+    def require_scope(self, scope: Scope) -> None:
+        """Raises Failure where the caller's token does not include a scope."""
+        if self.caller is not None and not self.caller.allows(scope):
+            raise Failure(
+                FailureKind.NOT_ALLOWED, f"The token does not allow this: it needs the scope '{scope.value}'."
+            )
+
+    def require_reach(self, catalog: str, schema: str) -> None:
+        """Raises Failure where the caller's token is limited to other schemas. Existing or not makes no difference."""
+        if not self.reaches(catalog, schema):
+            raise Failure(FailureKind.NOT_ALLOWED, f"The token is not for the schema '{catalog}.{schema}'.")
+
+    def reaches(self, catalog: str, schema: str) -> bool:
+        """Whether the caller's token is for a schema."""
+        return self.caller is None or self.caller.reaches(catalog, schema)
+
+    def reaches_catalog(self, catalog: str) -> bool:
+        """Whether the caller's token is for any schema of a catalog."""
+        if self.caller is None or self.caller.schemas is None:
+            return True
+        return any(self.reaches(catalog, schema) for _, schema in self.caller.schemas)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What an operation answers: JSON, or nothing but a status."""
+
+    body: Any = None
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+NO_CONTENT = Reply(status=204)
+
+Schema = dict[str, Any]  # a JSON schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One method of one path below `BASE`; `answers` is the schema of a success, None for status 204.
+
+    `query` are the parameters by name: their schema and whether they are required. `scope` is None where the operation
+    asks for a scope itself, because it depends on the request.
+    """
+
+    method: str
+    path: str
+    summary: str
+    scope: Scope | None
+    work: Callable[[Call], Reply]
+    takes: Schema | None = None
+    answers: Schema | None = None
+    query: Mapping[str, tuple[Schema, bool]] = field(default_factory=dict)
+    failures: tuple[int, ...] = (400, 401, 403, 404)
+
+    @property
+    def is_delta_api(self) -> bool:
+        """Whether it belongs to the Delta API, and so fails in its way."""
+        return self.path.startswith("/delta/v1/")

@@ -1,0 +1,138 @@
+"""Running the server: on this machine alone, or for others behind TLS."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pyspark_delta.errors import InvalidOptionError, MissingDependencyError
+from pyspark_delta.server.served import ServerSettings
+
+if TYPE_CHECKING:
+    import uvicorn
+
+LOOPBACK = "127.0.0.1"
+DEFAULT_PORT = 8080
+_GRACE = 10  # seconds that requests have to end when the server is stopped
+
+
+def serve(
+    url: str,
+    host: str = LOOPBACK,
+    port: int = DEFAULT_PORT,
+    *,
+    storage_root: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    certificate: str | None = None,
+    key: str | None = None,
+    open_access: bool = False,
+    behind_proxy: bool = False,
+    max_unpublished: int = 10,
+    verify_published: bool = True,
+    settings: ServerSettings | None = None,
+) -> None:
+    """Serve the catalog in a database until the process is told to stop (SIGINT, SIGTERM).
+
+    `url`, `storage_root` and `storage_options` are as for `connect_catalog`. `certificate` and `key` are PEM files.
+    A host that others can reach needs them, unless the server is `behind_proxy`, a proxy that speaks TLS. Every request
+    needs a token, unless `open_access` lets everybody on this machine do everything. With `verify_published` the server
+    looks whether files that it is told of are there.
+
+    Raises InvalidOptionError for what would be unsafe, CatalogError for the catalog, MissingDependencyError.
+    """
+    server = create_server(
+        url,
+        host,
+        port,
+        storage_root=storage_root,
+        storage_options=storage_options,
+        certificate=certificate,
+        key=key,
+        open_access=open_access,
+        behind_proxy=behind_proxy,
+        max_unpublished=max_unpublished,
+        verify_published=verify_published,
+        settings=settings,
+    )
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    server.run()
+
+
+def create_server(
+    url: str,
+    host: str = LOOPBACK,
+    port: int = DEFAULT_PORT,
+    *,
+    storage_root: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    certificate: str | None = None,
+    key: str | None = None,
+    open_access: bool = False,
+    behind_proxy: bool = False,
+    max_unpublished: int = 10,
+    verify_published: bool = True,
+    settings: ServerSettings | None = None,
+) -> uvicorn.Server:
+    """What `serve` runs."""
+    check_exposure(host, certificate, key, open_access=open_access, behind_proxy=behind_proxy)
+    try:
+        import uvicorn
+
+        from pyspark_delta.catalog.sql import SqlCatalog
+        from pyspark_delta.server.application import create_application
+    except ModuleNotFoundError as error:
+        raise MissingDependencyError(
+            f"The server needs the package '{error.name}': pip install 'pyspark-delta[server]'.", package=error.name
+        ) from None
+    catalog = SqlCatalog.connect(
+        url,
+        storage_root=storage_root,
+        storage_options=storage_options,
+        max_unpublished=max_unpublished,
+        verify_files=verify_published,
+    )
+    application = create_application(catalog, None if open_access else catalog.tokens, settings or ServerSettings())
+    return uvicorn.Server(
+        uvicorn.Config(
+            application,
+            host=host,
+            port=port,
+            ssl_certfile=certificate,
+            ssl_keyfile=key,
+            access_log=False,  # the application writes its own, without queries
+            log_config=None,
+            server_header=False,
+            timeout_graceful_shutdown=_GRACE,
+        )
+    )
+
+
+def check_exposure(
+    host: str, certificate: str | None, key: str | None, *, open_access: bool, behind_proxy: bool
+) -> None:
+    """Raises InvalidOptionError where tokens would cross a network in clear text, or others need none."""
+    if (certificate is None) != (key is None):
+        raise InvalidOptionError("TLS needs both a certificate and its key.")
+    if _is_loopback(host):
+        return
+    if open_access:
+        raise InvalidOptionError(
+            f"Without tokens the server can listen on this machine only, not on '{host}': use {LOOPBACK}.", host=host
+        )
+    if certificate is None and not behind_proxy:
+        raise InvalidOptionError(
+            f"On '{host}' tokens would be sent in clear text: give a certificate and its key, or say that the server "
+            "is behind a proxy that speaks TLS.",
+            host=host,
+        )
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,65 @@
+"""What the server asks of the catalog that it serves, besides the contract of catalogs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+from pyspark_delta.actions.model import DomainMetadata, Metadata
+from pyspark_delta.actions.model import Protocol as ProtocolAction
+from pyspark_delta.catalog.contract import Catalog, StagingTable, TableInfo, TableName
+
+
+class Description(Protocol):
+    """All that a catalog keeps of a table. Times are milliseconds since the epoch."""
+
+    @property
+    def info(self) -> TableInfo: ...
+    @property
+    def protocol(self) -> ProtocolAction | None: ...
+    @property
+    def metadata(self) -> Metadata | None: ...
+    @property
+    def domains(self) -> tuple[DomainMetadata, ...]: ...
+    @property
+    def created_at(self) -> int: ...
+    @property
+    def updated_at(self) -> int: ...
+
+
+class ServedCatalog(Catalog, Protocol):
+    """A catalog that can say everything that the API tells of tables."""
+
+    def acting_as(self, principal: str) -> Self:
+        """The catalog as a principal sees it."""
+        ...
+
+    def list_catalogs(self) -> list[str]:
+        """The names of the catalogs, sorted."""
+        ...
+
+    def describe_table(self, name: TableName) -> Description:
+        """All of a table. Raises CatalogNameNotFoundError."""
+        ...
+
+    def load_table_by_id(self, table_id: str) -> TableInfo:
+        """The table of an id. Raises TableReplacedError."""
+        ...
+
+    def load_staging_table(self, table_id: str) -> StagingTable:
+        """The staging table of an id. Raises InvalidProposalError, NotAuthorizedError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """How the server behaves.
+
+    `replay_is_conflict` answers a commit that was ratified before with a conflict, as Unity Catalog did up to 0.5.1.
+    Bodies of requests have at most `max_body_bytes`. With `vend_credentials` the storage options of the catalog, where
+    they are credentials, are given to clients.
+    """
+
+    replay_is_conflict: bool = False
+    max_body_bytes: int = 4 * 1024 * 1024
+    vend_credentials: bool = False

@@ -1,0 +1,143 @@
+"""Tables as the API tells of them. A client of it never sees an inline commit: those are published first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import orjson
+
+from pyspark_delta.catalog.contract import Access, CommitKind, LogTail, RatifiedCommit, TableInfo, TableName
+from pyspark_delta.catalog.managed_table import ManagedTable
+from pyspark_delta.catalog.unity.answers import commit_to_json, wire_location
+from pyspark_delta.catalog.unity.columns import columns_to_json
+from pyspark_delta.catalog.unity.mirror import (
+    CLUSTERING,
+    CLUSTERING_COLUMNS,
+    HIGH_WATER_MARK,
+    ROW_TRACKING,
+    domains_to_json,
+    own_properties,
+    protocol_properties,
+)
+from pyspark_delta.catalog.unity.type_json import columns_of
+from pyspark_delta.errors import CatalogNameNotFoundError, DeltaError
+from pyspark_delta.schema.json import parse_schema
+from pyspark_delta.server.failures import Failure, FailureKind
+from pyspark_delta.server.operation import Call
+from pyspark_delta.server.served import Description, ServedCatalog
+from pyspark_delta.storage import store_for
+
+NO_COLUMNS = '{"type":"struct","fields":[]}'
+
+
+def described(call: Call, name: TableName) -> Description:
+    """All of a table that the caller may see. Raises Failure, CatalogError."""
+    call.require_reach(name.catalog, name.schema)
+    return call.catalog.describe_table(name)
+
+
+def described_by_id(call: Call, table_id: str) -> Description:
+    """All of the table of an id, which the caller's token must be for. Raises Failure, CatalogError."""
+    info = call.catalog.load_table_by_id(table_id)
+    if not call.reaches(info.name.catalog, info.name.schema):
+        raise Failure(FailureKind.NO_TABLE, "The catalog has no table with this id.")
+    try:
+        found = call.catalog.describe_table(info.name)
+    except CatalogNameNotFoundError:
+        found = None
+    if found is None or found.info.table_id != table_id:
+        raise Failure(FailureKind.NO_TABLE, "The catalog has no table with this id any more.")
+    return found
+
+
+def staged_tail(catalog: ServedCatalog, info: TableInfo) -> LogTail | None:
+    """The log tail, in which every commit is staged: where one is inline, all of them are published now."""
+    tail = info.tail
+    if tail is None or all(commit.kind is CommitKind.STAGED for commit in tail.commits):
+        return tail
+    store = store_for(info.location, catalog.storage_options(info, Access.READ_WRITE))
+    ManagedTable(catalog, info).publish(store, tail)
+    return replace(tail, commits=(), published_version=tail.latest_version)
+
+
+def load_answer(catalog: ServedCatalog, description: Description) -> dict[str, Any]:
+    """A table as the Delta API tells of it."""
+    info, metadata = description.info, description.metadata
+    tail = staged_tail(catalog, info)
+    answer: dict[str, Any] = {
+        "metadata": {
+            "etag": info.etag,
+            "table-type": "EXTERNAL" if tail is None else "MANAGED",
+            "table-uuid": info.table_id,
+            "location": wire_location(info.location),
+            "created-time": description.created_at,
+            "updated-time": description.updated_at,
+            "columns": columns_of(NO_COLUMNS if metadata is None else metadata.schema_string),
+            "partition-columns": [] if metadata is None else list(metadata.partition_columns),
+            "properties": told_properties(description),
+        },
+        "commits": [],
+    }
+    if tail is not None:
+        answer["latest-table-version"] = tail.latest_version
+        answer["commits"] = [commit_to_json(commit, "-") for commit in reversed(tail.commits)]
+    return answer
+
+
+def older_answer(description: Description) -> dict[str, Any]:
+    """A table as the older endpoints tell of it (`TableInfo`)."""
+    info, metadata = description.info, description.metadata
+    answer = {
+        "name": info.name.name,
+        "catalog_name": info.name.catalog,
+        "schema_name": info.name.schema,
+        "table_type": "MANAGED" if info.catalog_managed else "EXTERNAL",
+        "data_source_format": "DELTA",
+        "columns": [] if metadata is None else _older_columns(metadata.schema_string, metadata.partition_columns),
+        "storage_location": wire_location(info.location),
+        "properties": told_properties(description),
+        "created_at": description.created_at,
+        "updated_at": description.updated_at,
+        "table_id": info.table_id,
+    }
+    if metadata is not None and metadata.description is not None:
+        answer["comment"] = metadata.description
+    return answer
+
+
+def older_commits(commits: Iterable[RatifiedCommit]) -> list[dict[str, Any]]:
+    """Commits as the older endpoints tell of them."""
+    return [commit_to_json(commit, "_") for commit in commits]
+
+
+def told_properties(description: Description) -> dict[str, str]:
+    """The properties of a table, and those that the API makes of its protocol and its domains."""
+    told = dict(own_properties(description.info.properties))
+    if description.protocol is not None:
+        told |= protocol_properties(description.protocol)
+    domains = domains_to_json(description.domains)
+    if CLUSTERING in domains:
+        told[CLUSTERING_COLUMNS] = orjson.dumps(domains[CLUSTERING]["clusteringColumns"]).decode()
+    if ROW_TRACKING in domains:
+        told[HIGH_WATER_MARK] = str(domains[ROW_TRACKING]["rowIdHighWaterMark"])
+    return told
+
+
+def check_schema(schema_string: str, partition_columns: Iterable[str]) -> None:
+    """Raises Failure for a schema that is none, and for partition columns that it does not have."""
+    try:
+        schema = parse_schema(schema_string)
+    except DeltaError as error:
+        raise Failure(FailureKind.INVALID, error.message) from None
+    names = [field.name.casefold() for field in schema]
+    if len(set(names)) != len(names):
+        raise Failure(FailureKind.INVALID, "Two columns have the same name.")
+    for column in partition_columns:
+        if column.casefold() not in names:
+            raise Failure(FailureKind.INVALID, f"The partition column {column!a} is not among the columns.")
+
+
+def _older_columns(schema_string: str, partition_columns: Iterable[str]) -> list[dict[str, Any]]:
+    return columns_to_json(schema_string, list(partition_columns))
