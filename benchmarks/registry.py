@@ -27,6 +27,7 @@ MODULES = {
     "B17": "b17_merge",
     "B20": "b20_count",
     "B23": "b23_log_cleanup",
+    "B25": "b25_catalog_commits",
 }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-pytest_plugins = ["tests.plugins.stages", "tests.plugins.sessions"]
+pytest_plugins = ["tests.plugins.stages", "tests.plugins.sessions", "tests.plugins.postgresql"]
 
 GOLDEN = Path(os.environ.get("PYSPARK_DELTA_GOLDEN") or Path(__file__).parents[2] / "shared" / "golden")
 

@@ -16,19 +16,37 @@ import threading
 import time
 import urllib.request
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pyspark_delta.catalog.sql import SqlCatalog
+
 pytest.register_assert_rewrite("pyspark_delta.testing.store_contract")
+for _module in ("contract", "cases", "literal_names", "tables"):
+    pytest.register_assert_rewrite(f"pyspark_delta.testing.catalog_{_module}")
 
 AZURITE_VERSION = "3.35.0"
 # Published with the emulator, the same in every installation.
 EMULATOR_ACCOUNT = "devstoreaccount1"
 EMULATOR_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+
+@pytest.fixture
+def connect_sql() -> Iterator[Callable[..., SqlCatalog]]:
+    """`SqlCatalog.connect`; the connections are closed when the test ends."""
+    made: list[SqlCatalog] = []
+
+    def connect(url: str, storage_root: str | None = None, **more: Any) -> SqlCatalog:
+        made.append(SqlCatalog.connect(url, storage_root, **more))
+        return made[-1]
+
+    yield connect
+    for catalog in made:
+        catalog.close()
 
 
 @pytest.fixture(scope="session")

@@ -1,24 +1,24 @@
-"""The commands over a table: info, schema, protocol, history, files, log, cat, changes, explain; and doctor."""
+"""The commands over a table: info, schema, protocol, history, files, log, cat, changes, explain; catalog; doctor."""
 
 from __future__ import annotations
 
-import functools
-import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
+from typing import TYPE_CHECKING, Annotated, Any
 
-import orjson
 import typer
 from typer.core import TyperGroup
 
 from pyspark_delta._version import __version__
 from pyspark_delta.cli import doctor as environment
+from pyspark_delta.cli.catalog import catalog_app
+from pyspark_delta.cli.catalog_options import located, open_named
 from pyspark_delta.cli.commits import actions_of, describe_action
 from pyspark_delta.cli.output import prepare_streams, print_facts, print_json, print_json_lines, print_rows, print_text
+from pyspark_delta.cli.reporting import abandon_output, reporting
 from pyspark_delta.cli.schema_tree import schema_rows
-from pyspark_delta.errors import DeltaError, InvalidOptionError
+from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.schema.json import type_to_json
 from pyspark_delta.storage import normalize_location
 
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pyspark_delta.table import Table
-
-P = ParamSpec("P")
 
 app = typer.Typer(
     name="pyspark-delta",
@@ -38,7 +36,13 @@ app = typer.Typer(
     cls=TyperGroup,
 )
 
-PathArgument = Annotated[str, typer.Argument(metavar="PATH", help="A folder, or a URI such as s3://bucket/table.")]
+PathArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE",
+        help="A folder, a URI such as s3://bucket/table, or a name in the catalog at $PYSPARK_DELTA_CATALOG_URL.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 VersionOption = Annotated[int | None, typer.Option("--version", min=0, help="The version to open; default: latest.")]
 TimestampOption = Annotated[
@@ -60,7 +64,7 @@ def run(arguments: list[str]) -> int:
         code = app(arguments or ["--help"], prog_name="pyspark-delta", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
-        _abandon_output()
+        abandon_output()
         return 0
     except KeyboardInterrupt:
         return 130
@@ -77,40 +81,13 @@ def run(arguments: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _reporting(command: Callable[P, None]) -> Callable[P, None]:
-    """Print an error of the table as one sentence, or as JSON, on standard error, and exit with 1."""
-
-    @functools.wraps(command)
-    def reporting(*args: P.args, **kwargs: P.kwargs) -> None:
-        try:
-            command(*args, **kwargs)
-        except DeltaError as error:
-            if kwargs.get("as_json"):
-                _print_error_json(error)
-            else:
-                print(f"Error: {error.message}", file=sys.stderr)
-            raise typer.Exit(1) from None
-        except BrokenPipeError:
-            _abandon_output()
-
-    return reporting
-
-
-def _abandon_output() -> None:
-    """The reader of a pipe went away (head, less), which is no error; what is still buffered goes nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _print_error_json(error: DeltaError) -> None:
-    """`{"type": error class, "message": sentence}` on standard error."""
-    line = orjson.dumps({"type": error.error_class, "message": error.message.encode(errors="replace").decode()})
-    print(line.decode(), file=sys.stderr)
-
-
 def _show_version(wanted: bool) -> None:
     if wanted:
         print_text(f"pyspark-delta {__version__}")
         raise typer.Exit
+
+
+app.add_typer(catalog_app, name="catalog")
 
 
 @app.callback()
@@ -123,7 +100,7 @@ def _root(
 
 
 @app.command()
-@_reporting
+@reporting
 def info(
     path: PathArgument,
     version: VersionOption = None,
@@ -141,7 +118,7 @@ def info(
 
 
 @app.command()
-@_reporting
+@reporting
 def schema(
     path: PathArgument,
     version: VersionOption = None,
@@ -158,7 +135,7 @@ def schema(
 
 
 @app.command()
-@_reporting
+@reporting
 def protocol(
     path: PathArgument,
     version: VersionOption = None,
@@ -181,7 +158,7 @@ def protocol(
 
 
 @app.command()
-@_reporting
+@reporting
 def history(
     path: PathArgument,
     limit: LimitOption = None,
@@ -200,7 +177,7 @@ def history(
 
 
 @app.command()
-@_reporting
+@reporting
 def files(
     path: PathArgument,
     where: WhereOption = None,
@@ -223,7 +200,7 @@ def files(
 
 
 @app.command()
-@_reporting
+@reporting
 def log(
     path: PathArgument,
     commit: Annotated[int | None, typer.Argument(metavar="[VERSION]", min=0, help="Default: the latest.")] = None,
@@ -231,10 +208,10 @@ def log(
     as_json: JsonOption = False,
 ) -> None:
     """The actions of one commit, in order; --json prints one action a line, as it is in the log."""
-    options = _storage_options(option)
+    location, options = located(path) or (normalize_location(path), _storage_options(option))
     if commit is None:
         commit = _open(path, None, None, option).version
-    actions = actions_of(normalize_location(path), commit, options)
+    actions = actions_of(location, commit, options)
     if as_json:
         print_json_lines(actions)
     else:
@@ -242,7 +219,7 @@ def log(
 
 
 @app.command()
-@_reporting
+@reporting
 def cat(
     path: PathArgument,
     columns: ColumnsOption = None,
@@ -266,7 +243,7 @@ def cat(
 
 
 @app.command()
-@_reporting
+@reporting
 def changes(
     path: PathArgument,
     start: FromOption,
@@ -290,7 +267,7 @@ def changes(
 
 
 @app.command()
-@_reporting
+@reporting
 def explain(
     path: PathArgument,
     where: WhereOption = None,
@@ -321,7 +298,7 @@ def explain(
 
 
 @app.command()
-@_reporting
+@reporting
 def doctor(
     spark: Annotated[bool, typer.Option("--spark/--no-spark", help="Also run a small job on Spark's workers.")] = True,
     master: Annotated[str | None, typer.Option("--master", help="Where that job runs; default: as configured.")] = None,
@@ -341,6 +318,9 @@ def _open(path: str, version: int | None, timestamp: str | None, option: list[st
     # Only here, so that doctor and --help work, and start fast, where packages are missing.
     from pyspark_delta.table import Table
 
+    named = open_named(path, version, timestamp)
+    if named is not None:
+        return named
     return Table.open(path, version=version, timestamp=timestamp, storage_options=_storage_options(option))
 
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import orjson
 
+from pyspark_delta.catalog.connections import managed_table
+from pyspark_delta.catalog.log_tail import published_path
 from pyspark_delta.errors import CorruptLogError, FileNotFoundInStoreError, InvalidOptionError
 from pyspark_delta.storage import store_for
-from pyspark_delta.storage.paths import join
 
 _FACTS = {
     "add": ("path", "size", "partitionValues", "dataChange", "deletionVector"),
@@ -23,11 +24,15 @@ _FACTS = {
 def actions_of(location: str, version: int, storage_options: Mapping[str, str]) -> Iterator[dict[str, Any]]:
     """The actions of a commit as they are in the log, in order.
 
-    Raises InvalidOptionError when the log has no such commit file, CorruptLogError at a line that is not an action.
+    A commit of a managed table is the one that its catalog names. Raises InvalidOptionError when the log has no such
+    commit file, CorruptLogError at a line that is not an action.
     """
-    path = join(location, "_delta_log", f"{version:020d}.json")
+    store, path = store_for(location, storage_options), published_path(location, version)
+    table = managed_table(storage_options)
+    pending = () if table is None else table.log_tail().commits
+    known = next((commit for commit in pending if commit.version == version), None)
     try:
-        content = store_for(location, storage_options).read(path)
+        content = store.read(path) if table is None or known is None else table.read(store, known)
     except FileNotFoundInStoreError:
         raise InvalidOptionError(
             f"The log of '{location}' has no commit file for version {version}; it may have been cleaned up, or not "

@@ -75,7 +75,7 @@ class CatalogCommitter:
         except (CatalogError, StorageError) as error:  # while finding out
             return Unknown(error)
         if isinstance(result, Committed):
-            self._publish(request, proposal)
+            self._publish(request, is_next=result.content is None and proposal.published_version == request.version - 1)
         return result
 
     def later(self, table_location: str, version: int) -> Iterator[TakenVersion]:
@@ -115,7 +115,7 @@ class CatalogCommitter:
     def _ratify(self, request: CommitRequest, proposal: Proposal, *, published: bool = False) -> CommitResult:
         """The outcome of one proposal. Raises CatalogError and StorageError where it could not be found out."""
         try:
-            self._table.catalog.ratify(self._table.info, proposal)
+            ratified = self._table.catalog.ratify(self._table.info, proposal)
         except RatificationConflictError as error:
             tail = error.tail if isinstance(error.tail, LogTail) else self._table.log_tail()
             return self._settle(request, proposal, tail, error)
@@ -131,7 +131,8 @@ class CatalogCommitter:
             return self._ratify(request, proposal, published=True)
         except CatalogError as error:
             return Rejected(error)
-        return Committed(request.version)
+        content = self._table.read(self._store, ratified.commit) if ratified.replayed else request.content
+        return Committed(request.version, None if content == request.content else content)
 
     def _settle(self, request: CommitRequest, proposal: Proposal, tail: LogTail, error: CatalogError) -> CommitResult:
         """Whose the version is, by what the catalog knows now."""
@@ -161,12 +162,12 @@ class CatalogCommitter:
             yield TakenVersion(version, content)
 
     # ------------------------------------------------------------------------------------------------ publishing
-    def _publish(self, request: CommitRequest, proposal: Proposal) -> None:
-        """Publish the commit, and any before it whose writer did not get to it. Its failure is a warning (C474)."""
+    def _publish(self, request: CommitRequest, *, is_next: bool) -> None:
+        """Publish the commit, and those before it unless it `is_next`. A failure is a warning."""
         if Capability.PUT_IF_ABSENT in self._table.catalog.capabilities:
             return
         try:
-            if proposal.published_version == request.version - 1:
+            if is_next:
                 self._table.publish_one(self._store, request.version, request.content)
             else:
                 self._table.publish(self._store)

@@ -25,10 +25,12 @@ from pyspark_delta.commit import (
     VersionTaken,
 )
 
+_FAR = 4_000_000_000_000  # ms: after every version that is there already
+
 
 @dataclass(frozen=True)
 class CommitterSetup:
-    """A table in which version 0 is not committed yet.
+    """A table in which version `first` is the next one.
 
     `make` gives a committer as another process would make it; `read` the content of a version, None when there is
     none. `lost_answer` is a committer whose first commit lands, but fails to say so; `lost_request` one whose first
@@ -41,59 +43,60 @@ class CommitterSetup:
     lost_answer: Callable[[], Committer]
     lost_request: Callable[[], Committer]
     refused: Callable[[], Committer]
+    first: int = 0
 
 
 class CommitterContract:
     """One test method for each sentence of `commit.contract`."""
 
     def test_a_free_version_is_committed_with_exactly_the_content(self, setup: CommitterSetup) -> None:
-        request = _request(setup, 0)
-        assert setup.make().commit(request) == Committed(0)
-        assert setup.read(0) == request.content
+        request = _request(setup, setup.first)
+        assert setup.make().commit(request) == Committed(setup.first)
+        assert setup.read(setup.first) == request.content
 
     def test_a_taken_version_is_reported_with_the_winner_and_left_alone(self, setup: CommitterSetup) -> None:
-        first, second = _request(setup, 0), _request(setup, 0)
+        first, second = _request(setup, setup.first), _request(setup, setup.first)
         setup.make().commit(first)
-        assert setup.make().commit(second) == VersionTaken((TakenVersion(0, first.content),))
-        assert setup.read(0) == first.content
+        assert setup.make().commit(second) == VersionTaken((TakenVersion(setup.first, first.content),))
+        assert setup.read(setup.first) == first.content
 
     def test_the_same_request_again_is_committed_once(self, setup: CommitterSetup) -> None:
-        request = _request(setup, 0)
-        assert setup.make().commit(request) == Committed(0)
-        assert setup.make().commit(request) == Committed(0)
-        assert setup.read(0) == request.content
+        request = _request(setup, setup.first)
+        assert setup.make().commit(request) == Committed(setup.first)
+        assert setup.make().commit(request) == Committed(setup.first)
+        assert setup.read(setup.first) == request.content
 
     def test_an_own_commit_is_recognised_by_its_transaction_id(self, setup: CommitterSetup) -> None:
-        landed = _request(setup, 0)
+        landed = _request(setup, setup.first)
         setup.make().commit(landed)
         again = CommitRequest(
             table_location=setup.location,
-            version=0,
+            version=setup.first,
             content=landed.content.replace(b'"timestamp":1', b'"timestamp":2'),
             transaction_id=landed.transaction_id,
         )
-        assert setup.make().commit(again) == Committed(0)
-        assert setup.read(0) == landed.content
+        assert setup.make().commit(again) == Committed(setup.first)
+        assert setup.read(setup.first) == landed.content
 
     def test_a_lost_answer_is_settled_or_unknown_and_never_committed_twice(self, setup: CommitterSetup) -> None:
-        request, committer = _request(setup, 0), setup.lost_answer()
+        request, committer = _request(setup, setup.first), setup.lost_answer()
         outcome = committer.commit(request)
         assert isinstance(outcome, Committed | Unknown)
-        assert committer.commit(request) == Committed(0)
-        assert setup.read(0) == request.content
+        assert committer.commit(request) == Committed(setup.first)
+        assert setup.read(setup.first) == request.content
 
     def test_a_lost_request_may_be_made_again(self, setup: CommitterSetup) -> None:
-        request, committer = _request(setup, 0), setup.lost_request()
+        request, committer = _request(setup, setup.first), setup.lost_request()
         assert isinstance(committer.commit(request), Transient | Unknown)
-        assert setup.read(0) is None
-        assert committer.commit(request) == Committed(0)
+        assert setup.read(setup.first) is None
+        assert committer.commit(request) == Committed(setup.first)
 
     def test_a_refusal_is_rejected(self, setup: CommitterSetup) -> None:
-        assert isinstance(setup.refused().commit(_request(setup, 0)), Rejected)
-        assert setup.read(0) is None
+        assert isinstance(setup.refused().commit(_request(setup, setup.first)), Rejected)
+        assert setup.read(setup.first) is None
 
     def test_of_many_at_once_exactly_one_is_committed(self, setup: CommitterSetup) -> None:
-        for version in range(10):
+        for version in range(setup.first, setup.first + 10):
             requests = [_request(setup, version) for _ in range(8)]
             with ThreadPoolExecutor(8) as pool:
                 outcomes = list(pool.map(lambda request: setup.make().commit(request), requests))
@@ -108,7 +111,8 @@ class CommitterContract:
 
 def _request(setup: CommitterSetup, version: int) -> CommitRequest:
     transaction_id = str(uuid.uuid4())
-    info = {"commitInfo": {"timestamp": 1, "operation": "TEST", "txnId": transaction_id}}
+    times = {"inCommitTimestamp": _FAR + version, "timestamp": 1}
+    info = {"commitInfo": {**times, "operation": "TEST", "txnId": transaction_id}}
     return CommitRequest(
         table_location=setup.location,
         version=version,

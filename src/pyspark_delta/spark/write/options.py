@@ -14,6 +14,7 @@ from pyspark_delta.actions.model import SetTransaction
 from pyspark_delta.data.writer import COMPRESSIONS
 from pyspark_delta.errors import DeltaWarning, InvalidOptionError
 from pyspark_delta.expressions.literals import zone_of
+from pyspark_delta.storage import ACCESS_PREFIX
 from pyspark_delta.transaction.write_plan import FileOptions
 
 MODES = ("append", "overwrite", "error", "errorifexists", "ignore")
@@ -42,7 +43,18 @@ _KNOWN = (
     "parquet.writer.version",
     "spark.sql.parquet.outputTimestampType",
 )
-_STORAGE_PREFIXES = ("fs.", "dfs.", "spark.hadoop.fs.", "aws_", "azure_", "google_", "allow_http", "endpoint", "region")
+_STORAGE_PREFIXES = (
+    ACCESS_PREFIX,
+    "fs.",
+    "dfs.",
+    "spark.hadoop.fs.",
+    "aws_",
+    "azure_",
+    "google_",
+    "allow_http",
+    "endpoint",
+    "region",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,255 @@
+"""The commands over a catalog: schemas, tables by name, publishing, and the server with its tokens."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pyspark_delta.cli.catalog_options import ChosenCatalog, NameOption, RootOption, TokenOption, UrlOption
+from pyspark_delta.cli.output import print_json, print_rows, print_text
+from pyspark_delta.cli.reporting import reporting
+from pyspark_delta.errors import InvalidOptionError
+
+if TYPE_CHECKING:
+    from pyspark_delta.catalog.sql import SqlCatalog
+
+catalog_app = typer.Typer(
+    help="Schemas and tables of a catalog, and a server for it.", no_args_is_help=True, rich_markup_mode=None
+)
+token_app = typer.Typer(help="Bearer tokens for the server.", no_args_is_help=True, rich_markup_mode=None)
+catalog_app.add_typer(token_app, name="token")
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+SchemaArgument = Annotated[str, typer.Argument(metavar="SCHEMA")]
+TableArgument = Annotated[str, typer.Argument(metavar="TABLE", help="schema.table")]
+_DAY = 86_400_000  # ms
+
+
+@catalog_app.callback()
+def _choose(
+    context: typer.Context,
+    url: UrlOption = None,
+    name: NameOption = "main",
+    token: TokenOption = None,
+    storage_root: RootOption = None,
+) -> None:
+    context.obj = ChosenCatalog(url, name, token, storage_root)
+
+
+@catalog_app.command()
+@reporting
+def schemas(
+    context: typer.Context,
+    as_json: JsonOption = False,
+) -> None:
+    """The schemas."""
+    _print_names("schema", _chosen(context).connect().schemas(), as_json)
+
+
+@catalog_app.command("create-schema")
+@reporting
+def create_schema(
+    context: typer.Context,
+    schema: SchemaArgument,
+) -> None:
+    """Make a schema."""
+    _chosen(context).connect().create_schema(schema)
+
+
+@catalog_app.command("drop-schema")
+@reporting
+def drop_schema(
+    context: typer.Context,
+    schema: SchemaArgument,
+) -> None:
+    """Drop a schema without tables."""
+    _chosen(context).connect().drop_schema(schema)
+
+
+@catalog_app.command()
+@reporting
+def tables(
+    context: typer.Context,
+    schema: SchemaArgument,
+    as_json: JsonOption = False,
+) -> None:
+    """The tables of a schema."""
+    _print_names("table", _chosen(context).connect().tables(schema), as_json)
+
+
+@catalog_app.command()
+@reporting
+def register(
+    context: typer.Context,
+    table: TableArgument,
+    path: Annotated[str, typer.Argument(metavar="PATH", help="Where the table lies.")],
+) -> None:
+    """Name a table that lies at a path; it stays there, and is managed by its path."""
+    _chosen(context).connect().register(table, path)
+
+
+@catalog_app.command()
+@reporting
+def rename(
+    context: typer.Context,
+    table: TableArgument,
+    new: Annotated[str, typer.Argument(metavar="NEW", help="schema.table")],
+) -> None:
+    """Give a table another name."""
+    _chosen(context).connect().rename(table, new)
+
+
+@catalog_app.command()
+@reporting
+def drop(
+    context: typer.Context,
+    table: TableArgument,
+) -> None:
+    """Take the name from a table; its files stay until purge."""
+    _chosen(context).connect().drop(table)
+
+
+@catalog_app.command()
+@reporting
+def purge(
+    context: typer.Context,
+    older_than_days: Annotated[
+        float, typer.Option("--older-than-days", min=0, help="How long ago it was dropped.")
+    ] = 7,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete the files of tables that were dropped some time ago. There is no way back."""
+    purged = _chosen(context).connect().purge(timedelta(days=older_than_days))
+    _print_names("purged", purged, as_json)
+
+
+@catalog_app.command()
+@reporting
+def publish(
+    context: typer.Context,
+    table: TableArgument,
+) -> None:
+    """Publish the commits that only the catalog knows so far; writers do this by themselves."""
+    newest = _chosen(context).connect().publish(table)
+    print_text("Nothing is pending." if newest is None else f"Published up to version {newest}.")
+
+
+# ------------------------------------------------------------------------------------------------------- the server
+@catalog_app.command()
+@reporting
+def serve(
+    context: typer.Context,
+    host: Annotated[
+        str, typer.Option("--host", help="The address to listen at; default: this machine alone.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535)] = 8080,
+    certificate: Annotated[str | None, typer.Option("--tls-certificate", help="A PEM file.")] = None,
+    key: Annotated[str | None, typer.Option("--tls-key", help="A PEM file.")] = None,
+    behind_proxy: Annotated[bool, typer.Option("--behind-proxy", help="A proxy speaks TLS.")] = False,
+    open_access: Annotated[bool, typer.Option("--open-access", help="No tokens: for this machine alone.")] = False,
+) -> None:
+    """Serve a catalog in a database through Unity Catalog's API."""
+    from pyspark_delta.server.run import serve as serve_catalog
+
+    chosen = _chosen(context)
+    serve_catalog(
+        chosen.required_url,
+        host,
+        port,
+        storage_root=chosen.storage_root,
+        certificate=certificate,
+        key=key,
+        open_access=open_access,
+        behind_proxy=behind_proxy,
+    )
+
+
+@token_app.command("create")
+@reporting
+def create_token(
+    context: typer.Context,
+    principal: Annotated[str, typer.Argument(metavar="PRINCIPAL", help="Whose token it is.")],
+    scope: Annotated[list[str], typer.Option("--scope", help="read, write or admin; repeatable.")],
+    schema: Annotated[
+        list[str] | None, typer.Option("--schema", metavar="CATALOG.SCHEMA", help="Only these; repeatable.")
+    ] = None,
+    days: Annotated[
+        float | None, typer.Option("--days", min=0, help="How long it is valid; default: for ever.")
+    ] = None,
+) -> None:
+    """Make a token, and print its secret: once, for only its hash is kept."""
+    from pyspark_delta.catalog.sql.tokens import Scope
+
+    known = [one.value for one in Scope]
+    unknown = [word for word in scope if word not in known]
+    if unknown:
+        raise InvalidOptionError(f"'{unknown[0]}' is not a scope; valid values are {', '.join(known)}.")
+    expires = None if days is None else int(time.time() * 1000 + days * _DAY)
+    limits = None if schema is None else [_schema(text) for text in schema]
+    made = _database(_chosen(context)).tokens.create(principal, [Scope(word) for word in scope], limits, expires)
+    print_text(made.secret)
+
+
+@token_app.command("list")
+@reporting
+def list_tokens(context: typer.Context, as_json: JsonOption = False) -> None:
+    """The tokens, without their secrets."""
+    found = [
+        {
+            "id": token.token_id,
+            "principal": token.principal,
+            "scopes": sorted(scope.value for scope in token.scopes),
+            "schemas": None if token.schemas is None else sorted(".".join(parts) for parts in token.schemas),
+            "created": token.created_at,
+            "expires": token.expires_at,
+        }
+        for token in _database(_chosen(context)).tokens.list_tokens()
+    ]
+    if as_json:
+        print_json(found)
+    else:
+        print_rows(("id", "principal", "scopes", "schemas", "created", "expires"), (list(t.values()) for t in found))
+
+
+@token_app.command("revoke")
+@reporting
+def revoke_token(
+    context: typer.Context,
+    token_id: Annotated[str, typer.Argument(metavar="ID")],
+) -> None:
+    """Let a token be unknown from now on."""
+    if not _database(_chosen(context)).tokens.revoke(token_id):
+        raise InvalidOptionError(f"There is no token '{token_id}'; see pyspark-delta catalog token list.")
+
+
+def _chosen(context: typer.Context) -> ChosenCatalog:
+    return context.find_object(ChosenCatalog) or ChosenCatalog()
+
+
+def _database(chosen: ChosenCatalog) -> SqlCatalog:
+    from pyspark_delta.catalog.sql import SqlCatalog
+
+    url = chosen.required_url
+    if not url.startswith(("sqlite:", "postgresql:", "postgresql+psycopg:")):
+        raise InvalidOptionError(
+            f"Tokens are kept in the database of a catalog, and '{url}' is none: give its own URL, sqlite: or "
+            "postgresql:."
+        )
+    return SqlCatalog.connect(url, storage_root=chosen.storage_root)
+
+
+def _schema(text: str) -> tuple[str, str]:
+    catalog, dot, schema = text.partition(".")
+    if not dot or not catalog or not schema:
+        raise InvalidOptionError(f"A schema is written catalog.schema, found '{text}'.")
+    return catalog, schema
+
+
+def _print_names(header: str, names: list[str], as_json: bool) -> None:
+    if as_json:
+        print_json(names)
+    else:
+        print_rows((header,), ([name] for name in names))

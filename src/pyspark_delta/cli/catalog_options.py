@@ -1,0 +1,79 @@
+"""Which catalog a command speaks to: options and environment variables."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from pyspark_delta.errors import InvalidOptionError
+
+if TYPE_CHECKING:
+    from pyspark_delta.catalogs import DeltaCatalog
+    from pyspark_delta.table import Table
+
+URL_VARIABLE = "PYSPARK_DELTA_CATALOG_URL"
+NAME_VARIABLE = "PYSPARK_DELTA_CATALOG_NAME"
+TOKEN_VARIABLE = "PYSPARK_DELTA_CATALOG_TOKEN"
+ROOT_VARIABLE = "PYSPARK_DELTA_CATALOG_STORAGE_ROOT"
+
+UrlOption = Annotated[
+    str | None,
+    typer.Option("--url", envvar=URL_VARIABLE, help="sqlite:///file.db, postgresql://..., file:///..., https://..."),
+]
+NameOption = Annotated[str, typer.Option("--name", envvar=NAME_VARIABLE, help="The catalog's name.")]
+TokenOption = Annotated[str | None, typer.Option("--token", envvar=TOKEN_VARIABLE, help="A bearer token.")]
+RootOption = Annotated[
+    str | None, typer.Option("--storage-root", envvar=ROOT_VARIABLE, help="Where new tables are put.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenCatalog:
+    """The catalog that options and environment name."""
+
+    url: str | None = None
+    name: str = "main"
+    token: str | None = None
+    storage_root: str | None = None
+
+    @property
+    def required_url(self) -> str:
+        """The URL. Raises InvalidOptionError without one."""
+        if not self.url:
+            raise InvalidOptionError(
+                f"Say which catalog, with pyspark-delta catalog --url ... or the environment variable {URL_VARIABLE}: "
+                "sqlite:///file.db, postgresql://host/database, file:///directory, or "
+                "https://host/api/2.1/unity-catalog."
+            )
+        return self.url
+
+    def connect(self) -> DeltaCatalog:
+        """Connect to it. Raises InvalidOptionError without a URL, CatalogError."""
+        from pyspark_delta.catalogs import connect_catalog
+
+        return connect_catalog(self.required_url, self.name, token=self.token, storage_root=self.storage_root)
+
+
+def located(text: str) -> tuple[str, dict[str, str]] | None:
+    """Location and storage options of a table that a text names in the catalog of the environment; None for a path."""
+    from pyspark_delta.catalog.names import parse_table_name, reach
+
+    url, name = os.environ.get(URL_VARIABLE), parse_table_name(text)
+    if not url or name is None or os.path.exists(text):
+        return None
+    ChosenCatalog(url, name.catalog, os.environ.get(TOKEN_VARIABLE), os.environ.get(ROOT_VARIABLE)).connect()
+    reached = reach(name)
+    return reached.location, reached.storage_options
+
+
+def open_named(text: str, version: int | None, timestamp: str | None) -> Table | None:
+    """The table that a text names in the catalog of the environment; None for a path. Raises CatalogError."""
+    from pyspark_delta.table import Table
+
+    found = located(text)
+    if found is None:
+        return None
+    return Table.open(found[0], version=version, timestamp=timestamp, storage_options=found[1])

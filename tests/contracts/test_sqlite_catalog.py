@@ -1,0 +1,24 @@
+"""A catalog in SQLite keeps the catalog contract."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pyspark_delta.catalog.sql import SqlCatalog
+from pyspark_delta.testing.catalog_cases import InlineCommits, KeptMetadata, Registering, SoftDrops, StagedCommits
+from pyspark_delta.testing.catalog_contract import CatalogContract
+from pyspark_delta.testing.catalog_literal_names import LiteralNames
+from pyspark_delta.testing.catalog_tables import CatalogSetup
+
+
+class TestSqliteCatalog(
+    CatalogContract, StagedCommits, InlineCommits, Registering, SoftDrops, KeptMetadata, LiteralNames
+):
+    @pytest.fixture
+    def setup(self, connect_sql: Callable[..., SqlCatalog], tmp_path: Path) -> CatalogSetup:
+        setup = CatalogSetup(make=lambda: connect_sql(f"sqlite:///{tmp_path}/catalog/catalog.db"))
+        setup.make().create_schema(setup.catalog, setup.schema)
+        return setup

@@ -1,0 +1,161 @@
+"""Tables of a catalog by name, in Spark: what reading, writing and row changes offer works on them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from tests.managed import Warehouse
+
+from pyspark_delta import DeltaTable
+from pyspark_delta.catalog.connections import disconnect_catalog
+from pyspark_delta.errors import (
+    CatalogNameNotFoundError,
+    InvalidOperationError,
+    PathAccessError,
+    TableAlreadyExistsError,
+)
+
+KEPT = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true", "delta.enableRowTracking": "true"}
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Iterator[Warehouse]:
+    """A catalog without tables."""
+    made = Warehouse(tmp_path)
+    yield made
+    disconnect_catalog(made.name)
+
+
+def rows(frame: DataFrame) -> list[tuple[object, ...]]:
+    """The rows, in order."""
+    return sorted(tuple(row) for row in frame.collect())
+
+
+def people(spark: SparkSession, *ids: int) -> DataFrame:
+    """Rows with an id and a name."""
+    return spark.createDataFrame([(i, f"n{i}") for i in ids], "id bigint, name string")
+
+
+def check_writes_and_reads(spark: SparkSession, warehouse: Warehouse) -> None:
+    """Every way to write by name, and to read."""
+    name = warehouse.full("t")
+    people(spark, 1, 2).write.format("delta").saveAsTable(name)
+    people(spark, 3).write.mode("append").saveAsTable(name)
+    with pytest.raises(TableAlreadyExistsError):
+        people(spark, 4).write.format("delta").saveAsTable(name)
+    people(spark, 4).write.insertInto(name)
+    people(spark, 5).writeTo(name).append()
+    people(spark, 1).writeTo(name).overwrite(sf.col("id") == 1)
+    assert rows(spark.table(name).select("id")) == [(i,) for i in range(1, 6)]
+    assert rows(spark.read.option("versionAsOf", 1).table(name).where("id > 1").select("id")) == [(2,), (3,)]
+    table = DeltaTable.forName(spark, name)
+    assert [row.version for row in table.history().collect()] == [4, 3, 2, 1, 0]
+    assert table.detail().first()["location"] == warehouse.location()
+    people(spark, 7).writeTo(name).createOrReplace()
+    assert rows(spark.table(name)) == [(7, "n7")]
+    assert "catalogManaged" in DeltaTable.forName(spark, name).detail().first()["tableFeatures"]
+    assert warehouse.ids() == [7]
+
+
+def check_row_changes(spark: SparkSession, warehouse: Warehouse) -> None:
+    """Rows are changed, and their changes read."""
+    name = warehouse.full("changing")
+    builder = DeltaTable.create(spark).tableName(name).addColumn("id", "bigint").addColumn("name", "string")
+    for key, value in KEPT.items():
+        builder = builder.property(key, value)
+    table = builder.execute()
+    people(spark, *range(6)).write.mode("append").saveAsTable(name)
+    table.delete("id = 0")
+    table.update("id = 1", {"name": "'one'"})
+    merge = table.alias("t").merge(people(spark, 2, 9).alias("s"), "t.id = s.id")
+    merge.whenMatchedDelete().whenNotMatchedInsertAll().execute()
+    assert rows(spark.table(name)) == [(1, "one"), (3, "n3"), (4, "n4"), (5, "n5"), (9, "n9")]
+    changes = spark.read.option("readChangeFeed", "true").option("startingVersion", 2).table(name)
+    assert rows(changes.select("id", "_change_type", "_commit_version")) == [
+        (0, "delete", 2),
+        (1, "update_postimage", 3),
+        (1, "update_preimage", 3),
+        (2, "delete", 4),
+        (9, "insert", 4),
+    ]
+    with table.transaction() as transaction:
+        transaction.setProperties({"note": "x" * 20_000})  # too large a commit to be given to the catalog
+        transaction.append(people(spark, 10))
+    table.alter().setProperties({"note": "short"})
+    assert rows(table.toDF(version=5).where("id > 8").select("id")) == [(9,), (10,)]
+    assert table.toDF().count() == 6
+
+
+def check_names(spark: SparkSession, warehouse: Warehouse) -> None:
+    """Names that are not there, and paths of tables that are."""
+    missing = warehouse.full("missing")
+    for attempt in (
+        lambda: spark.table(missing),
+        lambda: DeltaTable.forName(spark, missing),
+        lambda: people(spark, 1).writeTo(missing).append(),
+        lambda: people(spark, 1).write.insertInto(missing),
+    ):
+        with pytest.raises(CatalogNameNotFoundError, match="missing"):
+            attempt()
+    assert not DeltaTable.isDeltaTable(spark, missing)
+    with pytest.raises(CatalogNameNotFoundError):
+        people(spark, 1).write.saveAsTable(f"{warehouse.name}.no_schema.t")
+    people(spark, 1).write.saveAsTable(warehouse.full("t"))
+    assert DeltaTable.isDeltaTable(spark, warehouse.full("t"))
+    path = warehouse.location()
+    with pytest.raises(PathAccessError):
+        spark.read.format("delta").load(path)
+    with pytest.raises(PathAccessError):
+        people(spark, 2).write.format("delta").mode("append").save(path)
+    published = spark.read.format("delta").option("publishedOnly", "true").load(path)
+    assert rows(published) == [(1, "n1")]
+    with pytest.raises(InvalidOperationError, match="leave the location"):
+        DeltaTable.create(spark).tableName(warehouse.full("u")).location(path).addColumn("id", "bigint").execute()
+    warehouse.catalog.rename("s.t", "s.renamed")
+    people(spark, 2).write.mode("append").saveAsTable(warehouse.full("renamed"))
+    assert rows(spark.table(warehouse.full("renamed")).select("id")) == [(1,), (2,)]
+
+
+def test_c480_writes_and_reads_by_name(delta_spark: SparkSession, warehouse: Warehouse) -> None:
+    check_writes_and_reads(delta_spark, warehouse)
+
+
+def test_row_changes_by_name(delta_spark: SparkSession, warehouse: Warehouse) -> None:
+    check_row_changes(delta_spark, warehouse)
+
+
+def test_c451_names_and_paths(delta_spark: SparkSession, warehouse: Warehouse) -> None:
+    check_names(delta_spark, warehouse)
+
+
+def test_c462_a_session_may_say_where_its_catalogs_are(delta_spark: SparkSession, warehouse: Warehouse) -> None:
+    people(delta_spark, 1).write.saveAsTable(warehouse.full("t"))
+    disconnect_catalog(warehouse.name)
+    settings = {"": warehouse.url, ".storageRoot": warehouse.root}
+    for key, value in settings.items():
+        delta_spark.conf.set(f"spark.pyspark_delta.catalog.{warehouse.name}{key}", value)
+    assert rows(delta_spark.table(warehouse.full("t"))) == [(1, "n1")]
+
+
+def test_c471_a_statement_that_loses_runs_again_on_the_newer_version(
+    delta_spark: SparkSession, warehouse: Warehouse
+) -> None:
+    name = warehouse.full("t")
+    people(delta_spark, 1, 2, 3).write.saveAsTable(name)
+    plan = DeltaTable.forName(delta_spark, name).delete("id = 1", plan=True)
+    people(delta_spark, 4).write.mode("append").saveAsTable(name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        DeltaTable.forName(delta_spark, name).delete("id = 2")
+    assert rows(delta_spark.table(name).select("id")) == [(1,), (3,), (4,)]
+    assert plan is not None
+
+
+def test_by_name_over_connect(delta_connect: SparkSession, warehouse: Warehouse) -> None:
+    check_writes_and_reads(delta_connect, warehouse)
+    check_row_changes(delta_connect, warehouse)
