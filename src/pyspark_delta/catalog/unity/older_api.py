@@ -1,7 +1,7 @@
 """The endpoints of Unity Catalog that are older than its Delta API: commits by table id, tables by full name.
 
-They know no etags and no renaming. A server without the Delta API is used
-through them; schemas and lists go through them always.
+They know no etags and no renaming. A server without the Delta API is used through them; schemas and lists go through
+them always.
 """
 
 from __future__ import annotations
