@@ -207,8 +207,8 @@ def _credentials(call: Call) -> Reply:
 
 def _metrics(call: Call) -> Reply:
     """Take metrics, and keep none."""
-    body = members(call.body, "The request")
-    if text(body, "table-id").lower() != described(call, _named(call)).info.table_id.lower():
+    info, body = described(call, _named(call)).info, members(call.body, "The request")
+    if text(body, "table-id").lower() != info.table_id.lower():
         raise invalid("'table-id' is not the id of the table.")
     return NO_CONTENT
 
