@@ -1,4 +1,5 @@
-"""Fetches the peers that are not Python packages: delta-spark's JARs into .cache/jars, Azurite into .cache/azurite.
+"""Fetches the peers that are not Python packages: delta-spark's JARs into .cache/jars, Azurite into .cache/azurite,
+Unity Catalog's server into .cache/unity-catalog.
 
 A peer whose tool is absent (Maven or Ivy, npm) or offline is left out with a message; the tests that need it are
 skipped with that reason then.
@@ -18,11 +19,14 @@ AZURITE = ROOT / ".cache" / "azurite"
 AZURITE_PACKAGE = "azurite@3"
 GROUP, ARTIFACT, VERSION = "io.delta", "delta-spark_4.2_2.13", "4.4.0"
 GROUPS = "io.delta,io.unitycatalog"  # Spark brings all other dependencies
-POM = f"""<project><modelVersion>4.0.0</modelVersion>
+UNITY = ROOT / ".cache" / "unity-catalog"
+UNITY_GROUP, UNITY_ARTIFACT, UNITY_VERSION = "io.unitycatalog", "unitycatalog-server", "0.6.0"
+POM = """<project><modelVersion>4.0.0</modelVersion>
 <groupId>peers</groupId><artifactId>peers</artifactId><version>1</version>
-<dependencies><dependency><groupId>{GROUP}</groupId><artifactId>{ARTIFACT}</artifactId><version>{VERSION}</version>
+<dependencies><dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version>
 </dependency></dependencies></project>
 """
+COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 TIMEOUT_SECONDS = 600
 
 
@@ -32,6 +36,8 @@ def main() -> int:
         fetch_delta_spark()
     if not (AZURITE / "node_modules" / ".bin" / "azurite-blob").exists():
         fetch_azurite()
+    if not any(UNITY.glob(f"{UNITY_ARTIFACT}-{UNITY_VERSION}.jar")):
+        fetch_unity_catalog()
     return 0
 
 
@@ -39,12 +45,7 @@ def fetch_delta_spark() -> None:
     """Resolve delta-spark with Maven, or with the Ivy inside PySpark where there is no Maven."""
     JARS.mkdir(parents=True, exist_ok=True)
     if maven := shutil.which("mvn"):
-        with tempfile.TemporaryDirectory() as folder:
-            pom = Path(folder, "pom.xml")
-            pom.write_text(POM)
-            goal = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
-            options = [f"-DincludeGroupIds={GROUPS}", f"-DoutputDirectory={JARS}", "-Dmdep.useBaseVersion=true"]
-            run("delta-spark", [maven, "--batch-mode", "--quiet", "--file", str(pom), goal, *options])
+        copy_jars(maven, "delta-spark", (GROUP, ARTIFACT, VERSION), JARS, [f"-DincludeGroupIds={GROUPS}"])
         return
     ivy = ROOT / ".cache" / "ivy"
     session = (
@@ -57,6 +58,27 @@ def fetch_delta_spark() -> None:
         for group in GROUPS.split(","):
             for jar in ivy.glob(f"jars/{group}_*.jar"):
                 shutil.copy(jar, JARS / jar.name.removeprefix(f"{group}_"))
+
+
+def fetch_unity_catalog() -> None:
+    """Resolve Unity Catalog's server, with all that it needs to run, with Maven."""
+    maven = shutil.which("mvn")
+    if maven is None:
+        say("Unity Catalog is left out: there is no mvn on the PATH. Install Maven to test against its server.")
+        return
+    coordinates = (UNITY_GROUP, UNITY_ARTIFACT, UNITY_VERSION)
+    shutil.rmtree(UNITY, ignore_errors=True)  # of another version, or not whole
+    if not copy_jars(maven, "Unity Catalog", coordinates, UNITY, ["-DincludeScope=runtime"]):
+        shutil.rmtree(UNITY, ignore_errors=True)
+
+
+def copy_jars(maven: str, peer: str, coordinates: tuple[str, str, str], target: Path, options: list[str]) -> bool:
+    """Copy an artifact and what it depends on into a directory."""
+    with tempfile.TemporaryDirectory() as folder:
+        pom = Path(folder, "pom.xml")
+        pom.write_text(POM.format(*coordinates))
+        options = [*options, f"-DoutputDirectory={target}", "-Dmdep.useBaseVersion=true"]
+        return run(peer, [maven, "--batch-mode", "--quiet", "--file", str(pom), COPY, *options])
 
 
 def fetch_azurite() -> None:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyspark_delta.actions.columns import MODIFICATION_TIME, PARTITION_VALUES, PATH, SIZE, STATS
+from pyspark_delta.catalog.log_tail import TailFiles
 from pyspark_delta.errors import (
     ChecksumMismatchError,
     InvalidOperationError,
@@ -142,7 +143,7 @@ def test_c021_a_version_that_is_not_published_has_no_checkpoint(tmp_path: Path) 
     (table.log / f"{2:020d}.json").rename(staged)
     status = FileStatus(str(staged), staged.stat().st_size, 1)
     with pytest.raises(InvalidOperationError, match=r"Version 2 .* is not published"):
-        Snapshot.load(table.location, log_tail=[status]).checkpoint()
+        Snapshot.load(table.location, tail=TailFiles(2, (status,))).checkpoint()
     assert checkpoint_files(table) == []
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from pyspark_delta.catalog.log_tail import TailFiles
 from pyspark_delta.errors import CorruptLogError, DeltaWarning, TableNotFoundError, VersionNotFoundError
 from pyspark_delta.log.listing import list_log
 from pyspark_delta.log.names import (
@@ -166,15 +167,15 @@ def test_a_catalog_gives_unpublished_commits_and_the_newest_version(builder: Tab
     name = builder.log / "_staged_commits" / f"{5:020d}.{UUID}.json"
     name.parent.mkdir()
     shutil.copy(staged, name)
-    tail = [FileStatus(str(name), name.stat().st_size, 1)]
+    tail = TailFiles(5, (FileStatus(str(name), name.stat().st_size, 1),))
     assert Snapshot.load(builder.location).version == 4
-    snapshot = Snapshot.load(builder.location, log_tail=tail, max_version=5)
+    snapshot = Snapshot.load(builder.location, tail=tail)
     assert snapshot.version == 5
     assert "5" in snapshot.files(("path",))["path"].to_pylist()
-    assert Snapshot.load(builder.location, max_version=3).version == 3
+    assert Snapshot.load(builder.location, tail=TailFiles(3)).version == 3
     with pytest.raises(VersionNotFoundError):
-        Snapshot.load(builder.location, version=4, max_version=3)
-    assert Snapshot.load(builder.location).update(log_tail=tail, max_version=5).version == 5
+        Snapshot.load(builder.location, version=4, tail=TailFiles(3))
+    assert Snapshot.load(builder.location).update(tail=tail).version == 5
 
 
 # ---------------------------------------------------------------------------------------------------------- CKN

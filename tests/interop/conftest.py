@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from tests.interop.unity_catalog_server import UnityCatalogServer, unity_catalog_jars
 
 from pyspark_delta.spark.session import enable
 
@@ -119,6 +120,17 @@ def delta_spark_tables(delta_spark_server: DeltaSparkServer, tmp_path_factory: p
     out = tmp_path_factory.mktemp("delta-spark-tables")
     delta_spark_server.ask("tables", out=str(out))
     return out
+
+
+@pytest.fixture(scope="session")
+def unity_catalog_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[UnityCatalogServer]:
+    """Unity Catalog's own server, running; the test is skipped where it is not set up."""
+    server = UnityCatalogServer(unity_catalog_jars(), tmp_path_factory.mktemp("unity-catalog"))
+    try:
+        server.start()
+        yield server
+    finally:
+        server.close()
 
 
 @pytest.fixture(scope="session")

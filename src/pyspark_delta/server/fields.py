@@ -11,8 +11,8 @@ from pyspark_delta.log.names import CommitName, parse_name
 from pyspark_delta.server.failures import Failure, FailureKind
 
 LARGEST = 2**63 - 1
-# What Unity Catalog does not take in names: control characters, spaces, dots and slashes.
-NAME = r"^[^\x00-\x20./\x7f]{1,255}$"
+# Names stand in paths, and with dots between them.
+NAME = r"^[^\x00-\x1f./\x7f]{1,255}$"
 _NAME = re.compile(NAME.replace("$", r"\Z"))
 _ID = re.compile(r"[0-9A-Za-z-]{1,64}")
 
@@ -83,9 +83,7 @@ def properties_in(value: Mapping[str, Any], key: str, *, optional: bool = False)
 def name_part(value: Any, what: str) -> str:
     """One part of a name."""
     if not isinstance(value, str) or not _NAME.match(value) or not value.isprintable():
-        raise invalid(
-            f"{what} must be a text of 1 to 255 characters without spaces, dots, slashes and control characters."
-        )
+        raise invalid(f"{what} must be a text of 1 to 255 characters without dots, slashes and control characters.")
     return value
 
 

@@ -105,6 +105,8 @@ def create_server(
             log_config=None,
             server_header=False,
             timeout_graceful_shutdown=_GRACE,
+            ws="none",
+            lifespan="off",
         )
     )
 

@@ -64,8 +64,6 @@ def test_a_final_feature_needs_what_it_requires_and_a_preview_may_do_without() -
 @pytest.mark.parametrize(
     ("name", "advice"),
     [
-        ("catalogManaged", "catalog name"),
-        ("catalogOwned-preview", "catalog name"),
         ("geospatial", "engine that wrote"),
         ("timestampNanos", "nanosecond"),
         ("adaptiveMetadata-preview", "manifests"),
@@ -80,8 +78,8 @@ def test_known_features_that_cannot_be_read_come_with_advice(name: str, advice: 
 
 
 def test_a_reader_writer_feature_that_only_writers_list_is_still_refused() -> None:
-    with pytest.raises(UnsupportedFeatureError, match="catalogManaged"):
-        check_readable(declare(protocol(3, 7, [], ["catalogManaged"])))
+    with pytest.raises(UnsupportedFeatureError, match="geospatial"):
+        check_readable(declare(protocol(3, 7, [], ["geospatial"])))
 
 
 def test_reading_does_not_look_at_the_schema() -> None:

@@ -14,7 +14,7 @@ from pyspark_delta.catalog.contract import (
     TableInfo,
     TableName,
 )
-from pyspark_delta.catalog.unity.mirror import MANAGED_PROPERTY, SUPPORTED
+from pyspark_delta.catalog.unity.mirror import MANAGED_PROPERTY, SUPPORTED, own_properties
 from pyspark_delta.errors import CatalogError
 from pyspark_delta.storage.paths import normalize_location, split
 
@@ -34,7 +34,7 @@ def table_of(name: TableName, answer: Any) -> TableInfo:
         location=normalize_location(_text(metadata, "location", "table")),
         etag=str(metadata.get("etag") or ""),
         tail=tail,
-        properties=properties,
+        properties=own_properties(properties),
     )
 
 

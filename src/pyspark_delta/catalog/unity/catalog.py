@@ -20,7 +20,6 @@ from pyspark_delta.catalog.contract import (
 from pyspark_delta.catalog.unity.answers import commit_of_proposal, within
 from pyspark_delta.catalog.unity.connection import TIMEOUT, Connection, Token
 from pyspark_delta.catalog.unity.delta_api import PREFIX, PROTOCOL_VERSIONS, TRANSACTION_IDS_HEADER, DeltaApi
-from pyspark_delta.catalog.unity.mirror import is_synthetic
 from pyspark_delta.catalog.unity.older_api import OlderApi
 from pyspark_delta.catalog.unity.refusals import Reason, Refusal, error_of, translated
 from pyspark_delta.errors import (
@@ -125,7 +124,8 @@ class UnityCatalog:
 
     def register_table(self, name: TableName, location: str) -> TableInfo:
         with translated(f"the table {name}"):
-            return self._heard(self._older.register_table(name, location))
+            self._older.register_table(name, location)
+        return self.load_table(name)
 
     def load_table(self, name: TableName) -> TableInfo:
         try:
@@ -205,11 +205,9 @@ class UnityCatalog:
 
     # -------------------------------------------------------------------------------------------------- finding
     def _ratify(self, table: TableInfo, proposal: Proposal) -> Ratification:
-        known = self._known(table)
-        replayed = self._api.ratify(table, proposal, known)
+        replayed = self._api.ratify(table, proposal, self._known(table))
         if proposal.change is not None and proposal.change.metadata is not None and not replayed:
-            made = {key: value for key, value in known.items() if is_synthetic(key)}
-            self._remember(table.table_id, {**made, **proposal.change.metadata.configuration})
+            self._remember(table.table_id, proposal.change.metadata.configuration)
         return Ratification(commit_of_proposal(proposal), replayed)
 
     def _refused(self, table: TableInfo, proposal: Proposal, refusal: Refusal) -> Ratification:

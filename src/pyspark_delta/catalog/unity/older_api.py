@@ -36,6 +36,7 @@ from pyspark_delta.catalog.unity.mirror import (
     MANAGED_PROPERTY,
     SUPPORTED,
     TABLE_ID_PROPERTY,
+    is_synthetic,
     own_properties,
     protocol_properties,
 )
@@ -72,10 +73,10 @@ class OlderApi:
         for value in self._listed("/tables", "tables", query):
             yield TableName(catalog, schema, str(value.get("name"))), str(value.get("table_id"))
 
-    def register_table(self, name: TableName, location: str) -> TableInfo:
+    def register_table(self, name: TableName, location: str) -> None:
         request = {**_named(name), "table_type": "EXTERNAL", "data_source_format": "DELTA", "columns": []}
         request |= {"storage_location": wire_location(location), "properties": {}}
-        return self._table(name, self._connection.call("POST", "/tables", request).value)
+        self._connection.call("POST", "/tables", request)
 
     def create_staging_table(self, name: TableName) -> StagingTable:
         answer = self._connection.call("POST", "/staging-tables", _named(name)).value
@@ -121,7 +122,7 @@ class OlderApi:
         request["commit_info"] = commit_to_json(commit_of_proposal(proposal), "_")
         if proposal.published_version is not None and proposal.published_version > 0:
             request["latest_backfilled_version"] = proposal.published_version
-        if proposal.change is not None and (metadata := _metadata(table, proposal.change, known)):
+        if proposal.change is not None and (metadata := self._metadata(table, proposal.change)):
             request["metadata"] = metadata
         self._connection.call("POST", COMMITS, request)
         return False
@@ -136,6 +137,24 @@ class OlderApi:
             self._connection.call("POST", "/temporary-table-credentials", request).value
         )
 
+    def _metadata(self, table: TableInfo, change: MetadataChange) -> dict[str, Any]:
+        """What a commit changes. The properties replace all that the catalog has, those that it made itself too."""
+        if change.metadata is None and change.protocol is None:
+            return {}
+        answer = self._connection.call("GET", f"/tables/{segment(_full(table.name))}").value
+        known = texts(answer.get("properties")) if isinstance(answer, dict) else {}
+        made = {key: value for key, value in known.items() if is_synthetic(key)}
+        if change.protocol is not None:
+            made = protocol_properties(change.protocol)
+        own = own_properties(change.metadata.configuration if change.metadata is not None else known)
+        metadata: dict[str, Any] = {"properties": {"properties": {**made, TABLE_ID_PROPERTY: table.table_id, **own}}}
+        if change.metadata is not None:
+            columns = columns_to_json(change.metadata.schema_string, change.metadata.partition_columns)
+            metadata["schema"] = {"columns": columns}
+            if change.metadata.description is not None:
+                metadata["description"] = change.metadata.description
+        return metadata
+
     # ------------------------------------------------------------------------------------------------- answers
     def _table(self, name: TableName, answer: Any) -> TableInfo:
         answer = answer if isinstance(answer, dict) else {}
@@ -148,7 +167,7 @@ class OlderApi:
             name=name,
             location=location,
             tail=self._tail(table_id, location, str(name)) if managed else None,
-            properties=properties,
+            properties=own_properties(properties),
         )
 
     def _tail(self, table_id: str, location: str, table: str) -> LogTail:
@@ -178,23 +197,6 @@ class OlderApi:
             if not found or found == token:
                 return
             token = str(found)
-
-
-def _metadata(table: TableInfo, change: MetadataChange, known: Mapping[str, str]) -> dict[str, Any]:
-    """What a commit changes. The properties replace all that the catalog has, those that it made itself too."""
-    if change.metadata is None and change.protocol is None:
-        return {}
-    made = {key: value for key, value in known.items() if key not in own_properties(known)}
-    if change.protocol is not None:
-        made = protocol_properties(change.protocol)
-    own = own_properties(change.metadata.configuration if change.metadata is not None else known)
-    metadata: dict[str, Any] = {"properties": {"properties": {**made, TABLE_ID_PROPERTY: table.table_id, **own}}}
-    if change.metadata is not None:
-        columns = columns_to_json(change.metadata.schema_string, change.metadata.partition_columns)
-        metadata["schema"] = {"columns": columns}
-        if change.metadata.description is not None:
-            metadata["description"] = change.metadata.description
-    return metadata
 
 
 def _addressed(table_id: str, location: str) -> dict[str, Any]:

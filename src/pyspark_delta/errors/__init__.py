@@ -1,0 +1,150 @@
+"""Every error that pyspark-delta raises, as one tree under `DeltaError`.
+
+Each class carries delta-spark's error class and SQLSTATE, and the facts as attributes. The text of an error says
+what happened, what was found and what to do. It begins with `[ERROR_CLASS]`, because errors that cross Spark's
+Python Data Source boundary lose their Python class and keep their text.
+
+    DeltaError
+      TableNotFoundError  TableAlreadyExistsError  VersionNotFoundError  TimestampOutOfRangeError
+      InvalidTableError            the table breaks the protocol
+        CorruptLogError  ChecksumMismatchError  DeletionVectorError  DataFileError
+      UnsupportedTableError        the table is fine, this version of pyspark-delta is not able
+        UnsupportedFeatureError
+          PathAccessError
+      InvalidOperationError        the caller may not
+        InvalidPredicateError  InvalidOptionError  SchemaMismatchError  ConstraintViolationError
+        AppendOnlyTableError
+      CommitError
+        CommitStateUnknownError  AttemptsExhaustedError
+        CommitConflictError
+          ConcurrentAppendError  ConcurrentDeleteReadError  ConcurrentDeleteDeleteError
+          ConcurrentTransactionError  MetadataChangedError  ProtocolChangedError
+      CatalogError
+        CatalogNameNotFoundError  CatalogNameExistsError  NotAuthorizedError  CatalogUnavailableError
+        RatificationConflictError  TooManyUnpublishedError  StaleMetadataError  TableReplacedError
+        InvalidProposalError  PublishedMismatchError  MaintenanceNotAllowedError
+      StorageError
+        FileNotFoundInStoreError  FileAlreadyExistsError  PermissionDeniedError
+      MissingDependencyError
+"""
+
+from __future__ import annotations
+
+from pyspark_delta.errors.base import (
+    DeltaError,
+    DeltaWarning,
+)
+from pyspark_delta.errors.boundary import (
+    annotate,
+    from_text,
+    translate,
+)
+from pyspark_delta.errors.catalogs import (
+    CatalogError,
+    CatalogNameExistsError,
+    CatalogNameNotFoundError,
+    CatalogUnavailableError,
+    InvalidProposalError,
+    MaintenanceNotAllowedError,
+    NotAuthorizedError,
+    PublishedMismatchError,
+    RatificationConflictError,
+    StaleMetadataError,
+    TableReplacedError,
+    TooManyUnpublishedError,
+)
+from pyspark_delta.errors.operations import (
+    AppendOnlyTableError,
+    AttemptsExhaustedError,
+    CommitConflictError,
+    CommitError,
+    CommitStateUnknownError,
+    ConcurrentAppendError,
+    ConcurrentDeleteDeleteError,
+    ConcurrentDeleteReadError,
+    ConcurrentTransactionError,
+    ConstraintViolationError,
+    InvalidOperationError,
+    InvalidOptionError,
+    InvalidPredicateError,
+    MetadataChangedError,
+    ProtocolChangedError,
+    SchemaMismatchError,
+)
+from pyspark_delta.errors.services import (
+    FileAlreadyExistsError,
+    FileNotFoundInStoreError,
+    MissingDependencyError,
+    PermissionDeniedError,
+    StorageError,
+)
+from pyspark_delta.errors.tables import (
+    ChecksumMismatchError,
+    CorruptLogError,
+    DataFileError,
+    DeletionVectorError,
+    InvalidTableError,
+    PathAccessError,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+    TimestampOutOfRangeError,
+    UnsupportedFeatureError,
+    UnsupportedTableError,
+    VersionNotFoundError,
+)
+
+__all__ = [
+    "AppendOnlyTableError",
+    "AttemptsExhaustedError",
+    "CatalogError",
+    "CatalogNameExistsError",
+    "CatalogNameNotFoundError",
+    "CatalogUnavailableError",
+    "ChecksumMismatchError",
+    "CommitConflictError",
+    "CommitError",
+    "CommitStateUnknownError",
+    "ConcurrentAppendError",
+    "ConcurrentDeleteDeleteError",
+    "ConcurrentDeleteReadError",
+    "ConcurrentTransactionError",
+    "ConstraintViolationError",
+    "CorruptLogError",
+    "DataFileError",
+    "DeletionVectorError",
+    "DeltaError",
+    "DeltaWarning",
+    "FileAlreadyExistsError",
+    "FileNotFoundInStoreError",
+    "InvalidOperationError",
+    "InvalidOptionError",
+    "InvalidPredicateError",
+    "InvalidProposalError",
+    "InvalidTableError",
+    "MaintenanceNotAllowedError",
+    "MetadataChangedError",
+    "MissingDependencyError",
+    "NotAuthorizedError",
+    "PathAccessError",
+    "PermissionDeniedError",
+    "ProtocolChangedError",
+    "PublishedMismatchError",
+    "RatificationConflictError",
+    "SchemaMismatchError",
+    "StaleMetadataError",
+    "StorageError",
+    "TableAlreadyExistsError",
+    "TableNotFoundError",
+    "TableReplacedError",
+    "TimestampOutOfRangeError",
+    "TooManyUnpublishedError",
+    "UnsupportedFeatureError",
+    "UnsupportedTableError",
+    "VersionNotFoundError",
+    "annotate",
+    "from_text",
+    "translate",
+]
+
+for _name in __all__:  # users know all of them by this module
+    globals()[_name].__module__ = __name__

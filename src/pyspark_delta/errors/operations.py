@@ -1,0 +1,117 @@
+"""Errors of what a caller asks for, and of commits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark_delta.errors.base import DeltaError
+
+
+# ------------------------------------------------------------------------------------------ the caller may not
+class InvalidOperationError(DeltaError):
+    """The caller asked for something that is not allowed, or not possible with these arguments."""
+
+    error_class = "DELTA_INVALID_OPERATION"
+    sqlstate = "42000"
+
+
+class InvalidPredicateError(InvalidOperationError):
+    """A predicate text cannot be parsed or bound to the schema of the table."""
+
+    error_class = "DELTA_INVALID_PREDICATE"
+    sqlstate = "42601"
+
+
+class InvalidOptionError(InvalidOperationError):
+    """An option has an illegal value, or excludes another one."""
+
+    error_class = "DELTA_ILLEGAL_OPTION"
+    sqlstate = "42616"
+
+
+class SchemaMismatchError(InvalidOperationError):
+    """The schema of the data does not fit the schema of the table."""
+
+    error_class = "DELTA_FAILED_TO_MERGE_FIELDS"
+    sqlstate = "22005"
+
+
+class ConstraintViolationError(InvalidOperationError):
+    """A row breaks a constraint, an invariant, or a NOT NULL column of the table."""
+
+    error_class = "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
+    sqlstate = "23001"
+
+
+class AppendOnlyTableError(InvalidOperationError):
+    """The operation would remove or change rows of a table with `delta.appendOnly`."""
+
+    error_class = "DELTA_CANNOT_MODIFY_APPEND_ONLY"
+    sqlstate = "42809"
+
+
+# ------------------------------------------------------------------------------------------------- committing
+class CommitError(DeltaError):
+    """A commit did not succeed."""
+
+    error_class = "DELTA_COMMIT_FAILED"
+    sqlstate = "2D521"
+
+
+class CommitStateUnknownError(CommitError):
+    """The store did not answer whether the commit landed, and reading the log could not settle it."""
+
+    error_class = "DELTA_COMMIT_STATE_UNKNOWN"
+
+
+class AttemptsExhaustedError(CommitError):
+    """Other writers took the next version at every one of the allowed attempts."""
+
+    error_class = "DELTA_MAX_COMMIT_RETRIES_EXCEEDED"
+    sqlstate = "40000"
+
+
+class CommitConflictError(CommitError):
+    """A concurrent commit, `version`, cannot be reconciled with this one."""
+
+    error_class = "DELTA_CONCURRENT_WRITE"
+
+    def __init__(self, message: str, *, version: int, **facts: Any) -> None:
+        super().__init__(message, version=version, **facts)
+        self.version = version
+
+
+class ConcurrentAppendError(CommitConflictError):
+    """The winner added files that this transaction should have read."""
+
+    error_class = "DELTA_CONCURRENT_APPEND"
+
+
+class ConcurrentDeleteReadError(CommitConflictError):
+    """The winner removed files that this transaction read."""
+
+    error_class = "DELTA_CONCURRENT_DELETE_READ"
+
+
+class ConcurrentDeleteDeleteError(CommitConflictError):
+    """The winner removed files that this transaction removes too."""
+
+    error_class = "DELTA_CONCURRENT_DELETE_DELETE"
+
+
+class ConcurrentTransactionError(CommitConflictError):
+    """The winner wrote the same application transaction or metadata domain."""
+
+    error_class = "DELTA_CONCURRENT_TRANSACTION"
+
+
+class MetadataChangedError(CommitConflictError):
+    """The winner changed the metadata of the table."""
+
+    error_class = "DELTA_METADATA_CHANGED"
+
+
+class ProtocolChangedError(CommitConflictError):
+    """The winner changed the protocol of the table."""
+
+    error_class = "DELTA_PROTOCOL_CHANGED"

@@ -1,0 +1,44 @@
+"""A catalog behind a server keeps the catalog contract, through the Delta API and through what is older."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.served import Served
+
+from pyspark_delta.catalog.unity import UnityCatalog
+from pyspark_delta.catalog.unity.connection import Connection
+from pyspark_delta.catalog.unity.older_api import OlderApi
+from pyspark_delta.testing.catalog_cases import KeptMetadata, Registering, StagedCommits
+from pyspark_delta.testing.catalog_contract import CatalogContract
+from pyspark_delta.testing.catalog_tables import CatalogSetup
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    with Served(tmp_path) as server:
+        server.catalog.create_schema("main", "tests")
+        yield server
+
+
+class TestDeltaApi(CatalogContract, StagedCommits, Registering, KeptMetadata):
+    @pytest.fixture
+    def setup(self, served: Served) -> CatalogSetup:
+        token = served.token()
+        return CatalogSetup(make=lambda: served.client(token))
+
+
+class TestOlderEndpoints(CatalogContract, StagedCommits, Registering):
+    """They have no etags, and cannot rename."""
+
+    @pytest.fixture
+    def setup(self, served: Served) -> CatalogSetup:
+        token = served.token()
+
+        def make() -> UnityCatalog:
+            connection = Connection(served.url, token)
+            return UnityCatalog(connection, OlderApi(connection))
+
+        return CatalogSetup(make=make)

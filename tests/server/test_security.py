@@ -1,0 +1,377 @@
+"""Whoever may not do something is refused, this is logged, and nothing has changed."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import httpx
+import pytest
+from tests.served import Served, create, stage
+
+from pyspark_delta.catalog.contract import Access, TableInfo, TableName
+from pyspark_delta.catalog.sql.tokens import Scope
+from pyspark_delta.catalog.unity.answers import commit_of_proposal, commit_to_json
+from pyspark_delta.errors import InvalidOptionError, NotAuthorizedError
+from pyspark_delta.server.application import OPERATIONS
+from pyspark_delta.server.run import check_exposure, create_server
+
+ACCESS_LOG = "pyspark_delta.server.access"
+
+
+@dataclass
+class Attack:
+    """A server with a table `main.s.t`, and someone who sends requests to it."""
+
+    served: Served
+    table: TableInfo
+    http: httpx.Client
+
+    def send(self, method: str, path: str, token: str | None = None, **request: Any) -> httpx.Response:
+        headers = request.pop("headers", {})
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
+        return self.http.request(method, self.served.url + path, headers=headers, **request)
+
+    @property
+    def path(self) -> str:
+        return f"/delta/v1/catalogs/main/schemas/s/tables/{self.table.name.name}"
+
+    def commit(self, **changed: Any) -> dict[str, Any]:
+        """A request to commit version 1, valid but for what is changed of the commit."""
+        commit = {**commit_to_json(commit_of_proposal(stage(self.table, 1)), "-"), **changed}
+        return {
+            "requirements": [{"type": "assert-table-uuid", "uuid": self.table.table_id}],
+            "updates": [{"action": "add-commit", "commit": commit}],
+        }
+
+
+@pytest.fixture
+def attack(served: Served) -> Iterator[Attack]:
+    table = create(served.client(), TableName("main", "s", f"t{uuid.uuid4().hex[:8]}"))
+    with httpx.Client(timeout=20) as http:
+        yield Attack(served, table, http)
+
+
+@pytest.fixture
+def unchanged(served: Served, attack: Attack) -> Iterator[Callable[[], None]]:
+    """What a test calls when all is prepared: from then on nothing may change."""
+    states: list[str] = []
+    yield lambda: states.append(served.state())
+    assert states, "the test must say from when on nothing may change"
+    assert served.state() == states[0]
+
+
+# ---------------------------------------------------------------------------------------------------------- tokens
+def fill(path: str, attack: Attack) -> str:
+    values = {"catalog": "main", "schema": "s", "table": attack.table.name.name, "name": "main"}
+    values |= {"table_id": attack.table.table_id, "full_name": str(attack.table.name)}
+    return path.format(**values)
+
+
+def test_without_a_valid_token_no_operation_does_anything(
+    attack: Attack, unchanged: Callable[[], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    expired = attack.served.token(seconds=-1)
+    revoked = attack.served.catalog.tokens.create("bob", [Scope.ADMIN])
+    attack.served.catalog.tokens.revoke(revoked.token.token_id)
+    body = attack.commit()
+    unchanged()
+    refused = 0
+    with caplog.at_level(logging.INFO, ACCESS_LOG):
+        for operation in OPERATIONS:
+            for token in (None, "wrong", expired, revoked.secret, ""):
+                answer = attack.send(operation.method, fill(operation.path, attack), token, json=body)
+                assert answer.status_code == 401, operation
+                assert answer.headers["WWW-Authenticate"] == "Bearer"
+                refused += 1
+    lines = [record for record in caplog.records if record.name == ACCESS_LOG]
+    assert len(lines) == refused
+    assert all(record.levelno == logging.WARNING and " 401 " in record.getMessage() for record in lines)
+    assert not any(secret in caplog.text for secret in ("wrong", expired, revoked.secret))
+
+
+@pytest.mark.parametrize("header", ["Basic YTpi", "Bearer", "bearer   ", "Token x", "Bearer é".encode()])
+def test_other_kinds_of_authorization_are_none(attack: Attack, unchanged: Callable[[], None], header: Any) -> None:
+    unchanged()
+    answer = attack.send("DELETE", attack.path, headers={"Authorization": header})
+    assert answer.status_code == 401
+
+
+def test_a_token_that_reads_cannot_write(
+    attack: Attack, unchanged: Callable[[], None], caplog: pytest.LogCaptureFixture
+) -> None:
+    token, body = attack.served.token(Scope.READ), attack.commit()
+    unchanged()
+    assert attack.send("GET", attack.path, token).status_code == 200
+    with caplog.at_level(logging.INFO, ACCESS_LOG):
+        for operation in OPERATIONS:
+            if operation.scope in (Scope.WRITE, Scope.ADMIN):
+                answer = attack.send(operation.method, fill(operation.path, attack), token, json=body)
+                assert answer.status_code == 403, operation
+    assert " 403 " in caplog.text
+    assert "'write'" in caplog.text
+    query = {"operation": "READ_WRITE"}
+    assert attack.send("GET", f"{attack.path}/credentials", token, params=query).status_code == 403
+    request = {"table_id": attack.table.table_id, "operation": "READ_WRITE"}
+    assert attack.send("POST", "/temporary-table-credentials", token, json=request).status_code == 403
+    reader = attack.served.client(token)
+    with pytest.raises(NotAuthorizedError):
+        reader.storage_options(attack.table, Access.READ_WRITE)
+
+
+def test_a_token_that_writes_cannot_change_schemas(attack: Attack, unchanged: Callable[[], None]) -> None:
+    token = attack.served.token(Scope.WRITE)
+    location = f"file://{attack.served.folder}/tables"
+    unchanged()
+    for method, path, body in [
+        ("POST", "/catalogs", {"name": "mine"}),
+        ("DELETE", "/catalogs/main", None),
+        ("POST", "/schemas", {"name": "mine", "catalog_name": "main"}),
+        ("DELETE", "/schemas/main.other", None),
+        (
+            "POST",
+            "/tables",
+            {
+                "name": "x",
+                "catalog_name": "main",
+                "schema_name": "s",
+                "table_type": "EXTERNAL",
+                "data_source_format": "DELTA",
+                "storage_location": location,
+            },
+        ),
+    ]:
+        assert attack.send(method, path, token, json=body).status_code == 403, path
+
+
+def test_the_tables_of_another_tenant_are_out_of_reach(attack: Attack, unchanged: Callable[[], None]) -> None:
+    token = attack.served.token(schemas=[("main", "other")], principal="eve")
+    body, name = attack.commit(), attack.table.name
+    address = {"table_id": attack.table.table_id, "table_uri": f"file://{attack.table.location}"}
+    staging = attack.served.client().create_staging_table(TableName("main", "s", "new"))
+    unchanged()
+    for operation in OPERATIONS:
+        if "{table}" in operation.path or "{full_name}" in operation.path:
+            answer = attack.send(
+                operation.method, fill(operation.path, attack), token, json=body, params={"operation": "READ"}
+            )
+            assert answer.status_code in (403, 400 if operation.path == "/schemas/{full_name}" else 403), operation
+    nobody = attack.path.replace(name.name, "nobody")
+    assert attack.send("GET", nobody, token).status_code == 403  # the same as for a table that is there
+    for method, path, request in [
+        ("GET", "/delta/preview/commits", {**address, "start_version": 0}),
+        ("POST", "/delta/preview/commits", {**address, "latest_backfilled_version": 0}),
+        ("POST", "/temporary-table-credentials", {"table_id": attack.table.table_id, "operation": "READ"}),
+        ("GET", f"/delta/v1/staging-tables/{staging.table_id}/credentials", None),
+    ]:
+        assert attack.send(method, path, token, json=request).status_code == 404, path
+    query = {"catalog_name": "main", "schema_name": "s"}
+    assert attack.send("GET", "/tables", token, params=query).status_code == 403
+    listed = attack.send("GET", "/schemas", token, params={"catalog_name": "main"}).json()
+    assert [schema["name"] for schema in listed["schemas"]] == ["other"]
+    assert attack.send("POST", "/catalogs", token, json={"name": "mine"}).status_code == 403
+
+
+def test_a_staging_table_is_its_makers_alone(attack: Attack, unchanged: Callable[[], None]) -> None:
+    staging = attack.served.client().create_staging_table(TableName("main", "s", "new"))
+    path = f"/delta/v1/staging-tables/{staging.table_id}/credentials"
+    mine, others = attack.served.token(), attack.served.token(principal="eve")
+    unchanged()
+    assert attack.send("GET", path, mine).status_code == 200
+    assert attack.send("GET", path, others).status_code == 404
+
+
+# --------------------------------------------------------------------------------------------------------- contents
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../../../../etc/passwd",
+        "../00000000000000000001.json",
+        "/etc/passwd",
+        "a/00000000000000000001.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json",
+        "..\\00000000000000000001.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json",
+        "00000000000000000002.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json",  # an attempt at another version
+        "00000000000000000001.json",
+        "00000000000000000001.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json\n",
+        "00000000000000000001.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.json\0",
+        "",
+        ".",
+        "s3://bucket/x",
+    ],
+)
+def test_c446_file_names_that_lead_elsewhere_are_refused(
+    attack: Attack, unchanged: Callable[[], None], name: str
+) -> None:
+    body, token = attack.commit(**{"file-name": name}), attack.served.token()
+    unchanged()
+    answer = attack.send("POST", attack.path, token, json=body)
+    assert (answer.status_code, answer.json()["error"]["type"]) == (400, "InvalidParameterValueException")
+
+
+def test_a_staged_file_that_is_not_there_is_refused(attack: Attack, unchanged: Callable[[], None]) -> None:
+    name = f"{1:020d}.{uuid.uuid4()}.json"
+    body, token = attack.commit(**{"file-name": name}), attack.served.token()
+    unchanged()
+    assert attack.send("POST", attack.path, token, json=body).status_code == 400
+
+
+def test_bodies_that_are_too_large_are_refused(attack: Attack, unchanged: Callable[[], None]) -> None:
+    """Whether the size is said beforehand, or the body comes in pieces."""
+    token, limit = attack.served.token(), attack.served.settings.max_body_bytes
+    unchanged()
+    assert attack.send("POST", attack.path, token, content=b" " * (limit + 1)).status_code == 413
+    pieces = (b" " * 100_000 for _ in range(limit // 100_000 + 2))
+    assert attack.send("POST", attack.path, token, content=pieces).status_code == 413
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"{",
+        b"null",
+        b"[]",
+        b"1",
+        b'"x"',
+        b"[" * 100_000,
+        b'{"requirements":' + b"[" * 900 + b"]" * 900 + b"}",
+        b"\xff\xfe",
+        b'{"requirements": NaN}',
+        b'{"requirements": null, "updates": null}',
+        b'{"requirements": [1], "updates": [[]]}',
+        b'{"requirements": [{"type": []}], "updates": [{"action": {}}]}',
+    ],
+)
+def test_bodies_that_are_no_request_are_refused(attack: Attack, unchanged: Callable[[], None], content: bytes) -> None:
+    token = attack.served.token()
+    unchanged()
+    for operation in OPERATIONS:
+        if operation.takes is not None:
+            answer = attack.send(operation.method, fill(operation.path, attack), token, content=content)
+            assert answer.status_code == 400, (operation, answer.text)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "x'OR'1'='1",
+        "x';DROP/**/TABLE/**/dl_table;--",
+        'x"--',
+        "x');--",
+        "%27%20OR%201=1",
+        "..",
+        "a\x00b",
+        "a b",
+        "a\nb",
+        "a.b",
+        "x" * 300,
+        "é" * 200,
+        "‮t",
+    ],
+)
+def test_sql_and_other_things_in_names_are_only_names(attack: Attack, unchanged: Callable[[], None], name: str) -> None:
+    token = attack.served.token()
+    unchanged()
+    quoted = "".join(f"%{byte:02X}" for byte in name.encode())
+    schema = "/delta/v1/catalogs/main/schemas"
+    for method, path, body in [
+        ("GET", f"{schema}/s/tables/{quoted}", None),
+        ("DELETE", f"{schema}/s/tables/{quoted}", None),
+        ("POST", f"{schema}/{quoted}/staging-tables", {"name": "x"}),
+        ("GET", f"/tables/main.s.{quoted}", None),
+        ("DELETE", f"/schemas/main.{quoted}", None),
+        ("POST", "/staging-tables", {"name": "x", "catalog_name": "main", "schema_name": name}),
+    ]:
+        assert attack.send(method, path, token, json=body).status_code in (400, 404, 405), path
+    for query in ({"catalog_name": name}, {"catalog_name": name, "page_token": name}):
+        assert attack.send("GET", "/schemas", token, params=query).status_code in (200, 400)
+    assert attack.send("GET", "/tables", token, params={"catalog_name": "main", "schema_name": name}).status_code in (
+        400,
+        404,
+    )
+
+
+def test_a_name_cannot_write_lines_into_the_log(attack: Attack, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, ACCESS_LOG):
+        attack.send("GET", "/tables/a%0A127.0.0.1%20root%20GET%20/%20200", attack.served.token())
+    (line,) = [record.getMessage() for record in caplog.records if record.name == ACCESS_LOG]
+    assert "\n" not in line
+    assert "a%0A127.0.0.1%20root" in line
+
+
+def test_who_asked_for_what_is_in_the_log_without_queries(attack: Attack, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, ACCESS_LOG):
+        token = attack.served.token()
+        attack.send("GET", "/schemas", token, params={"catalog_name": "main", "access_token": "hidden"})
+    (line,) = [record.getMessage() for record in caplog.records if record.name == ACCESS_LOG]
+    assert line.startswith("127.0.0.1 ann GET /api/2.1/unity-catalog/schemas 200 ")
+    assert "hidden" not in line
+    assert token not in line
+
+
+def test_what_fails_inside_is_not_told(
+    attack: Attack, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise RuntimeError("the password is 1234")
+
+    monkeypatch.setattr(type(attack.served.catalog), "describe_table", fail)
+    answer = attack.send("GET", attack.path, attack.served.token())
+    assert answer.status_code == 500
+    assert "1234" not in answer.text
+    assert "1234" in caplog.text
+
+
+# --------------------------------------------------------------------------------------------------------- exposure
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.8.9.1"])
+def test_this_machine_needs_no_tls(host: str) -> None:
+    check_exposure(host, None, None, open_access=True, behind_proxy=False)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.2", "catalog.example.com", ""])
+def test_others_need_tls_and_tokens(host: str) -> None:
+    with pytest.raises(InvalidOptionError, match="clear text"):
+        check_exposure(host, None, None, open_access=False, behind_proxy=False)
+    with pytest.raises(InvalidOptionError, match="this machine only"):
+        check_exposure(host, "c", "k", open_access=True, behind_proxy=False)
+    check_exposure(host, "c", "k", open_access=False, behind_proxy=False)
+    check_exposure(host, None, None, open_access=False, behind_proxy=True)
+
+
+def test_tls_needs_both_files(tmp_path: Any) -> None:
+    with pytest.raises(InvalidOptionError, match="both"):
+        create_server(f"sqlite:///{tmp_path / 'c.db'}", certificate="c.pem")
+
+
+def test_open_access_asks_for_no_token(tmp_path: Any) -> None:
+    """What `serve` runs, driven without a network."""
+    from starlette.testclient import TestClient
+
+    server = create_server(f"sqlite:///{tmp_path / 'c.db'}", open_access=True)
+    with TestClient(server.config.app) as client:
+        assert client.get("/api/2.1/unity-catalog/catalogs").json() == {"catalogs": []}
+    closed = create_server(f"sqlite:///{tmp_path / 'c.db'}")
+    with TestClient(closed.config.app) as client:
+        assert client.get("/api/2.1/unity-catalog/catalogs").status_code == 401
+
+
+def test_the_credentials_of_the_server_are_given_only_where_that_is_wished(served: Served) -> None:
+    from pyspark_delta.server.credentials import credentials_answer
+    from pyspark_delta.server.operation import Call
+
+    catalog = type(served.catalog).connect(
+        f"sqlite:///{served.file}", storage_options={"AWS_ACCESS_KEY_ID": "k", "aws_secret_access_key": "s"}
+    )
+    table = TableInfo(table_id="x", name=TableName("main", "s", "t"), location="s3://bucket/t")
+    call = Call(catalog=catalog, caller=None, settings=served.settings, path={}, query={}, body=None)
+    assert credentials_answer(call, table, Access.READ)["storage-credentials"][0]["config"] == {}
+    giving = replace(call, settings=replace(served.settings, vend_credentials=True))
+    assert credentials_answer(giving, table, Access.READ)["storage-credentials"][0]["config"] == {
+        "s3.access-key-id": "k",
+        "s3.secret-access-key": "s",
+    }
+    catalog.close()

@@ -1,0 +1,477 @@
+"""What the client of Unity Catalog's API makes of answers: errors, tokens, tails, credentials; over real HTTP."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import orjson
+import pytest
+from tests.served import Listening
+
+from pyspark_delta.actions.model import DomainMetadata, Metadata, Protocol
+from pyspark_delta.catalog.contract import (
+    Access,
+    CommitKind,
+    MetadataChange,
+    Proposal,
+    RatifiedCommit,
+    StagedFile,
+    TableInfo,
+    TableName,
+)
+from pyspark_delta.catalog.unity import UnityCatalog
+from pyspark_delta.catalog.unity.answers import tail_of
+from pyspark_delta.catalog.unity.connection import Connection
+from pyspark_delta.errors import (
+    CatalogError,
+    CatalogNameExistsError,
+    CatalogNameNotFoundError,
+    CatalogUnavailableError,
+    InvalidProposalError,
+    NotAuthorizedError,
+    RatificationConflictError,
+    StaleMetadataError,
+    TableReplacedError,
+    TooManyUnpublishedError,
+)
+
+NAME = TableName("main", "s", "t")
+TABLE = "/delta/v1/catalogs/main/schemas/s/tables/t"
+Answer = tuple[int, Any]
+
+
+class Script:
+    """A server that answers as a test says: `answers[method, path]` is one answer, or a list of them in turn."""
+
+    def __init__(self) -> None:
+        self.answers: dict[tuple[str, str], Answer | list[Answer]] = {}
+        self.requests: list[tuple[str, str, Any, str]] = []
+        self.url = ""
+        self._lock = threading.Lock()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        body = b""
+        while (message := await receive()).get("more_body") or message.get("body"):
+            body += message["body"]
+            if not message.get("more_body"):
+                break
+        path = scope["path"].removeprefix("/api/2.1/unity-catalog")
+        headers = {key.decode(): value.decode() for key, value in scope["headers"]}
+        with self._lock:
+            self.requests.append(
+                (scope["method"], path, orjson.loads(body) if body else None, headers.get("authorization", ""))
+            )
+            given = self.answers.get((scope["method"], path), (404, None))
+            status, value = given.pop(0) if isinstance(given, list) else given
+        content = b"" if value is None else value if isinstance(value, bytes) else orjson.dumps(value)
+        start = {"type": "http.response.start", "status": status, "headers": [(b"retry-after", b"0")]}
+        await send(start)
+        await send({"type": "http.response.body", "body": content})
+
+    def connect(self, token: str | Callable[[], str] | None = "secret", timeout: float = 10) -> UnityCatalog:
+        """A client; the server has the Delta API."""
+        config = {"endpoints": [], "protocol-version": "1.0"}
+        self.answers["GET", "/delta/v1/config"] = (200, config)
+        return UnityCatalog.connect(self.url, catalog="main", token=token, timeout=timeout)
+
+    def sent(self, method: str, path: str) -> list[Any]:
+        """The bodies of requests."""
+        return [body for found, where, body, _ in self.requests if (found, where) == (method, path)]
+
+
+@pytest.fixture(scope="module")
+def listening() -> Iterator[tuple[Script, str]]:
+    script = Script()
+    with Listening(script) as server:
+        yield script, server.origin
+
+
+@pytest.fixture
+def script(listening: tuple[Script, str]) -> Script:
+    script, origin = listening
+    script.answers.clear()
+    script.requests.clear()
+    script.url = origin
+    return script
+
+
+def failure(kind: str, status: int) -> Answer:
+    return status, {"error": {"type": kind, "code": status, "message": "so it is"}}
+
+
+def loaded(versions: list[int] | None = None, latest: int | None = 3, **metadata: Any) -> Answer:
+    commits = [
+        {
+            "version": version,
+            "timestamp": 1000 + version,
+            "file-name": file_name(version),
+            "file-size": 10,
+            "file-modification-timestamp": 5,
+        }
+        for version in (versions if versions is not None else [3, 2])
+    ]
+    table = {
+        "etag": "etag-1",
+        "table-type": "MANAGED",
+        "table-uuid": "id-1",
+        "location": "file:///tables/t",
+        "columns": {"type": "struct", "fields": []},
+        "properties": {"delta.feature.catalogManaged": "supported", "a": "1", "b": "2"},
+        **metadata,
+    }
+    return 200, {
+        "metadata": table,
+        "commits": commits,
+        **({"latest-table-version": latest} if latest is not None else {}),
+    }
+
+
+def file_name(version: int) -> str:
+    return f"{version:020d}.00000000-0000-0000-0000-{version:012d}.json"
+
+
+def proposal(version: int, **more: Any) -> Proposal:
+    return Proposal(
+        version=version,
+        timestamp=1000 + version,
+        transaction_id="x",
+        file=StagedFile(f"{version:020d}.aaaaaaaa-0000-0000-0000-000000000000.json", 10, 5),
+        **more,
+    )
+
+
+def table_of(script: Script, catalog: UnityCatalog, answer: Answer | None = None) -> TableInfo:
+    script.answers["GET", TABLE] = answer or loaded()
+    return catalog.load_table(NAME)
+
+
+# --------------------------------------------------------------------------------------------------------- loading
+def test_a_table_is_loaded_with_its_tail_in_order(script: Script) -> None:
+    table = table_of(script, script.connect())
+    assert (table.table_id, table.location, table.etag) == ("id-1", "/tables/t", "etag-1")
+    assert table.tail is not None
+    assert [commit.version for commit in table.tail.commits] == [2, 3]
+    assert (table.tail.latest_version, table.tail.published_version) == (3, 1)
+
+
+def test_a_table_that_is_not_managed_has_no_tail(script: Script) -> None:
+    assert table_of(script, script.connect(), loaded(properties={})).tail is None
+
+
+@pytest.mark.parametrize(
+    ("versions", "latest", "expected"), [([], None, 0), ([], 7, 7), ([4, 3], None, 4), ([], -1, 0)]
+)
+def test_the_latest_version_may_be_left_out(
+    script: Script, versions: list[int], latest: int | None, expected: int
+) -> None:
+    tail = table_of(script, script.connect(), loaded(versions, latest)).tail
+    assert tail is not None
+    assert tail.latest_version == expected
+
+
+@pytest.mark.parametrize(("versions", "latest"), [([3, 1], 3), ([2, 1], 3), ([3, 3, 2], 3), ([4, 3], 3)])
+def test_c469_a_tail_with_a_gap_is_an_error(script: Script, versions: list[int], latest: int) -> None:
+    with pytest.raises(CatalogError, match="without a gap"):
+        table_of(script, script.connect(), loaded(versions, latest))
+
+
+@pytest.mark.parametrize("name", ["../x.json", "", "..", "a/b.json", None, 3])
+def test_a_file_name_that_leads_elsewhere_is_no_answer(script: Script, name: Any) -> None:
+    status, answer = loaded([3])
+    answer["commits"][0]["file-name"] = name
+    with pytest.raises(CatalogError, match="not the commit"):
+        table_of(script, script.connect(), (status, answer))
+
+
+@pytest.mark.parametrize("answer", [(200, {}), (200, []), (200, {"metadata": {}}), (200, None)])
+def test_an_answer_that_is_none_is_an_error(script: Script, answer: Answer) -> None:
+    with pytest.raises(CatalogError, match="not the table"):
+        table_of(script, script.connect(), answer)
+
+
+def test_an_answer_that_is_no_json_comes_from_something_else(script: Script) -> None:
+    with pytest.raises(CatalogUnavailableError, match="not JSON"):
+        table_of(script, script.connect(), (200, b"<html>"))
+
+
+def test_the_order_of_commits_does_not_matter() -> None:
+    commits = [RatifiedCommit(version=v, kind=CommitKind.STAGED, timestamp=v, file_name="x") for v in (5, 4, 6)]
+    assert [commit.version for commit in tail_of(commits, 6, "t").commits] == [4, 5, 6]
+
+
+# ---------------------------------------------------------------------------------------------------------- errors
+ERRORS: list[tuple[Answer, type[CatalogError]]] = [
+    (failure("BadRequestException", 400), InvalidProposalError),
+    (failure("InvalidParameterValueException", 400), InvalidProposalError),
+    (failure("NotAuthorizedException", 401), NotAuthorizedError),
+    (failure("PermissionDeniedException", 403), NotAuthorizedError),
+    (failure("NoSuchCatalogException", 404), CatalogNameNotFoundError),
+    (failure("NoSuchSchemaException", 404), CatalogNameNotFoundError),
+    (failure("NoSuchTableException", 404), CatalogNameNotFoundError),
+    (failure("AlreadyExistsException", 409), CatalogNameExistsError),
+    (failure("ResourceExhaustedException", 429), TooManyUnpublishedError),
+    (failure("TooManyRequestsException", 429), CatalogUnavailableError),
+    (failure("CommitStateUnknownException", 500), CatalogUnavailableError),
+    (failure("InternalServerErrorException", 500), CatalogUnavailableError),
+    (failure("NotImplementedException", 501), InvalidProposalError),
+    ((400, {"error_code": "TABLE_ALREADY_EXISTS", "message": "x"}), CatalogNameExistsError),
+    ((404, {"error_code": "SCHEMA_NOT_FOUND", "message": "x"}), CatalogNameNotFoundError),
+    ((403, {"error_code": "PERMISSION_DENIED", "message": "x"}), NotAuthorizedError),
+    ((503, None), CatalogUnavailableError),
+    ((502, b"<html>bad gateway</html>"), CatalogUnavailableError),
+    ((302, None), InvalidProposalError),
+]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"), ERRORS, ids=[f"{a[0]}-{e.__name__}-{i}" for i, (a, e) in enumerate(ERRORS)]
+)
+def test_every_refusal_is_an_error_of_its_own(script: Script, answer: Answer, expected: type[CatalogError]) -> None:
+    catalog = script.connect()
+    script.answers["POST", f"{TABLE}/rename"] = answer
+    with pytest.raises(CatalogError) as caught:
+        catalog.rename_table(NAME, TableName("main", "s", "u"))
+    assert type(caught.value) is expected
+
+
+def test_a_busy_server_is_asked_again(script: Script) -> None:
+    catalog = script.connect()
+    script.answers["POST", f"{TABLE}/rename"] = [failure("TooManyRequestsException", 429), (204, None)]
+    catalog.rename_table(NAME, TableName("main", "s", "u"))
+    assert len(script.sent("POST", f"{TABLE}/rename")) == 2
+
+
+def test_a_change_whose_outcome_is_unknown_is_not_sent_again(script: Script) -> None:
+    catalog = script.connect()
+    table = table_of(script, catalog)
+    script.answers["POST", TABLE] = [failure("InternalServerErrorException", 500)]
+    with pytest.raises(CatalogUnavailableError):
+        catalog.ratify(table, proposal(4))
+    assert len(script.sent("POST", TABLE)) == 1
+
+
+def test_nobody_at_the_address_is_unavailable() -> None:
+    with pytest.raises(CatalogUnavailableError, match="cannot be reached"):
+        UnityCatalog.connect("http://127.0.0.1:9", catalog="main")
+
+
+@pytest.mark.parametrize("url", ["ftp://x", "http:///a", "http://user:pass@host/", "https://host/?token=x"])
+def test_urls_that_are_none_are_refused(url: str) -> None:
+    with pytest.raises(CatalogError):
+        UnityCatalog.connect(url, catalog="main")
+
+
+def test_certificates_are_verified() -> None:
+    """The client of a connection is made without a word on TLS: httpx verifies unless told otherwise."""
+    connection = Connection("https://host")
+    context = connection._client()._transport._pool._ssl_context  # type: ignore[attr-defined]
+    assert (context.verify_mode.name, context.check_hostname) == ("CERT_REQUIRED", True)
+
+
+# ---------------------------------------------------------------------------------------------------------- tokens
+def test_a_token_is_fetched_again_once_when_it_is_refused(script: Script) -> None:
+    tokens = iter(["old", "new", "newer"])
+    catalog = script.connect(lambda: next(tokens))
+    script.answers["GET", TABLE] = [failure("NotAuthorizedException", 401), loaded()]
+    assert catalog.load_table(NAME).table_id == "id-1"
+    assert [token for method, path, _, token in script.requests if path == TABLE] == ["Bearer old", "Bearer new"]
+    script.answers["GET", TABLE] = failure("NotAuthorizedException", 401)
+    with pytest.raises(NotAuthorizedError):
+        catalog.load_table(NAME)
+    assert len([path for _, path, _, _ in script.requests if path == TABLE]) == 4
+
+
+def test_errors_do_not_hold_the_token(script: Script) -> None:
+    catalog = script.connect("very-secret")
+    script.answers["GET", TABLE] = failure("NotAuthorizedException", 401)
+    with pytest.raises(NotAuthorizedError) as caught:
+        catalog.load_table(NAME)
+    assert "very-secret" not in f"{caught.value} {caught.value.facts} {catalog!r}"
+
+
+# --------------------------------------------------------------------------------------------------------- commits
+def test_a_conflict_comes_with_the_tail(script: Script) -> None:
+    catalog = script.connect()
+    table = table_of(script, catalog)
+    script.answers["POST", TABLE] = failure("CommitVersionConflictException", 409)
+    with pytest.raises(RatificationConflictError) as caught:
+        catalog.ratify(table, proposal(3))
+    assert caught.value.tail.latest_version == 3
+
+
+def test_c469_a_conflict_with_oneself_is_a_replay(script: Script) -> None:
+    """Servers up to 0.5.1 answer a commit that is sent again with a conflict."""
+    catalog = script.connect()
+    table = table_of(script, catalog)
+    mine = proposal(3)
+    status, answer = loaded()
+    assert mine.file is not None
+    answer["commits"][0]["file-name"] = mine.file.name
+    script.answers["GET", TABLE] = (status, answer)
+    script.answers["POST", TABLE] = failure("CommitVersionConflictException", 409)
+    assert catalog.ratify(table, mine).replayed
+
+
+def test_another_table_under_the_name_is_an_error(script: Script) -> None:
+    catalog = script.connect()
+    table = table_of(script, catalog)
+    script.answers["GET", TABLE] = loaded(**{"table-uuid": "id-2"})
+    script.answers["GET", "/tables"] = (200, {"tables": [{"name": "t", "table_id": "id-2"}]})
+    script.answers["POST", TABLE] = failure("UpdateRequirementConflictException", 409)
+    with pytest.raises(TableReplacedError):
+        catalog.ratify(table, proposal(4))
+    with pytest.raises(TableReplacedError):
+        catalog.log_tail(table)
+
+
+def test_a_renamed_table_is_found_by_its_id(script: Script) -> None:
+    catalog = script.connect()
+    table = table_of(script, catalog)
+    moved = TABLE[:-1] + "moved"
+    script.answers["GET", TABLE] = failure("NoSuchTableException", 404)
+    script.answers["POST", TABLE] = failure("NoSuchTableException", 404)
+    script.answers["GET", "/tables"] = (200, {"tables": [{"name": "moved", "table_id": "id-1"}]})
+    script.answers["GET", moved] = loaded()
+    script.answers["POST", moved] = loaded()
+    assert catalog.log_tail(table).latest_version == 3
+    assert catalog.ratify(table, proposal(4)).commit.version == 4
+
+
+def test_changed_metadata_are_an_error_and_a_busy_row_is_not_known(script: Script) -> None:
+    catalog = script.connect()
+    table = table_of(script, catalog)
+    script.answers["POST", TABLE] = failure("UpdateRequirementConflictException", 409)
+    with pytest.raises(StaleMetadataError):
+        catalog.ratify(table, proposal(4, expected_etag="etag-0"))
+    with pytest.raises(CatalogUnavailableError):
+        catalog.ratify(table, proposal(4, expected_etag="etag-1"))
+
+
+def test_a_change_is_mirrored_with_the_properties_that_go(script: Script) -> None:
+    catalog = script.connect()
+    table = table_of(script, catalog)
+    script.answers["POST", TABLE] = loaded()
+    change = MetadataChange(
+        protocol=Protocol(
+            min_reader_version=3,
+            min_writer_version=7,
+            reader_features=frozenset({"catalogManaged"}),
+            writer_features=frozenset({"inCommitTimestamp", "catalogManaged"}),
+        ),
+        metadata=Metadata(
+            id="m",
+            schema_string='{"type":"struct","fields":[{"name":"a","type":{"type":"array","elementType":"long",'
+            '"containsNull":true},"nullable":true,"metadata":{}}]}',
+            partition_columns=("p",),
+            configuration={"a": "1", "c": "3", "delta.feature.catalogManaged": "supported"},
+            description="words",
+        ),
+        domains=(
+            DomainMetadata(domain="delta.clustering", configuration='{"clusteringColumns":[["a"]],"domainName":"x"}'),
+            DomainMetadata(domain="delta.rowTracking", configuration="", removed=True),
+            DomainMetadata(domain="mine", configuration="{}"),
+        ),
+    )
+    catalog.ratify(table, proposal(4, change=change, published_version=3, expected_etag="etag-1"))
+    (request,) = script.sent("POST", TABLE)
+    assert request["requirements"] == [
+        {"type": "assert-table-uuid", "uuid": "id-1"},
+        {"type": "assert-etag", "etag": "etag-1"},
+    ]
+    updates = {update.pop("action"): update for update in request["updates"]}
+    assert updates.pop("add-commit")["commit"]["version"] == 4
+    field = {"name": "a", "type": {"type": "array", "element-type": "long", "contains-null": True}}
+    assert updates == {
+        "set-latest-backfilled-version": {"latest-published-version": 3},
+        "set-protocol": {
+            "protocol": {
+                "min-reader-version": 3,
+                "min-writer-version": 7,
+                "reader-features": ["catalogManaged"],
+                "writer-features": ["catalogManaged", "inCommitTimestamp"],
+            }
+        },
+        "set-properties": {"updates": {"c": "3"}},
+        "remove-properties": {"removals": ["b"]},
+        "set-columns": {"columns": {"type": "struct", "fields": [{**field, "nullable": True, "metadata": {}}]}},
+        "set-partition-columns": {"partition-columns": ["p"]},
+        "set-table-comment": {"comment": "words"},
+        "set-domain-metadata": {"updates": {"delta.clustering": {"clusteringColumns": [["a"]]}}},
+        "remove-domain-metadata": {"domains": ["delta.rowTracking"]},
+    }
+
+
+# ----------------------------------------------------------------------------------------------------- credentials
+def test_the_credentials_of_the_longest_prefix_become_storage_options(script: Script) -> None:
+    connected = script.connect()
+    table = table_of(script, connected, loaded(location="s3://bucket/tables/t"))
+    keys = {"s3.access-key-id": "k", "s3.secret-access-key": "s", "s3.session-token": None}
+    script.answers["GET", f"{TABLE}/credentials"] = (
+        200,
+        {
+            "storage-credentials": [
+                {"prefix": "s3://bucket/", "operation": "READ", "config": {"s3.access-key-id": "wide"}},
+                {"prefix": "s3a://bucket/tables/t", "operation": "READ", "config": keys},
+                {"prefix": "s3://bucket/tables/two", "operation": "READ", "config": {"s3.access-key-id": "no"}},
+            ]
+        },
+    )
+    options = connected.storage_options(table, Access.READ)
+    assert options == {"aws_access_key_id": "k", "aws_secret_access_key": "s"}
+
+
+def test_local_tables_have_no_credentials(script: Script) -> None:
+    catalog = script.connect()
+    table = table_of(script, catalog)
+    answer = {"storage-credentials": [{"prefix": "file:///tables/t", "operation": "READ", "config": {}}]}
+    script.answers["GET", f"{TABLE}/credentials"] = (200, answer)
+    assert catalog.storage_options(table, Access.READ) == {}
+
+
+# ------------------------------------------------------------------------------------------------- older servers
+def test_a_server_without_the_delta_api_is_used_through_what_is_older(script: Script) -> None:
+    """The commits come in pages, the earliest first, and in any order."""
+    catalog = UnityCatalog.connect(script.url, catalog="main")
+    table = {
+        "table_id": "id-1",
+        "storage_location": "file:///tables/t",
+        "properties": {"delta.feature.catalogManaged": "supported"},
+    }
+    script.answers["GET", "/tables/main.s.t"] = (200, table)
+
+    def page(*versions: int) -> Answer:
+        names = ("version", "timestamp", "file_name", "file_size", "file_modification_timestamp")
+        return 200, {
+            "commits": [dict(zip(names, (v, 1000 + v, file_name(v), 10, 5), strict=True)) for v in versions],
+            "latest_table_version": 4,
+        }
+
+    script.answers["GET", "/delta/preview/commits"] = [page(3, 2), page(4)]
+    tail = catalog.load_table(NAME).tail
+    assert tail is not None
+    assert [commit.version for commit in tail.commits] == [2, 3, 4]
+    asked = [body["start_version"] for body in script.sent("GET", "/delta/preview/commits")]
+    assert asked == [0, 4]
+
+
+def test_a_catalog_that_the_server_does_not_have_is_not_found(script: Script) -> None:
+    script.answers["GET", "/delta/v1/config"] = failure("NoSuchCatalogException", 404)
+    with pytest.raises(CatalogNameNotFoundError):
+        UnityCatalog.connect(script.url, catalog="nowhere")
+
+
+def test_another_version_of_the_api_is_an_error(script: Script) -> None:
+    script.answers["GET", "/delta/v1/config"] = (200, {"endpoints": [], "protocol-version": "2.0"})
+    with pytest.raises(CatalogError, match="speaks version 2"):
+        UnityCatalog.connect(script.url, catalog="main")
+
+
+def test_a_server_that_is_silent_is_unavailable() -> None:
+    """The port takes connections, and nothing answers on them."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(CatalogUnavailableError, match="in time"):
+            UnityCatalog.connect(url, catalog="main", timeout=0.2)
