@@ -239,6 +239,16 @@ class TableNames(Schemas):
 
         self._database.change(forget)
 
+    def expire_staging_tables(self, before_ms: int) -> int:
+        """Drop the staging tables that were asked for before a time and never got their names; how many there were.
+
+        They are among `dropped_tables` then, so that purging removes what was written to them.
+        """
+        now = self._settings.clock()
+        change = update(tables).where(tables.c.state == STAGING, tables.c.created_ms < before_ms)
+        change = change.values(state=DROPPED, dropped_ms=now, updated_ms=now)
+        return self._database.change(lambda connection: connection.execute(change).rowcount)
+
     def allow_maintenance(self, name: TableName, allowed: Iterable[Maintenance]) -> None:
         """Say which maintenance clients may do to a table, instead of what was allowed before (C478).
 
