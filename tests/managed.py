@@ -31,15 +31,22 @@ class Warehouse:
         self._connect(url or f"sqlite:///{directory / 'catalog.db'}", root or str(directory / "tables"))
         self.catalog.create_schema("s")
 
-    def _connect(self, url: str, root: str, name: str | None = None) -> None:
-        self.url, self.root = url, root
+    @classmethod
+    def served(cls, url: str, token: str | None) -> Warehouse:
+        """The catalog `main` of a server, which has the schema."""
+        made = cls.__new__(cls)
+        made._connect(url, "", "main", token)
+        return made
+
+    def _connect(self, url: str, root: str, name: str | None = None, token: str | None = None) -> None:
+        self.url, self.root, self.token = url, root, token
         self.name = name or f"c{uuid.uuid4().hex[:12]}"
-        self.catalog: DeltaCatalog = connect_catalog(url, self.name, storage_root=root)
+        self.catalog: DeltaCatalog = connect_catalog(url, self.name, token=token, storage_root=root or None)
 
-    def __getstate__(self) -> tuple[str, str, str]:
-        return self.url, self.root, self.name
+    def __getstate__(self) -> tuple[str, str, str, str | None]:
+        return self.url, self.root, self.name, self.token
 
-    def __setstate__(self, state: tuple[str, str, str]) -> None:
+    def __setstate__(self, state: tuple[str, str, str, str | None]) -> None:
         self._connect(*state)  # another process connects for itself
 
     def through(self, catalog: Catalog) -> None:

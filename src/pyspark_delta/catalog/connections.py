@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from pyspark_delta.catalog.contract import Access, Catalog, StagingTable, TableInfo
 from pyspark_delta.catalog.managed_table import ManagedTable
-from pyspark_delta.errors import CatalogError, MissingDependencyError
+from pyspark_delta.errors import CatalogError, MissingDependencyError, NotAuthorizedError
 
 CATALOG_KEY = "pyspark_delta.catalog"
 """The storage option that names the catalog of a table."""
@@ -93,8 +93,16 @@ def table_options(catalog: str, table: TableInfo | StagingTable) -> dict[str, st
         _tables[catalog.casefold(), table.table_id] = table
     options = {**storage_options_of(catalog), CATALOG_KEY: catalog, TABLE_KEY: table.table_id}
     if isinstance(table, TableInfo):
-        options |= owner.storage_options(table, Access.READ_WRITE)
+        options |= _given_out(owner, table)
     return options
+
+
+def _given_out(catalog: Catalog, table: TableInfo) -> Mapping[str, str]:
+    """Options for as much access as the caller has: who may only read finds out when writing."""
+    try:
+        return catalog.storage_options(table, Access.READ_WRITE)
+    except NotAuthorizedError:
+        return catalog.storage_options(table, Access.READ)
 
 
 def known_table(options: Mapping[str, str] | None) -> tuple[Catalog, TableInfo | StagingTable] | None:

@@ -1,0 +1,93 @@
+"""Tables whose catalog is behind a server: created, written, read, and fought over, as with every other catalog."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+
+import pytest
+from tests.concurrency.test_managed_tables import WRITERS, check_writers
+from tests.faults.test_catalog_crash_points import append, runs_of
+from tests.managed import Warehouse
+from tests.served import Served
+
+from pyspark_delta.catalog.connections import disconnect_catalog, managed_table
+from pyspark_delta.catalog.contract import CommitKind
+from pyspark_delta.catalog.sql.tokens import Scope
+from pyspark_delta.ddl.change import commit_change
+from pyspark_delta.ddl.properties import set_properties
+from pyspark_delta.errors import CatalogNameNotFoundError, DeltaError, MetadataChangedError, NotAuthorizedError
+from pyspark_delta.storage import store_for
+from pyspark_delta.testing.catalog_faults import FaultyCatalog, no_answer
+from pyspark_delta.testing.faults import Fault
+
+
+@pytest.fixture
+def warehouse(served: Served) -> Iterator[Warehouse]:
+    """The served catalog, without tables."""
+    made = Warehouse.served(served.url, served.token())
+    yield made
+    for name in made.catalog.tables("s"):
+        made.catalog.drop(name)
+    disconnect_catalog(made.name)
+
+
+def test_a_table_from_its_creation_to_its_end(warehouse: Warehouse) -> None:
+    warehouse.create(properties={"delta.checkpointInterval": "3"})
+    assert [warehouse.append(number) for number in range(7)] == list(range(1, 8))
+    table = managed_table(warehouse.snapshot().storage_options)
+    assert table is not None
+    tail = table.log_tail()
+    assert [(c.version, c.kind) for c in tail.commits] == [(7, CommitKind.STAGED)]
+    assert warehouse.snapshot().segment.checkpoint_version == 6
+    assert warehouse.ids(version=3) == [0, 1, 2]
+    snapshot = warehouse.snapshot()
+    commit_change(set_properties(snapshot.configuration, {"owner": "ada", "note": "x"}), snapshot)
+    with pytest.raises(MetadataChangedError):
+        commit_change(set_properties(snapshot.configuration, {"owner": "bob"}), snapshot)
+    assert table.catalog.load_table(table.info.name).properties["owner"] == "ada"
+    warehouse.catalog.rename("s.t", "s.u")
+    assert warehouse.append(7, table="u") == 9
+    warehouse.catalog.drop("s.u")
+    with pytest.raises(CatalogNameNotFoundError):
+        warehouse.open("u")
+    with pytest.raises(DeltaError):
+        snapshot.update()
+
+
+def test_c468_answers_that_get_lost(warehouse: Warehouse) -> None:
+    whole = warehouse.catalog.catalog
+    for number, when in enumerate(("before", "after")):
+        name = f"lost{number}"
+        warehouse.create(name)
+        for done, call in enumerate(("ratify", "log_tail")):
+            faulty = FaultyCatalog(whole, Fault(path_part=call, when=when, raises=no_answer))  # type: ignore[arg-type]
+            warehouse.through(faulty)  # type: ignore[arg-type]
+            try:
+                warehouse.append(done, table=name)
+            except DeltaError:
+                warehouse.through(whole)
+                warehouse.append(done, table=name)
+            warehouse.through(whole)
+        assert warehouse.ids(name) == [0, 1]
+
+
+def test_c469_c473_writers_through_a_server(served: Served, warehouse: Warehouse) -> None:
+    with ProcessPoolExecutor(WRITERS, mp_context=multiprocessing.get_context("spawn")) as pool:
+        check_writers(warehouse, pool)
+
+
+def test_a_token_that_may_only_read(served: Served, warehouse: Warehouse) -> None:
+    warehouse.create()
+    append(warehouse)
+    reading = Warehouse.served(served.url, served.token(Scope.READ))
+    assert reading.ids() == [1]
+    files = sorted(file.path for file in store_for("/").list_from(f"{reading.location()}/_delta_log/0"))
+    with pytest.raises(NotAuthorizedError):
+        reading.append(2)
+    with pytest.raises(NotAuthorizedError):
+        reading.create("mine")
+    warehouse.through(Warehouse.served(served.url, served.token()).catalog.catalog)
+    assert runs_of(append, warehouse) == 1
+    assert sorted(file.path for file in store_for("/").list_from(f"{warehouse.location()}/_delta_log/0")) == files
