@@ -10,7 +10,6 @@ import uuid
 from dataclasses import dataclass
 
 from pyspark_delta.catalog.contract import (
-    Access,
     Catalog,
     CommitKind,
     LogTail,
@@ -115,10 +114,6 @@ class ManagedTable:
                 table=str(self.info.name),
                 maintenance=maintenance.value,
             )
-
-    def storage_options(self, access: Access) -> dict[str, str]:
-        """Options for the table's storage that the catalog gives out."""
-        return dict(self.catalog.storage_options(self.info, access))
 
 
 _WORDS = {
