@@ -44,7 +44,7 @@ conformance: $(VENV)/.tests  ## write docs/conformance.md anew
 interoperability: $(VENV)/.tests  ## write docs/interoperability.md anew
 	$(BIN)/python scripts/interoperability.py
 
-bench: $(VENV)/.tests $(VENV_OLDEST)/.tests .cache/.peers  ## run the benchmarks beside their peers
+bench: $(VENV)/.bench $(VENV_OLDEST)/.tests .cache/.peers  ## run the benchmarks beside their peers
 	$(BIN)/python -m benchmarks $(BENCH)
 
 clean:  ## remove virtual environments, caches and generated files
@@ -62,6 +62,10 @@ $(VENV)/.package: pyproject.toml
 
 $(VENV)/.tests: $(VENV)/.package pyproject.toml
 	$(BIN)/python $(PIP_INSTALL) --group test --group peers --group lint
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.tests pyproject.toml
+	$(BIN)/python $(PIP_INSTALL) --group bench
 	@touch $@
 
 $(VENV)/.demo: $(VENV)/.package pyproject.toml

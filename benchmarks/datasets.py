@@ -36,7 +36,35 @@ def build_data(location: Path, **arguments: Any) -> None:
     write_data_table(location, DataTable(**arguments))
 
 
-BUILDERS: dict[str, Callable[..., None]] = {"log": build_log, "json_log": build_json_log, "data": build_data}
+def build_changes(location: Path, **arguments: Any) -> None:
+    """A table with a change data feed."""
+    from benchmarks.change_tables import ChangeTable, write_change_table
+
+    write_change_table(location, ChangeTable(**arguments))
+
+
+def build_lineitem(location: Path, **arguments: Any) -> None:
+    """TPC-H's lineitem."""
+    from benchmarks.tpch import Lineitem, write_lineitem
+
+    write_lineitem(location, Lineitem(**arguments))
+
+
+def build_lineitem_source(location: Path, *, every: int, new: int, **arguments: Any) -> None:
+    """Rows to merge into TPC-H's lineitem."""
+    from benchmarks.tpch import Lineitem, write_lineitem_source
+
+    write_lineitem_source(location, Lineitem(**arguments), every, new)
+
+
+BUILDERS: dict[str, Callable[..., None]] = {
+    "log": build_log,
+    "json_log": build_json_log,
+    "data": build_data,
+    "changes": build_changes,
+    "lineitem": build_lineitem,
+    "lineitem_source": build_lineitem_source,
+}
 
 
 class Datasets:

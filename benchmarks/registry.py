@@ -26,6 +26,7 @@ MODULES = {
     "B16": "b16_update",
     "B17": "b17_merge",
     "B20": "b20_count",
+    "B21": "b21_change_feed",
     "B23": "b23_log_cleanup",
     "B25": "b25_catalog_commits",
 }

@@ -1,10 +1,11 @@
-"""B17: merge rows into a table: upserts of every file and of few files, inserts alone, deletes alone."""
+"""B17: merge rows into a table: upserts of every file and of few files, inserts alone, deletes alone, TPC-H's rows."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from benchmarks.model import Goal, Scale, Variant, Workload, dataset, size
+from benchmarks.tpch import KEY, MEASURE
 from benchmarks.workloads.row_changes import AS_DELTA_SPARK, DELTALAKE, FILES, PEERS
 
 
@@ -34,5 +35,19 @@ def workload(scale: Scale) -> Workload:
             variant("upsert of 1 %, in one file", vectors=False, **few),
             variant("insert of 0.1 %", vectors=True, updates=False, **{**spread, "step": rows // 10}),
             variant("delete of 1 %", vectors=True, updates=False, deletes=True, inserts=False, **spread),
+            _lineitem(2 * rows, vectors=True),
+            _lineitem(2 * rows, vectors=False),
         ),
+    )
+
+
+def _lineitem(rows: int, *, vectors: bool) -> Variant:
+    """An upsert by two columns into a table of sixteen."""
+    source = dataset("lineitem_source", rows=rows, files=FILES, every=100, new=rows // 1000)
+    return Variant(
+        f"TPC-H lineitem, {size(rows)} rows, upsert of 1 %, {'vectors' if vectors else 'rewrite'}",
+        dataset("lineitem", rows=rows, files=FILES, vectors=vectors),
+        {"kind": "merge", "key": KEY, "measure": MEASURE},
+        (AS_DELTA_SPARK,),
+        others={"plain": dataset("lineitem", rows=rows, files=FILES), "source": source},
     )

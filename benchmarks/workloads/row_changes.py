@@ -28,7 +28,7 @@ def ours(location: str, plain: str, **statement: Any) -> Prepared:
     from pyspark_delta import DeltaTable
 
     spark = session("ours")
-    return _on_copies(location, lambda path: _run(DeltaTable.forPath(spark, path), spark, statement))
+    return _on_copies(location, lambda path: _run(DeltaTable.forPath(spark, path), spark, statement), statement)
 
 
 def delta_spark(location: str, plain: str, **statement: Any) -> Prepared:
@@ -40,7 +40,7 @@ def delta_spark(location: str, plain: str, **statement: Any) -> Prepared:
     def change(path: str) -> None:
         spark.sql(_sql(f"delta.`{path}`", spark, statement)).collect()
 
-    return _on_copies(location, change)
+    return _on_copies(location, change, statement)
 
 
 def deltalake(location: str, plain: str, **statement: Any) -> Prepared:
@@ -56,7 +56,7 @@ def deltalake(location: str, plain: str, **statement: Any) -> Prepared:
                 table.update(updates=statement["set"], predicate=statement["where"])
             case _:
                 merge = table.merge(
-                    _arrow_source(statement), predicate="t.id = s.id", source_alias="s", target_alias="t"
+                    _arrow_source(statement), predicate=_condition(statement), source_alias="s", target_alias="t"
                 )
                 if statement.get("updates", True):
                     merge = merge.when_matched_update_all()
@@ -66,7 +66,7 @@ def deltalake(location: str, plain: str, **statement: Any) -> Prepared:
                     merge = merge.when_not_matched_insert_all()
                 merge.execute()
 
-    return _on_copies(plain, change)
+    return _on_copies(plain, change, statement)
 
 
 def _run(table: Any, spark: Any, statement: Mapping[str, Any]) -> None:
@@ -76,7 +76,7 @@ def _run(table: Any, spark: Any, statement: Mapping[str, Any]) -> None:
         case "update":
             table.update(statement["where"], statement["set"]).collect()
         case _:
-            merge = table.alias("t").merge(_source(spark, statement).alias("s"), "t.id = s.id")
+            merge = table.alias("t").merge(_source(spark, statement).alias("s"), _condition(statement))
             if statement.get("updates", True):
                 merge = merge.whenMatchedUpdateAll()
             if statement.get("deletes"):
@@ -102,7 +102,12 @@ def _sql(name: str, spark: Any, statement: Mapping[str, Any]) -> str:
         clauses.append("when matched then delete")
     if statement.get("inserts", True):
         clauses.append("when not matched then insert *")
-    return f"merge into {name} t using merge_source s on t.id = s.id {' '.join(clauses)}"
+    return f"merge into {name} t using merge_source s on {_condition(statement)} {' '.join(clauses)}"
+
+
+def _condition(statement: Mapping[str, Any]) -> str:
+    """By what a merge finds rows."""
+    return " and ".join(f"t.{name} = s.{name}" for name in statement.get("key", ["id"]))
 
 
 def _source(spark: Any, statement: Mapping[str, Any]) -> Any:
@@ -117,7 +122,14 @@ def _arrow_source(statement: Mapping[str, Any]) -> Any:
 
 
 def _source_file(statement: Mapping[str, Any]) -> str:
-    """Every `step`-th row from `start` to `stop`, with another amount, and `new` rows behind the end of the table."""
+    """Every `step`-th row from `start` to `stop`, with another amount, and `new` rows behind the end of the table.
+
+    A statement may name the folder of a dataset with such rows instead.
+    """
+    if "source" in statement:
+        from benchmarks.tpch import SOURCE
+
+        return str(Path(statement["source"], SOURCE))
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -134,7 +146,7 @@ def _source_file(statement: Mapping[str, Any]) -> str:
     return str(path)
 
 
-def _on_copies(location: str, change: Callable[[str], None]) -> Prepared:
+def _on_copies(location: str, change: Callable[[str], None], statement: Mapping[str, Any]) -> Prepared:
     """Every call changes a new copy of the table, whose data files are links; the answer is the rows that are left."""
     folder = tempfile.TemporaryDirectory(prefix="changes-", dir=Path(location).parent)
     number = 0
@@ -150,11 +162,12 @@ def _on_copies(location: str, change: Callable[[str], None]) -> Prepared:
     def answer(table: str) -> dict[str, Any]:
         from pyspark_delta.table import Table
 
-        found = Table.open(table).scan(columns=["id", "amount"]).to_arrow()
+        measure = statement.get("measure", "amount")
+        found = Table.open(table).scan(columns=[measure]).to_arrow()
         shutil.rmtree(table)
         import pyarrow.compute as pc
 
-        return {"rows": found.num_rows, "amount": pc.sum(found["amount"]).as_py()}
+        return {"rows": found.num_rows, measure: str(pc.sum(found[measure]).as_py())}
 
     return Prepared(timed, answer)
 

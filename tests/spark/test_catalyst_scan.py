@@ -202,6 +202,15 @@ def test_row_ids_and_commit_versions(metered: SparkSession, tmp_path: Path) -> N
     frame = metered.read.format("delta").option("includeRowTracking", "true").load(path)
     assert sorted(tuple(row) for row in frame.collect()) == [(1, 10, 4), (2, 77, 4), (4, 21, 5)]
     assert frame.columns == ["id", "_row_id", "_row_commit_version"]
+    frame = load(metered, path)
+    assert frame.columns == ["id"]
+    ids = frame.select("id", "_metadata.row_id", "_metadata.row_commit_version", "_metadata.base_row_id")
+    assert sorted(tuple(row) for row in ids.collect()) == [(1, 10, 4, 10), (2, 77, 4, 10), (4, 21, 5, 20)]
+    assert [row.id for row in frame.where("_metadata.row_id = 77").collect()] == [2]
+    version = frame.where("id = 4").select("_metadata.default_row_commit_version").first()
+    assert version is not None
+    assert version.default_row_commit_version == 5
+    assert "ReadSchema: struct<id:bigint>" in plan(frame)
 
 
 def test_row_ids_of_a_table_without_are_refused(metered: SparkSession, days: str) -> None:
@@ -240,6 +249,40 @@ def test_metadata_of_files(metered: SparkSession, days: str) -> None:
     assert row is not None
     assert row.file_name == "part-00005.parquet"
     assert row.file_modification_time.timestamp() == 1_700_000_000
+
+
+@pytest.mark.parametrize("deleted", [((), ()), ((0, 2), ()), ((0, 2), (1,))], ids=["in no file", "in one", "in all"])
+def test_metadata_is_what_spark_shows_of_the_files(
+    metered: SparkSession, tmp_path: Path, deleted: tuple[tuple[int, ...], ...]
+) -> None:
+    tables = [pa.table({"id": [0, 1, 2], "x": [5, 6, 7]}), pa.table({"id": [3, 4], "x": [8, 9]})]
+    files = [DataFile(rows, deleted=gone) for rows, gone in zip(tables, deleted, strict=True)]
+    path = make_table(tmp_path / "t a", files)
+    frame = load(metered, path)
+    assert frame.columns == ["id", "x"]
+    names = ["file_path", "file_name", "file_size", "file_block_start", "file_block_length", "row_index"]
+    fields = ["id", *(f"_metadata.{name}" for name in names)]
+    plain = metered.read.parquet(*(str(tmp_path / "t a" / f"part-0000{n}.parquet") for n in range(2)))
+    gone = set(deleted[0]) | {3 + index for index in deleted[1]}
+    expected = plain.where(~F.col("id").isin(gone) if gone else F.lit(True)).select(*fields).sort("id").collect()
+    assert frame.select(*fields).sort("id").collect() == expected
+    assert frame.select("*", "_metadata.file_name").columns == ["id", "x", "file_name"]
+    assert [row.id for row in frame.where("_metadata.file_name LIKE '%1.parquet' AND id = 3").collect()] == [3]
+    assert {row.name for row in frame.select(frame.metadataColumn("_metadata").file_name.alias("name")).collect()} == {
+        "part-00000.parquet",
+        "part-00001.parquet",
+    }
+    whole = frame.where("id = 3").select("_metadata").first()
+    assert whole is not None
+    assert whole._metadata.asDict()["row_index"] == 0
+    twice = frame.select("id", "_metadata.row_index")
+    assert twice.join(twice, "id").count() == frame.count()
+
+
+def test_column_by_the_name_of_the_metadata_is_the_column(metered: SparkSession, tmp_path: Path) -> None:
+    files = [DataFile(pa.table({"_metadata": [1, 2]}), deleted=[0]), DataFile(pa.table({"_metadata": [3]}))]
+    frame = load(metered, make_table(tmp_path / "t", files))
+    assert sorted(frame.select("_metadata").collect()) == [(2,), (3,)]
 
 
 def test_equal_frames_share_cache_and_exchanges(metered: SparkSession, days: str) -> None:

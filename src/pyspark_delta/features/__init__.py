@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.feature import TableFeature
 
 __all__ = ["active_features", "all_features", "find_feature", "finish_order", "listed_features", "supported_features"]
+
+
+_WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 @cache
@@ -33,9 +37,14 @@ def all_features() -> tuple[TableFeature, ...]:
     return tuple(ordered.values())
 
 
+@lru_cache(maxsize=256)  # logs may name anything
 def find_feature(name: str) -> TableFeature | None:
-    """The feature with that final or preview name; None for an unknown one."""
-    return _by_name().get(name)
+    """The feature with that final or preview name; None for an unknown one.
+
+    One whose module has its name (`rowTracking` in `row_tracking`) is found without importing the others, which takes
+    longer than opening a table.
+    """
+    return _named_like_its_module(name) or _by_name().get(name)
 
 
 def listed_features(configuration: TableConfiguration) -> frozenset[str]:
@@ -62,6 +71,14 @@ def active_features(configuration: TableConfiguration) -> frozenset[str]:
 def finish_order(configuration: TableConfiguration) -> tuple[TableFeature, ...]:
     """The known features that a table supports, each after those it requires: the order in which hooks are called."""
     return tuple(feature for feature in all_features() if feature.listed_name(configuration) is not None)
+
+
+def _named_like_its_module(name: str) -> TableFeature | None:
+    module = _WORD_START.sub("_", name).lower()
+    if not name.isalnum() or all(info.name != module for info in pkgutil.iter_modules(__path__)):
+        return None
+    feature = getattr(importlib.import_module(f"{__name__}.{module}"), "FEATURE", None)
+    return feature if isinstance(feature, TableFeature) and feature.name == name else None
 
 
 @cache

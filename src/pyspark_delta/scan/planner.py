@@ -189,6 +189,15 @@ def require_row_tracking(configuration: TableConfiguration) -> None:
         )
 
 
+def has_row_tracking(configuration: TableConfiguration) -> bool:
+    """Whether `require_row_tracking` raises nothing."""
+    try:
+        require_row_tracking(configuration)
+    except InvalidOperationError:
+        return False
+    return True
+
+
 def _row_tracking_columns(configuration: TableConfiguration) -> list[ColumnPlan]:
     require_row_tracking(configuration)
     properties = configuration.properties

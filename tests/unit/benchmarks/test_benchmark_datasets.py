@@ -5,6 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from benchmarks.change_tables import FILES, ChangeTable, changed_files, write_change_table
 from benchmarks.data_tables import DataTable, write_data_table
 from benchmarks.datasets import Datasets
 from benchmarks.json_logs import JsonLog, time_of, write_json_log
@@ -33,6 +34,29 @@ def test_data_is_read_alike_by_a_peer(tmp_path: Path, shape: dict[str, Any], row
     theirs = pa.table(reader.read_all()).cast(ours.schema).sort_by("id")
     assert ours.num_rows == rows
     assert ours == theirs
+
+
+@pytest.mark.parametrize(
+    ("kind", "commits", "counts"),
+    [
+        ("appends", 4, {"insert": 400}),
+        ("rewrites", 4, {"update_postimage": 200, "update_preimage": 200}),
+        ("vectors", FILES + 10, {"delete": 400}),
+    ],
+)
+def test_change_tables_have_so_many_changes(tmp_path: Path, kind: str, commits: int, counts: dict[str, int]):
+    made_of = ChangeTable(kind, commits, changes=400)
+    write_change_table(tmp_path / "t", made_of)
+    columns = ["id", "amount", "_change_type", "_commit_version"]
+    ours = Table.open(tmp_path / "t").changes(1, columns=columns).to_arrow()
+    found = {one["values"]: one["counts"] for one in ours["_change_type"].value_counts().to_pylist()}
+    assert found == counts
+    assert all((tmp_path / "t" / name).exists() for name in changed_files(made_of, 2))
+    if kind != "vectors":  # which deltalake does not compare
+        reader = deltalake.DeltaTable(str(tmp_path / "t")).load_cdf(starting_version=1, columns=columns)
+        order = [("_commit_version", "ascending"), ("id", "ascending"), ("_change_type", "ascending")]
+        theirs = pa.table(reader.read_all()).select(columns).cast(ours.schema)
+        assert ours.sort_by(order) == theirs.sort_by(order)
 
 
 def test_json_logs_remove_the_oldest_files(tmp_path: Path):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pkgutil
+import subprocess
+import sys
 
 import pytest
 
@@ -50,8 +52,26 @@ def test_preview_names_mean_the_final_feature(preview: str, final: str) -> None:
     assert found.name == final
 
 
-def test_unknown_names_are_not_found() -> None:
-    assert find_feature("noSuchFeature") is None
+def test_every_name_finds_its_feature() -> None:
+    assert {name: find_feature(name) for f in all_features() for name in f.names} == {
+        name: f for f in all_features() for name in f.names
+    }
+
+
+@pytest.mark.parametrize("name", ["noSuchFeature", "support", "v2_checkpoint", "V2Checkpoint", "../support", ""])
+def test_unknown_names_are_not_found(name: str) -> None:
+    assert find_feature(name) is None
+
+
+def test_a_feature_is_found_without_importing_the_others() -> None:
+    code = """
+import sys
+from pyspark_delta.features import find_feature
+assert find_feature("v2Checkpoint").name == "v2Checkpoint"
+print(sorted(name for name in sys.modules if name.startswith("pyspark_delta.features.")))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['pyspark_delta.features.v2_checkpoint']"
 
 
 def test_what_cannot_be_read_cannot_be_written() -> None:

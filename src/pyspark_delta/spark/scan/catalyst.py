@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -11,7 +12,7 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 
-from pyspark_delta.scan.planner import require_row_tracking
+from pyspark_delta.scan.planner import has_row_tracking, require_row_tracking
 from pyspark_delta.schema.types import LONG
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.scan.columns import (
@@ -34,6 +35,13 @@ from pyspark_delta.spark.scan.file_index import (
     DeltaFileIndex,
     Files,
 )
+from pyspark_delta.spark.scan.file_metadata import (
+    METADATA,
+    can_expose,
+    hide_last_column,
+    metadata_column,
+    with_file_metadata,
+)
 from pyspark_delta.spark.scan.frames import FileSource
 from pyspark_delta.spark.scan.jvm import Jvm, jvm_of
 from pyspark_delta.spark.scan.listings import ChosenListing, Listing, SnapshotListing
@@ -44,15 +52,25 @@ from pyspark_delta.storage.paths import to_hadoop
 def catalyst_frame(spark: SparkSession, snapshot: Snapshot, *, row_tracking: bool = False) -> DataFrame:
     """The rows of a snapshot; files are chosen each time a query over the frame is planned.
 
-    Raises InvalidOperationError for `row_tracking` on a table that has no row ids.
+    The hidden column `_metadata` has what Spark knows of files and, where rows have ids, the names that delta-spark has
+    for them. Raises InvalidOperationError for `row_tracking` on a table that has no row ids.
     """
     ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
-    jvm = jvm_of(spark)
     columns = table_columns(snapshot.configuration)
     if row_tracking:
         require_row_tracking(snapshot.configuration)
-    relations = _Relations(spark, jvm, SnapshotListing(snapshot), columns, row_tracking)
-    return relations.frame(_file_sets(snapshot))
+    kinds, row_ids = _file_sets(snapshot), has_row_tracking(snapshot.configuration)
+    own_metadata = (row_ids or kinds != (Files.ALL,)) and can_expose(columns.names)
+    relations = _Relations(
+        spark,
+        jvm_of(spark),
+        SnapshotListing(snapshot),
+        columns,
+        row_ids and (row_tracking or own_metadata),
+        shows_row_tracking=row_tracking,
+        own_metadata=own_metadata,
+    )
+    return relations.frame(kinds)
 
 
 def catalyst_frame_of_files(
@@ -68,7 +86,16 @@ def catalyst_frame_of_files(
     ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
     listing = ChosenListing(source.location, files.combine_chunks(), source.version, source.storage_options)
     columns = table_columns(source.configuration)
-    relations = _Relations(spark, jvm_of(spark), listing, columns, row_tracking, file_number, row_index)
+    relations = _Relations(
+        spark,
+        jvm_of(spark),
+        listing,
+        columns,
+        row_tracking,
+        shows_row_tracking=row_tracking,
+        file_number=file_number,
+        row_index=row_index,
+    )
     return relations.frame(_kinds(files["deletion_vector"]))
 
 
@@ -102,6 +129,7 @@ def _try_internals(gateway: Any) -> str | None:
         jvm.module("org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation")
         jvm.load_class("org.apache.parquet.bytes.BytesUtils")
         is_kept(jvm, "a", "b")
+        jvm.root.org.apache.spark.sql.catalyst.plans.logical.Project.hiddenOutputTag()
     except Exception as error:
         return f"{type(error).__name__}: {str(error).strip().splitlines()[0]}" if str(error).strip() else repr(error)
     return None
@@ -130,20 +158,27 @@ def _local_options(spark: SparkSession, location: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class _Relations:
-    """Makes the relations over the files of a listing."""
+    """Makes the relations over the files of a listing.
+
+    `row_tracking`: they know the ids of rows; those may be columns, or in the hidden column `_metadata` alone. That one
+    is Spark's unless there must be one of our own.
+    """
 
     spark: SparkSession
     jvm: Jvm
     listing: Listing
     columns: TableColumns
     row_tracking: bool
+    shows_row_tracking: bool = False
+    own_metadata: bool = False
     file_number: str | None = None
     row_index: str | None = None
 
     def frame(self, kinds: tuple[Files, ...]) -> DataFrame:
         """The rows of the files of these kinds."""
         parts = [self._relation(kind) for kind in kinds]
-        return parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
+        frame = parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
+        return hide_last_column(self.jvm, frame) if self.own_metadata else frame
 
     def _relation(self, kind: Files) -> DataFrame:
         spark, jvm, columns = self.spark, self.jvm, self.columns
@@ -158,7 +193,8 @@ class _Relations:
         )
         session = spark._jsparkSession
         sources = jvm.root.org.apache.spark.sql.execution.datasources
-        has_row_index = self.row_index is not None or self.row_tracking or kind is Files.DELETED_FROM
+        needs_row_index = self.row_index is not None or self.row_tracking or kind is Files.DELETED_FROM
+        has_row_index = needs_row_index or self.own_metadata
         options = {
             **relation_options(self.listing.storage_options, columns),
             **_local_options(spark, self.listing.location),
@@ -173,17 +209,32 @@ class _Relations:
             session,
         )
         frame = DataFrame(session.baseRelationToDataFrame(relation), spark)
+        file_fields: Sequence[str] = ()
+        if self.own_metadata:
+            frame, file_fields = with_file_metadata(jvm, frame)
         if kind is Files.DELETED_FROM:
             frame = frame.filter(is_kept(jvm, DELETED_ROWS.name, ROW_INDEX.name))
-        return project(frame, columns, self._extra())
+        return project(frame, columns, self._extra(file_fields))
 
-    def _extra(self) -> dict[str, Column]:
+    def _extra(self, file_fields: Sequence[str]) -> dict[str, Column]:
+        """The columns beside those of the table; `_metadata` is the last of them."""
         extra: dict[str, Column] = {}
-        if self.row_tracking:
-            base, default = F.col(BASE_ROW_ID.name), F.col(DEFAULT_ROW_COMMIT_VERSION.name)
-            extra = row_tracking_columns(self.columns, base, default, F.col(ROW_INDEX.name))
+        ids = self._row_tracking_columns() if self.row_tracking else {}
+        if self.shows_row_tracking:
+            extra.update(ids)
         if self.file_number is not None:
             extra[self.file_number] = F.col(FILE_NUMBER.name)
         if self.row_index is not None:
             extra[self.row_index] = F.col(ROW_INDEX.name)
+        if self.own_metadata:
+            more = {"row_index": F.col(ROW_INDEX.name)}
+            if self.row_tracking:
+                more["row_id"], more["row_commit_version"] = ids.values()
+                more["base_row_id"] = F.col(BASE_ROW_ID.name)
+                more["default_row_commit_version"] = F.col(DEFAULT_ROW_COMMIT_VERSION.name)
+            extra[METADATA] = metadata_column(file_fields, more)
         return extra
+
+    def _row_tracking_columns(self) -> dict[str, Column]:
+        base, default = F.col(BASE_ROW_ID.name), F.col(DEFAULT_ROW_COMMIT_VERSION.name)
+        return row_tracking_columns(self.columns, base, default, F.col(ROW_INDEX.name))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -67,6 +67,14 @@ class TableColumns:
     def relation_columns(self) -> tuple[RelationColumn, ...]:
         """All columns that a predicate may name."""
         return self.data + self.partition
+
+    @property
+    def names(self) -> Iterator[str]:
+        """The names of all columns, in the table and in its files."""
+        for column in self.relation_columns:
+            yield column.physical.name
+        for field in self.schema:
+            yield field.name
 
     def data_schema(self, *, row_index: bool = False, row_tracking: bool = False) -> StructType:
         """The schema to read files with: physical names, everything nullable, field ids where they decide.
