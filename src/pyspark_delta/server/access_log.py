@@ -22,26 +22,31 @@ class AccessLog:
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
-        started, status = time.perf_counter(), 0
+        started, answered = time.perf_counter(), False
 
         async def note(message: Message) -> None:
-            nonlocal status
+            nonlocal answered
             if message["type"] == "http.response.start":
-                status = message["status"]
+                answered = True
+                _write(scope, message["status"], started)
             await send(message)
 
-        state = scope.setdefault("state", {})
+        scope.setdefault("state", {})
         try:
             await self._application(scope, receive, note)
         finally:
-            milliseconds = (time.perf_counter() - started) * 1000
-            address = (scope.get("client") or ("-",))[0]
-            who, path = _shown(str(state.get("principal", "-"))), _shown(scope["path"])
-            reason = f" {_shown(state['failure'], ' ')}" if "failure" in state else ""
-            level = logging.WARNING if status in (401, 403) or status >= 500 or status == 0 else logging.INFO
-            _log.log(
-                level, "%s %s %s %s %d %.1f ms%s", address, who, scope["method"], path, status, milliseconds, reason
-            )
+            if not answered:
+                _write(scope, 0, started)
+
+
+def _write(scope: Scope, status: int, started: float) -> None:
+    """The line of a request; status 0 is for one without an answer."""
+    state, milliseconds = scope["state"], (time.perf_counter() - started) * 1000
+    address = (scope.get("client") or ("-",))[0]
+    who, path = _shown(str(state.get("principal", "-"))), _shown(scope["path"])
+    reason = f" {_shown(state['failure'], ' ')}" if "failure" in state else ""
+    level = logging.WARNING if status in (0, 401, 403) or status >= 500 else logging.INFO
+    _log.log(level, "%s %s %s %s %d %.1f ms%s", address, who, scope["method"], path, status, milliseconds, reason)
 
 
 def _shown(text: str, also: str = "") -> str:
