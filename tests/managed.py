@@ -28,11 +28,19 @@ class Warehouse:
     """A catalog with one schema `s`, under a name that no other test has."""
 
     def __init__(self, directory: Path, *, root: str | None = None, url: str | None = None) -> None:
-        self.url = url or f"sqlite:///{directory / 'catalog.db'}"
-        self.root = root or str(directory / "tables")
-        self.name = f"c{uuid.uuid4().hex[:12]}"
-        self.catalog: DeltaCatalog = connect_catalog(self.url, self.name, storage_root=self.root)
+        self._connect(url or f"sqlite:///{directory / 'catalog.db'}", root or str(directory / "tables"))
         self.catalog.create_schema("s")
+
+    def _connect(self, url: str, root: str, name: str | None = None) -> None:
+        self.url, self.root = url, root
+        self.name = name or f"c{uuid.uuid4().hex[:12]}"
+        self.catalog: DeltaCatalog = connect_catalog(url, self.name, storage_root=root)
+
+    def __getstate__(self) -> tuple[str, str, str]:
+        return self.url, self.root, self.name
+
+    def __setstate__(self, state: tuple[str, str, str]) -> None:
+        self._connect(*state)  # another process connects for itself
 
     def through(self, catalog: Catalog) -> None:
         """From now on the name stands for another view of the catalog, such as one that fails."""

@@ -9,8 +9,9 @@ from pyspark_delta.actions.model import Metadata
 from pyspark_delta.catalog.contract import NewTable, StagingTable, TableInfo, TableName
 from pyspark_delta.catalog.sql.tokens import Scope
 from pyspark_delta.catalog.unity.answers import wire_location
-from pyspark_delta.catalog.unity.delta_api import REPLAYED_HEADER, TRANSACTION_IDS_HEADER
+from pyspark_delta.catalog.unity.delta_api import TRANSACTION_IDS_HEADER
 from pyspark_delta.catalog.unity.mirror import TABLE_ID_PROPERTY, own_properties
+from pyspark_delta.catalog.unity.older_api import REPLAYED_HEADER
 from pyspark_delta.catalog.unity.type_json import schema_string_of
 from pyspark_delta.errors import InvalidProposalError, NotAuthorizedError
 from pyspark_delta.features import find_feature
@@ -206,8 +207,8 @@ def _credentials(call: Call) -> Reply:
 
 def _metrics(call: Call) -> Reply:
     """Take metrics, and keep none."""
-    body = members(call.body, "The request")
-    if text(body, "table-id").lower() != described(call, _named(call)).info.table_id.lower():
+    info, body = described(call, _named(call)).info, members(call.body, "The request")
+    if text(body, "table-id").lower() != info.table_id.lower():
         raise invalid("'table-id' is not the id of the table.")
     return NO_CONTENT
 

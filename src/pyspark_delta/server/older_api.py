@@ -11,6 +11,7 @@ from pyspark_delta.catalog.sql.tokens import Scope
 from pyspark_delta.catalog.unity.answers import wire_location
 from pyspark_delta.catalog.unity.columns import schema_of_columns
 from pyspark_delta.catalog.unity.mirror import TABLE_ID_PROPERTY, own_properties
+from pyspark_delta.catalog.unity.older_api import REPLAYED_HEADER
 from pyspark_delta.errors import CatalogNameNotFoundError
 from pyspark_delta.server import schemas
 from pyspark_delta.server.credentials import access_of, older_credentials_answer
@@ -156,7 +157,7 @@ def _commit(call: Call) -> Reply:
     ratification = call.catalog.ratify(description.info, proposal)
     if ratification.replayed and call.settings.replay_is_conflict:
         raise Failure(FailureKind.VERSION_TAKEN, f"Version {proposal.version} is ratified already.")
-    return Reply(body={})
+    return Reply(body={}, headers={REPLAYED_HEADER: "true"} if ratification.replayed else {})
 
 
 def _proposal(body: Any, description: Description, published: int | None) -> Proposal:

@@ -63,7 +63,9 @@ class ObjectStorage:
                 case "s3":
                     return stores.S3Store(container, config=config, client_options=http)
                 case "gs":
-                    return stores.GCSStore(container, config=config, client_options=http)
+                    token = self._resolved.oauth_token
+                    given = {"credential_provider": lambda: {"token": token, "expires_at": None}} if token else {}
+                    return stores.GCSStore(container, config=config, client_options=http, **given)
             return stores.AzureStore(container, config=config, client_options=http)
         except (self._obstore.exceptions.BaseError, ValueError) as error:
             raise InvalidOptionError(

@@ -56,6 +56,7 @@ _GS = {
     "fs.gs.auth.service.account.json.keyfile": "service_account",
     "google.cloud.auth.service.account.json.keyfile": "service_account",
 }
+_OAUTH_TOKEN = "google_oauth_token"  # the client takes it from a function, not among its settings
 _PROVIDER = re.compile(r"^(?:aws|azure_storage|azure|google)_")
 _TRANSLATED = frozenset(
     {*_S3A.values(), *_AZURE.values(), *_GS.values(), "account_name", "tenant_id", "skip_signature"}
@@ -66,18 +67,23 @@ _ANONYMOUS = "AnonymousAWSCredentialsProvider"
 
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
-    """What the client of one bucket is made from: settings of the store, settings of HTTP, and the lock provider."""
+    """What the client of one bucket is made from: settings of the store, settings of HTTP, and the lock provider.
+
+    `oauth_token` is a token for Google Cloud Storage, such as a catalog gives; empty without one.
+    """
 
     store: dict[str, Any] = field(default_factory=dict)
     http: dict[str, Any] = field(default_factory=dict)
     locking_provider: str = ""
+    oauth_token: str = field(default="", repr=False)
 
 
 def client_options(scheme: str, authority: str, options: Mapping[str, str]) -> ClientOptions:
     """The options of one store. Names are taken without regard to case; the store's own names win over Hadoop's."""
     given = {key.lower().removeprefix("spark.hadoop."): value for key, value in options.items()}
     hadoop = {key: value for key, value in given.items() if key.startswith(("fs.", "google.cloud."))}
-    result = ClientOptions(locking_provider=given.get(_LOCKING_KEY, "").lower())
+    token = given.get(_OAUTH_TOKEN, "") if scheme == "gs" else ""
+    result = ClientOptions(locking_provider=given.get(_LOCKING_KEY, "").lower(), oauth_token=token)
     match scheme:
         case "s3":
             _from_s3a(authority, hadoop, result)
@@ -87,7 +93,7 @@ def client_options(scheme: str, authority: str, options: Mapping[str, str]) -> C
             _from_azure(authority, hadoop, result)
     for key, value in given.items():
         name = _CLIENT_PREFIX.sub("", key)
-        if key in hadoop or key == _LOCKING_KEY or _IGNORED.match(key):
+        if key in hadoop or key in (_LOCKING_KEY, _OAUTH_TOKEN) or _IGNORED.match(key):
             continue
         if name in _CLIENT_KEYS:
             result.http[name] = value

@@ -17,6 +17,7 @@ from pyspark_delta.catalog.contract import (
     TableInfo,
     TableName,
 )
+from pyspark_delta.catalog.proposals import check_new_table
 from pyspark_delta.catalog.unity.answers import commit_of_proposal, within
 from pyspark_delta.catalog.unity.connection import TIMEOUT, Connection, Token
 from pyspark_delta.catalog.unity.delta_api import PREFIX, PROTOCOL_VERSIONS, TRANSACTION_IDS_HEADER, DeltaApi
@@ -107,8 +108,7 @@ class UnityCatalog:
 
     def create_table(self, staging: StagingTable, new: NewTable) -> TableInfo:
         """As the contract says; the server may refuse the same request again, and is asked then what it has."""
-        if new.version != 0:
-            raise InvalidProposalError(f"A table begins with version 0 in this catalog, not with {new.version}.")
+        check_new_table(staging.name, new)
         try:
             return self._heard(self._api.create_table(staging, new))
         except Refusal as refusal:

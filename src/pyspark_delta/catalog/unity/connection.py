@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -52,7 +53,8 @@ class Connection:
         self._timeout = timeout
         self._lock = threading.Lock()
         self._known_token: str | None = token if isinstance(token, str) else None
-        self._clients: dict[int, httpx.Client] = {}
+        self._clients: dict[int, httpx.Client] = {}  # by process
+        weakref.finalize(self, _close, self._clients).atexit = False
 
     def call(self, method: str, path: str, body: Any = None, query: Mapping[str, str | int] | None = None) -> Answer:
         """Do a request and give its answer; `path` is below the API's, each segment quoted (`segment`).
@@ -78,9 +80,7 @@ class Connection:
     def close(self) -> None:
         """Close the connections of this process."""
         with self._lock:
-            client = self._clients.pop(os.getpid(), None)
-        if client is not None:
-            client.close()
+            _close(self._clients)
 
     # -------------------------------------------------------------------------------------------------- sending
     def _send(
@@ -137,6 +137,11 @@ class Connection:
         with self._lock:
             if self._known_token == refused:  # no other thread has a new one
                 self._known_token = None
+
+
+def _close(clients: dict[int, httpx.Client]) -> None:
+    if (client := clients.pop(os.getpid(), None)) is not None:
+        client.close()
 
 
 def segment(text: str) -> str:

@@ -16,11 +16,10 @@ from pyspark_delta.catalog.unity.answers import (
 from pyspark_delta.catalog.unity.connection import Connection, segment
 from pyspark_delta.catalog.unity.credentials import options_of_credentials
 from pyspark_delta.catalog.unity.mirror import change_to_updates, new_table_to_json
+from pyspark_delta.catalog.unity.older_api import REPLAYED_HEADER
 
 PREFIX = "/delta/v1"
 PROTOCOL_VERSIONS = "1.0"
-REPLAYED_HEADER = "x-commit-replayed"
-"""A header of this package's server: the commit of the request was ratified before."""
 TRANSACTION_IDS_HEADER = "x-transaction-ids"
 """A header of this package's server: it takes the transaction ids of commits, by which it knows a replay for longer."""
 

@@ -1,7 +1,7 @@
 """The endpoints of Unity Catalog that are older than its Delta API: commits by table id, tables by full name.
 
-They know no etags, no renaming, and no answer to a replay but a conflict. A server without the Delta API is used
-through them; schemas and lists go through them always.
+They know no etags and no renaming. A server without the Delta API is used through them; schemas and lists go through
+them always.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ from pyspark_delta.catalog.unity.refusals import Refusal
 from pyspark_delta.storage.paths import normalize_location
 
 COMMITS = "/delta/preview/commits"
+REPLAYED_HEADER = "x-commit-replayed"
+"""A header of this package's server: the commit of the request was ratified before."""
 _PAGE = 50
 _FEATURES = frozenset({"catalogManaged", "inCommitTimestamp", "vacuumProtocolCheck"})
 
@@ -117,15 +119,15 @@ class OlderApi:
 
     # -------------------------------------------------------------------------------------------------- commits
     def ratify(self, table: TableInfo, proposal: Proposal, known: Mapping[str, str]) -> bool:
-        """Propose a staged commit. False: a replay is a conflict here."""
+        """Propose a staged commit; True where the server says that it was ratified before."""
         request = _addressed(table.table_id, table.location)
         request["commit_info"] = commit_to_json(commit_of_proposal(proposal), "_")
         if proposal.published_version is not None and proposal.published_version > 0:
             request["latest_backfilled_version"] = proposal.published_version
         if proposal.change is not None and (metadata := self._metadata(table, proposal.change)):
             request["metadata"] = metadata
-        self._connection.call("POST", COMMITS, request)
-        return False
+        answer = self._connection.call("POST", COMMITS, request)
+        return answer.headers.get(REPLAYED_HEADER) == "true"
 
     def report_published(self, table: TableInfo, version: int) -> None:
         request = _addressed(table.table_id, table.location)
