@@ -16,7 +16,9 @@ def name_key(part: str) -> str:
     Raises InvalidProposalError for text that is no name: empty or blank, longer than `LONGEST` bytes, or with
     control characters or lone surrogates. Everything else is taken literally.
     """
-    if not isinstance(part, str) or not part.strip():
+    if len(part) > LONGEST:
+        raise _too_long(part)
+    if not part.strip():
         raise InvalidProposalError("A name in a catalog cannot be empty.", name=part)
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in part):
         raise InvalidProposalError(
@@ -24,10 +26,15 @@ def name_key(part: str) -> str:
         )
     key = unicodedata.normalize("NFC", unicodedata.normalize("NFC", part).casefold())
     if max(len(part.encode()), len(key.encode())) > LONGEST:
-        raise InvalidProposalError(
-            f"The name {shown(part)} is longer than {LONGEST} bytes, which is the most that a catalog takes.", name=part
-        )
+        raise _too_long(part)
     return key
+
+
+def _too_long(part: str) -> InvalidProposalError:
+    return InvalidProposalError(
+        f"The name {shown(part)} is longer than {LONGEST} bytes, which is the most that a catalog takes.",
+        name=shown(part),
+    )
 
 
 def shown(part: str) -> str:

@@ -54,7 +54,11 @@ class Database:
         """
         parsed = _parse(url)
         database = cls(_sqlite(parsed) if parsed.get_backend_name() == "sqlite" else _postgresql(parsed))
-        database._prepare()
+        try:
+            database._prepare()
+        except CatalogError:
+            database.close()
+            raise
         return database
 
     @property

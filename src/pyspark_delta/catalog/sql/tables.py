@@ -101,7 +101,7 @@ commits = Table(
     Column("version", BigInteger, nullable=False),
     Column("kind", String(9), nullable=False),
     Column("timestamp", BigInteger, nullable=False),
-    Column("file_name", String(61)),
+    Column("file_name", String(62)),
     Column("size", BigInteger, nullable=False),
     Column("modification_time", BigInteger, nullable=False),
     Column("content", LargeBinary),
