@@ -35,7 +35,7 @@ NOT_APPLICABLE = {
 
 
 _ROW = re.compile(r"^\|\s*(C\d{3})\s*\|\s*(RW|R|W|M)\s*\|\s*(must|should|may|def|ex)\s*\|")
-_AREA = re.compile(r"^## (?P<code>[A-Z0-9]{2,3}) — (?P<title>.+)$")
+_AREA = re.compile(r"^## [A-Z0-9]{2,3} — (?P<title>.+)$")
 _ID = re.compile(r"(?<![a-z0-9])c(\d{3})(?!\d)")
 
 INTRODUCTION = """# Conformance
@@ -56,7 +56,6 @@ class Row:
     area: str
     who: str
     level: str
-    code: str = ""
 
 
 def main() -> int:
@@ -88,12 +87,12 @@ def main() -> int:
 
 def read_rows(text: str) -> list[Row]:
     """The rows of the checklist in order."""
-    rows, area, code = [], "", ""
+    rows, area = [], ""
     for line in text.splitlines():
         if heading := _AREA.match(line):
-            area, code = heading["title"], heading["code"]
+            area = heading["title"]
         elif row := _ROW.match(line):
-            rows.append(Row(row[1], area, row[2], row[3], code))
+            rows.append(Row(row[1], area, row[2], row[3]))
     return rows
 
 
