@@ -28,16 +28,14 @@ LEVELS = {
 WHO = {"R": "reader", "W": "writer", "M": "maintenance", "RW": "reader and writer"}
 
 # Rows that cannot be shown by a test of this package, and why.
-NOT_APPLICABLE = {"C040": "multi-part checkpoints are read and never written"}
-
-# What this version does not have yet: whole areas of the checklist by their codes, and rows of other areas.
-LATER = {
-    "CAT": "catalog-managed tables",
-    "C228": "protocol upgrades",
+NOT_APPLICABLE = {
+    "C040": "multi-part checkpoints are read and never written",
+    "C467": "catalogs may serve files besides commits; none that there is does",
 }
 
+
 _ROW = re.compile(r"^\|\s*(C\d{3})\s*\|\s*(RW|R|W|M)\s*\|\s*(must|should|may|def|ex)\s*\|")
-_AREA = re.compile(r"^## (?P<code>[A-Z0-9]{2,3}) — (?P<title>.+)$")
+_AREA = re.compile(r"^## [A-Z0-9]{2,3} — (?P<title>.+)$")
 _ID = re.compile(r"(?<![a-z0-9])c(\d{3})(?!\d)")
 
 INTRODUCTION = """# Conformance
@@ -45,8 +43,8 @@ INTRODUCTION = """# Conformance
 Which tests show the rules of the Delta protocol. The rows are those of the project's conformance checklist, C001 to
 {last}; the row numbers are in the names of the tests. `make conformance` writes this page from them.
 
-| Who | Rows | Tested | Later | Not yet | Not applicable |
-|---|---:|---:|---:|---:|---:|
+| Who | Rows | Tested | Not yet | Not applicable |
+|---|---:|---:|---:|---:|
 """
 
 
@@ -58,7 +56,6 @@ class Row:
     area: str
     who: str
     level: str
-    code: str = ""
 
 
 def main() -> int:
@@ -90,12 +87,12 @@ def main() -> int:
 
 def read_rows(text: str) -> list[Row]:
     """The rows of the checklist in order."""
-    rows, area, code = [], "", ""
+    rows, area = [], ""
     for line in text.splitlines():
         if heading := _AREA.match(line):
-            area, code = heading["title"], heading["code"]
+            area = heading["title"]
         elif row := _ROW.match(line):
-            rows.append(Row(row[1], area, row[2], row[3], code))
+            rows.append(Row(row[1], area, row[2], row[3]))
     return rows
 
 
@@ -116,7 +113,7 @@ def render(rows: list[Row], tests: dict[str, list[str]]) -> str:
     for who, title in (("R", "for readers"), ("W", "for writers"), ("M", "for maintenance")):
         concerned = [row for row in rows if who in row.who]
         states = [state(row, tests) for row in concerned]
-        counts = [sum(s.startswith(kind) for s in states) for kind in ("tested", "later", "not yet", "not applicable")]
+        counts = [sum(s.startswith(kind) for s in states) for kind in ("tested", "not yet", "not applicable")]
         lines.append(f"| {title} | {len(concerned)} | {' | '.join(str(count) for count in counts)} |")
     area = ""
     for row in rows:
@@ -129,14 +126,11 @@ def render(rows: list[Row], tests: dict[str, list[str]]) -> str:
 
 
 def state(row: Row, tests: dict[str, list[str]]) -> str:
-    """Tested, not applicable, later, or not yet."""
+    """Tested, not applicable, or not yet."""
     if row.id in tests:
         return "tested"
     if row.id in NOT_APPLICABLE:
         return f"not applicable: {NOT_APPLICABLE[row.id]}"
-    later = LATER.get(row.id) or LATER.get(row.code)
-    if later is not None:
-        return f"later: {later}"
     return "not yet" if "R" in row.who else "not yet (writing)" if row.who == "W" else "not yet (maintenance)"
 
 
