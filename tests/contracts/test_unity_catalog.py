@@ -31,17 +31,20 @@ class TestDeltaApi(CatalogContract, StagedCommits, Registering, KeptMetadata):
         return CatalogSetup(make=lambda: served.client(token))
 
 
-class TestOlderEndpoints(CatalogContract, StagedCommits, Registering):
-    """They have no etags, and cannot rename."""
+class TestOlderEndpoints(StagedCommits, Registering):
+    """They have no etags, and cannot rename; of what the Delta API shares with them, the core is repeated."""
 
-    def test_a_renamed_table_is_the_same_table(self, setup: CatalogSetup) -> None:
+    test_tables = CatalogContract.test_c481_c482_a_table_is_made_at_a_location_and_then_named
+    test_dropped = CatalogContract.test_c481_a_dropped_table_takes_no_commit_and_shows_none
+    test_conflicts = CatalogContract.test_c469_c471_a_version_is_ratified_once_and_the_loser_is_told_the_tail
+    test_published = CatalogContract.test_c474_published_commits_leave_the_tail
+    test_nonsense = CatalogContract.test_a_proposal_that_makes_no_sense_changes_nothing
+
+    def test_a_registered_table_loses_nothing_but_its_name(self, setup: CatalogSetup) -> None:
         catalog, table = fresh(setup)
         with raises(InvalidProposalError):
             catalog.rename_table(table.name, setup.name("new"))
         assert catalog.load_table(table.name) == table
-
-    test_a_name_that_was_given_up_can_be_given_again = test_a_renamed_table_is_the_same_table
-    test_a_registered_table_loses_nothing_but_its_name = test_a_renamed_table_is_the_same_table
 
     @pytest.fixture
     def setup(self, served: Served) -> CatalogSetup:
