@@ -19,6 +19,7 @@ from pyspark_delta.errors import (
     PathAccessError,
     TableAlreadyExistsError,
 )
+from pyspark_delta.spark import change_feed, read
 
 KEPT = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true", "delta.enableRowTracking": "true"}
 
@@ -154,6 +155,22 @@ def test_c471_a_statement_that_loses_runs_again_on_the_newer_version(
         DeltaTable.forName(delta_spark, name).delete("id = 2")
     assert rows(delta_spark.table(name).select("id")) == [(1,), (3,), (4,)]
     assert plan is not None
+
+
+def test_workers_read_what_spark_cannot(
+    delta_spark: SparkSession, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = warehouse.full("t")
+    people(delta_spark, 1, 2).write.option("delta.enableChangeDataFeed", "true").saveAsTable(name)
+    people(delta_spark, 3).write.mode("append").saveAsTable(name)
+    table = DeltaTable.forName(delta_spark, name)
+    table.delete("id = 2")
+    natively = rows(table.toDF()), rows(table.changes(0).drop("_commit_timestamp"))
+    for reader in (read, change_feed):
+        monkeypatch.setattr(reader, "reads_natively", lambda *_: False)
+    monkeypatch.setattr(read, "_jvm_reads", lambda *_: False)  # as for a store that Hadoop has no file system for
+    assert (rows(table.toDF()), rows(table.changes(0).drop("_commit_timestamp"))) == natively
+    assert rows(table.toDF(where="id > 1").select("id")) == [(3,)]
 
 
 def test_by_name_over_connect(delta_connect: SparkSession, warehouse: Warehouse) -> None:

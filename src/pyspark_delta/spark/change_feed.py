@@ -6,8 +6,9 @@ vector says which rows count. The kind of change, the version and its time come 
 
 from __future__ import annotations
 
+import pickle
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -18,9 +19,10 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
+from pyspark_delta.catalog.connections import managed_table
 from pyspark_delta.changes.columns import CHANGE_COLUMNS, CHANGE_TYPE
-from pyspark_delta.changes.plan import ChangePlan, plan_changes
-from pyspark_delta.changes.reader import missing_file
+from pyspark_delta.changes.plan import ChangePlan, ChangeScan, plan_changes
+from pyspark_delta.changes.reader import missing_file, read_changes
 from pyspark_delta.changes.versions import ChangeRequest, VersionRange, resolve_range
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.options import OUT_OF_RANGE
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark_delta.spark.scan.frames import FileSource
 
 _OUT_OF_RANGE_SETTING = f"spark.databricks.delta.{OUT_OF_RANGE}"
+_MOST_TASKS = 10_000
 _PATH_NOT_FOUND = "PATH_NOT_FOUND"
 _PATH_IN_MESSAGE = re.compile(r"Path does not exist: (\S+?)\.?(?:\s|$)")
 
@@ -63,6 +66,8 @@ def _frame(spark: SparkSession, latest: Snapshot, plan: ChangePlan) -> DataFrame
     if not parts:
         return spark.createDataFrame([], to_spark(plan.schema))
     if not all(reads_natively(spark, source, files) for source, files in parts):
+        if managed_table(latest.storage_options) is not None:
+            return _read_by_tasks(spark, plan)
         return read_by_workers(spark, latest, _options(plan.versions))
     from pyspark_delta.spark.scan.frames import frame_of_files
 
@@ -91,6 +96,27 @@ def _parts(latest: Snapshot, plan: ChangePlan) -> Iterable[tuple[FileSource, pa.
         for chosen, of_kind in kinds:
             if pc.any(chosen).as_py():
                 yield of_kind, files.filter(chosen)
+
+
+def _read_by_tasks(spark: SparkSession, plan: ChangePlan) -> DataFrame:
+    """The feed of a managed table: only this process can ask its catalog, so workers are told what to read."""
+    tasks = [(pickle.dumps(replace(plan, scans=(scan,))),) for scan in _single_files(plan)]
+    frame = spark.createDataFrame(tasks, "task binary")
+    if len(tasks) > 1:
+        frame = frame.repartition(min(len(tasks), _MOST_TASKS))
+    return frame.mapInArrow(_read_tasks, to_spark(plan.schema))
+
+
+def _single_files(plan: ChangePlan) -> Iterator[ChangeScan]:
+    for scan in plan.scans:
+        for number in range(scan.plan.files.num_rows):
+            yield replace(scan, plan=replace(scan.plan, files=scan.plan.files.slice(number, 1)))
+
+
+def _read_tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for task in batch.column(0):
+            yield from read_changes(pickle.loads(task.as_py()))
 
 
 def _options(versions: VersionRange) -> dict[str, str]:
