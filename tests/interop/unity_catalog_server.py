@@ -86,7 +86,7 @@ def unity_catalog_jars() -> Path:
     """Where `make test` puts the server; the test is skipped where it is absent."""
     folder = Path(os.environ.get("PYSPARK_DELTA_UNITY_JARS") or ROOT / ".cache" / "unity-catalog")
     if not any(folder.glob("unitycatalog-server-*.jar")):
-        pytest.skip("Unity Catalog's server is not set up; `make test` does it where Maven is")
+        pytest.skip("Unity Catalog's server is not set up; `make test` does it where Maven has it")
     return folder
 
 

@@ -57,6 +57,7 @@ def serve(
         settings=settings,
     )
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
     server.run()
 
 
@@ -129,6 +130,11 @@ def check_exposure(
             "is behind a proxy that speaks TLS.",
             host=host,
         )
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Java's HTTP client asks to change over to HTTP/2 on every connection; that it is not done is no news."""
+    return not record.getMessage().startswith(("Unsupported upgrade request", "No supported WebSocket library"))
 
 
 def _is_loopback(host: str) -> bool:

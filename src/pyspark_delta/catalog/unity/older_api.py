@@ -191,7 +191,7 @@ class OlderApi:
     def _listed(self, path: str, key: str, query: Mapping[str, str]) -> Iterator[dict[str, Any]]:
         token: str | None = None
         while True:
-            page = {**query, "max_results": _PAGE, **({"page_token": token} if token else {})}
+            page: dict[str, str | int] = {**query, "max_results": _PAGE, **({"page_token": token} if token else {})}
             answer = self._connection.call("GET", path, query=page).value
             answer = answer if isinstance(answer, dict) else {}
             yield from (value for value in answer.get(key) or () if isinstance(value, dict))

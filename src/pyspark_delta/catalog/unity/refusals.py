@@ -106,7 +106,7 @@ def refusal_of(status: int, value: Any) -> Refusal:
 
 def error_of(refusal: Refusal, subject: str) -> CatalogError:
     """The error for a refusal of a request about `subject`, a table or a schema."""
-    facts = {"subject": subject, "status": refusal.status, "refusal": refusal.name}
+    facts: dict[str, Any] = {"subject": subject, "status": refusal.status, "refusal": refusal.name}
     said = refusal.message.rstrip(".") or refusal.name
     match refusal.reason:
         case Reason.NOT_FOUND:
