@@ -22,12 +22,13 @@ from pyspark_delta.actions.model import DomainMetadata, Metadata, Protocol, SetT
 from pyspark_delta.errors import CorruptLogError, DeltaWarning, InvalidOperationError
 from pyspark_delta.expressions.tree import Column
 from pyspark_delta.log import reconciliation
-from pyspark_delta.log.checkpoint_scan import ScanCounters, scan_parts, scan_stats
+from pyspark_delta.log.checkpoint_scan import scan_parts, scan_stats
 from pyspark_delta.log.checkpoints import CheckpointReader
 from pyspark_delta.log.commits import CommitText, read_commits, read_entry
 from pyspark_delta.log.file_lines import FileLines, UnreconciledCompaction
 from pyspark_delta.log.line_columns import parse_lines
 from pyspark_delta.log.listing import log_location
+from pyspark_delta.log.part_scan import ScanCounters
 from pyspark_delta.log.request import FileRequest
 from pyspark_delta.log.segment import CommitFile, Compaction, LogSegment, without_checkpoint
 from pyspark_delta.log.skipping import keep_files, leaf_columns_of
@@ -291,8 +292,7 @@ class LogReplay:
         if self.checkpoint is None:
             return
         internal = fields + [f for f in (PATH, DELETION_VECTOR) if f.name not in columns]
-        scanned = (batch for part in self.checkpoint.parts() for batch in scan_stats(part, leaves, internal, required))
-        for batch in self.keys.unnamed(scanned):
+        for batch in self.keys.unnamed(scan_stats(self.checkpoint.parts(), leaves, internal, required)):
             yield batch.select([*columns, *map(str, range(len(leaves)))])
 
     def _live_mask(self, files: pa.RecordBatch) -> pa.BooleanArray | None:
