@@ -103,11 +103,11 @@ class LogReplay:
 
     def _replayed_protocol_and_metadata(self) -> tuple[Protocol, Metadata]:
         protocol, metadata = self.changed_protocol_and_metadata(self.newest_first())
-        if self.checkpoint is not None and (protocol is None or metadata is None):
-            if protocol is None:
-                protocol = next(map(decode_protocol, self.checkpoint.actions("protocol")), None)
-            if metadata is None:
-                metadata = next(map(decode_metadata, self.checkpoint.actions("metaData")), None)
+        missing = [name for name, known in (("protocol", protocol), ("metaData", metadata)) if known is None]
+        if self.checkpoint is not None and missing:
+            found = self.checkpoint.actions_of(*missing)
+            protocol = protocol or next(map(decode_protocol, found.get("protocol", ())), None)
+            metadata = metadata or next(map(decode_metadata, found.get("metaData", ())), None)
         if protocol is None:
             raise self._missing("protocol")
         if metadata is None:
@@ -119,6 +119,8 @@ class LogReplay:
         protocol: Protocol | None = None
         metadata: Metadata | None = None
         for text in texts:
+            if text.is_about_files():
+                continue
             protocol = protocol or reconciliation.latest_protocol([text])
             metadata = metadata or reconciliation.latest_metadata([text])
             if protocol is not None and metadata is not None:
