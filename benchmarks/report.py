@@ -36,8 +36,8 @@ def markdown(results: Mapping[str, Any], scale: Scale) -> str:
         parts.append(f"### {name}: {workload.title}\n")
         if result["void"]:
             parts.append(
-                f"**Void**: the machine's speed moved by {result['drift']:.0%} meanwhile. The peers took turns, so that "
-                "ratios show the order of things; no goal counts as met or missed by them.\n"
+                f"**Void**: the machine's speed moved by {result['drift']:.0%} meanwhile. The peers took turns, so "
+                "that ratios show the order of things; no goal counts as met or missed by them.\n"
             )
         lines = [["workload", "implementation", *_HEADER[2:]], ["---", "---", "--:", "--:", "--:", "--:", "---"]]
         lines += _cells(workload, result["rows"])

@@ -23,19 +23,18 @@ _COLUMNS = ["id", "amount", "_change_type"]
 
 
 def workload(scale: Scale) -> Workload:
-    """Whole files, change data files, and deletion vectors, which deltalake does not compare."""
+    """Whole files, change data files, and deletion vectors."""
     commits, changes = scale.commits[0], scale.rows // 2
 
     def made(kind: str, commits: int = commits) -> Dataset:
         return dataset("changes", kind=kind, commits=commits, changes=changes)
 
-    def variant(name: str, of: Dataset, start: int, *more: Growth, peers: tuple[str, ...] = ()) -> Variant:
+    def variant(name: str, of: Dataset, start: int, *more: Growth) -> Variant:
         goals = (Goal(_PARQUET, 1 / 1.25), Goal(_DELTA_SPARK, 1), *more)
-        return Variant(name, of, {**dict(of.arguments), "start": start}, goals, peers=peers)
+        return Variant(name, of, {**dict(of.arguments), "start": start}, goals)
 
     rewrites = f"{size(commits)} commits with change data files"
     last = f"the last {_LAST} of {rewrites}"
-    without_deltalake = tuple(peer.name for peer in _PEERS if peer.name != _DELTALAKE)
     marking = max(commits // 10, _LAST)
     return Workload(
         "B21",
@@ -45,9 +44,7 @@ def workload(scale: Scale) -> Workload:
             variant(f"{size(commits)} appends", made("appends"), 1),
             variant(rewrites, made("rewrites"), 1),
             variant(last, made("rewrites"), commits - _LAST + 1, Growth(rewrites, 0.5)),
-            variant(
-                f"{size(marking)} commits with deletion vectors", made("vectors", marking), 1, peers=without_deltalake
-            ),
+            variant(f"{size(marking)} commits with deletion vectors", made("vectors", marking), 1),
         ),
     )
 

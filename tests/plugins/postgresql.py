@@ -21,13 +21,13 @@ def postgresql_server() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def postgresql_database(postgresql_server: str) -> Callable[[], str]:
-    """Makes a database, and gives its URL."""
+    """Makes room for tables in the server's database, where no others are seen, and gives its URL."""
     import psycopg
 
     def make() -> str:
         name = f"t{uuid.uuid4().hex}"
         with psycopg.connect(host=postgresql_server, user=USER, dbname="postgres", autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")
-        return f"postgresql://{USER}@/{name}?host={postgresql_server}"
+            connection.execute(f"CREATE SCHEMA {name}")
+        return f"postgresql://{USER}@/postgres?host={postgresql_server}&options=-csearch_path%3D{name}"
 
     return make

@@ -1,56 +1,23 @@
-"""Scanning the file actions of a checkpoint: row groups first, then predicates, then the columns of what is left.
+"""Scanning the file actions of a checkpoint: several threads read its files, row group by row group, in order.
 
-Row groups are passed over by their footer statistics; in the others the columns of the predicates are read before
-those of the answer, and the answer only where some file is kept. Statistics come from `stats_parsed` where it has
-every leaf asked for, otherwise from the JSON text, streamed in small batches and only of files that the partition
-predicate keeps.
+Row groups are passed over by their footer statistics; `part_scan` reads the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from itertools import groupby
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from pyspark_delta.actions.columns import PARTITION_VALUES, PATH, STATS
-from pyspark_delta.expressions.tree import Column, Expression
-from pyspark_delta.log.arrays import chosen_rows
-from pyspark_delta.log.checkpoint_columns import extract, leaf_columns
-from pyspark_delta.log.parquet_part import BATCH_ROWS, ParquetPart
-from pyspark_delta.log.request import PARTITION_VALUES as MIXED
+from pyspark_delta.expressions.tree import Column
+from pyspark_delta.log.parquet_part import ParquetPart
+from pyspark_delta.log.part_scan import PartScan, ScanCounters
 from pyspark_delta.log.request import FileRequest
-from pyspark_delta.log.row_groups import Range, may_keep
-from pyspark_delta.log.skipping import (
-    kept_by_partition,
-    kept_by_stats,
-    leaf_columns_of,
-    parsed_partition_column,
-    partition_column,
-    stats_batch,
-)
 from pyspark_delta.log.workers import in_order, worker_count
-from pyspark_delta.schema.types import DOUBLE, FLOAT, TIMESTAMP, DataType
-from pyspark_delta.stats.parse import parse_stats
 
-_ANSWER_ROWS = 65536
 _SHARE_ROWS = 65536  # of row groups that are decoded by one thread in a row
-
-
-@dataclass(slots=True)
-class ScanCounters:
-    """How much of a checkpoint a scan has decoded: for tests of how the work grows."""
-
-    row_groups: int = 0
-    stats_texts: int = 0
-
-    def add(self, other: ScanCounters) -> None:
-        """Count what another has counted."""
-        self.row_groups += other.row_groups
-        self.stats_texts += other.stats_texts
 
 
 def scan_parts(
@@ -120,275 +87,68 @@ def _scan_groups(
 ) -> Iterator[pa.RecordBatch]:
     if not groups:
         return
-    scan = _PartScan(part, action, fields, request or FileRequest(columns=()), counters)
+    scan = PartScan(part, action, fields, request or FileRequest(columns=()), counters)
     groups = [g for g in groups if scan.may_keep(g)]
     if not groups:
         return
     with part.reading(_map_leaves(part, action, fields)) as file:
-        for group in groups:
-            yield from scan.read(file, group)
+        for by_text, run in groupby(groups, key=scan.needs_texts):
+            if by_text:
+                yield from scan.read_by_text(file, run)
+            else:
+                for group in run:
+                    yield from scan.read(file, group)
 
 
 def scan_stats(
-    part: ParquetPart,
+    parts: Iterable[ParquetPart],
     leaves: tuple[Column, ...],
     fields: Sequence[pa.Field] = (),
     required: tuple[Column, ...] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Statistics of all files of one file, in the order of `scan_part`: `fields`, then one column for each leaf.
+    """Statistics of all files of some files, in the order of `scan_part`: `fields`, then one column for each leaf.
 
     The columns of leaves are named by their numbers. `stats_parsed` is read where it has the `required` leaves (all by
-    default); the others are null where it lacks them. Raises CorruptLogError.
+    default); the others are null where it lacks them. Several threads decode row groups or parse texts. Raises
+    CorruptLogError.
     """
-    groups = part.row_groups_with("add.path")
-    if not groups:
-        return
-    scan = _PartScan(part, "add", fields, FileRequest(columns=()), ScanCounters())
-    with part.reading() as file:
-        for group in groups:
-            yield from scan.stats(file, group, leaves, leaves if required is None else required)
+    wanted = leaves if required is None else required
+
+    def shares() -> Iterator[_StatsShare]:
+        for part in parts:
+            scan = PartScan(part, "add", fields, FileRequest(columns=()), ScanCounters())
+            for groups in _shares(part, "add.path"):
+                for parsed, run in groupby(groups, key=lambda group: scan.has_parsed(group, leaves, wanted)):
+                    yield _StatsShare(scan, list(run), parsed)
+
+    for parsed, run in groupby(shares(), key=lambda share: share.parsed):
+        if parsed:
+            for batches in in_order(lambda share: share.decode(leaves), run, in_flight=worker_count()):
+                yield from batches
+        else:
+            texts = (text for share in run for text in share.texts())
+            yield from in_order(lambda text: text[0].with_parsed_text(leaves, *text[1:]), texts)
 
 
-class _Texts(NamedTuple):
-    """Statistics of some files as text, their partition columns, and which of the files are still in question."""
+@dataclass(frozen=True, slots=True)
+class _StatsShare:
+    """Some row groups of a file, whose statistics all come from `stats_parsed`, or all from text."""
 
-    texts: pa.Array
-    partitions: Mapping[str, pa.Array]
-    mask: pa.BooleanArray | None
+    scan: PartScan
+    groups: list[int]
+    parsed: bool
 
+    def decode(self, leaves: tuple[Column, ...]) -> list[pa.RecordBatch]:
+        """The files, with their statistics from `stats_parsed`."""
+        with self.scan.part.reading() as file:
+            return [self.scan.parsed_stats(file, group, leaves) for group in self.groups]
 
-class _PartScan:
-    def __init__(
-        self,
-        part: ParquetPart,
-        action: str,
-        fields: Sequence[pa.Field],
-        request: FileRequest,
-        counters: ScanCounters,
-    ) -> None:
-        self._part, self._action, self._fields, self._request, self._counters = part, action, fields, request, counters
-        self._partitions = request.partition_columns()
-        self._mixed = request.mixed_columns()
-        self._leaves = request.stats_leaves()
-
-    # ------------------------------------------------------------------------------------------- by the footer
-    def may_keep(self, group: int) -> bool:
-        """Whether some file of the row group may be kept."""
-        partition, stats = self._request.partition_predicate, self._request.stats_predicate
-        if partition is not None:
-            ranges: dict[tuple[str, ...], Range] = {
-                (name,): known for name, known in self._partition_ranges(self._partitions, group)
-            }
-            if ranges and not may_keep(partition, ranges):
-                return False
-        if stats is not None:
-            found = {leaf.path: self._stats_range(leaf, group) for leaf in self._leaves}
-            known_ranges = {path: known for path, known in found.items() if known is not None}
-            known_ranges |= {(MIXED, name): known for name, known in self._partition_ranges(self._mixed, group)}
-            return may_keep(stats, known_ranges)
-        return True
-
-    def _partition_ranges(self, columns: Mapping[str, DataType], group: int) -> Iterator[tuple[str, Range]]:
-        for name, data_type in columns.items():
-            leaf = self._parsed_partition_leaf(name, data_type, group)
-            known = None if leaf is None else self._range(leaf, group, data_type)
-            if known is not None and not known.has_nulls:
-                yield name, known
-
-    def _stats_range(self, leaf: Column, group: int) -> Range | None:
-        name = self._stats_leaf(leaf)
-        return None if name is None else self._range(name, group, leaf.type)
-
-    def _range(self, leaf: str, group: int, data_type: DataType) -> Range | None:
-        index, path = self._part.leaf(leaf), self._part.leaf(f"{self._action}.path")
-        assert index is not None
-        assert path is not None
-        row_group = self._part.metadata.row_group(group)
-        statistics, paths = row_group.column(index).statistics, row_group.column(path).statistics
-        if statistics is None or paths is None or not (statistics.has_null_count and paths.has_null_count):
-            return None
-        nulls = statistics.null_count > paths.null_count  # more than the rows that hold another action
-        values = statistics.null_count < row_group.num_rows
-        if not statistics.has_min_max:
-            return Range(None, None, nulls, values)
-        high = None if data_type in (FLOAT, DOUBLE) else statistics.max  # NaN is the greatest, and never in there
-        return Range(statistics.min, high, nulls, values)
-
-    def _parsed_partition_leaf(self, name: str, data_type: DataType, group: int) -> str | None:
-        if "." in name or data_type == TIMESTAMP:
-            return None
-        leaf = f"{self._action}.partitionValues_parsed.{name}"
-        return leaf if self._part.leaf(leaf) is not None and not self._part.all_null(group, leaf) else None
-
-    def _stats_leaf(self, leaf: Column) -> str | None:
-        if any("." in part for part in leaf.path):
-            return None
-        for first in (leaf.path[0], "nullCounts") if leaf.path[0] == "nullCount" else (leaf.path[0],):
-            name = ".".join((self._action, "stats_parsed", first, *leaf.path[1:]))
-            if self._part.leaf(name) is not None:
-                return name
-        return None
-
-    # --------------------------------------------------------------------------------------- by the predicates
-    def read(self, file: pq.ParquetFile, group: int) -> Iterator[pa.RecordBatch]:
-        """The kept files of one row group."""
-        self._counters.row_groups += 1
-        mask = self._partition_mask(file, group)
-        if mask is not None and not pc.any(mask).as_py():
-            return
-        if self._request.stats_predicate is not None:
-            mask = self._stats_mask(file, group, self._request.stats_predicate, mask)
-            if mask is not None and not pc.any(mask).as_py():
-                return
-        yield from self._answer(file, group, mask)
-
-    def _partition_mask(self, file: pq.ParquetFile, group: int) -> pa.BooleanArray | None:
-        predicate = self._request.partition_predicate
-        if predicate is None:
-            return None
-        return kept_by_partition(predicate, self._partition_columns(file, group, self._partitions))
-
-    def _partition_columns(
-        self, file: pq.ParquetFile, group: int, types: Mapping[str, DataType]
-    ) -> Mapping[str, pa.Array]:
-        if not types:
-            return {}
-        return self._parsed_partitions(file, group, types) or self._partitions_of_maps(file, group, types)
-
-    def _parsed_partitions(
-        self, file: pq.ParquetFile, group: int, types: Mapping[str, DataType]
-    ) -> dict[str, pa.Array] | None:
-        leaves = {n: self._parsed_partition_leaf(n, t, group) for n, t in types.items()}
-        names = [leaf for leaf in leaves.values() if leaf is not None]
-        if not names or len(names) < len(leaves):
-            return None
-        struct = self._read(file, group, names)
-        parsed = pc.struct_field(struct, ["partitionValues_parsed"])
-        if parsed.null_count > struct.null_count:
-            return None  # files without the parsed form
-        columns = {}
-        for name, data_type in types.items():
-            column = parsed_partition_column(pc.struct_field(parsed, [name]), data_type)
-            if column is None:
-                return None
-            columns[name] = column
-        return columns
-
-    def _partitions_of_maps(
-        self, file: pq.ParquetFile, group: int, types: Mapping[str, DataType]
-    ) -> dict[str, pa.Array]:
-        struct = self._read(file, group, [f"{self._action}.partitionValues"])
-        maps = extract(struct, [PARTITION_VALUES], self._part.path).column(0)
-        return {n: partition_column(maps, n, t, self._request.time_zone) for n, t in types.items()}
-
-    def _parsed_leaves(self, group: int, leaves: Sequence[Column], required: Sequence[Column]) -> list[str]:
-        """The columns of `stats_parsed` to read; none where the JSON text has to be, or where there is neither."""
-        present = [name for leaf in leaves if (name := self._stats_leaf(leaf)) is not None]
-        needed = [self._stats_leaf(leaf) for leaf in required]
-        usable = not all(name is None or self._part.all_null(group, name) for name in needed)
-        return present if (usable and None not in needed) or not self._has_texts() else []
-
-    def _has_texts(self) -> bool:
-        return self._part.leaf(f"{self._action}.stats") is not None
-
-    def _stats_mask(
-        self, file: pq.ParquetFile, group: int, predicate: Expression, mask: pa.BooleanArray | None
-    ) -> pa.BooleanArray | None:
-        names = self._parsed_leaves(group, self._leaves, self._leaves)
-        if names:
-            struct = self._read(file, group, names)
-            parsed = pc.struct_field(struct, ["stats_parsed"])
-            partitions = self._partition_columns(file, group, self._mixed)
-            own = kept_by_stats(predicate, stats_batch(parsed, self._leaves, len(struct)), partitions)
-            return own if mask is None else pc.and_(mask, own)
-        return self._text_mask(file, group, predicate, mask) if self._has_texts() else mask
-
-    def stats(
-        self, file: pq.ParquetFile, group: int, leaves: tuple[Column, ...], required: tuple[Column, ...]
-    ) -> Iterator[pa.RecordBatch]:
-        """The files of one row group: the fields, and one column for each leaf."""
-        fields = self._fields if any(f.name == "path" for f in self._fields) else [*self._fields, PATH]
-        columns = leaf_columns(self._part, self._action, fields, group)
-        names = self._parsed_leaves(group, leaves, required)
-        if names or not self._has_texts():
-            struct = self._read(file, group, [*columns, *names])
-            parsed = pc.struct_field(struct, ["stats_parsed"]) if names else None
-            found = leaf_columns_of(stats_batch(parsed, leaves, len(struct)), leaves)
-            yield self._with_stats(extract(struct, fields, self._part.path), found)
-            return
-
-        def texts() -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-            names = [*columns, f"{self._action}.stats"]
-            for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=names):
-                found = extract(batch.column(self._action), [*fields, STATS], self._part.path)
-                yield found.select([f.name for f in fields]), found.column(len(fields))
-
-        def parsed_batch(item: tuple[pa.RecordBatch, pa.Array]) -> pa.RecordBatch:
-            return self._with_stats(item[0], leaf_columns_of(parse_stats(item[1], leaves), leaves))
-
-        yield from in_order(parsed_batch, texts())
-
-    def _with_stats(self, files: pa.RecordBatch, stats: pa.RecordBatch) -> pa.RecordBatch:
-        """Both side by side, without the rows that hold another action."""
-        paths = files.column("path")
-        both = pa.RecordBatch.from_arrays(
-            [*(files.column(f.name) for f in self._fields), *stats.columns],
-            names=[*(f.name for f in self._fields), *stats.schema.names],
-        )
-        if paths.null_count:
-            both = chosen_rows(both, paths.is_valid())
-        both.validate(full=True)  # neither Parquet nor JSON readers look whether text is UTF-8
-        return both
-
-    def _text_mask(
-        self, file: pq.ParquetFile, group: int, predicate: Expression, mask: pa.BooleanArray | None
-    ) -> pa.BooleanArray:
-        partitions = self._partition_columns(file, group, self._mixed)
-
-        def texts() -> Iterator[_Texts]:
-            start = 0
-            for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=[f"{self._action}.stats"]):
-                own = None if mask is None else mask.slice(start, len(batch))
-                values = {name: column.slice(start, len(batch)) for name, column in partitions.items()}
-                start += len(batch)
-                yield _Texts(extract(batch.column(self._action), [STATS], self._part.path).column(0), values, own)
-
-        return pa.concat_arrays(list(in_order(lambda item: self._kept_by_text(item, predicate), texts())))
-
-    def _kept_by_text(self, files: _Texts, predicate: Expression) -> pa.BooleanArray:
-        texts, partitions, mask = files
-        if mask is None:
-            self._counters.stats_texts += len(texts)
-            return kept_by_stats(predicate, parse_stats(texts, self._leaves), partitions)
-        survivors = pc.indices_nonzero(mask)
-        if not len(survivors):
-            return mask
-        self._counters.stats_texts += len(survivors)
-        partitions = {name: column.take(survivors) for name, column in partitions.items()}
-        own = kept_by_stats(predicate, parse_stats(texts.take(survivors), self._leaves), partitions)
-        return pc.replace_with_mask(mask, mask, own)
-
-    # -------------------------------------------------------------------------------------------------- columns
-    def _answer(self, file: pq.ParquetFile, group: int, mask: pa.BooleanArray | None) -> Iterator[pa.RecordBatch]:
-        names = leaf_columns(self._part, self._action, self._fields, group)
-        start = 0
-        for batch in file.iter_batches(_ANSWER_ROWS, row_groups=[group], columns=names, use_threads=False):
-            files = extract(batch.column(self._action), self._fields, self._part.path)
-            keep = None if mask is None else mask.slice(start, len(batch))
-            start += len(batch)
-            paths = files.column("path")
-            if paths.null_count:
-                valid = paths.is_valid()
-                keep = valid if keep is None else pc.and_(keep, valid)
-            if keep is not None:
-                files = chosen_rows(files, keep)
-            if len(files):
-                files.validate(full=True)  # Parquet readers take any bytes for text
-                yield files
-
-    def _read(self, file: pq.ParquetFile, group: int, names: list[str]) -> pa.StructArray:
-        column: Any = file.read_row_group(group, columns=names).column(self._action)
-        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    def texts(self) -> Iterator[tuple[PartScan, pa.RecordBatch, pa.Array]]:
+        """The files and their statistics as text, and who parses these."""
+        with self.scan.part.reading() as file:
+            for group in self.groups:
+                for files, texts in self.scan.stats_texts(file, group):
+                    yield self.scan, files, texts
 
 
 def _map_leaves(part: ParquetPart, action: str, fields: Sequence[pa.Field]) -> list[str]:

@@ -65,9 +65,17 @@ class CheckpointReader:
 
     def actions(self, name: str) -> list[Fields]:
         """The actions of one kind that is not a file action, ready for the decoders of `actions.decode`."""
+        return self.actions_of(name)[name]
+
+    def actions_of(self, *names: str) -> dict[str, list[Fields]]:
+        """As `actions` for some kinds, which are read together."""
         if self.text is not None:
-            return self.text.fields(name)
-        return [fields for part in self.top_level for fields in _rows(part, name)]
+            return {name: self.text.fields(name) for name in names}
+        found: dict[str, list[Fields]] = {name: [] for name in names}
+        for part in self.top_level:
+            for name, fields in _rows(part, names):
+                found[name].append(fields)
+        return found
 
     def parts(self) -> Sequence[ParquetPart]:
         """The Parquet files that may hold file actions."""
@@ -93,17 +101,19 @@ class CheckpointReader:
         return FileStatus(location, sidecar.size_in_bytes, sidecar.modification_time)
 
 
-def _rows(part: ParquetPart, name: str) -> Iterator[Fields]:
-    leaf = f"{name}.{_REQUIRED_LEAF[name]}"
-    row_groups = part.row_groups_with(leaf)
-    if not row_groups:
+def _rows(part: ParquetPart, names: Sequence[str]) -> Iterator[tuple[str, Fields]]:
+    """The rows that are actions of some kinds, and of which."""
+    row_groups = {name: part.row_groups_with(f"{name}.{_REQUIRED_LEAF[name]}") for name in names}
+    present = [name for name in names if row_groups[name]]
+    if not present:
         return
-    table = part.read([name], row_groups)
-    column = table.column(name).combine_chunks()
-    if isinstance(column, pa.ChunkedArray):
-        column = pa.concat_arrays(column.chunks)
-    if not pa.types.is_struct(column.type):
-        raise CorruptLogError(f"The column '{name}' of '{part.path}' is not a struct.", path=part.path)
-    present = column.filter(pc.is_valid(pc.struct_field(column, [column.type.get_field_index(_REQUIRED_LEAF[name])])))
-    for row in present.to_pylist():
-        yield Fields(plain(row, column.type), name, part.path)
+    table = part.read(present, sorted(set().union(*row_groups.values())))
+    for name in present:
+        column = table.column(name).combine_chunks()
+        if isinstance(column, pa.ChunkedArray):
+            column = pa.concat_arrays(column.chunks)
+        if not pa.types.is_struct(column.type):
+            raise CorruptLogError(f"The column '{name}' of '{part.path}' is not a struct.", path=part.path)
+        required = pc.struct_field(column, [column.type.get_field_index(_REQUIRED_LEAF[name])])
+        for row in column.filter(pc.is_valid(required)).to_pylist():
+            yield name, Fields(plain(row, column.type), name, part.path)

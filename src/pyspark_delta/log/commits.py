@@ -19,9 +19,10 @@ from pyspark_delta.storage import FileStatus, ObjectStore
 from pyspark_delta.storage.paths import split
 
 _PARALLEL_READS = 32
-_KNOWN_LINES = tuple(
-    b'{"%b":' % name
-    for name in (b"add", b"remove", b"cdc", b"commitInfo", b"metaData", b"protocol", b"txn", b"domainMetadata")
+_FILE_LINES = tuple(b'{"%b":' % name for name in (b"add", b"remove", b"cdc", b"commitInfo"))
+_KNOWN_LINES = (
+    *_FILE_LINES,
+    *(b'{"%b":' % name for name in (b"metaData", b"protocol", b"txn", b"domainMetadata")),
 )
 
 
@@ -37,6 +38,15 @@ class CommitText:
     def lines(self) -> list[bytes]:
         """The lines as they are; the last may be empty."""
         return self.data.split(b"\n")
+
+    def is_about_files(self) -> bool:
+        """Whether every line is a file action or commitInfo in the usual form, so that no others need be looked for."""
+        data, position = self.data, 0
+        while data.startswith(_FILE_LINES, position):
+            position = data.find(b"\n", position) + 1
+            if position == 0:
+                return True
+        return position == len(data)
 
     def lines_of(self, action: str) -> list[bytes]:
         """The lines of one kind of action, each in the usual form: an object whose first key is the action."""

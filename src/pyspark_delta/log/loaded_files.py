@@ -115,7 +115,7 @@ class LoadedFiles:
     def _stats_of(self, leaves: Sequence[Column]) -> dict[tuple[str, ...], pa.Array]:
         missing = tuple(leaf for leaf in leaves if leaf not in self._stats)
         if missing:
-            batches = [batch for part in self._parts() for batch in scan_stats(part, missing)]
+            batches = list(scan_stats(self._parts(), missing))
             for position, leaf in enumerate(missing):
                 columns = [batch.column(position) for batch in batches]
                 self._stats[leaf] = pa.concat_arrays(columns) if columns else pa.nulls(0, to_arrow(leaf.type))

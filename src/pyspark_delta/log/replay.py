@@ -22,12 +22,13 @@ from pyspark_delta.actions.model import DomainMetadata, Metadata, Protocol, SetT
 from pyspark_delta.errors import CorruptLogError, DeltaWarning, InvalidOperationError
 from pyspark_delta.expressions.tree import Column
 from pyspark_delta.log import reconciliation
-from pyspark_delta.log.checkpoint_scan import ScanCounters, scan_parts, scan_stats
+from pyspark_delta.log.checkpoint_scan import scan_parts, scan_stats
 from pyspark_delta.log.checkpoints import CheckpointReader
 from pyspark_delta.log.commits import CommitText, read_commits, read_entry
 from pyspark_delta.log.file_lines import FileLines, UnreconciledCompaction
 from pyspark_delta.log.line_columns import parse_lines
 from pyspark_delta.log.listing import log_location
+from pyspark_delta.log.part_scan import ScanCounters
 from pyspark_delta.log.request import FileRequest
 from pyspark_delta.log.segment import CommitFile, Compaction, LogSegment, without_checkpoint
 from pyspark_delta.log.skipping import keep_files, leaf_columns_of
@@ -102,11 +103,11 @@ class LogReplay:
 
     def _replayed_protocol_and_metadata(self) -> tuple[Protocol, Metadata]:
         protocol, metadata = self.changed_protocol_and_metadata(self.newest_first())
-        if self.checkpoint is not None and (protocol is None or metadata is None):
-            if protocol is None:
-                protocol = next(map(decode_protocol, self.checkpoint.actions("protocol")), None)
-            if metadata is None:
-                metadata = next(map(decode_metadata, self.checkpoint.actions("metaData")), None)
+        missing = [name for name, known in (("protocol", protocol), ("metaData", metadata)) if known is None]
+        if self.checkpoint is not None and missing:
+            found = self.checkpoint.actions_of(*missing)
+            protocol = protocol or next(map(decode_protocol, found.get("protocol", ())), None)
+            metadata = metadata or next(map(decode_metadata, found.get("metaData", ())), None)
         if protocol is None:
             raise self._missing("protocol")
         if metadata is None:
@@ -118,6 +119,8 @@ class LogReplay:
         protocol: Protocol | None = None
         metadata: Metadata | None = None
         for text in texts:
+            if text.is_about_files():
+                continue
             protocol = protocol or reconciliation.latest_protocol([text])
             metadata = metadata or reconciliation.latest_metadata([text])
             if protocol is not None and metadata is not None:
@@ -291,8 +294,7 @@ class LogReplay:
         if self.checkpoint is None:
             return
         internal = fields + [f for f in (PATH, DELETION_VECTOR) if f.name not in columns]
-        scanned = (batch for part in self.checkpoint.parts() for batch in scan_stats(part, leaves, internal, required))
-        for batch in self.keys.unnamed(scanned):
+        for batch in self.keys.unnamed(scan_stats(self.checkpoint.parts(), leaves, internal, required)):
             yield batch.select([*columns, *map(str, range(len(leaves)))])
 
     def _live_mask(self, files: pa.RecordBatch) -> pa.BooleanArray | None:

@@ -72,11 +72,12 @@ class LocalStore:
         prefix = directory.rstrip("/") + "/"
         for name in _names_from(directory, os.fsencode(first)):
             path = prefix + name
-            with _translated("list", path):
-                try:
-                    found = os.stat(path)
-                except FileNotFoundError:
-                    continue  # removed since the directory was read
+            try:
+                found = os.stat(path)
+            except FileNotFoundError:
+                continue  # removed since the directory was read
+            except OSError as error:
+                raise _translate("list", path, error) from error
             if stat.S_ISREG(found.st_mode):
                 yield _status(path, found)
 

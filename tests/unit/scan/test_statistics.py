@@ -13,7 +13,7 @@ import pytest
 from benchmarks.synthetic_log import SyntheticLog, write_log
 from deltalake import DeltaTable
 
-from pyspark_delta.log.checkpoint_scan import _PartScan
+from pyspark_delta.log.part_scan import PartScan
 from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.table import Table
 from pyspark_delta.testing.table_builder import TableBuilder, add, metadata, protocol, remove
@@ -40,13 +40,13 @@ def test_as_deltalake_has_it(tmp_path: Path, kind: str, struct_stats: bool) -> N
 def test_structs_are_read_instead_of_texts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_log(tmp_path, SyntheticLog(2000, struct_stats=True, commits=1, adds=5, removes=3))
     read: list[str] = []
-    before = _PartScan._read
+    before = PartScan._read
 
     def reading(self: Any, file: Any, group: int, names: list[str]) -> Any:
         read.extend(names)
         return before(self, file, group, names)
 
-    monkeypatch.setattr(_PartScan, "_read", reading)
+    monkeypatch.setattr(PartScan, "_read", reading)
     assert Table.open(tmp_path).stats()["minValues"].null_count == 0
     assert "add.stats_parsed.maxValues.day" in read
     assert "add.stats" not in read
