@@ -16,6 +16,9 @@ from tests.served import Served, content_of, create, stage
 
 from pyspark_delta.catalog.connections import disconnect_catalog, managed_table
 from pyspark_delta.catalog.contract import TableName
+from pyspark_delta.ddl.change import commit_change
+from pyspark_delta.ddl.properties import set_properties
+from pyspark_delta.errors import MetadataChangedError
 from pyspark_delta.storage.paths import file_name
 from pyspark_delta.table import Table
 
@@ -120,12 +123,13 @@ def test_c464_c472_kernel_reads_and_commits(java: JavaGateway, served: Served, w
     assert snapshot.getVersion() == 3
     assert kernel.files(snapshot) == our_files(warehouse.open(name))
 
+    stale = warehouse.snapshot(name)
     committed = kernel.set_property(snapshot, "by", "kernel")
     assert committed.getVersion() == 4
     assert warehouse.snapshot(name).properties["by"] == "kernel"
     assert warehouse.append(3, table=name) == 5
-    with pytest.raises(Exception, match=r"(?i)concurrent|conflict|already"):
-        kernel.set_property(snapshot, "by", "kernel again")
+    with pytest.raises(MetadataChangedError, match="Version 4"):
+        commit_change(set_properties(stale.configuration, {"by": "us"}), stale)
     newer = kernel.snapshot(warehouse.open(name), name)
     assert newer.getVersion() == 5
     newer.publish(kernel.engine)
