@@ -32,7 +32,7 @@ from pyspark_delta.scan.statistics import statistics_table
 from pyspark_delta.schema.timestamps import parse_timestamp
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.snapshot.access import PUBLISHED_ONLY
+from pyspark_delta.snapshot.access import PUBLISHED_ONLY, require_catalog
 from pyspark_delta.snapshot.cache import clear_cache, latest_snapshot
 from pyspark_delta.storage import normalize_location
 
@@ -207,9 +207,11 @@ class Table:
         """
         if end > self.version:
             raise VersionNotFoundError(end, 0, self.version, self.location)
-        managed = managed_table(self._snapshot.storage_options)
+        snapshot = self._snapshot
+        require_catalog(snapshot.configuration, self.location, snapshot.storage_options)
+        managed = managed_table(snapshot.storage_options)
         if managed is not None:
-            managed.publish(self._snapshot.store)
+            managed.publish(snapshot.store)
         write_compaction(self._snapshot.store, self.location, start, end)
 
     def clean_log(self) -> int:

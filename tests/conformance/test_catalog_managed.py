@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import uuid
 import warnings
 from dataclasses import replace
@@ -19,6 +20,7 @@ from pyspark_delta.catalog.connections import managed_table
 from pyspark_delta.catalog.contract import CommitKind, LogTail, Maintenance, Proposal, RatifiedCommit, StagedFile
 from pyspark_delta.catalog.log_tail import published_path, staged_path, tail_files
 from pyspark_delta.catalog.managed_table import ManagedTable
+from pyspark_delta.catalog.sql import SqlCatalog
 from pyspark_delta.ddl.change import commit_change
 from pyspark_delta.ddl.properties import set_properties
 from pyspark_delta.errors import (
@@ -199,7 +201,27 @@ def test_c451_c480_c484_the_path_is_refused(warehouse: Warehouse) -> None:
     before = sorted(Path(warehouse.location()).rglob("*"))
     with pytest.raises(PathAccessError, match="Cannot write"):
         commit_change(set_properties(published.snapshot.configuration, {"a": "b"}), published.snapshot)
+    for change in (published.checkpoint, lambda: published.compact_log(0, 1)):
+        with pytest.raises(PathAccessError, match="Cannot write"):
+            change()
     assert sorted(Path(warehouse.location()).rglob("*")) == before
+
+
+def test_c465_a_catalog_that_knows_less_than_it_did(warehouse: Warehouse) -> None:
+    warehouse.create()
+    copy = Path(warehouse.url.removeprefix("sqlite:///"))
+    kept = sqlite3.connect(copy.with_suffix(".copy"))
+    with sqlite3.connect(copy) as database:
+        database.backup(kept)
+    kept.close()
+    warehouse.append(1)
+    snapshot = warehouse.snapshot()
+    restored = SqlCatalog.connect(f"sqlite:///{copy.with_suffix('.copy')}", warehouse.root)
+    warehouse.through(restored)
+    assert (snapshot.version, snapshot.update().version) == (1, 0)
+    with pytest.warns(DeltaWarning, match="could not be published"):  # version 1 is there already, and another's
+        assert warehouse.append(2) == 1
+    assert warehouse.ids() == [2]
 
 
 def test_c449_c450_the_table_says_that_it_is_managed(warehouse: Warehouse) -> None:

@@ -177,6 +177,8 @@ def later_segment(
     `segment` itself when nothing is newer; None when the table has to be opened anew: the version is gone, was
     written again, or its successors are incomplete.
     """
+    if max_version is not None and max_version < segment.end_version:
+        return None  # the catalog knows less than it did: it was restored from a copy
     listing = _enough(segment, log_tail, max_version)
     if listing is None:
         listing = list_log(store, segment.table_location, segment.end_version, max_version)

@@ -43,6 +43,12 @@ def catalog_tail(location: str, options: Mapping[str, str] | None) -> TailFiles 
     return table.tail_files()
 
 
+def require_catalog(configuration: TableConfiguration, location: str, options: Mapping[str, str] | None) -> None:
+    """Check that no managed table is changed past its catalog (C480). Raises PathAccessError."""
+    if configuration.is_catalog_managed and managed_table(options) is None:
+        raise PathAccessError([n for n in CATALOG_MANAGED if configuration.supports(n)], "write", location)
+
+
 def check_access(configuration: TableConfiguration, location: str, options: Mapping[str, str] | None) -> None:
     """Check that a table is reached as its protocol asks for.
 

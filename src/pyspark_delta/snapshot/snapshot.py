@@ -35,7 +35,7 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.expiry import unexpired
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
 from pyspark_delta.schema.types import StructType
-from pyspark_delta.snapshot.access import catalog_tail, check_access
+from pyspark_delta.snapshot.access import catalog_tail, check_access, require_catalog
 from pyspark_delta.snapshot.record_count import NUM_RECORDS, RecordCount, count_records
 from pyspark_delta.storage import FileStatus, ObjectStore, store_for
 
@@ -233,8 +233,9 @@ class Snapshot:
         """Write a checkpoint of this version, of the kind that the table asks for (C020).
 
         A managed table's pending commits are published first (C476). `top_level` and errors as for `write_checkpoint`,
-        and CatalogError.
+        PathAccessError, and CatalogError.
         """
+        require_catalog(self.configuration, self.location, self.storage_options)
         managed = managed_table(self.storage_options)
         if managed is None:
             check_published(self.segment)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pyspark_delta.errors import PathAccessError
-from pyspark_delta.protocol.configuration import CATALOG_MANAGED
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.snapshot.access import reads_published_only
+from pyspark_delta.snapshot.access import require_catalog
 
 
 def state_of(snapshot: Snapshot) -> TableState:
@@ -15,9 +13,7 @@ def state_of(snapshot: Snapshot) -> TableState:
     The version checksum says all of it, where there is one; a checkpoint is read only for domains that it does not
     hold. Raises PathAccessError for a managed table that was opened for its published state.
     """
-    if snapshot.configuration.is_catalog_managed and reads_published_only(snapshot.storage_options):
-        names = [name for name in CATALOG_MANAGED if snapshot.configuration.supports(name)]
-        raise PathAccessError(names, "write", snapshot.location)
+    require_catalog(snapshot.configuration, snapshot.location, snapshot.storage_options)
     configuration, checksum = snapshot.configuration, snapshot.checksum()
     timestamp = None if checksum is None else checksum.in_commit_timestamp
     return TableState(
