@@ -57,10 +57,13 @@ class Outcome:
 
 # The lanes take about the same time on two cores.
 LANES = (
-    (Stage("classic", ".venv", ("-m", "spark and not connect")),),
+    (
+        Stage("interop", ".venv", ("tests/interop", "-m", "spark and not connect")),
+        Stage("connect", ".venv", ("-m", "connect")),
+    ),
     (
         Stage("core", ".venv", ("-n", "2", "--dist", "worksteal", "-m", "not spark and not connect")),
-        Stage("connect", ".venv", ("-m", "connect")),
+        Stage("classic", ".venv", ("--ignore=tests/interop", "-m", "spark and not connect")),
         Stage("oldest-pyspark", ".venv-4.2", ("tests/spark", "-m", "smoke")),
     ),
 )
