@@ -152,10 +152,11 @@ def serve(
     open_access: Annotated[bool, typer.Option("--open-access", help="No tokens: for this machine alone.")] = False,
 ) -> None:
     """Serve a catalog in a database through Unity Catalog's API."""
-    from pyspark_delta.server.run import serve as serve_catalog
+    from pyspark_delta.server.run import create_server
+    from pyspark_delta.server.run import serve as run_server
 
     chosen = _chosen(context)
-    serve_catalog(
+    server = create_server(
         chosen.required_url,
         host,
         port,
@@ -165,6 +166,7 @@ def serve(
         open_access=open_access,
         behind_proxy=behind_proxy,
     )
+    run_server(server)
 
 
 @token_app.command("create")

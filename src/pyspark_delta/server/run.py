@@ -18,44 +18,8 @@ DEFAULT_PORT = 8080
 _GRACE = 10  # seconds that requests have to end when the server is stopped
 
 
-def serve(
-    url: str,
-    host: str = LOOPBACK,
-    port: int = DEFAULT_PORT,
-    *,
-    storage_root: str | None = None,
-    storage_options: Mapping[str, str] | None = None,
-    certificate: str | None = None,
-    key: str | None = None,
-    open_access: bool = False,
-    behind_proxy: bool = False,
-    max_unpublished: int = 10,
-    verify_published: bool = True,
-    settings: ServerSettings | None = None,
-) -> None:
-    """Serve the catalog in a database until the process is told to stop (SIGINT, SIGTERM).
-
-    `url`, `storage_root` and `storage_options` are as for `connect_catalog`. `certificate` and `key` are PEM files.
-    A host that others can reach needs them, unless the server is `behind_proxy`, a proxy that speaks TLS. Every request
-    needs a token, unless `open_access` lets everybody on this machine do everything. With `verify_published` the server
-    looks whether files that it is told of are there.
-
-    Raises InvalidOptionError for what would be unsafe, CatalogError for the catalog, MissingDependencyError.
-    """
-    server = create_server(
-        url,
-        host,
-        port,
-        storage_root=storage_root,
-        storage_options=storage_options,
-        certificate=certificate,
-        key=key,
-        open_access=open_access,
-        behind_proxy=behind_proxy,
-        max_unpublished=max_unpublished,
-        verify_published=verify_published,
-        settings=settings,
-    )
+def serve(server: uvicorn.Server) -> None:
+    """Run a server until the process is told to stop (SIGINT, SIGTERM)."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("uvicorn.error").addFilter(_is_news)
     server.run()
@@ -76,7 +40,15 @@ def create_server(
     verify_published: bool = True,
     settings: ServerSettings | None = None,
 ) -> uvicorn.Server:
-    """What `serve` runs."""
+    """A server for the catalog in a database, which `serve` runs.
+
+    `url`, `storage_root` and `storage_options` are as for `connect_catalog`. `certificate` and `key` are PEM files.
+    A host that others can reach needs them, unless the server is `behind_proxy`, a proxy that speaks TLS. Every request
+    needs a token, unless `open_access` lets everybody on this machine do everything. With `verify_published` the server
+    looks whether files that it is told of are there.
+
+    Raises InvalidOptionError for what would be unsafe, CatalogError for the catalog, MissingDependencyError.
+    """
     check_exposure(host, certificate, key, open_access=open_access, behind_proxy=behind_proxy)
     try:
         import uvicorn
