@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import report
-from benchmarks.calibration import DRIFT_LIMIT, calibrate, drift
+from benchmarks.calibration import DRIFT_LIMIT, SECONDS, calibrate, drift
 from benchmarks.datasets import Datasets
 from benchmarks.machine import commit, describe
 from benchmarks.model import FULL, QUICK, Dataset, Workload
@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
                 say(f"{name} is done")
                 continue
             workload = load(name, scale)
-            result = run_one(workload, Datasets(CACHE, say), environments)
+            result = run_one(workload, Datasets(CACHE, say), environments, 1.0 if options.quick else SECONDS)
             results["workloads"][name] = {**result, "commit": measured}
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(results, indent=1))
@@ -54,15 +54,17 @@ def main(arguments: list[str] | None = None) -> int:
     return int(failed)
 
 
-def run_one(workload: Workload, datasets: Datasets, environments: dict[str, str]) -> dict[str, Any]:
+def run_one(
+    workload: Workload, datasets: Datasets, environments: dict[str, str], calibration_seconds: float
+) -> dict[str, Any]:
     """The rows of one workload, and whether the machine's speed held still meanwhile."""
     start = time.time()
     say(f"{workload.id} {workload.title}")
     for dataset in needed(workload):
         datasets(dataset)
-    before = calibrate()
+    before = calibrate(calibration_seconds)
     rows = run_workload(workload, datasets, environments, say)
-    after = calibrate()
+    after = calibrate(calibration_seconds)
     moved = drift(before, after)
     say(f"  {time.time() - start:.0f} s; calibration {before * 1000:.0f} ms before, {after * 1000:.0f} ms after")
     return {"rows": rows, "calibration": [before, after], "drift": moved, "void": moved > DRIFT_LIMIT}

@@ -9,13 +9,14 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
 DRIFT_LIMIT = 0.15
+SECONDS = 20.0  # shared machines change their speed within seconds, so that a short look says nothing
 
 
-def calibrate(rounds: int = 9) -> float:
-    """Seconds that the loop takes, all cores at once: the median of its rounds on the slowest core."""
+def calibrate(seconds: float = SECONDS) -> float:
+    """Seconds that the loop takes while all cores run it, on average over `seconds`."""
     cores = os.cpu_count() or 1
     with ProcessPoolExecutor(cores, mp_context=get_context("spawn")) as pool:
-        return max(pool.map(_rounds, [rounds] * cores))
+        return statistics.mean(pool.map(_average, [seconds] * cores))
 
 
 def drift(before: float, after: float) -> float:
@@ -23,8 +24,12 @@ def drift(before: float, after: float) -> float:
     return abs(after - before) / min(before, after)
 
 
-def _rounds(count: int) -> float:
-    return statistics.median(_loop() for _ in range(count))
+def _average(seconds: float) -> float:
+    start = time.perf_counter()
+    loops = [_loop()]
+    while time.perf_counter() - start < seconds:
+        loops.append(_loop())
+    return statistics.mean(loops)
 
 
 def _loop() -> float:

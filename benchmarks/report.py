@@ -11,7 +11,7 @@ from benchmarks.registry import MODULES, load
 from benchmarks.verdicts import Row, Verdict, judge
 
 BEGIN, END = "<!-- benchmarks: begin -->", "<!-- benchmarks: end -->"
-_HEADER = ["", "", "ms", "CPU ms", "MiB", "time / ours", "goals"]
+_HEADER = ["", "", "ms", "CPU ms", "MiB", "time / ours", "lowest to highest", "goals"]
 
 
 def terminal(workload: Workload, rows: Sequence[Row]) -> str:
@@ -39,7 +39,7 @@ def markdown(results: Mapping[str, Any], scale: Scale) -> str:
                 f"**Void**: the machine's speed moved by {result['drift']:.0%} meanwhile. The peers took turns, so "
                 "that ratios show the order of things; no goal counts as met or missed by them.\n"
             )
-        lines = [["workload", "implementation", *_HEADER[2:]], ["---", "---", "--:", "--:", "--:", "--:", "---"]]
+        lines = [["workload", "implementation", *_HEADER[2:]], ["---", "---", "--:", "--:", "--:", "--:", "--:", "---"]]
         lines += _cells(workload, result["rows"])
         parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n")
     return "\n".join(parts)
@@ -67,9 +67,10 @@ def _cells(workload: Workload, rows: Sequence[Row]) -> list[list[str]]:
 
 def _figures(row: Row) -> list[str]:
     if "seconds" not in row:
-        return ["-", "-", "-", "-"]
+        return ["-", "-", "-", "-", ""]
     ratio = f"{row['ratio']:.3g}" if "ratio" in row else ""
-    return [_ms(row["seconds"]), _ms(row["cpu_seconds"]), f"{row['added_mib']:.0f}", ratio]
+    spread = " to ".join(f"{bound:.3g}" for bound in row.get("ratios", []))
+    return [_ms(row["seconds"]), _ms(row["cpu_seconds"]), f"{row['added_mib']:.0f}", ratio, spread]
 
 
 def _goals(row: Row, rows: Sequence[Row], verdicts: Sequence[Verdict]) -> str:

@@ -153,12 +153,19 @@ def make_rows(workload: Workload, variant: Variant, peers: Sequence[Peer], outco
             against = measured.get(peer.against)
             if against and not peer.name.startswith(OURS):
                 row["ratio"] = row["seconds"] / statistics.median(r.seconds for r in against)
+                row["ratios"] = spread(runs, against)
             expected = (ours or runs)[0].answer
             wrong = [r.answer for r in runs if peer.checked and not agree(r.answer, expected)]
             if wrong:
                 row["differs"] = f"{json.dumps(wrong[0])[:200]}, expected {json.dumps(expected)[:200]}"
         rows.append(row)
     return rows
+
+
+def spread(theirs: Sequence[Measurement], ours: Sequence[Measurement]) -> list[float]:
+    """The lowest and the highest ratio of runs that took turns."""
+    ratios = [their.seconds / our.seconds for their, our in zip(theirs, ours, strict=False)]
+    return [min(ratios), max(ratios)]
 
 
 def agree(answer: Any, expected: Any) -> bool:

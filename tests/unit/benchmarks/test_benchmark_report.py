@@ -7,8 +7,22 @@ import pytest
 from benchmarks import report
 from benchmarks.__main__ import problems
 from benchmarks.calibration import drift
-from benchmarks.model import ARROW, FULL, OURS, QUICK, AtMost, Goal, Growth, Peer, Variant, Workload, dataset
+from benchmarks.model import (
+    ARROW,
+    FULL,
+    OURS,
+    QUICK,
+    AtMost,
+    Goal,
+    Growth,
+    Measurement,
+    Peer,
+    Variant,
+    Workload,
+    dataset,
+)
 from benchmarks.registry import MODULES, load
+from benchmarks.run import spread
 from benchmarks.verdicts import Row, judge
 
 _SOME = dataset("log", files=1)
@@ -65,6 +79,12 @@ def test_a_run_on_a_machine_that_did_not_hold_still_is_void():
     assert "20%" in line
 
 
+def test_the_spread_is_that_of_runs_that_took_turns():
+    theirs = [Measurement(seconds, 0.0, 0.0) for seconds in (2.0, 6.0, 3.0)]
+    ours = [Measurement(seconds, 0.0, 0.0) for seconds in (1.0, 2.0)]
+    assert spread(theirs, ours) == [2.0, 3.0]
+
+
 @pytest.mark.parametrize("name", list(MODULES))
 def test_workloads_are_well_formed(name: str):
     workload, quick = load(name, FULL), load(name, QUICK)
@@ -84,15 +104,15 @@ def test_tables_go_between_the_markers(tmp_path: Path):
     document.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
     workload = load("B1", FULL)
     name = workload.variants[0].name
-    rows = [_row(name, OURS, 0.01), _row(name, "deltalake", 0.1, ratio=10.0)]
+    rows = [_row(name, OURS, 0.01), _row(name, "deltalake", 0.1, ratio=10.0, ratios=[9.0, 11.5])]
     results = {"machine": {"Python": "3"}, "workloads": {"B1": {"rows": rows, "void": False, "drift": 0.0}}}
     report.write(document, report.markdown(results, FULL))
     text = document.read_text()
     assert text.startswith("before\n")
     assert text.endswith("after\n")
     assert "old" not in text
-    assert f"| {name} | pyspark-delta | 10.0 | 10.0 | 10 |  | deltalake at least 5: 10, met;" in text
-    assert "|  | deltalake | 100 | 100 | 10 | 10 |  |" in text
+    assert f"| {name} | pyspark-delta | 10.0 | 10.0 | 10 |  |  | deltalake at least 5: 10, met;" in text
+    assert "|  | deltalake | 100 | 100 | 10 | 10 | 9 to 11.5 |  |" in text
 
 
 def test_a_document_without_markers_is_refused(tmp_path: Path):
