@@ -10,7 +10,7 @@ NEWEST_PYSPARK := pyspark[connect]==4.3.0
 OLDEST_PYSPARK := pyspark[connect]==4.2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast lint format types conformance interoperability bench clean
+.PHONY: help setup demo test test-fast test-long lint format types conformance interoperability bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -25,6 +25,10 @@ test: $(VENV)/.tests $(VENV_OLDEST)/.tests .cache/.peers  ## run the whole test 
 
 test-fast: $(VENV)/.tests  ## run the tests that need no Spark
 	$(BIN)/python scripts/run_tests.py core
+
+test-long: $(VENV)/.tests  ## run the tests of concurrent writers and of random changes at full length
+	PYSPARK_DELTA_TEST_COMMITS=50 PYSPARK_DELTA_TEST_STATEMENTS=30 PYSPARK_DELTA_TEST_MODEL_RUNS=40 \
+	$(BIN)/python scripts/run_tests.py core classic -- tests/concurrency tests/spark/test_row_changes_model.py
 
 lint: $(VENV)/.tests  ## check style, formatting and the layers of the package
 	$(BIN)/ruff check .
