@@ -8,7 +8,6 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
-DRIFT_LIMIT = 0.15
 SECONDS = 20.0  # shared machines change their speed within seconds, so that a short look says nothing
 
 

@@ -34,11 +34,7 @@ def markdown(results: Mapping[str, Any], scale: Scale) -> str:
             continue
         workload = load(name, scale)
         parts.append(f"### {name}: {workload.title}\n")
-        if result["void"]:
-            parts.append(
-                f"**Void**: the machine's speed moved by {result['drift']:.0%} meanwhile. The peers took turns, so "
-                "that ratios show the order of things; no goal counts as met or missed by them.\n"
-            )
+        parts.append(f"The machine's speed moved by {result['drift']:.0%} from the first to the last minute.\n")
         lines = [["workload", "implementation", *_HEADER[2:]], ["---", "---", "--:", "--:", "--:", "--:", "--:", "---"]]
         lines += _cells(workload, result["rows"])
         parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n")

@@ -15,20 +15,21 @@ _MEASURES = {"seconds": "", "cpu_seconds": " in CPU", "added_mib": " in memory"}
 
 @dataclass(frozen=True)
 class Verdict:
-    """A goal of a variant, what was found, and whether that is enough; `met` is None when it could not be measured."""
+    """A goal of a variant, what was found, and whether that is enough; `met` is None when it could not be measured.
+
+    `sure` says that every single turn agrees with the median.
+    """
 
     variant: str
     goal: str
     found: str
     met: bool | None
+    sure: bool = True
 
     def __str__(self) -> str:
-        return f"{self.goal}: {'not measured' if self.met is None else f'{self.found}, {mark(self.met)}'}"
-
-
-def mark(met: bool) -> str:
-    """The word for a goal."""
-    return "met" if met else "NOT met"
+        if self.met is None:
+            return f"{self.goal}: not measured"
+        return f"{self.goal}: {self.found}, {'met' if self.met else 'NOT met'}{'' if self.sure else ' by the median'}"
 
 
 def judge(workload: Workload, rows: Sequence[Row]) -> list[Verdict]:
@@ -45,7 +46,9 @@ def _verdict(workload: Workload, variant: Variant, goal: Goal | Growth | AtMost,
         if theirs is None or ours is None:
             return Verdict(variant.name, text, "", None)
         ratio = theirs / max(ours, 1e-9)
-        return Verdict(variant.name, text, f"{ratio:.3g}", ratio >= goal.ratio)
+        turns = _turns(rows, variant.name, goal.peer, against) if goal.measure == "seconds" else []
+        sure = len({turn >= goal.ratio for turn in (*turns, ratio)}) == 1
+        return Verdict(variant.name, text, f"{ratio:.3g}", ratio >= goal.ratio, sure)
     seconds = _value(rows, variant.name, [OURS, ARROW], "seconds")
     if isinstance(goal, AtMost):
         text = f"at most {goal.seconds:g} s"
@@ -57,6 +60,18 @@ def _verdict(workload: Workload, variant: Variant, goal: Goal | Growth | AtMost,
     if seconds is None or base is None:
         return Verdict(variant.name, text, "", None)
     return Verdict(variant.name, text, f"{seconds / base:.2f}", seconds <= base * goal.factor + goal.slack)
+
+
+def _turns(rows: Sequence[Row], variant: str, peer: str, against: str) -> list[float]:
+    """The lowest and the highest ratio of a peer's turns; without turns, of any two runs."""
+    theirs, ours = (
+        next((r for r in rows if r["variant"] == variant and r["peer"] == name), {}) for name in (peer, against)
+    )
+    if "ratios" in theirs:
+        return list(theirs["ratios"])
+    if "fastest" in theirs and "fastest" in ours:
+        return [theirs["fastest"] / ours["slowest"], theirs["slowest"] / ours["fastest"]]
+    return []
 
 
 def _value(rows: Iterable[Row], variant: str, peers: Sequence[str], measure: str) -> float | None:

@@ -1,4 +1,8 @@
-"""B9: write a checkpoint of a log that has an older one and some commits since."""
+"""B9: open a table and write a checkpoint, where the log has an older one and some commits since.
+
+Opening is part of it, as in all workloads on the log: deltalake reads the state when it opens, pyspark-delta when it
+writes. "Loaded" is deltalake with a table that it has opened before.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from benchmarks.workloads.logs import LAST_VERSION, log
 
 _HERE = __name__
 _ARROW = "pyarrow, same columns"
+_LOADED = "deltalake, loaded"
 TEXT = {"delta.checkpoint.writeStatsAsStruct": "false"}
 V2 = {"delta.checkpointPolicy": "v2"}
 
@@ -29,7 +34,7 @@ def workload(scale: Scale) -> Workload:
         title = f"{size(files)} files, {name}"
         return Variant(title, log(files, **more), arguments, goals, 3 if files == large else 5, peers=peers)
 
-    own = (OURS, "deltalake")
+    own = (OURS, "deltalake", _LOADED)
     full = "V2 in full"
     return Workload(
         "B9",
@@ -37,6 +42,7 @@ def workload(scale: Scale) -> Workload:
         (
             Peer(OURS, f"{_HERE}:ours"),
             Peer("deltalake", f"{_HERE}:deltalake"),
+            Peer(_LOADED, f"{_HERE}:deltalake_loaded"),
             Peer(_ARROW, f"{_HERE}:arrow", checked=False),
         ),
         (
@@ -93,11 +99,17 @@ def ours(location: str, properties: dict[str, str], changed: int) -> Prepared:
     if changed:
         Snapshot.load(str(table)).checkpoint()
         _replace_files(table, changed)
-    snapshot = Snapshot.load(str(table))
-    return Prepared(lambda: (snapshot.checkpoint(), folder), lambda _: live_files(table))
+    return Prepared(lambda: (Snapshot.load(str(table)).checkpoint(), folder), lambda _: live_files(table))
 
 
 def deltalake(location: str, properties: dict[str, str], changed: int) -> Prepared:
+    from deltalake import DeltaTable
+
+    folder, table = copied(location, properties)
+    return Prepared(lambda: (DeltaTable(str(table)).create_checkpoint(), folder), lambda _: live_files(table))
+
+
+def deltalake_loaded(location: str, properties: dict[str, str], changed: int) -> Prepared:
     from deltalake import DeltaTable
 
     folder, table = copied(location, properties)

@@ -46,7 +46,7 @@ def test_a_different_answer_is_a_problem():
     )
     assert "differs" not in ours | uncertain | bound
     assert wrong["differs"].startswith("[2,")
-    result = {"rows": [ours, wrong], "void": False, "drift": 0.0}
+    result = {"rows": [ours, wrong], "drift": 0.0}
     assert [line for line in problems(Workload("B0", "Nothing", (), ()), result) if "another ANSWER" in line]
 
 
