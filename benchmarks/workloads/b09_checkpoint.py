@@ -146,5 +146,5 @@ def _replace_files(table: Path, number: int) -> None:
         values = {"p_date": path[len("p_date=") :].partition("/")[0]}
         removed = {"path": path, "deletionTimestamp": now, "dataChange": True, "partitionValues": values, "size": 1}
         added = {"path": f"{path}.new", "partitionValues": values, "size": 1, "modificationTime": 1, "dataChange": True}
-        lines += [json.dumps({"remove": removed}), json.dumps({"add": added})]
+        lines += [json.dumps(line, separators=(",", ":")) for line in ({"remove": removed}, {"add": added})]
     (table / "_delta_log" / f"{LAST_VERSION + 2:020d}.json").write_text("\n".join(lines) + "\n")

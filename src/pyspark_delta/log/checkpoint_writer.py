@@ -24,7 +24,7 @@ from pyspark_delta.actions.model import (
 from pyspark_delta.errors import ChecksumMismatchError, InvalidOperationError, InvalidOptionError
 from pyspark_delta.features.support import check_known
 from pyspark_delta.log.action_file import ActionFile
-from pyspark_delta.log.ahead import one_ahead
+from pyspark_delta.log.ahead import drawn_ahead
 from pyspark_delta.log.checkpoint_layout import CheckpointLayout
 from pyspark_delta.log.checkpoint_rows import live_rows, tombstone_rows
 from pyspark_delta.log.file_totals import FileTotals
@@ -146,7 +146,7 @@ class _Writing:
         with self._file(join(self._log, str(ClassicCheckpointName(self._version))), schema) as file:
             file.write_mixed([action_to_json(a) for a in actions])
             checkpoint = self._replay.checkpoint
-            for rows in one_ahead(self._live(() if checkpoint is None else tuple(checkpoint.parts()))):
+            for rows in drawn_ahead(self._live(() if checkpoint is None else tuple(checkpoint.parts()))):
                 file.write("add", rows)
             for rows in self._dead():
                 file.write("remove", rows)
@@ -163,7 +163,7 @@ class _Writing:
         for _, totals in kept:
             self._totals = self._totals.combined(totals)
         number = sum(totals.num_files for _, totals in kept)
-        for kind, stream in (("add", one_ahead(self._live(renewed))), ("remove", self._dead())):
+        for kind, stream in (("add", drawn_ahead(self._live(renewed))), ("remove", self._dead())):
             for block in _blocks(stream, SIDECAR_ACTIONS):
                 sidecars.append(self._sidecar(kind, block))
                 number += sum(map(len, block))

@@ -1,14 +1,13 @@
 """Cleaning up the log: what is older than the table's retention goes, up to a checkpoint that stays (C104, C364-C371).
 
-Files are deleted while they are listed, oldest first and commits before checkpoints: a clean-up that ends half way
-leaves every version readable that is to be kept. Commits are dated by their files, which are never older than the times
-inside.
+Files are deleted oldest first, and commits before checkpoints: a clean-up that ends half way leaves every version
+readable that is to be kept. Commits are dated by their files, which are never older than the times inside.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
@@ -62,7 +61,7 @@ def clean_log(
     if configuration.is_catalog_managed and not allowed_by_catalog:
         return CleanedLog()
     retention = LOG_RETENTION.of(configuration.properties) // timedelta(milliseconds=1)
-    cutoff = _cutoff_checkpoint(store, table_location, _midnight(now - retention))
+    cutoff, found = _old_files(store, table_location, _midnight(now - retention))
     if cutoff is None or _is_protected(configuration, cutoff.version):
         return CleanedLog()
     CheckpointReader(store, table_location, cutoff).open()
@@ -81,8 +80,8 @@ def clean_log(
     def is_expired_checkpoint(name: LogName) -> bool:
         return not isinstance(name, CommitName | VersionChecksumName | CompactionName) and name.version < cutoff.version
 
-    files = _delete(store, _matching(store, table_location, cutoff.version, is_expired_commit))
-    files += _delete(store, _matching(store, table_location, cutoff.version, is_expired_checkpoint))
+    files = _delete(store, (file for name, file in found if is_expired_commit(name)))
+    files += _delete(store, (file for name, file in found if is_expired_checkpoint(name)))
     if configuration.is_catalog_managed:
         files += _delete(store, _staged(store, table_location, cutoff.version))
     sidecars = 0
@@ -91,45 +90,41 @@ def clean_log(
     return CleanedLog(cutoff.version, files, sidecars)
 
 
-def _cutoff_checkpoint(store: ObjectStore, table_location: str, cutoff: int) -> Checkpoint | None:
-    """The newest complete checkpoint not after the newest commit that is not after a time (C364, C365, C371)."""
-    found: Checkpoint | None = None
+def _old_files(
+    store: ObjectStore, table_location: str, cutoff: int
+) -> tuple[Checkpoint | None, list[tuple[LogName, FileStatus]]]:
+    """The newest complete checkpoint not after the newest commit that is not after a time (C364, C365, C371).
+
+    And the files of the log at least up to that version, in the order of their names.
+    """
+    checkpoint: Checkpoint | None = None
     newest: Checkpoint | None = None
-    latest, version, group = 0, -1, LogListing()
+    latest, version, own = 0, -1, LogListing()
+    files: list[tuple[LogName, FileStatus]] = []
     for file in store.list_from(join(log_location(table_location), version_prefix(0))):
         name = parse_name(file_name(file.path))
-        if name is None or isinstance(name, CompactionName):
+        if name is None:
+            continue
+        files.append((name, file))
+        if isinstance(name, CompactionName | VersionChecksumName):
             continue
         if name.version != version:
-            newest = next(iter(group.checkpoints()), newest)
-            version, group = name.version, LogListing()
-        group.add(file)
-        if isinstance(name, CommitName) and name.uuid is None:  # which is listed after the checkpoints of its version
+            version, own = name.version, LogListing()
+        if not isinstance(name, CommitName):
+            own.add(file)
+            newest = next(iter(own.checkpoints()), newest)
+        elif name.uuid is None:  # which is listed after the checkpoints of its version
             latest = max(latest + 1, file.modification_time)
             if latest > cutoff:
-                return found
-            found = next(iter(group.checkpoints()), newest)
-    return found
+                break
+            checkpoint = newest
+    return checkpoint, files
 
 
 def _is_protected(configuration: TableConfiguration, version: int) -> bool:
     """Whether a clean-up before the version would delete some, but not all, of what a dropped feature left behind."""
     boundary = CHECKPOINT_PROTECTION_VERSION.of(configuration.properties)
     return configuration.supports("checkpointProtection") and version < boundary
-
-
-def _matching(
-    store: ObjectStore, table_location: str, last_version: int, matches: Callable[[LogName], bool]
-) -> Iterator[FileStatus]:
-    """The log files up to a version that match by name, from the oldest on."""
-    end = version_prefix(last_version + 1)
-    for file in store.list_from(join(log_location(table_location), version_prefix(0))):
-        name = file_name(file.path)
-        if name >= end:
-            return
-        parsed = parse_name(name)
-        if parsed is not None and matches(parsed):
-            yield file
 
 
 def _staged(store: ObjectStore, table_location: str, last_version: int) -> Iterator[FileStatus]:

@@ -6,7 +6,8 @@ its key. The keys of the commits are few, those of the checkpoint many: the chec
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -54,23 +55,24 @@ class Keys:
 
     def unnamed_mask(self, batch: pa.RecordBatch) -> pa.BooleanArray | None:
         """Which rows `unnamed` keeps; None for all."""
-        if self._values is None or not len(batch):
-            return None
-        named = pc.is_in(self._keys_of(batch), value_set=self._values)
-        return pc.invert(named) if pc.any(named).as_py() else None
+        (named,) = self.named([batch])
+        return None if named is None or not named.true_count else pc.invert(named)
+
+    def named(self, batches: Sequence[pa.RecordBatch]) -> list[pa.BooleanArray | None]:
+        """Which rows of each batch later commits name; None for none. One probe: each hashes the set of keys."""
+        if self._values is None or not any(map(len, batches)):
+            return [None] * len(batches)
+        keys = pa.chunked_array([self._keys_of(batch) for batch in batches], self._values.type)
+        found = pc.is_in(keys, value_set=self._values).combine_chunks()
+        starts = [0, *accumulate(map(len, batches))]
+        return [found.slice(start, len(batch)) for start, batch in zip(starts, batches, strict=False)]
 
     def _without_named(self, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        if not batches or self._values is None:
-            yield from batches
-            return
-        # One probe for many batches: the set of keys is hashed for each.
-        keys = pa.chunked_array([self._keys_of(batch) for batch in batches], self._values.type)
-        named = pc.is_in(keys, value_set=self._values).combine_chunks()
-        start = 0
-        for batch in batches:
-            own = named.slice(start, len(batch))
-            start += len(batch)
-            yield from _without(batch, own)
+        for batch, named in zip(batches, self.named(batches), strict=True):
+            if named is None:
+                yield batch
+            else:
+                yield from _without(batch, named)
 
     def _keys_of(self, batch: pa.RecordBatch) -> pa.Array:
         vectors = batch.column("deletion_vector") if "deletion_vector" in batch.schema.names else None

@@ -5,6 +5,10 @@ Every checkpoint may name the same sidecar; cleanup keeps it as long as one of t
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.actions.columns import DELETION_VECTOR, PATH, SIZE
@@ -14,7 +18,10 @@ from pyspark_delta.log.checkpoint_scan import scan_part
 from pyspark_delta.log.file_totals import FileTotals
 from pyspark_delta.log.parquet_part import ParquetPart
 from pyspark_delta.log.replay import LogReplay
+from pyspark_delta.log.workers import in_order
 from pyspark_delta.storage.paths import file_name
+
+_PROBED_TOGETHER = 4  # sidecars
 
 
 def reusable_sidecars(
@@ -27,16 +34,15 @@ def reusable_sidecars(
     checkpoint = replay.checkpoint
     if checkpoint is None:
         return [], ()
-    kept, renewed = [], list(checkpoint.top_level)
-    for part in checkpoint.sidecars:
-        totals = _all_live(replay, part) if _serves(part, layout, full) else None
-        if totals is None:
-            renewed.append(part)
-            continue
+    serving = [part for part in checkpoint.sidecars if _serves(part, layout, full)]
+    kept = []
+    for part, totals in _all_live(replay, serving):
         status = part.file
         name = file_name(status.path)
         kept.append((Sidecar(path=name, size_in_bytes=status.size, modification_time=status.modification_time), totals))
-    return kept, tuple(renewed)
+    names = {sidecar.path for sidecar, _ in kept}
+    renewed = [part for part in checkpoint.sidecars if file_name(part.file.path) not in names]
+    return kept, (*checkpoint.top_level, *renewed)
 
 
 def _serves(part: ParquetPart, layout: CheckpointLayout, full: int) -> bool:
@@ -48,14 +54,26 @@ def _serves(part: ParquetPart, layout: CheckpointLayout, full: int) -> bool:
     return bool(part.schema.field("add").type == layout.add_type)
 
 
-def _all_live(replay: LogReplay, part: ParquetPart) -> FileTotals | None:
-    """The totals of a sidecar none of whose files a later commit names; None for one of which it names some."""
-    totals, rows = FileTotals(), 0
-    for batch in scan_part(part, "add", [PATH, SIZE, DELETION_VECTOR]):
-        if replay.keys.unnamed_mask(batch) is not None:
-            return None
+def _all_live(replay: LogReplay, parts: Sequence[ParquetPart]) -> Iterator[tuple[ParquetPart, FileTotals]]:
+    """The sidecars none of whose files a later commit names, with the totals of their files."""
+    read = in_order(_keys_and_sizes, parts, _PROBED_TOGETHER)
+    while together := list(islice(read, _PROBED_TOGETHER)):
+        masks = iter(replay.keys.named([batch for _, batches in together for batch in batches]))
+        for part, batches in together:
+            named = [mask for mask in islice(masks, len(batches)) if mask is not None and mask.true_count]
+            totals = _totals(batches)
+            if not named and totals.num_files == part.metadata.num_rows:
+                yield part, totals
+
+
+def _keys_and_sizes(part: ParquetPart) -> tuple[ParquetPart, list[pa.RecordBatch]]:
+    return part, list(scan_part(part, "add", [PATH, SIZE, DELETION_VECTOR]))
+
+
+def _totals(batches: Iterable[pa.RecordBatch]) -> FileTotals:
+    totals = FileTotals()
+    for batch in batches:
         vectors = batch.column("deletion_vector")
         cardinalities = None if vectors.null_count == len(vectors) else pc.struct_field(vectors, ["cardinality"])
         totals = totals.plus(batch.column("size"), cardinalities)
-        rows += len(batch)
-    return totals if rows == part.metadata.num_rows else None
+    return totals

@@ -104,9 +104,13 @@ class LocalStore:
 
     def delete(self, paths: Iterable[str]) -> None:
         for path in paths:
-            with _translated("delete", path), contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            try:
                 os.unlink(path)
-                _drop_hadoop_checksum(path)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError as error:
+                raise _translate("delete", path, error) from error
+            _drop_hadoop_checksum(path)
 
     def delete_directory(self, path: str) -> None:
         with _translated("delete", path), contextlib.suppress(FileNotFoundError, NotADirectoryError):
