@@ -42,8 +42,9 @@ class LogListing:
     compactions: dict[CompactionName, FileStatus] = field(default_factory=dict)
     checkpoint_files: dict[CheckpointName, FileStatus] = field(default_factory=dict)
 
-    def add(self, text: str, file: FileStatus, last_version: int | None = None) -> None:
-        """Take in the file of the name `text`; unknown names, and versions after `last_version`, are passed over."""
+    def add(self, file: FileStatus, *, last_version: int | None = None) -> None:
+        """Take in one file; unknown names, and versions after `last_version`, are passed over."""
+        text = file_name(file.path)
         if len(text) == _COMMIT_NAME_LENGTH and text.endswith(".json") and text[:20].isdecimal() and text.isascii():
             version = int(text[:20])  # what most files are, in short
             if version < 2**63 and (last_version is None or version <= last_version):
@@ -136,10 +137,9 @@ def _take_in(
     """Add the files whose names begin with a version from `first_version` on and before `end_version`."""
     end = None if end_version is None else version_prefix(end_version)
     for file in store.list_from(join(log_location(table_location), version_prefix(first_version))):
-        name = file_name(file.path)
-        if end is not None and name >= end:
+        if end is not None and file_name(file.path) >= end:
             break
-        listing.add(name, file, last_version)
+        listing.add(file, last_version=last_version)
 
 
 def extend(listing: LogListing, log_tail: Iterable[FileStatus], last_version: int | None) -> None:
