@@ -38,8 +38,8 @@ from pyspark_delta.schema.types import DOUBLE, FLOAT, TIMESTAMP, DataType
 from pyspark_delta.stats.parse import parse_stats
 
 _ANSWER_ROWS = 65536
-_FEW_ROWS = 1024  # cost little more to parse than their bytes
-_SHARES = 4  # of a file, for each thread
+_FEW_ROWS = 2048  # cost little more to parse than their bytes
+_SHARES = 2  # of a file, for each thread
 
 
 @dataclass(slots=True)
