@@ -104,7 +104,9 @@ class CheckpointReader:
 def _rows(part: ParquetPart, names: Sequence[str]) -> Iterator[tuple[str, Fields]]:
     """The rows that are actions of some kinds, and of which."""
     table = part.read_present({name: f"{name}.{_REQUIRED_LEAF[name]}" for name in names})
-    for name in () if table is None else table.column_names:
+    if table is None:
+        return
+    for name in table.column_names:
         column = table.column(name).combine_chunks()
         if isinstance(column, pa.ChunkedArray):
             column = pa.concat_arrays(column.chunks)

@@ -274,7 +274,8 @@ class PartScan:
 
     def _rows_of_texts(self) -> int:
         """How many texts are parsed at once: less of a small file, so that every thread gets some, and soon."""
-        return min(BATCH_ROWS, max(_FEW_ROWS, self.part.metadata.num_rows // (_SHARES * worker_count())))
+        share: int = self.part.metadata.num_rows // (_SHARES * worker_count())
+        return min(BATCH_ROWS, max(_FEW_ROWS, share))
 
     def _fields_with_path(self) -> list[pa.Field]:
         return [*self._fields] if any(f.name == "path" for f in self._fields) else [*self._fields, PATH]
