@@ -151,5 +151,10 @@ def test_few_commits_are_read_to_find_a_time_or_to_show_some_history(tmp_path: P
     assert counts.calls["read"] <= 12
     counts.reset()
     assert len(commit_history(_Counted(snapshot, counts), 10)) == 10
-    assert counts.calls["read"] == 10
-    assert counts.calls["list"] == 1
+    assert (counts.calls["read"], counts.calls["list"]) == (10, 0)  # the snapshot has been read from these files
+    table.classic_checkpoint(395, [ICT, metadata(configuration=properties())])
+    snapshot = Snapshot.load(table.location)
+    counts.reset()
+    rows = commit_history(_Counted(snapshot, counts), 10)
+    assert [row["version"] for row in rows] == list(range(399, 389, -1))
+    assert (counts.calls["read"], counts.calls["list"], counts.files) == (10, 1, 11)

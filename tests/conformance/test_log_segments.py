@@ -382,9 +382,10 @@ def test_c098_a_compaction_beyond_the_version_is_not_used(tmp_path: Path) -> Non
     assert live(compacted(tmp_path), 5) == ["f2", "f3", "f4"]
 
 
-def test_c099_a_compaction_that_is_no_reconciliation_is_not_used(tmp_path: Path) -> None:
+@pytest.mark.parametrize("spelled", ["f3", "f%33", "./f3"])
+def test_c099_a_compaction_that_is_no_reconciliation_is_not_used(tmp_path: Path, spelled: str) -> None:
     table = compacted(tmp_path)
-    table.compaction(4, 6, [a for actions in COMPACTED for a in actions if "txn" not in a])
+    table.compaction(4, 6, [*COMPACTED[0], *COMPACTED[1][:2], remove(spelled)])
     assert live(table) == ["f2", "f4"]
 
 

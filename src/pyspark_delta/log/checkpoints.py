@@ -103,12 +103,10 @@ class CheckpointReader:
 
 def _rows(part: ParquetPart, names: Sequence[str]) -> Iterator[tuple[str, Fields]]:
     """The rows that are actions of some kinds, and of which."""
-    row_groups = {name: part.row_groups_with(f"{name}.{_REQUIRED_LEAF[name]}") for name in names}
-    present = [name for name in names if row_groups[name]]
-    if not present:
+    table = part.read_present({name: f"{name}.{_REQUIRED_LEAF[name]}" for name in names})
+    if table is None:
         return
-    table = part.read(present, sorted(set().union(*row_groups.values())))
-    for name in present:
+    for name in table.column_names:
         column = table.column(name).combine_chunks()
         if isinstance(column, pa.ChunkedArray):
             column = pa.concat_arrays(column.chunks)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -26,9 +25,11 @@ _KNOWN_LINES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class CommitText:
-    """The content of one commit (or compaction, or JSON checkpoint): `version` is the newest it stands for."""
+class CommitText(NamedTuple):
+    """The content of one commit (or compaction, or JSON checkpoint): `version` is the newest it stands for.
+
+    A tuple, as `FileStatus` is.
+    """
 
     version: int
     path: str
@@ -165,11 +166,15 @@ def single(fields: Iterable[Fields], path: str, name: str) -> Fields | None:
 
 def _checked(path: str, data: bytes) -> bytes:
     """The data as newline-delimited JSON; objects that spread over lines are brought into form."""
+    head = data.find(b"\n") + 1 or len(data)  # where the first line ends
+    tail = data.rfind(b"\n", 0, -1) + 1  # where the last line begins
+    if _is_object(data[:head]) and (tail < head or _is_object(data[tail:])):
+        return data
     first, last = _first_line(data), _last_line(data)
     if not first:
         return b""
-    if _is_object(first) and (first == last or _is_object(last)):
-        return data
+    if _is_object(first) and _is_object(last):
+        return data  # with blank lines around them
     try:
         return b"\n".join(orjson.dumps(value) for value in _stream(data.decode().strip()))
     except (ValueError, RecursionError, TypeError):

@@ -22,7 +22,7 @@ _OTHER = tuple(
     for name in ("commitInfo", "metaData", "protocol", "txn", "domainMetadata", "cdc", "sidecar", "checkpointMetadata")
 )
 _DELETION_VECTOR = b'"deletionVector"'
-_FILE = (_ADD, _REMOVE)
+_USUAL = (_REMOVE, *_OTHER)
 _DOT, _SLASH = b"./"
 _FLUSHED_AT = 4 << 20  # bytes of commits
 
@@ -70,13 +70,15 @@ class _Reconciled:
         self._bytes = 0
 
     def add(self, text: CommitText) -> None:
-        """Put one more commit into the state, now or at the next `flush`."""
-        found = None if text.compacted else _usual_lines(text.data)
+        """Put one more commit into the state, now or at the next `flush`. Raises UnreconciledCompaction."""
+        found = _usual_lines(text.data)
         if found is None:
             self.flush()
             self._apply(text)
             return
-        paths, lines = found
+        paths, lines, removed = found
+        if text.compacted and not set(paths[:removed]).isdisjoint(paths[removed:]):
+            raise UnreconciledCompaction(text.path)
         self._waiting.append(text)
         self._paths += paths
         self._lines += lines
@@ -103,23 +105,26 @@ class _Reconciled:
         self.state.update(adds)
 
 
-def _usual_lines(data: bytes) -> tuple[list[bytes], list[bytes]] | None:
-    """Paths and lines of a commit, those that add last; None when some line is out of the ordinary."""
+def _usual_lines(data: bytes) -> tuple[list[bytes], list[bytes], int] | None:
+    """Paths and lines of a commit, those that remove first, and how many these are.
+
+    None when some line is out of the ordinary.
+    """
     if _DELETION_VECTOR in data:
         return None
     lines = data.split(b"\n")
-    rest = [line for line in lines if not line.startswith(_FILE)]
-    if not all(line.startswith(_OTHER) or not line or line.isspace() for line in rest):
-        return None
     adds = [line for line in lines if line.startswith(_ADD)]
-    removes = [line for line in lines if line.startswith(_REMOVE)] if len(adds) + len(rest) < len(lines) else []
+    others = [line for line in lines if not line.startswith(_ADD)]
+    removes = [line for line in others if line.startswith(_REMOVE)]
+    if not all(line.startswith(_USUAL) or not line or line.isspace() for line in others):
+        return None
     add, remove = len(_ADD), len(_REMOVE)
     try:
         paths = [line[remove : line.index(b'"', remove)] for line in removes]
         paths += [line[add : line.index(b'"', add)] for line in adds]
     except ValueError:
         return None
-    return paths, removes + adds
+    return paths, removes + adds, len(removes)
 
 
 def _are_plain(paths: list[bytes]) -> bool:

@@ -6,7 +6,7 @@ Modification times may run backwards; they are taken as at least one millisecond
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -22,7 +22,7 @@ from pyspark_delta.errors import (
     TimestampOutOfRangeError,
 )
 from pyspark_delta.log.commits import malformed, read_commit
-from pyspark_delta.log.listing import LogListing, extend, list_log, log_location
+from pyspark_delta.log.listing import LogListing, list_log, log_location
 from pyspark_delta.log.names import CommitName
 from pyspark_delta.log.segment import LogSegment
 from pyspark_delta.protocol.configuration import TableConfiguration
@@ -125,10 +125,7 @@ def commit_history(snapshot: Versioned, limit: int | None = None) -> list[dict[s
     Only `limit` commits are read. `timestamp` is a datetime in UTC; fields that a commit does not give are None.
     """
     first = 0 if limit is None else max(0, snapshot.version - limit + 1)
-    listing = list_log(snapshot.store, snapshot.segment.table_location, first, snapshot.version)
-    for commit in snapshot.segment.commits:  # those that only a catalog knows
-        if commit.version >= first:
-            listing.commits[commit.version] = commit.file
+    listing = _commits_from(snapshot, first)
     enabled = _in_commit_times(snapshot.configuration)
     times = modification_times(listing)
     rows = []
@@ -148,19 +145,25 @@ def commit_history(snapshot: Versioned, limit: int | None = None) -> list[dict[s
     return rows
 
 
-def version_at(
-    latest: Versioned,
-    timestamp_ms: int,
-    *,
-    log_tail: Iterable[FileStatus] = (),
-) -> int:
+def _commits_from(snapshot: Versioned, first: int) -> LogListing:
+    """The commits from a version on: what the snapshot was read from, and what a listing finds before that."""
+    segment, listing = snapshot.segment, LogListing()
+    count = snapshot.version + 1 - first  # from the end: there may be very many before
+    known = segment.commits[-count:] if count else ()
+    if len(known) < count:
+        listing = list_log(snapshot.store, segment.table_location, first, snapshot.version)
+    listing.commits.update((commit.version, commit.file) for commit in known)
+    return listing
+
+
+def version_at(latest: Versioned, timestamp_ms: int, listing: LogListing | None = None) -> int:
     """The newest version up to `latest` that was committed at or before a time in milliseconds since the epoch.
 
-    Raises TimestampOutOfRangeError for a time before the first version that can be read or after the last.
+    `listing` is that of the whole log up to `latest`, for those who have it. Raises TimestampOutOfRangeError for a time
+    before the first version that can be read or after the last.
     """
     store, location = latest.store, latest.segment.table_location
-    listing = list_log(store, location, 0, latest.version)
-    extend(listing, log_tail, latest.version)
+    listing = list_log(store, location, 0, latest.version) if listing is None else listing
     versions = readable_versions(listing)
     if not versions:
         raise TableNotFoundError(location)

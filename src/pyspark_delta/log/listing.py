@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from pyspark_delta.log.names import (
@@ -21,6 +21,7 @@ from pyspark_delta.storage import FileStatus, ObjectStore
 from pyspark_delta.storage.paths import file_name, join
 
 _COMMIT_NAME_LENGTH = len("00000000000000000000.json")
+_WINDOW = 1000  # versions that the first look back for a checkpoint covers
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +109,37 @@ def list_log(
 ) -> LogListing:
     """The files of the versions `first_version` to `last_version` (the end when None)."""
     listing = LogListing()
-    for file in _files(store, table_location, first_version):
-        if last_version is not None and _is_after(file, last_version):
+    end = None if last_version is None else last_version + 1
+    _take_in(listing, store, table_location, first_version, end, last_version)
+    return listing
+
+
+def list_back(store: ObjectStore, table_location: str, last_version: int) -> LogListing:
+    """List from far enough before `last_version` to meet a complete checkpoint, at most from the start."""
+    listing = LogListing()
+    window, end = _WINDOW, last_version + 1
+    while True:
+        first = max(0, last_version - window)
+        _take_in(listing, store, table_location, first, end, last_version)
+        if first == 0 or listing.checkpoints():
+            return listing
+        window, end = window * 4, first
+
+
+def _take_in(
+    listing: LogListing,
+    store: ObjectStore,
+    table_location: str,
+    first_version: int,
+    end_version: int | None,
+    last_version: int | None,
+) -> None:
+    """Add the files whose names begin with a version from `first_version` on and before `end_version`."""
+    end = None if end_version is None else version_prefix(end_version)
+    for file in store.list_from(join(log_location(table_location), version_prefix(first_version))):
+        if end is not None and file_name(file.path) >= end:
             break
         listing.add(file, last_version=last_version)
-    return listing
 
 
 def extend(listing: LogListing, log_tail: Iterable[FileStatus], last_version: int | None) -> None:
@@ -121,11 +148,3 @@ def extend(listing: LogListing, log_tail: Iterable[FileStatus], last_version: in
         name = parse_name(file_name(file.path))
         if isinstance(name, CommitName) and (last_version is None or name.version <= last_version):
             listing.commits[name.version] = file
-
-
-def _files(store: ObjectStore, table_location: str, first_version: int) -> Iterator[FileStatus]:
-    return store.list_from(join(log_location(table_location), version_prefix(first_version)))
-
-
-def _is_after(file: FileStatus, version: int) -> bool:
-    return file_name(file.path) >= version_prefix(version + 1)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -35,13 +36,15 @@ class ParquetPart:
 
     def open(self) -> None:
         """Read the footer. Raises CorruptLogError when the file is gone or unreadable."""
-        if self._metadata is not None:
-            return
-        with self._translated(), self._file() as file:
-            metadata = file.metadata
-            self._schema = file.schema_arrow
-            self._leaves = {metadata.schema.column(i).path: i for i in range(metadata.num_columns)}
-            self._metadata = metadata
+        if self._metadata is None:
+            with self.reading():
+                pass  # opening reads it
+
+    def _take_footer(self, file: pq.ParquetFile) -> None:
+        metadata = file.metadata
+        self._schema = metadata.schema.to_arrow_schema()
+        self._leaves = {metadata.schema.column(i).path: i for i in range(metadata.num_columns)}
+        self._metadata = metadata
 
     @property
     def schema(self) -> pa.Schema:
@@ -84,10 +87,19 @@ class ParquetPart:
             return []
         return [g for g in range(self.metadata.num_row_groups) if not self.all_null(g, leaf)]
 
-    def read(self, columns: Sequence[str], row_groups: Sequence[int]) -> pa.Table:
-        """Some columns, named by leaf or by a prefix of leaves, of some row groups."""
-        with self.reading() as file:
-            table = file.read_row_groups(list(row_groups), columns=list(columns), use_threads=False)
+    def read_present(self, leaves: Mapping[str, str]) -> pa.Table | None:
+        """Those of some columns that occur, by the leaf of each that never is null, with the row groups that hold them.
+
+        None when there are none. Raises CorruptLogError.
+        """
+        if self._metadata is not None and not any(map(self.row_groups_with, leaves.values())):
+            return None
+        with self.reading() as file:  # opened once for the footer and for the rows
+            groups = {column: self.row_groups_with(leaf) for column, leaf in leaves.items()}
+            present = [column for column in leaves if groups[column]]
+            if not present:
+                return None
+            table = file.read_row_groups(sorted({*chain(*groups.values())}), columns=present, use_threads=False)
             table.validate(full=True)  # Parquet readers take any bytes for text
             return table
 
@@ -97,8 +109,9 @@ class ParquetPart:
 
         Errors inside become those of this class.
         """
-        self.open()
         with self._translated(), self._file(coded) as file:
+            if self._metadata is None:
+                self._take_footer(file)
             yield file
 
     @contextmanager

@@ -33,11 +33,13 @@ from pyspark_delta.log.skipping import (
     partition_column,
     stats_batch,
 )
-from pyspark_delta.log.workers import in_order
+from pyspark_delta.log.workers import in_order, worker_count
 from pyspark_delta.schema.types import DOUBLE, FLOAT, TIMESTAMP, DataType
 from pyspark_delta.stats.parse import parse_stats
 
 _ANSWER_ROWS = 65536
+_FEW_ROWS = 2048  # cost little more to parse than their bytes
+_SHARES = 2  # of a file, for each thread
 
 
 @dataclass(slots=True)
@@ -170,7 +172,7 @@ class PartScan:
             return
         partitions = self._partition_columns(file, group, self._mixed)
         start = 0
-        for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=[f"{self._action}.stats"]):
+        for batch in file.iter_batches(self._rows_of_texts(), row_groups=[group], columns=[f"{self._action}.stats"]):
             own = None if mask is None else mask.slice(start, len(batch))
             values = {name: column.slice(start, len(batch)) for name, column in partitions.items()}
             start += len(batch)
@@ -262,13 +264,18 @@ class PartScan:
         """The files of a row group, and their statistics as text."""
         fields = self._fields_with_path()
         names = [*leaf_columns(self.part, self._action, fields, group), f"{self._action}.stats"]
-        for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=names):
+        for batch in file.iter_batches(self._rows_of_texts(), row_groups=[group], columns=names):
             found = extract(batch.column(self._action), [*fields, STATS], self.part.path)
             yield found.select([f.name for f in fields]), found.column(len(fields))
 
     def with_parsed_text(self, leaves: tuple[Column, ...], files: pa.RecordBatch, texts: pa.Array) -> pa.RecordBatch:
         """What `stats_texts` gave, as `parsed_stats` gives it."""
         return self._with_stats(files, leaf_columns_of(parse_stats(texts, leaves), leaves))
+
+    def _rows_of_texts(self) -> int:
+        """How many texts are parsed at once: less of a small file, so that every thread gets some, and soon."""
+        share: int = self.part.metadata.num_rows // (_SHARES * worker_count())
+        return min(BATCH_ROWS, max(_FEW_ROWS, share))
 
     def _fields_with_path(self) -> list[pa.Field]:
         return [*self._fields] if any(f.name == "path" for f in self._fields) else [*self._fields, PATH]

@@ -75,6 +75,16 @@ class LogReplay:
             later._base = (self.segment.end_version, self.lines) if "lines" in self.__dict__ else self._base
         return later
 
+    def predecessor(self, segment: LogSegment) -> LogReplay:
+        """The replay of an earlier version; what was read of its files stays read."""
+        earlier = LogReplay(self.store, segment)
+        for entry in earlier._files:
+            if (text := self._texts.get(entry.file.path)) is not None:
+                earlier._keep(text)
+        if segment.checkpoint == self.segment.checkpoint and "checkpoint" in self.__dict__:
+            earlier.__dict__["checkpoint"] = self.checkpoint
+        return earlier
+
     @cached_property
     def checkpoint(self) -> CheckpointReader | None:
         """The reader of the checkpoint, None without one."""

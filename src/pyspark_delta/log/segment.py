@@ -8,21 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pyspark_delta.errors import CorruptLogError, TableNotFoundError, VersionNotFoundError
 from pyspark_delta.log.last_checkpoint import read_last_checkpoint
-from pyspark_delta.log.listing import Checkpoint, LogListing, extend, list_log, log_location
+from pyspark_delta.log.listing import Checkpoint, LogListing, extend, list_back, list_log, log_location
 from pyspark_delta.log.names import CommitName, parse_name
 from pyspark_delta.storage import FileStatus, ObjectStore
 from pyspark_delta.storage.paths import file_name
 
 _LONGEST_TAIL = 200  # commits that an updated segment may have before it changes over to a newer checkpoint
-_WINDOW = 1000  # versions that the first look back for a checkpoint covers
 
 
-@dataclass(frozen=True, slots=True)
-class CommitFile:
-    """One commit of a segment."""
+class CommitFile(NamedTuple):
+    """One commit of a segment; a tuple, as `FileStatus` is."""
 
     version: int
     file: FileStatus
@@ -56,6 +55,8 @@ class LogSegment:
 
     def replay_files(self) -> tuple[CommitFile | Compaction, ...]:
         """The files to replay after the checkpoint, ascending: each commit once, compacted where that saves files."""
+        if not self.compactions:
+            return self.commits
         widest: dict[int, Compaction] = {}
         for compaction in self.compactions:
             best = widest.get(compaction.start)
@@ -100,9 +101,22 @@ def load_segment(
         extend(listing, tail, last)
         if any(c.version >= hint.version for c in listing.checkpoints()):
             return assembled(listing)
-    listing = list_log(store, table_location, 0, last) if last is None else _list_back(store, table_location, last)
+    listing = list_log(store, table_location, 0, last) if last is None else list_back(store, table_location, last)
     extend(listing, tail, last)
     return assembled(listing)
+
+
+def list_whole(
+    store: ObjectStore, table_location: str, *, log_tail: Iterable[FileStatus] = (), max_version: int | None = None
+) -> LogListing:
+    """All that there is of a log, of which `segment_of` makes the segments of any number of versions.
+
+    `log_tail` and `max_version` as of `load_segment`. Raises CorruptLogError.
+    """
+    listing = list_log(store, table_location, 0, max_version)
+    extend(listing, log_tail, max_version)
+    _check_ratified(listing, table_location, max_version)
+    return listing
 
 
 def _check_ratified(listing: LogListing, table_location: str, ratified: int | None) -> None:
@@ -117,17 +131,6 @@ def _check_ratified(listing: LogListing, table_location: str, ratified: int | No
             error_class="DELTA_VERSIONS_NOT_CONTIGUOUS",
             version=latest + 1,
         )
-
-
-def _list_back(store: ObjectStore, table_location: str, last_version: int) -> LogListing:
-    """List from far enough before `last_version` to meet a complete checkpoint, at most from the start."""
-    window = _WINDOW
-    while True:
-        first = max(0, last_version - window)
-        listing = list_log(store, table_location, first, last_version)
-        if first == 0 or listing.checkpoints():
-            return listing
-        window *= 4
 
 
 def segment_of(listing: LogListing, store: ObjectStore, table_location: str, version: int | None = None) -> LogSegment:

@@ -28,7 +28,7 @@ from pyspark_delta.log.checkpoint_writer import (
 from pyspark_delta.log.history import commit_info_of, commit_timestamp, version_at
 from pyspark_delta.log.replay import LogReplay, field_of
 from pyspark_delta.log.request import FileRequest
-from pyspark_delta.log.segment import LogSegment, later_segment, load_segment
+from pyspark_delta.log.segment import LogSegment, later_segment, list_whole, load_segment, segment_of
 from pyspark_delta.log.version_checksum import VersionChecksum, differences
 from pyspark_delta.protocol.clustering import clustering_paths
 from pyspark_delta.protocol.configuration import TableConfiguration
@@ -73,11 +73,12 @@ class Snapshot:
             store = TailStore(store, tail.contents)
         known = _known(tail)
         if timestamp_ms is not None:
-            replay = LogReplay(store, load_segment(store, location, **known))
+            listing = list_whole(store, location, **known)
+            replay = LogReplay(store, segment_of(listing, store, location))
             latest = cls(replay, TableConfiguration(*replay.protocol_and_metadata(), location), options)
-            version = version_at(latest, timestamp_ms, log_tail=known["log_tail"])
-        segment = load_segment(store, location, version, **known)
-        return cls.from_replay(LogReplay(store, segment), options)
+            version = version_at(latest, timestamp_ms, listing)
+            return cls.from_replay(replay.predecessor(segment_of(listing, store, location, version)), options)
+        return cls.from_replay(LogReplay(store, load_segment(store, location, version, **known)), options)
 
     @classmethod
     def from_replay(cls, replay: LogReplay, storage_options: Mapping[str, str]) -> Snapshot:

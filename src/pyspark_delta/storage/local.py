@@ -31,6 +31,7 @@ from pyspark_delta.storage.contract import FileStatus
 from pyspark_delta.storage.exclusive_rename import rename_exclusive
 
 _TEMPORARY = ".pyspark-delta-"
+_SMALL = 1 << 14  # bytes that hold most commits
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
 _NO_DIRECTORY_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF})
 
@@ -71,7 +72,7 @@ class LocalStore:
         directory = directory or "/"
         prefix = directory.rstrip("/") + "/"
         for name in _names_from(directory, os.fsencode(first)):
-            path = prefix + name
+            path = prefix + os.fsdecode(name)
             try:
                 found = os.stat(path)
             except FileNotFoundError:
@@ -192,7 +193,11 @@ class LocalOutput:
 
 # ----------------------------------------------------------------------------------------------------- reading
 def _read_all(descriptor: int) -> bytes:
-    """The content of a file, mostly in one call: logs have many small files."""
+    """The content of a file. Logs have many small ones: finding the end costs less than asking for the size."""
+    data = os.read(descriptor, _SMALL)
+    if not os.read(descriptor, 1):
+        return data
+    os.lseek(descriptor, 0, os.SEEK_SET)
     size = os.fstat(descriptor).st_size
     data = os.read(descriptor, size + 1)
     if len(data) == size:
@@ -217,22 +222,15 @@ def _status(path: str, found: os.stat_result) -> FileStatus:
     return FileStatus(path, found.st_size, found.st_mtime_ns // 1_000_000)
 
 
-def _names_from(directory: str, first: bytes) -> list[str]:
-    """Names from `first` on that may be files, in UTF-8 order; nothing is asked about names before it."""
+def _names_from(directory: str, first: bytes) -> list[bytes]:
+    """Names from `first` on, in UTF-8 order; nothing is asked about names before it."""
     with _translated("list", directory):
         try:
-            with os.scandir(directory) as entries:
-                names = [
-                    (encoded, entry.name)
-                    for entry in entries
-                    if (encoded := os.fsencode(entry.name)) >= first
-                    and not entry.name.startswith(_TEMPORARY)
-                    and not entry.is_dir(follow_symlinks=False)
-                ]
+            names = os.listdir(os.fsencode(directory))
         except (FileNotFoundError, NotADirectoryError):
             return []
-    names.sort()
-    return [name for _, name in names]
+    hidden = _TEMPORARY.encode()
+    return sorted([name for name in names if name >= first and not name.startswith(hidden)])
 
 
 # ----------------------------------------------------------------------------------------------------- writing

@@ -62,6 +62,11 @@ class StoreContract:
         assert (status.path, status.size) == (path, 5)
         assert abs(status.modification_time - time.time() * 1000) < 120_000
 
+    def test_files_of_any_size_are_read_whole(self, store: ObjectStore, root: str) -> None:
+        for size in (0, 1, (1 << 14) - 1, 1 << 14, (1 << 14) + 1, 1 << 20):
+            store.write(join(root, "some.file"), content := bytes(range(256)) * (size // 256) + b"x" * (size % 256))
+            assert store.read(join(root, "some.file")) == content, size
+
     def test_missing_files_are_named(self, store: ObjectStore, root: str) -> None:
         path = join(root, "no", "such.file")
         for operation in (store.read, store.status, store.open_input, lambda path: store.read(path, (0, 4))):

@@ -12,8 +12,9 @@ from pyspark_delta.log.segment import later_segment, load_segment
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.storage import store_for
+from pyspark_delta.storage import intercepted, store_for
 from pyspark_delta.storage.counting import CountingStore, Counts
+from pyspark_delta.testing.table_builder import TableBuilder, add, metadata, protocol
 
 SMALL, LARGE = 5_000, 100_000
 
@@ -44,6 +45,11 @@ def test_opening_does_not_grow_with_the_files(tmp_path: Path, kind: str) -> None
     assert large.files == small.files
     footer = 150_000  # of a file with more row groups
     assert large.total_bytes <= small.total_bytes + footer * (10 if kind == "multi-part" else 1)
+
+
+def test_a_checkpoint_is_opened_once_for_protocol_and_metadata(tmp_path: Path) -> None:
+    _, counts = opened(made(tmp_path, SMALL))
+    assert counts.calls["open_input"] == 1
 
 
 def test_opening_with_a_checksum_reads_neither_commits_nor_checkpoints(tmp_path: Path) -> None:
@@ -116,3 +122,46 @@ def test_the_listing_begins_at_the_checkpoint(tmp_path: Path) -> None:
     assert counts.files <= 5
     segment = load_segment(store_for(location), location)
     assert later_segment(store_for(location), segment) is segment
+
+
+def counted_load(location: str, **wanted: int) -> tuple[Snapshot, Counts]:
+    """A version that was opened by its number or time, with every access to the store counted."""
+    counts = Counts()
+    with intercepted(lambda inner: CountingStore(inner, counts)):
+        return Snapshot.load(location, **wanted), counts
+
+
+def test_a_version_without_a_checkpoint_lists_each_file_once(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path)
+    table.commit(0, [protocol(), metadata()])
+    for version in range(1, 1200):
+        table.commit(version, [add(str(version))])
+    table.compaction(50, 150, [add(str(version)) for version in range(50, 151)])  # over the border of two listings
+    snapshot, counts = counted_load(table.location, version=1100)
+    assert (snapshot.version, len(snapshot.segment.commits), len(snapshot.segment.compactions)) == (1100, 1101, 1)
+    assert counts.files <= 1100 + 5
+    assert snapshot.num_files() == 1100
+
+
+def test_a_time_is_found_with_one_listing_and_no_commit_is_read_twice(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path)
+    table.commit(0, [protocol(), metadata()], time_ms=1000)
+    for version in range(1, 60):
+        table.commit(version, [add(str(version))], time_ms=1000 + version)
+    snapshot, counts = counted_load(table.location, timestamp_ms=1020)
+    assert (snapshot.version, snapshot.num_files()) == (20, 20)
+    assert (counts.calls["list"], counts.calls["read"]) == (1, 60)
+
+
+def test_the_columns_of_an_earlier_version_by_time_are_its_own(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path)
+    table.commit(0, [protocol(), metadata(id="first")], time_ms=1000)
+    table.commit(1, [add("1")], time_ms=2000)
+    table.classic_checkpoint(1, [protocol(), metadata(id="first"), add("1")])
+    table.commit(2, [metadata(id="second"), add("2")], time_ms=3000)
+    found = [Snapshot.load(table.location, timestamp_ms=time) for time in (1500, 2500, 3000)]
+    assert [(s.version, s.metadata.id, s.num_files()) for s in found] == [
+        (0, "first", 0),
+        (1, "first", 1),
+        (2, "second", 2),
+    ]
