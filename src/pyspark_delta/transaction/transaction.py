@@ -38,7 +38,7 @@ from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.features.support import check_writable
 from pyspark_delta.protocol.clustering import clustering_paths
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.protocol.draft import CommitDraft, Operation
+from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.scan.plan import ScanPlan
 from pyspark_delta.scan.planner import plan_scan
@@ -245,14 +245,21 @@ class Transaction:
         self._draft = draft
         return self
 
-    def stage(self, draft: CommitDraft) -> Transaction:
+    def stage(self, draft: CommitDraft, written: Sequence[str] = ()) -> Transaction:
         """Take over what another draft would commit on the same version; its new files belong to the transaction now.
 
+        `written` are new files that are no data files, such as those of deletion vectors, by their paths in the table.
         Raises InvalidOperationError where one commit cannot say both.
         """
         self.require_open()
-        self._written += [path for files in (draft.adds, draft.changes) for path in files.column("path").to_pylist()]
+        self._written += dict.fromkeys([*_new_files(draft), *written])
         self._draft = combine(self._draft, draft)
+        return self
+
+    def depend_on(self, reads: ReadSet) -> Transaction:
+        """Let the commit fail where a concurrent one would have changed what was read."""
+        self.require_open()
+        self._draft = combine(self._draft, CommitDraft(operation=self._draft.operation, reads=reads))
         return self
 
     def set_operation(self, operation: Operation) -> Transaction:
@@ -357,6 +364,13 @@ def _check_plain(configuration: TableConfiguration) -> None:
         raise InvalidOperationError(
             f"New rows of the table need Spark: {', '.join(what)}. Write them with a DataFrame.",
         )
+
+
+def _new_files(draft: CommitDraft) -> list[str]:
+    """The files that only this draft names: one that leaves and comes back, with deletion vectors, is the table's."""
+    adds, removed = draft.adds.column("path"), draft.removes.column("path").combine_chunks()
+    new = adds.filter(pc.invert(pc.is_in(adds, value_set=removed)))
+    return [*new.to_pylist(), *draft.changes.column("path").to_pylist()]
 
 
 def _changes(draft: CommitDraft) -> bool:

@@ -70,6 +70,7 @@ def test_c169_change_data_files_are_all_changes_of_a_commit() -> None:
             with pytest.raises(InvalidOperationError, match="change data"):
                 combine(first, second)
     assert combine(draft(), changed).changes.num_rows == combine(changed, draft()).changes.num_rows == 1
+    assert combine(changed, changed).changes.num_rows == 2
 
 
 def test_the_history_names_one_operation_or_all() -> None:
