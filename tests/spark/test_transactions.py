@@ -126,10 +126,8 @@ def test_what_one_transaction_cannot_do(delta_spark: SparkSession, path: str) ->
 
 
 def feed(path: str, version: int) -> list[tuple[str, int]]:
-    found = (
-        Table.open(path).changes(version, ending_version=version).to_arrow().select(["_change_type", "id"]).to_pylist()
-    )
-    return sorted(tuple(row.values()) for row in found)
+    found = Table.open(path).changes(version, ending_version=version).to_arrow()
+    return sorted((row["_change_type"], row["id"]) for row in found.to_pylist())
 
 
 def test_c169_all_parts_of_a_transaction_are_in_the_change_data_feed(delta_spark: SparkSession, tmp_path: Path) -> None:
