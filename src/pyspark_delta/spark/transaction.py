@@ -49,10 +49,11 @@ def begin_transaction(spark: SparkSession, snapshot: Snapshot, alias: str | None
 class DeltaTransaction:
     """Operations on the version that the transaction began with, committed together at the end of its block.
 
-    Properties come first, then one overwrite, DELETE, UPDATE or MERGE, then appends, so that each knows what it meets.
-    What changes rows runs its Spark jobs when it is called. An exception that leaves the block discards everything, and
-    so does a transaction that the table holds already (`setTransaction`). A concurrent commit that would have changed
-    what an operation found is a conflict; the block has to be run again then.
+    Properties come first. What changes rows runs its Spark jobs when it is called, on the version that the transaction
+    began with: an overwrite or statement that concerns rows which the transaction wrote or changed before is refused.
+    An exception that leaves the block discards everything, and so does a transaction that the table holds already
+    (`setTransaction`). A concurrent commit that would have changed what an operation found is a conflict; the block
+    has to be run again then.
 
     >>> with table.transaction() as txn:                                        # doctest: +SKIP
     ...     txn.delete("day = '2024-01-31'")
@@ -64,7 +65,7 @@ class DeltaTransaction:
     ) -> None:
         self._spark, self._snapshot, self._transaction, self._alias = spark, snapshot, transaction, alias
         self._operations: list[Operation] = []
-        self._written: list[str] = []  # the names of what has changed rows
+        self._writes = 0
         self._user_metadata: str | None = None
         self._is_done = False
 
@@ -80,11 +81,7 @@ class DeltaTransaction:
         return self._write(df, "append", options)
 
     def overwrite(self, df: DataFrame, **options: object) -> DeltaTransaction:
-        """Replace all rows, or those that `options` say, such as `replaceWhere="month = 1"`: the first write, if any.
-
-        Raises as a write does, and InvalidOperationError after another change of rows.
-        """
-        self._require_first("An overwrite")
+        """Replace all rows, or those that `options` say, such as `replaceWhere="month = 1"`. Raises as `delete`."""
         return self._write(df, "overwrite", options)
 
     def _write(self, frame: DataFrame, mode: str, given: Mapping[str, object]) -> DeltaTransaction:
@@ -99,14 +96,14 @@ class DeltaTransaction:
             tells_inserts = mode == "append" and self._transaction.draft.changes.num_rows > 0
             configuration = self._transaction.configuration
             self._stage(stage_change(write, self._snapshot, configuration, tells_inserts=tells_inserts))
-            self._written.append(mode)
+            self._writes += 1
         return self
 
     # --------------------------------------------------------------------------------------------- statements
     def delete(self, condition: Condition | None = None) -> DataFrame:
         """Delete rows as `DeltaTable.delete` does; one row with `num_affected_rows`.
 
-        Raises as it does, and InvalidOperationError after another change of rows.
+        Raises as it does, and InvalidOperationError where it concerns rows that the transaction wrote or changed.
         """
         return self._run(Delete(condition, self._alias))
 
@@ -126,26 +123,16 @@ class DeltaTransaction:
 
     def _run(self, statement: Statement) -> DataFrame:
         self._transaction.require_open()
-        self._require_first(statement.name)
         if self._is_done:
             return counts_frame(self._spark, (0,) * (4 if isinstance(statement, Merge) else 1))
         staged = statement.stage(self._spark, self._snapshot, self._transaction.configuration)
         if staged.draft is None:
             discard(self._snapshot, staged.written)
-            self._transaction.depend_on(staged.reads)
+            self._transaction.depend_on(Operation(statement.name), staged.reads)
         else:
             self._stage(staged.draft, staged.written)
-            self._written.append(statement.name)
+            self._writes += 1
         return counts_frame(self._spark, staged.result)
-
-    def _require_first(self, what: str) -> None:
-        """Refuse what would have to see rows that are not in any version yet."""
-        if self._written:
-            raise InvalidOperationError(
-                f"{what} changes rows of the version that the transaction began with, and would not see what the "
-                f"transaction did before ({', '.join(dict.fromkeys(self._written))}). Let it be the first write of the "
-                "transaction, with nothing but appends after it, or make it a transaction of its own."
-            )
 
     # --------------------------------------------------------------------------------------- what it declares
     def setProperties(self, properties: Mapping[str, object]) -> DeltaTransaction:
@@ -157,7 +144,7 @@ class DeltaTransaction:
         return self._change(lambda before: unset_properties(before, names, if_exists=ifExists))
 
     def _change(self, make: Callable[[TableConfiguration], TableChange]) -> DeltaTransaction:
-        if self._written:
+        if self._writes:
             raise InvalidOperationError(
                 "The files of this transaction were written as the table declared until now. Change properties before "
                 "the first write."

@@ -1,4 +1,4 @@
-"""Where a winner's files meet those of a draft: files that a predicate may match, and files that both name."""
+"""Where the files of a winner, or of another draft, meet a draft: those that it may match, and that both name."""
 
 from __future__ import annotations
 
@@ -65,6 +65,21 @@ def matching(files: pa.Table, predicate: Expression, draft: CommitDraft, configu
         partition = None
     request = file_request(configuration, tuple(files.column_names), partition, split.stats, zone or "UTC")
     return _kept(files, request)
+
+
+def unseen(done: CommitDraft, more: CommitDraft, configuration: TableConfiguration, location: str) -> pa.Table:
+    """The files that `done` changes, and that `more`, made of the same version of the table, should have seen so.
+
+    Without any, what both do is what they do one after another. `configuration` is what the table declares with both.
+    """
+    reads, gone = more.reads, done.removes.select(["path"])
+    come = done.adds.filter(pc.invert(PathSet.of(gone.column("path"), location).holds(done.adds)))
+    if reads.whole_table:
+        return pa.concat_tables([gone, come.select(["path"])])
+    looked_at = (PathSet.of(sorted(reads.paths), location), PathSet.of(more.removes.column("path"), location))
+    found = [shared(gone, *looked_at)]
+    found += [matching(come, one, more, configuration).select(["path"]) for one in reads.predicates if come.num_rows]
+    return pa.concat_tables(found)
 
 
 def partition_names(configuration: TableConfiguration) -> tuple[str, ...]:
