@@ -21,7 +21,7 @@ from pyspark_delta.spark.dml.plan import ChangePlan, Statement
 from pyspark_delta.spark.dml.target import Condition
 from pyspark_delta.spark.dml.update import Update
 from pyspark_delta.spark.reexecution import discard
-from pyspark_delta.spark.write.options import parse_options, transaction_of
+from pyspark_delta.spark.write.options import WriteOptions, parse_options, transaction_of
 from pyspark_delta.spark.write.save_modes import TableWrite, stage_change
 from pyspark_delta.spark.write.session_defaults import after_commit, with_session_defaults
 from pyspark_delta.transaction.combination import operation_of
@@ -85,10 +85,7 @@ class DeltaTransaction:
         return self._write(df, "overwrite", options)
 
     def _write(self, frame: DataFrame, mode: str, given: Mapping[str, object]) -> DeltaTransaction:
-        self._transaction.require_open()
-        options = with_session_defaults(self._spark, parse_options(given))
-        if options.transaction is not None:
-            self.setTransaction(options.transaction.app_id, options.transaction.version)
+        options = self._options(given)
         if not self._is_done:
             storage_options = {**(self._snapshot.storage_options or {}), **options.files.storage_options}
             options = replace(options, files=replace(options.files, storage_options=storage_options), transaction=None)
@@ -98,6 +95,14 @@ class DeltaTransaction:
             self._stage(stage_change(write, self._snapshot, configuration, tells_inserts=tells_inserts))
             self._writes += 1
         return self
+
+    def _options(self, given: Mapping[str, object]) -> WriteOptions:
+        """The options of an operation, completed by the session; a transaction that they name is this one."""
+        self._transaction.require_open()
+        options = with_session_defaults(self._spark, parse_options(given))
+        if options.transaction is not None:
+            self.setTransaction(options.transaction.app_id, options.transaction.version)
+        return options
 
     # --------------------------------------------------------------------------------------------- statements
     def delete(self, condition: Condition | None = None) -> DataFrame:
@@ -122,7 +127,7 @@ class DeltaTransaction:
         return DeltaMergeBuilder(Merge(source, condition, self._alias), self._run, _refuse_plan)
 
     def _run(self, statement: Statement) -> DataFrame:
-        self._transaction.require_open()
+        self._options({})
         if self._is_done:
             return counts_frame(self._spark, (0,) * (4 if isinstance(statement, Merge) else 1))
         staged = statement.stage(self._spark, self._snapshot, self._transaction.configuration)
