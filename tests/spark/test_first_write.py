@@ -284,6 +284,7 @@ def test_a3_variants_are_shredded_while_the_table_allows_it(
     [shredded] = Path(path).glob("*.parquet")
     typed = pq.read_schema(shredded).field("v").type.field("typed_value").type
     assert {f.name: str(f.type.field("typed_value").type) for f in typed} == {
+        "b": "struct<c: struct<value: binary, typed_value: string>>",
         "e": "decimal128(18, 2)",
         "z": "string",
     }

@@ -1,7 +1,8 @@
 """Variants that are written shredded: what their values have in common becomes typed columns (Variant Shredding).
 
 What the variants of a file look like is learned from its first rows: values of one type, or objects with fields of one
-type each. Everything else stays encoded, beside the typed columns, so no value is ever refused for its form.
+type each, objects within objects too. All else, arrays among it, stays encoded beside the typed columns, so no value is
+ever refused for its form.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_delta.data.variant_objects import Entries, Integers, Names, merge_entries, write_objects
+from pyspark_delta.data.variant_objects import Entries, Names, merge_entries, write_objects
 from pyspark_delta.data.variant_values import OBJECT, Encoded, common_type, typed_values
 from pyspark_delta.errors import ConstraintViolationError
 from pyspark_delta.stats.columns import StatsColumn
@@ -23,32 +24,44 @@ from pyspark_delta.stats.columns import StatsColumn
 _SAMPLE = 4096  # rows
 _MOST_FIELDS = 100
 # A field is worth a column where every tenth value has it; objects of ever new names have no common form.
-_LEAST_SHARE, _MOST_NEW_NAMES = 0.1, 1 / 16
-_UNSHREDDED_LEAVES = 2
+_LEAST_SHARE, _MOST_NEW_NAMES, _FEW_NAMES = 0.1, 1 / 16, 16
+_DEEPEST = 8
 _Made = TypeVar("_Made")
 _EMPTY_METADATA = pa.scalar(b"\x01\x00\x00", pa.binary())
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What the variants of a column have in common: the type of plain values, or names and types of fields."""
+    """What some values have in common: the type of plain values, or names and forms of the fields of objects.
+
+    Without either, values stay encoded.
+    """
 
     plain: pa.DataType | None = None
-    fields: tuple[tuple[str, pa.DataType], ...] = ()
+    fields: tuple[tuple[str, Form], ...] = ()
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there is anything to be typed."""
+        return self.plain is not None or bool(self.fields)
+
+    @property
+    def members(self) -> list[pa.Field]:
+        """The value as a file holds it: encoded as far as it is not typed, and typed."""
+        typed = self.plain
+        if typed is None:
+            typed = pa.struct([pa.field(name, pa.struct(form.members), nullable=False) for name, form in self.fields])
+        return [pa.field("value", pa.binary()), pa.field("typed_value", typed)]
 
     @property
     def type(self) -> pa.DataType:
-        """The column as a file holds it."""
-        typed = self.plain
-        if typed is None:
-            typed = pa.struct([pa.field(name, _field_type(kind), nullable=False) for name, kind in self.fields])
-        binary = pa.binary()
-        return pa.struct([pa.field("metadata", binary, nullable=False), ("value", binary), ("typed_value", typed)])
+        """The column of a file with such variants."""
+        return pa.struct([pa.field("metadata", pa.binary(), nullable=False), *self.members])
 
     @property
     def leaves(self) -> int:
-        """How many Parquet columns it takes."""
-        return _UNSHREDDED_LEAVES + (2 * len(self.fields) or 1)
+        """How many Parquet columns the value takes."""
+        return 2 if self.plain is not None else 1 + sum(form.leaves for _, form in self.fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +74,7 @@ class Shredding:
     def learn(cls, rows: pa.Table, positions: Sequence[int]) -> Shredding:
         """The forms of some columns, from their first rows. Raises as `apply`."""
         found = {at: _checked(rows, at, _form) for at in positions}
-        return cls({at: form for at, form in found.items() if form is not None})
+        return cls({at: form for at, form in found.items() if form.is_known})
 
     def schema(self, schema: pa.Schema) -> pa.Schema:
         """The schema of the file."""
@@ -80,7 +93,7 @@ class Shredding:
         """Columns with statistics, at their Parquet columns in the file; `names` are the columns of its schema."""
         extra = np.zeros(len(names) + 1, np.int64)
         for at, form in self.forms.items():
-            extra[at + 1 :] += form.leaves - _UNSHREDDED_LEAVES
+            extra[at + 1 :] += form.leaves - 1  # beside the metadata, instead of one value
         moves = dict(zip(names, extra.tolist(), strict=False))
         return tuple(c if c.leaf is None else replace(c, leaf=c.leaf + moves[c.path[0]]) for c in columns)
 
@@ -101,45 +114,42 @@ def _checked(rows: pa.Table, at: int, make: Callable[[pa.ChunkedArray], _Made]) 
 
 
 # ---------------------------------------------------------------------------------------------- what they look like
-def _form(column: pa.ChunkedArray) -> Form | None:
-    sample = column.slice(0, _SAMPLE)
-    variants = pa.concat_arrays(sample.drop_null().chunks) if len(sample) > sample.null_count else None
-    if variants is None:
-        return None
-    values = Encoded.of(variants.field("value"))
-    if (plain := common_type(values)) is not None:
+def _form(column: pa.ChunkedArray) -> Form:
+    sample = column.slice(0, _SAMPLE).drop_null()
+    if not len(sample):
+        return Form()
+    variants = pa.concat_arrays(sample.chunks)
+    values, is_object = variants.field("value"), _are_objects(variants.field("value"))
+    metadata = pc.if_else(is_object, variants.field("metadata"), _EMPTY_METADATA)
+    names = None
+    if pc.count_distinct(metadata).as_py() <= max(_FEW_NAMES, _MOST_NEW_NAMES * len(variants)):
+        names = Names(metadata)
+    return _form_of(values, names, _DEEPEST)
+
+
+def _form_of(values: pa.Array, names: Names | None, depth: int) -> Form:
+    """The form of values, null where there is none, with the dictionaries of their rows."""
+    there = len(values) - values.null_count
+    plain = common_type(Encoded.of(values))
+    is_object = _are_objects(values)
+    objects = pc.sum(is_object).as_py() or 0
+    if plain is not None or names is None or not depth or not objects or objects < there / 2:
         return Form(plain)
-    is_object = values.kinds() == OBJECT
-    objects = variants.filter(pa.array(is_object))
-    metadata = objects.field("metadata")
-    most = max(16, _MOST_NEW_NAMES * len(objects))
-    if len(objects) < len(variants) / 2 or pc.count_distinct(metadata).as_py() > most:
-        return None
-    names = Names(metadata)
-    fields = _fields(names, names.unshredded(objects.field("value")), _LEAST_SHARE * len(objects))
-    return Form(fields=fields) if fields else None
-
-
-def _fields(names: Names, entries: Entries, least: float) -> tuple[tuple[str, pa.DataType], ...]:
-    """The commonest fields of one type, by name."""
+    entries = names.unshredded(pc.if_else(is_object, values, None))
     counts = np.bincount(entries.rank, minlength=len(names.every))
-    common = [rank for rank in np.argsort(-counts, kind="stable").tolist() if counts[rank] >= least][:_MOST_FIELDS]
-    found: dict[str, tuple[str, pa.DataType]] = {}
-    for rank in sorted(common):
-        kind = common_type(_encoded(entries.take(entries.rank == rank)))
+    common = [rank for rank in np.argsort(-counts, kind="stable").tolist() if counts[rank] >= _LEAST_SHARE * objects]
+    fields: dict[str, tuple[str, Form]] = {}
+    for rank in sorted(common[:_MOST_FIELDS]):
+        form = _form_of(_spread(entries.take(entries.rank == rank), len(values)), names, depth - 1)
         name = names.every[rank].decode()
         # Names that differ in case only are one column to readers that do not tell them apart.
-        if kind is not None and name and name.casefold() not in found:
-            found[name.casefold()] = (name, kind)
-    return tuple(found.values())
+        if form.is_known and name and name.casefold() not in fields:
+            fields[name.casefold()] = (name, form)
+    return Form(fields=tuple(fields.values()))
 
 
-def _encoded(entries: Entries) -> Encoded:
-    return Encoded(entries.start, entries.size, entries.data)
-
-
-def _field_type(kind: pa.DataType) -> pa.DataType:
-    return pa.struct([("value", pa.binary()), ("typed_value", kind)])
+def _are_objects(values: pa.Array) -> pa.BooleanArray:
+    return pa.array(Encoded.of(values).kinds() == OBJECT)
 
 
 # --------------------------------------------------------------------------------------------------- taking apart
@@ -149,49 +159,42 @@ def _shred_column(form: Form, column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _shred(variants: pa.StructArray, form: Form) -> pa.StructArray:
     """Some variants, struct<value, metadata>, in the form."""
-    metadata, value = variants.field("metadata"), variants.field("value")
-    if form.plain is not None:
-        typed = typed_values(Encoded.of(value), form.plain)
-        rest = pc.if_else(typed.is_null(), value, None)
-    else:
-        typed, rest = _shred_objects(variants, form)
+    values, metadata = variants.field("value"), variants.field("metadata")
+    names = None
+    if form.fields:
+        names = Names(pc.if_else(_are_objects(values), metadata, _EMPTY_METADATA))
     mask = variants.is_null() if variants.null_count else None
-    return pa.StructArray.from_arrays([metadata, rest, typed], fields=list(form.type), mask=mask)
+    members = [metadata, *_take_apart(values, form, names)]
+    return pa.StructArray.from_arrays(members, fields=list(form.type), mask=mask)
 
 
-def _shred_objects(variants: pa.StructArray, form: Form) -> tuple[pa.StructArray, pa.Array]:
-    """The typed fields of each object, and what remains; other values remain whole."""
-    value, rows = variants.field("value"), len(variants)
-    is_object = pa.array(Encoded.of(value).kinds() == OBJECT)
-    names = Names(pc.if_else(is_object, variants.field("metadata"), _EMPTY_METADATA))
-    entries = merge_entries([names.unshredded(pc.if_else(is_object, value, None))])
+def _take_apart(values: pa.Array, form: Form, names: Names | None) -> tuple[pa.Array, pa.Array]:
+    """What stays encoded of values, and what is typed; neither where a value is null."""
+    if form.plain is not None or names is None:
+        typed = typed_values(Encoded.of(values), form.plain)
+        return pc.if_else(typed.is_null(), values, None), typed
+    rows, is_object = len(values), _are_objects(values)
+    entries = merge_entries([names.unshredded(pc.if_else(is_object, values, None))])
     ranks = {name: rank for rank, name in enumerate(names.every)}
     order = np.argsort(entries.rank, kind="stable")
     bounds = np.searchsorted(entries.rank[order], np.arange(len(names.every) + 1))
-    remains = np.ones(len(entries.row), np.bool_)
-    nodes = []
-    for name, kind in form.fields:
+    remains, nodes = np.ones(len(entries.row), np.bool_), []
+    for name, inner in form.fields:
         rank = ranks.get(name.encode())
         mine = order[:0] if rank is None else order[bounds[rank] : bounds[rank + 1]]
         remains[mine] = False
-        nodes.append(_shred_field(entries.take(mine), kind, rows))
+        parts = _take_apart(_spread(entries.take(mine), rows), inner, names)
+        nodes.append(pa.StructArray.from_arrays(list(parts), fields=inner.members))
     rest = entries.take(remains)
     has_rest = pa.array(np.bincount(rest.row, minlength=rows) > 0)
-    remaining = pc.if_else(is_object, pc.if_else(has_rest, write_objects(rest, rows), None), value)
-    struct = list(form.type.field("typed_value").type)
-    typed = pa.StructArray.from_arrays(nodes, fields=struct, mask=pc.invert(is_object))
-    return typed, remaining
+    remaining = pc.if_else(is_object, pc.if_else(has_rest, write_objects(rest, rows), None), values)
+    fields = list(form.members[1].type)
+    return remaining, pa.StructArray.from_arrays(nodes, fields=fields, mask=pc.invert(is_object))
 
 
-def _shred_field(entries: Entries, kind: pa.DataType, rows: int) -> pa.StructArray:
-    """One field of all rows: typed, or as it was encoded, or neither where an object does not have it."""
-    values = _encoded(entries)
-    typed = typed_values(values, kind)
-    place: Integers = np.zeros(rows, np.int64)
-    place[entries.row] = np.arange(len(entries.row))
-    absent = np.ones(rows, np.bool_)
-    absent[entries.row] = False
-    at = pa.array(place, mask=absent)
-    other = replace(values, size=np.where(np.asarray(typed.is_null()), values.size, 0)).binaries()
-    rest = pc.if_else(typed.is_null(), other, None)
-    return pa.StructArray.from_arrays([rest.take(at), typed.take(at)], fields=list(_field_type(kind)))
+def _spread(entries: Entries, rows: int) -> pa.Array:
+    """The encoded values of one field, by row; null where an object does not have it."""
+    start, size, absent = np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.ones(rows, np.bool_)
+    start[entries.row], size[entries.row], absent[entries.row] = entries.start, entries.size, False
+    values = Encoded(start, size, entries.data).binaries()
+    return pc.if_else(pa.array(absent), None, values)

@@ -82,9 +82,9 @@ class Encoded:
 
 
 def common_type(values: Encoded) -> pa.DataType | None:
-    """The type that holds nearly all the values but nulls; None where there is none that shredding knows."""
+    """The type that holds nearly all the values but nulls and missing ones; None where shredding knows none."""
     kinds = values.kinds()
-    there = kinds != NULL
+    there = (kinds != NULL) & (values.size > 0)
     least = _LEAST_SHARE * np.count_nonzero(there)
     for members, kind in _CLASSES.items():
         alike = np.count_nonzero(np.isin(kinds, list(members)))
