@@ -85,7 +85,10 @@ class Names:
         """The entries of the objects in `rest`."""
         rows = np.flatnonzero(np.asarray(rest.is_valid()))
         offsets, data = binary_parts(rest)
-        start, end = offsets[rows], offsets[rows + 1]
+        return self.entries(rows, offsets[rows], offsets[rows + 1], data)
+
+    def entries(self, rows: Integers, start: Integers, end: Integers, data: Bytes) -> Entries:
+        """The entries of objects of some rows, which lie between two places of `data`."""
         if (start >= end).any() or ((data[start] & 3) != 2).any():
             raise pa.ArrowInvalid("a partly shredded variant is not an object")
         header = data[start].astype(np.int64) >> 2
@@ -188,7 +191,7 @@ def _copy(out: Bytes, at: Integers, entries: Entries) -> None:
 def _numbers(data: Bytes, at: Integers, width: Integers) -> Integers:
     """Little-endian numbers of one to four bytes at the given places; bytes beyond the data count as zero."""
     result = np.zeros(len(at), np.int64)
-    for byte in range(4):
+    for byte in range(int(width.max(initial=0))):
         place = at + byte
         inside = (byte < width) & (place < len(data))
         result += (

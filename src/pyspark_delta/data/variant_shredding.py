@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.data.variant_objects import Entries, Names, merge_entries, write_objects
-from pyspark_delta.data.variant_values import OBJECT, Encoded, common_type, typed_values
+from pyspark_delta.data.variant_values import OBJECT, Encoded, Mask, common_type, typed_values
 from pyspark_delta.errors import ConstraintViolationError
 from pyspark_delta.stats.columns import StatsColumn
 
@@ -119,23 +119,24 @@ def _form(column: pa.ChunkedArray) -> Form:
     if not len(sample):
         return Form()
     variants = pa.concat_arrays(sample.chunks)
-    values, is_object = variants.field("value"), _are_objects(variants.field("value"))
-    metadata = pc.if_else(is_object, variants.field("metadata"), _EMPTY_METADATA)
-    names = None
-    if pc.count_distinct(metadata).as_py() <= max(_FEW_NAMES, _MOST_NEW_NAMES * len(variants)):
-        names = Names(metadata)
-    return _form_of(values, names, _DEEPEST)
+    values = Encoded.of(variants.field("value"))
+    metadata = _metadata(variants, values)
+    is_uniform = pc.count_distinct(metadata).as_py() <= max(_FEW_NAMES, _MOST_NEW_NAMES * len(variants))
+    return _form_of(values, Names(metadata) if is_uniform else None, _DEEPEST)
 
 
-def _form_of(values: pa.Array, names: Names | None, depth: int) -> Form:
-    """The form of values, null where there is none, with the dictionaries of their rows."""
-    there = len(values) - values.null_count
-    plain = common_type(Encoded.of(values))
-    is_object = _are_objects(values)
-    objects = pc.sum(is_object).as_py() or 0
+def _metadata(variants: pa.StructArray, values: Encoded) -> pa.Array:
+    """The metadata of objects; that of other values is never looked at."""
+    return pc.if_else(pa.array(values.kinds() == OBJECT), variants.field("metadata"), _EMPTY_METADATA)
+
+
+def _form_of(values: Encoded, names: Names | None, depth: int) -> Form:
+    """The form of values, one for each row that `names` knows, of which some are missing."""
+    plain, is_object = common_type(values), values.kinds() == OBJECT
+    objects, there = np.count_nonzero(is_object), np.count_nonzero(values.size)
     if plain is not None or names is None or not depth or not objects or objects < there / 2:
         return Form(plain)
-    entries = names.unshredded(pc.if_else(is_object, values, None))
+    entries = _entries(values, is_object, names)
     counts = np.bincount(entries.rank, minlength=len(names.every))
     common = [rank for rank in np.argsort(-counts, kind="stable").tolist() if counts[rank] >= _LEAST_SHARE * objects]
     fields: dict[str, tuple[str, Form]] = {}
@@ -148,10 +149,6 @@ def _form_of(values: pa.Array, names: Names | None, depth: int) -> Form:
     return Form(fields=tuple(fields.values()))
 
 
-def _are_objects(values: pa.Array) -> pa.BooleanArray:
-    return pa.array(Encoded.of(values).kinds() == OBJECT)
-
-
 # --------------------------------------------------------------------------------------------------- taking apart
 def _shred_column(form: Form, column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([_shred(chunk, form) for chunk in column.chunks], form.type)
@@ -159,22 +156,20 @@ def _shred_column(form: Form, column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _shred(variants: pa.StructArray, form: Form) -> pa.StructArray:
     """Some variants, struct<value, metadata>, in the form."""
-    values, metadata = variants.field("value"), variants.field("metadata")
-    names = None
-    if form.fields:
-        names = Names(pc.if_else(_are_objects(values), metadata, _EMPTY_METADATA))
+    values = Encoded.of(variants.field("value"))
+    names = Names(_metadata(variants, values)) if form.fields else None
     mask = variants.is_null() if variants.null_count else None
-    members = [metadata, *_take_apart(values, form, names)]
+    members = [variants.field("metadata"), *_take_apart(values, form, names)]
     return pa.StructArray.from_arrays(members, fields=list(form.type), mask=mask)
 
 
-def _take_apart(values: pa.Array, form: Form, names: Names | None) -> tuple[pa.Array, pa.Array]:
-    """What stays encoded of values, and what is typed; neither where a value is null."""
+def _take_apart(values: Encoded, form: Form, names: Names | None) -> tuple[pa.Array, pa.Array]:
+    """What stays encoded of values, and what is typed; neither where a value is missing."""
     if form.plain is not None or names is None:
-        typed = typed_values(Encoded.of(values), form.plain)
-        return pc.if_else(typed.is_null(), values, None), typed
-    rows, is_object = len(values), _are_objects(values)
-    entries = merge_entries([names.unshredded(pc.if_else(is_object, values, None))])
+        typed = typed_values(values, form.plain)
+        return values.where(np.asarray(typed.is_null())).binaries(), typed
+    rows, is_object = len(values), values.kinds() == OBJECT
+    entries = _entries(values, is_object, names)
     ranks = {name: rank for rank, name in enumerate(names.every)}
     order = np.argsort(entries.rank, kind="stable")
     bounds = np.searchsorted(entries.rank[order], np.arange(len(names.every) + 1))
@@ -185,16 +180,24 @@ def _take_apart(values: pa.Array, form: Form, names: Names | None) -> tuple[pa.A
         remains[mine] = False
         parts = _take_apart(_spread(entries.take(mine), rows), inner, names)
         nodes.append(pa.StructArray.from_arrays(list(parts), fields=inner.members))
-    rest = entries.take(remains)
-    has_rest = pa.array(np.bincount(rest.row, minlength=rows) > 0)
-    remaining = pc.if_else(is_object, pc.if_else(has_rest, write_objects(rest, rows), None), values)
+    remaining = values.where(~is_object).binaries()
+    if remains.any():
+        rest = merge_entries([entries.take(remains)])
+        has_rest = pa.array(np.bincount(rest.row, minlength=rows) > 0)
+        remaining = pc.if_else(has_rest, write_objects(rest, rows), remaining)
     fields = list(form.members[1].type)
-    return remaining, pa.StructArray.from_arrays(nodes, fields=fields, mask=pc.invert(is_object))
+    return remaining, pa.StructArray.from_arrays(nodes, fields=fields, mask=pa.array(~is_object))
 
 
-def _spread(entries: Entries, rows: int) -> pa.Array:
-    """The encoded values of one field, by row; null where an object does not have it."""
-    start, size, absent = np.zeros(rows, np.int64), np.zeros(rows, np.int64), np.ones(rows, np.bool_)
-    start[entries.row], size[entries.row], absent[entries.row] = entries.start, entries.size, False
-    values = Encoded(start, size, entries.data).binaries()
-    return pc.if_else(pa.array(absent), None, values)
+def _entries(values: Encoded, chosen: Mask, names: Names) -> Entries:
+    """The fields of the chosen values, which are objects."""
+    rows = np.flatnonzero(chosen)
+    start = values.start[rows]
+    return names.entries(rows, start, start + values.size[rows], values.data)
+
+
+def _spread(entries: Entries, rows: int) -> Encoded:
+    """The values of one field, by row; missing where an object does not have it."""
+    start, size = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
+    start[entries.row], size[entries.row] = entries.start, entries.size
+    return Encoded(start, size, entries.data)

@@ -51,9 +51,12 @@ class Encoded:
 
     @classmethod
     def of(cls, values: pa.Array) -> Encoded:
-        """The values of a binary array."""
+        """The values of a binary array; null is missing."""
         offsets, data = binary_parts(values)
-        return cls(offsets[:-1], np.diff(offsets), data)
+        sizes = np.diff(offsets)
+        return cls(
+            offsets[:-1], np.where(np.asarray(values.is_valid()), sizes, 0) if values.null_count else sizes, data
+        )
 
     def __len__(self) -> int:
         return len(self.start)
@@ -62,8 +65,17 @@ class Encoded:
         """Some of them, by positions or by a mask."""
         return Encoded(self.start[chosen], self.size[chosen], self.data)
 
+    def where(self, chosen: Any) -> Encoded:
+        """Those that a mask chooses; the others are missing."""
+        return Encoded(self.start, np.where(chosen, self.size, 0), self.data)
+
     def binaries(self) -> pa.Array:
-        """The bytes of each, as a binary array. Raises pa.ArrowInvalid beyond 2 GiB."""
+        """The bytes of each, as a binary array; null for missing ones. Raises pa.ArrowInvalid beyond 2 GiB."""
+        if not self.size.any():
+            return pa.nulls(len(self), pa.binary())
+        return pc.if_else(pa.array(self.size > 0), self._contents(), None)
+
+    def _contents(self) -> pa.Array:
         within = np.arange(int(self.size.sum())) - np.repeat(np.cumsum(self.size) - self.size, self.size)
         return binary_slices(self.data[np.repeat(self.start, self.size) + within], np.append(0, np.cumsum(self.size)))
 
@@ -161,7 +173,7 @@ def _as_binary(values: Encoded, wanted: Mask) -> pa.Array:
     sizes = np.where(wanted, sizes, 0)
     if (wanted & (before + sizes > values.size)).any():
         raise pa.ArrowInvalid("a text of a variant ends beyond its value")
-    contents = Encoded(values.start + before, sizes, values.data).binaries()
+    contents = Encoded(values.start + before, sizes, values.data)._contents()
     return pc.if_else(pa.array(wanted), contents, None)
 
 
