@@ -72,14 +72,18 @@ def unseen(done: CommitDraft, more: CommitDraft, configuration: TableConfigurati
 
     Without any, what both do is what they do one after another. `configuration` is what the table declares with both.
     """
-    reads, gone = more.reads, done.removes.select(["path"])
+    reads, gone = more.reads, done.removes
     come = done.adds.filter(pc.invert(PathSet.of(gone.column("path"), location).holds(done.adds)))
     if reads.whole_table:
-        return pa.concat_tables([gone, come.select(["path"])])
+        return _paths(gone, come)
     looked_at = (PathSet.of(sorted(reads.paths), location), PathSet.of(more.removes.column("path"), location))
     found = [shared(gone, *looked_at)]
-    found += [matching(come, one, more, configuration).select(["path"]) for one in reads.predicates if come.num_rows]
-    return pa.concat_tables(found)
+    found += [matching(come, one, more, configuration) for one in reads.predicates if come.num_rows]
+    return _paths(*found)
+
+
+def _paths(*files: pa.Table) -> pa.Table:
+    return pa.concat_tables([pa.table({"path": table["path"]}) for table in files])
 
 
 def partition_names(configuration: TableConfiguration) -> tuple[str, ...]:
