@@ -24,7 +24,7 @@ from pyspark_delta.log.json_checksum import (
 from pyspark_delta.log.last_checkpoint import parse_last_checkpoint, read_last_checkpoint
 from pyspark_delta.log.segment import load_segment
 from pyspark_delta.log.version_checksum import parse_checksum
-from pyspark_delta.protocol.draft import CommitDraft, Operation
+from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet
 from pyspark_delta.snapshot import Snapshot, validate_checksum
 from pyspark_delta.storage import store_for
 from pyspark_delta.testing.table_builder import TableBuilder, add, metadata, protocol, remove
@@ -384,6 +384,16 @@ def test_c125_the_numbers_are_those_of_the_state_as_checkpoints_count_it(tmp_pat
 def test_c125_none_where_files_are_added_again(counted: str) -> None:
     commit(counted, adds=file_rows(("a", 10, None)), data_change=False)
     assert not (Path(counted) / "_delta_log" / f"{2:020d}.crc").exists()
+
+
+def test_c125_files_that_a_commit_depends_on_may_be_added_again(counted: str) -> None:
+    again = file_rows(("a", 10, None), ("b", 1024, 3))
+    commit(counted, adds=again, data_change=False, reads=ReadSet(paths=frozenset(["a", "b", "c"])))
+    counts = ("numFiles", "tableSizeBytes", "fileSizeHistogram", "numDeletedRecordsOpt", "numDeletionVectorsOpt")
+    assert [written(counted, 2)[name] for name in counts] == [written(counted, 1)[name] for name in counts]
+    validate_checksum(Snapshot.load(counted))
+    commit(counted, adds=again, data_change=False, reads=ReadSet(paths=frozenset(["a"])))
+    assert not (Path(counted) / "_delta_log" / f"{3:020d}.crc").exists()
 
 
 def test_c126_one_that_is_there_stays(counted: str) -> None:

@@ -17,6 +17,7 @@ from pyspark_delta.ddl.properties import set_properties
 from pyspark_delta.ddl.row_ids import enable_row_ids, promises_row_ids
 from pyspark_delta.errors import DataFileError, InvalidOperationError
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.storage import store_for
 from pyspark_delta.transaction.attempts import AttemptPolicy
 from pyspark_delta.transaction.base import state_of
 
@@ -61,6 +62,10 @@ def test_c325_c336_files_are_numbered_in_batches_before_ids_are_promised() -> No
     ids = sorted(i for row in found.values() for i in range(row["base_row_id"], row["base_row_id"] + _records(row)))
     assert ids == list(range(15))
     assert {row["default_row_commit_version"] for row in found.values()} == {2, 3, 4}
+    for version in range(6):
+        checksum = json.loads(store_for(location).read(f"{location}/_delta_log/{version:020d}.crc"))
+        assert (checksum["numFiles"], checksum["tableSizeBytes"]) == (5, 5)
+    assert Snapshot.load(location).checksum_differences() == ()
     domain = Snapshot.load(location).domains()["delta.rowTracking"]
     assert json.loads(domain.configuration) == {"rowIdHighWaterMark": 14}
 

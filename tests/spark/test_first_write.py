@@ -29,6 +29,7 @@ from pyspark_delta.errors import (
     TableAlreadyExistsError,
 )
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.table import DeltaTable
 from pyspark_delta.spark.write import save
 from pyspark_delta.table import Table
 
@@ -265,6 +266,51 @@ def test_c436_c443_every_type_is_read_back(write_spark: SparkSession, table: str
     peer = deltalake.DeltaTable(table)
     theirs = pa.table(peer.to_pyarrow_table()).select(frame.columns)
     assert [comparable(row) for row in rows(theirs)] == expected
+
+
+def test_a3_variants_are_shredded_while_the_table_allows_it(
+    delta_spark: SparkSession, plain_spark: SparkSession, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "t")
+    query = """select id, parse_json(case
+        when id % 11 = 0 then null
+        when id % 7 = 0 then '[1, "two", {"three": 3}]'
+        when id % 5 = 0 then '{"a": "no number", "b": {"c": "other"}, "z": null}'
+        else concat('{"a": ', id, ', "e": ', id / 4, ', "b": {"c": "text"}, "z": "2024-01-01"}') end) v, id more
+        from range(0, 200, 1, 1)"""
+    columns = ("id", "to_json(v) v", "more")
+    expected = plain_spark.sql(query).selectExpr(*columns)
+    save(delta_spark.sql(query), path, options={"delta.enableVariantShredding": True})
+    [shredded] = Path(path).glob("*.parquet")
+    typed = pq.read_schema(shredded).field("v").type.field("typed_value").type
+    assert {f.name: str(f.type.field("typed_value").type) for f in typed} == {
+        "b": "struct<c: struct<value: binary, typed_value: string> not null>",
+        "e": "decimal128(18, 2)",
+        "z": "string",
+    }
+    assert json.loads(Table.open(path).files()["stats"][0].as_py())["maxValues"] == {"id": 199, "more": 199}
+
+    def check(where: str = "true") -> None:
+        wanted = sorted(expected.where(where).collect())
+        for session in (delta_spark, plain_spark):
+            frame = session.read.format("delta").load(path).where(where)
+            assert sorted(frame.selectExpr(*columns).collect()) == wanted
+        assert ours(path, where).num_rows == len(wanted)
+
+    check()
+    check("id > 150")
+    parts = delta_spark.read.format("delta").load(path).selectExpr("sum(try_variant_get(v, '$.e', 'double'))")
+    assert parts.collect() == [(sum(i / 4 for i in range(200) if i % 11 and i % 7 and i % 5),)]
+    DeltaTable.forPath(delta_spark, path).delete("id = 3")
+    expected = expected.where("id <> 3")
+    check()
+    DeltaTable.forPath(delta_spark, path).alter().setProperties({"delta.enableVariantShredding": False})
+    before = set(Path(path).glob("*.parquet"))
+    save(delta_spark.sql(query).where("id = 3"), path, "append")
+    [plain] = set(Path(path).glob("*.parquet")) - before
+    assert {f.name for f in pq.read_schema(plain).field("v").type} == {"value", "metadata"}
+    expected = plain_spark.sql(query).selectExpr(*columns)
+    check()
 
 
 def test_polars_reads_what_was_written(write_spark: SparkSession, table: str) -> None:

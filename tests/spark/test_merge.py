@@ -78,6 +78,9 @@ class Merges:
         source = session.range(1).select((F.rand() * 5).cast("long").alias("id"), F.lit("new").alias("v"))
         merge = table.merge(source.alias("s"), "t.id = s.id")
         upsert = merge.whenMatchedUpdate(set={"v": "s.v"}).whenNotMatchedInsert(values={"id": "s.id", "v": "v"})
+        surface = upsert.plan().conflicts_with
+        assert surface.startswith("commits that add rows that may match id ")
+        assert surface.endswith(", or remove one of the 1 files that were looked at")
         for _ in range(3):
             assert counts(upsert.execute()) == (1, 1, 0, 0)
         metrics = commit(table, "commitInfo")[0]["operationMetrics"]
@@ -110,6 +113,11 @@ class Merges:
         assert counts(merge.execute()) == (3, 1, 0, 2)
         assert {row[0]: row[2] for row in content(table)}[39] == "new"
         assert len(commit(table, "remove")) == 1
+        # Rows of the source that match none are of no concern, rows of the table that match none are.
+        old = table.merge(source, F.col("t.id") == source["id"]).whenMatchedDelete(source["id"] == 40)
+        assert counts(old.whenNotMatchedBySourceUpdate("t.id < 2", {"v": "'alone'"}).execute()) == (3, 2, 1, 0)
+        found = {row[0]: row[2] for row in content(table)}
+        assert (found.keys(), found[0], found[1], found[2]) == ({*range(40), 41}, "alone", "alone", "old")
 
     @pytest.mark.parametrize("partition_by", [[], ["n"]])
     def test_c164_c324_c341_ids_and_changes(
@@ -142,8 +150,12 @@ class Merges:
             (0, "update_postimage"), (0, "update_preimage"), (1, "update_postimage"), (1, "update_preimage"),
             (2, "delete"), (38, "update_postimage"), (38, "update_preimage"), (39, "delete"), (141, "insert"),
         ]  # fmt: skip
+        images = {row["_change_type"]: (row["n"], row["v"]) for row in changes if row["id"] == 38}
+        assert images == {"update_preimage": (0, "old"), "update_postimage": (1, "old138")}
         info = commit(table, "commitInfo")[0]
         assert json.loads(info["operationParameters"]["matchedPredicates"])[1] == {"actionType": "delete"}
+        assert len(json.loads(info["operationParameters"]["notMatchedPredicates"])) == 1
+        assert len(json.loads(info["operationParameters"]["notMatchedBySourcePredicates"])) == 2
         assert info["operationMetrics"]["numSourceRows"] == "4"
         table.merge(source.alias("s"), "t.id = s.new").whenNotMatchedInsert(values={"id": "s.new"}).execute()
         assert commit(table, "cdc") == []  # rows were added, and nothing else
@@ -185,6 +197,8 @@ class Merges:
             (merge.whenNotMatchedBySourceDelete("s.id = 1"), InvalidOperationError,
              "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
             (merge.whenMatchedUpdateAll(), InvalidOperationError, "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
+            (table.merge(session.sql("select 1L id, 2 n, 'a' v, 'b' V").alias("s"), "t.id = s.id")
+             .whenMatchedUpdateAll(), InvalidOperationError, "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
             (merge.whenMatchedUpdate(set={"w": "s.w"}), InvalidOperationError, "DELTA_MISSING_SET_COLUMN"),
             (merge.whenMatchedUpdate(set={"v": "s.v", "t.V": "s.v"}), InvalidOperationError,
              "DELTA_CONFLICT_SET_COLUMN"),

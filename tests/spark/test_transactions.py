@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from pyspark_delta import DeltaTable, Table
 from pyspark_delta.errors import (
     ConcurrentAppendError,
+    ConcurrentDeleteDeleteError,
     ConcurrentTransactionError,
     InvalidOperationError,
     InvalidOptionError,
@@ -112,8 +113,7 @@ def test_an_exception_discards_everything(delta_spark: SparkSession, path: str) 
 def test_what_one_transaction_cannot_do(delta_spark: SparkSession, path: str) -> None:
     table, more = DeltaTable.forPath(delta_spark, path), delta_spark.sql("select 7L id, 0 p")
     before = data_files(path)
-    for second in ("overwrite", "setProperties", "unsetProperties"):
-        given = {"overwrite": more, "setProperties": {"a": "b"}, "unsetProperties": "a"}[second]
+    for second, given in {"setProperties": {"a": "b"}, "unsetProperties": "a"}.items():
         with failing(InvalidOperationError, match="first write"), table.transaction() as txn:
             getattr(txn.append(more), second)(given)
     with failing(InvalidOperationError, match="dataChange"), table.transaction() as txn:
@@ -124,19 +124,162 @@ def test_what_one_transaction_cannot_do(delta_spark: SparkSession, path: str) ->
     assert (Table.open(path).version, data_files(path)) == (0, before)
 
 
-def test_c169_change_data_files_must_not_hide_other_changes(delta_spark: SparkSession, tmp_path: Path) -> None:
+def feed(path: str, version: int) -> list[tuple[str, int]]:
+    found = Table.open(path).changes(version, ending_version=version).to_arrow()
+    return sorted((row["_change_type"], row["id"]) for row in found.to_pylist())
+
+
+def test_c169_all_parts_of_a_transaction_are_in_the_change_data_feed(delta_spark: SparkSession, tmp_path: Path) -> None:
     path = make(delta_spark, tmp_path / "t", **{"delta.enableChangeDataFeed": True})
     table, more = DeltaTable.forPath(delta_spark, path), delta_spark.sql("select 1L id, 0 p")
-    with failing(InvalidOperationError, match="change data"), table.transaction() as txn:
-        txn.overwrite(more, replaceWhere="id = 1").append(more)
-    assert not list(Path(path, "_change_data").rglob("*.parquet"))
     with table.transaction() as txn:
+        txn.overwrite(more, replaceWhere="id = 1").append(delta_spark.sql("select 8L id, 4 p"))
+    assert feed(path, 1) == [("delete", 1), ("insert", 1), ("insert", 8)]
+    with table.transaction() as txn:  # whole files leave, so readers see it without change data files
         txn.overwrite(more, replaceWhere="p = 0").append(delta_spark.sql("select 6L id, 2 p"))
-    assert rows(path) == [1, 3, 4, 5, 6]
+    changes = list(Path(path, "_change_data").rglob("*.parquet"))
+    assert rows(path) == [1, 3, 4, 5, 6, 8]
+    assert feed(path, 2) == [("delete", i) for i in (0, 1, 2)] + [("insert", 1), ("insert", 6)]
     with table.transaction() as txn:
-        txn.overwrite(delta_spark.sql("select 3L id, 1 p"), replaceWhere="id = 3")
-    assert rows(path) == [1, 3, 4, 5, 6]
-    assert Table.open(path).history(1)[0]["operation"] == "WRITE"
+        txn.delete("id in (3, 6)")
+        txn.append(delta_spark.sql("select 7L id, 1 p, 'n' n"), mergeSchema=True).append(more.limit(0))
+        assert list(Path(path, "_change_data").rglob("*.parquet")) != changes
+    assert rows(path) == [1, 4, 5, 7, 8]
+    assert feed(path, 3) == [("delete", 3), ("delete", 6), ("insert", 7)]
+    with failing(ZeroDivisionError), table.transaction() as txn:
+        before = data_files(path)
+        txn.update({"p": "p + 1"})
+        txn.append(more)
+        raise ZeroDivisionError
+    assert data_files(path) == before
+
+
+def check_statements(session: SparkSession, path: str, *, vectors: bool) -> None:
+    """A statement, appends and properties in one commit."""
+    table = DeltaTable.forPath(session, path).alias("t")
+    with table.transaction() as txn:
+        txn.setProperties({"delta.enableDeletionVectors": vectors, "delta.enableChangeDataFeed": True})
+        assert txn.delete("id = 1 or p = 1").collect() == [(4,)]
+        txn.append(session.sql("select 10L id, 5 p"))
+        assert rows(path) == [0, 1, 2, 3, 4, 5]
+    assert rows(path) == [0, 2, 10]
+    opened = Table.open(path)
+    assert opened.metadata.configuration["delta.enableDeletionVectors"] == str(vectors).lower()
+    assert feed(path, 1) == [("delete", i) for i in (1, 3, 4, 5)] + [("insert", 10)]
+    [commit] = opened.history(1)
+    assert (commit["operation"], commit["isBlindAppend"]) == ("TRANSACTION", False)
+    assert json.loads(commit["operationParameters"]["operations"]) == ["SET TBLPROPERTIES", "DELETE", "WRITE"]
+    metrics = commit["operationMetrics"]
+    assert (metrics["numDeletedRows"], metrics["numOutputRows"]) == ("4", "1")
+    assert metrics["numDeletionVectorsAdded"] == str(int(vectors))
+    assert opened.snapshot.checksum_differences() == ()
+    with table.transaction() as txn:
+        assert txn.update("id = 2", {"id": "id + 100"}).collect() == [(1,)]
+    assert rows(path) == [0, 10, 102]
+    assert Table.open(path).history(1)[0]["operation"] == "UPDATE"
+    source = session.sql("select id, int(id) p from range(8, 12)").alias("s")
+    with table.transaction() as txn:
+        merge = txn.merge(source, "t.id = s.id").whenMatchedUpdate(set={"p": "-1"}).whenNotMatchedInsertAll()
+        with pytest.raises(InvalidOperationError, match="plan"):
+            merge.plan()
+        assert merge.execute().collect() == [(4, 1, 0, 3)]
+        txn.append(session.sql("select 8L id, -2 p"))
+    assert rows(path, "id", "p") == [(0, 0), (8, -2), (8, 8), (9, 9), (10, -1), (11, 11), (102, 0)]
+    assert json.loads(Table.open(path).history(1)[0]["operationParameters"]["operations"]) == ["MERGE", "WRITE"]
+    assert feed(path, 3).count(("update_preimage", 10)) == feed(path, 3).count(("update_postimage", 10)) == 1
+    assert feed(path, 3).count(("insert", 8)) == 2
+
+
+@pytest.mark.parametrize("vectors", [False, True])
+def test_a_statement_and_what_follows_it(delta_spark: SparkSession, tmp_path: Path, vectors: bool) -> None:
+    check_statements(delta_spark, make(delta_spark, tmp_path / "t"), vectors=vectors)
+
+
+def test_a_statement_and_what_follows_it_through_connect(plain_connect: SparkSession, tmp_path: Path) -> None:
+    check_statements(plain_connect, make(plain_connect, tmp_path / "t"), vectors=True)
+
+
+@pytest.mark.parametrize("vectors", [False, True])
+def test_statements_that_end_badly_leave_nothing(delta_spark: SparkSession, tmp_path: Path, vectors: bool) -> None:
+    path = make(delta_spark, tmp_path / "t", **{"delta.enableDeletionVectors": vectors})
+    table, more = DeltaTable.forPath(delta_spark, path).alias("t"), delta_spark.sql("select 7L id, 0 p")
+    files = {str(file) for file in Path(path).rglob("*") if file.is_file()}
+    with failing(ZeroDivisionError), table.transaction() as txn:
+        txn.delete("id = 1")
+        txn.append(more)
+        raise ZeroDivisionError
+    with failing(InvalidOperationError, match="several|more than one|match"), table.transaction() as txn:
+        twice = delta_spark.sql("select 1L id, 0 p union all select 1L, 0")
+        txn.merge(twice.alias("s"), "t.p = s.p and s.id = 1").whenMatchedUpdate(set={"p": "s.p"}).execute()
+    again = {
+        "UPDATE": lambda txn: txn.update("id > 3", {"p": "1"}),
+        "DELETE": lambda txn: txn.delete(),
+        "MERGE": lambda txn: txn.merge(more.alias("s"), "t.id = s.id - 3").whenMatchedDelete().execute(),
+        "WRITE": lambda txn: txn.overwrite(more),
+    }
+    for name, second in again.items():
+        with failing(InvalidOperationError, match=f"{name} concerns rows that"), table.transaction() as txn:
+            txn.delete("id = 4")
+            second(txn)
+    for name, second in again.items():
+        with failing(InvalidOperationError, match=f"{name} concerns rows that"), table.transaction() as txn:
+            txn.append(delta_spark.sql("select 4L id, 0 p"))
+            second(txn)
+    with failing(InvalidOperationError, match="DELETE concerns rows"), table.transaction() as txn:
+        txn.append(more)
+        txn.delete("id = 7")  # finds nothing in the table
+    with failing(InvalidOperationError, match="first write"), table.transaction() as txn:
+        txn.delete("id = 4")
+        txn.setProperties({"a": "b"})
+    assert (Table.open(path).version, rows(path)) == (0, [0, 1, 2, 3, 4, 5])
+    assert {str(file) for file in Path(path).rglob("*") if file.is_file()} == files
+
+
+@pytest.mark.parametrize("vectors", [False, True])
+def test_statements_about_different_rows_are_one_commit(
+    delta_spark: SparkSession, tmp_path: Path, vectors: bool
+) -> None:
+    path = make(delta_spark, tmp_path / "t", **{"delta.enableDeletionVectors": vectors})
+    source = delta_spark.sql("select 50L id, 2 p").alias("s")
+    with DeltaTable.forPath(delta_spark, path).alias("t").transaction() as txn:
+        txn.append(delta_spark.sql("select 30L id, 3 p"))
+        txn.delete("p = 0 and id < 2")
+        txn.update("p = 1 and id = 3", {"id": "33"})
+        txn.merge(source, "t.id = s.id and t.p = 2").whenNotMatchedInsertAll().execute()
+        txn.overwrite(delta_spark.sql("select 40L id, 4 p"), replaceWhere="p = 4")
+    assert rows(path, "id", "p") == [(2, 0), (4, 1), (5, 1), (30, 3), (33, 1), (40, 4), (50, 2)]
+    [commit] = Table.open(path).history(1)
+    assert json.loads(commit["operationParameters"]["operations"]) == ["WRITE", "DELETE", "UPDATE", "MERGE", "WRITE"]
+    assert Table.open(path).snapshot.checksum_differences() == ()
+
+
+def test_statements_in_transactions_conflict_with_what_they_read(delta_spark: SparkSession, path: str) -> None:
+    table, more = DeltaTable.forPath(delta_spark, path), delta_spark.sql("select 2L id, 0 p")
+    before = data_files(path)
+    with failing(ConcurrentAppendError), table.transaction() as txn:
+        txn.delete("id = 2")
+        txn.append(delta_spark.sql("select 9L id, 1 p"))
+        save(more, path, "append")
+    assert len(data_files(path) - before) == 1  # the winner's
+    with failing(ConcurrentAppendError), table.transaction() as txn:
+        assert txn.delete("id = 3 and p = 7").collect() == [(0,)]  # finds nothing, and another writer adds it
+        txn.append(more)
+        save(delta_spark.sql("select 3L id, 7 p"), path, "append")
+    with failing(ConcurrentDeleteDeleteError), table.transaction() as txn:
+        txn.update("p = 7", {"p": "8"})
+        table.delete("p = 7")
+    with table.transaction() as txn:
+        txn.delete("id = 4")
+        txn.append(more)
+        save(delta_spark.sql("select 20L id, 9 p"), path, "append")
+    assert rows(path) == [0, 1, 2, 2, 2, 3, 5, 20]
+    with table.transaction() as txn:
+        txn.setTransaction("a", 1)
+        txn.append(more)
+    with table.transaction() as txn:
+        txn.setTransaction("a", 1)
+        assert txn.delete().collect() == [(0,)]
+    assert (txn.version, len(rows(path))) == (None, 9)
 
 
 def test_c180_a_named_transaction_has_its_effect_once(delta_spark: SparkSession, path: str) -> None:

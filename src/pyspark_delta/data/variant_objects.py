@@ -22,8 +22,11 @@ _OBJECT_HEADER = (0b11111 << 2) | 2
 
 
 @dataclass(frozen=True, slots=True)
-class _Entries:
-    """Fields of objects: parallel arrays, `start` and `size` of the encoded value within `data`."""
+class Entries:
+    """Fields of objects: parallel arrays, `start` and `size` of the encoded value within `data`.
+
+    `rank` is the place of the name in the order of all names, `id` its number in the metadata of the row.
+    """
 
     row: Integers
     rank: Integers
@@ -32,48 +35,60 @@ class _Entries:
     size: Integers
     data: Bytes
 
+    def take(self, chosen: Any) -> Entries:
+        """Some of them, by positions or by a mask."""
+        return Entries(
+            self.row[chosen], self.rank[chosen], self.id[chosen], self.start[chosen], self.size[chosen], self.data
+        )
+
 
 def build_objects(fields: Mapping[str, pa.Array], rest: pa.Array, present: pa.Array, metadata: pa.Array) -> pa.Array:
     """One encoded object per row where `present`: the non-null `fields`, and the fields of the object in `rest`.
 
     Raises pa.ArrowInvalid when a row of `rest` is no object, or a name is not in the row's metadata.
     """
-    names = _Names(metadata)
+    names = Names(metadata)
     # Shredded fields come first: where a broken file repeats one in the rest, the first entry is kept.
     parts = [names.shredded(name, pc.if_else(present, encoded, None)) for name, encoded in fields.items()]
     parts.append(names.unshredded(rest))
-    return _write(_sorted(parts), len(metadata))
+    return write_objects(merge_entries(parts), len(metadata))
 
 
-class _Names:
-    """The dictionaries of the rows' metadata: names to ids and to ranks in the order of their bytes."""
+class Names:
+    """The dictionaries of the rows' metadata: names to ids and to ranks in the order of their bytes.
+
+    `every` has all names in that order. Raises pa.ArrowInvalid for what is not metadata of variants.
+    """
 
     def __init__(self, metadata: pa.Array) -> None:
         encoded = metadata.dictionary_encode()
         self._of_row = np.asarray(encoded.indices).astype(np.int64)
         self._dictionaries = [_dictionary(blob) for blob in encoded.dictionary.to_pylist()]
-        every = sorted({name for names in self._dictionaries for name in names})
-        self._ranks = {name: rank for rank, name in enumerate(every)}
+        self.every = sorted({name for names in self._dictionaries for name in names})
+        self._ranks = {name: rank for rank, name in enumerate(self.every)}
         self._first = np.concatenate([[0], np.cumsum([len(names) for names in self._dictionaries])]).astype(np.int64)
         flat = [self._ranks[name] for names in self._dictionaries for name in names]
         self._rank_of = np.array(flat, np.int64)
 
-    def shredded(self, name: str, encoded: pa.Array) -> _Entries:
+    def shredded(self, name: str, encoded: pa.Array) -> Entries:
         """The entries of one shredded field."""
         rows = np.flatnonzero(np.asarray(encoded.is_valid()))
         key = name.encode()
         ids = np.array([names.get(key, -1) for names in self._dictionaries], np.int64)[self._of_row[rows]]
         if (ids < 0).any():
             raise pa.ArrowInvalid(f"the metadata of a variant lacks the name of its shredded field '{name}'")
-        offsets, data = _slices(encoded)
+        offsets, data = binary_parts(encoded)
         rank = np.full(len(rows), self._ranks.get(key, -1), np.int64)
-        return _Entries(rows, rank, ids, offsets[rows], offsets[rows + 1] - offsets[rows], data)
+        return Entries(rows, rank, ids, offsets[rows], offsets[rows + 1] - offsets[rows], data)
 
-    def unshredded(self, rest: pa.Array) -> _Entries:
+    def unshredded(self, rest: pa.Array) -> Entries:
         """The entries of the objects in `rest`."""
         rows = np.flatnonzero(np.asarray(rest.is_valid()))
-        offsets, data = _slices(rest)
-        start, end = offsets[rows], offsets[rows + 1]
+        offsets, data = binary_parts(rest)
+        return self.entries(rows, offsets[rows], offsets[rows + 1], data)
+
+    def entries(self, rows: Integers, start: Integers, end: Integers, data: Bytes) -> Entries:
+        """The entries of objects of some rows, which lie between two places of `data`."""
         if (start >= end).any() or ((data[start] & 3) != 2).any():
             raise pa.ArrowInvalid("a partly shredded variant is not an object")
         header = data[start].astype(np.int64) >> 2
@@ -95,7 +110,7 @@ class _Names:
         positions = self._first[dictionary] + ids
         if (positions >= self._first[dictionary + 1]).any() or (values_at + total > end).any() or (sizes < 0).any():
             raise pa.ArrowInvalid("an object of a variant refers beyond its names or its bytes")
-        return _Entries(rows[owner], self._rank_of[positions], ids, values_at[owner] + relative, sizes, data)
+        return Entries(rows[owner], self._rank_of[positions], ids, values_at[owner] + relative, sizes, data)
 
 
 def _dictionary(metadata: bytes) -> dict[bytes, int]:
@@ -123,7 +138,7 @@ def _distances(owner: Integers, relative: Integers, total: Integers) -> Integers
     return sizes
 
 
-def _sorted(parts: list[_Entries]) -> _Entries:
+def merge_entries(parts: list[Entries]) -> Entries:
     """All entries by row and name, over one piece of data, each name once per row."""
     bases = np.concatenate([[0], np.cumsum([len(part.data) for part in parts])]).astype(np.int64)
     row, rank, ident, size = (
@@ -136,10 +151,11 @@ def _sorted(parts: list[_Entries]) -> _Entries:
     first[1:] = (row[1:] != row[:-1]) | (rank[1:] != rank[:-1])
     order = order[first]
     data = np.concatenate([part.data for part in parts])
-    return _Entries(row[first], rank[first], ident[order], start[order], size[order], data)
+    return Entries(row[first], rank[first], ident[order], start[order], size[order], data)
 
 
-def _write(entries: _Entries, rows: int) -> pa.Array:
+def write_objects(entries: Entries, rows: int) -> pa.Array:
+    """One encoded object per row, of entries that are sorted by row and name. Raises pa.ArrowInvalid beyond 2 GiB."""
     counts = np.bincount(entries.row, minlength=rows).astype(np.int64)
     value_sizes = np.bincount(entries.row, weights=entries.size, minlength=rows).astype(np.int64)
     heads = 5 + counts * 4 + (counts + 1) * 4
@@ -167,7 +183,7 @@ def _put(out: Bytes, at: Integers, numbers: Integers) -> None:
     out[at[:, None] + np.arange(4)] = numbers.astype("<u4")[:, None].view(np.uint8).reshape(-1, 4)
 
 
-def _copy(out: Bytes, at: Integers, entries: _Entries) -> None:
+def _copy(out: Bytes, at: Integers, entries: Entries) -> None:
     within = np.arange(int(entries.size.sum())) - np.repeat(np.cumsum(entries.size) - entries.size, entries.size)
     out[np.repeat(at, entries.size) + within] = entries.data[np.repeat(entries.start, entries.size) + within]
 
@@ -175,7 +191,7 @@ def _copy(out: Bytes, at: Integers, entries: _Entries) -> None:
 def _numbers(data: Bytes, at: Integers, width: Integers) -> Integers:
     """Little-endian numbers of one to four bytes at the given places; bytes beyond the data count as zero."""
     result = np.zeros(len(at), np.int64)
-    for byte in range(4):
+    for byte in range(int(width.max(initial=0))):
         place = at + byte
         inside = (byte < width) & (place < len(data))
         result += (
@@ -184,7 +200,7 @@ def _numbers(data: Bytes, at: Integers, width: Integers) -> Integers:
     return result
 
 
-def _slices(array: pa.Array) -> tuple[Integers, Bytes]:
+def binary_parts(array: pa.Array) -> tuple[Integers, Bytes]:
     """Offsets and bytes of a binary array."""
     if not len(array):
         return np.zeros(1, np.int64), np.zeros(0, np.uint8)

@@ -22,13 +22,14 @@ import pyarrow.parquet as pq
 
 from pyspark_delta.data.not_null import check_not_null
 from pyspark_delta.data.partition_paths import partition_directory
+from pyspark_delta.data.variant_shredding import Shredding
 from pyspark_delta.data.variant_storage import fill_variants, has_variants
 from pyspark_delta.data.violations import WatchedCheck
 from pyspark_delta.errors import ConstraintViolationError
 from pyspark_delta.protocol.rows import ComputedColumn
 from pyspark_delta.schema.arrow import field_to_arrow, schema_to_parquet
 from pyspark_delta.schema.partition_values import serialize_partition_column
-from pyspark_delta.schema.types import StructField, StructType
+from pyspark_delta.schema.types import VARIANT, StructField, StructType
 from pyspark_delta.stats.collect import collect_stats
 from pyspark_delta.stats.columns import DEFAULT_STRING_PREFIX, StatsColumn
 from pyspark_delta.stats.observe import Observations
@@ -58,7 +59,8 @@ class WriteContext:
     end if `stores_partition_columns`, else none of them. With `random_prefix_length`, files lie below random prefixes
     of that length, not in directories of their partition.
     Sizes are bytes. `checks` are conditions that were put to the rows already, in the order in which a column of
-    violations counts them; `numbered` are the identity columns whose numbers this write makes.
+    violations counts them; `numbered` are the identity columns whose numbers this write makes. With `shreds_variants`,
+    files keep parts of variants as typed columns where the values of a variant column have something in common.
     """
 
     table_location: str
@@ -79,6 +81,7 @@ class WriteContext:
     storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
     checks: tuple[WatchedCheck, ...] = ()
     numbered: tuple[ComputedColumn, ...] = ()
+    shreds_variants: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +174,9 @@ class PartWriter:
 
     def finish(self) -> Iterator[WrittenFile]:
         if self._open is not None:
-            file, self._open = self._open, None
-            yield file.close()
+            written = self._open.close()
+            self._open = None  # only now: what fails to close is discarded
+            yield written
 
     def abandon(self) -> None:
         if self._open is not None:
@@ -212,7 +216,6 @@ class _DataFile:
         stored = [f.name for f in context.schema if f.name not in context.partition_columns]
         stored += context.partition_columns if context.stores_partition_columns else ()
         self._columns = [f for name in stored if (f := context.schema.find(name)) is not None]
-        self._observations = Observations(context.stats_columns, context.string_prefix)
         self._footer: list[pq.FileMetaData] = []
         self._gathered: list[pa.RecordBatch] = []
         self._gathered_rows = self._gathered_bytes = 0
@@ -221,14 +224,8 @@ class _DataFile:
         store = store_for(context.table_location, context.storage_options)
         with ExitStack() as stack:
             self._sink = stack.enter_context(store.open_output(join(context.table_location, relative)))
-            self._writer = pq.ParquetWriter(
-                self._sink,
-                self._schema,
-                compression=_codec(context.compression),
-                metadata_collector=self._footer,
-                **_format(context.format_version),
-            )
             self._stack = stack.pop_all()
+        self._writer: pq.ParquetWriter | None = None
 
     @property
     def size(self) -> int:
@@ -246,12 +243,13 @@ class _DataFile:
     def close(self) -> WrittenFile:
         if self._gathered:
             self._write_row_group()
+        assert self._writer is not None
         self._writer.close()
         size = self.size
         self._stack.close()
         stats = collect_stats(
             self._footer[0],
-            self._context.stats_columns,
+            self._stats_columns,
             self._observations,
             string_prefix=self._context.string_prefix,
         )
@@ -259,9 +257,10 @@ class _DataFile:
         return WrittenFile(self._path, self._partition_values, size, now, stats, self.num_records, self._marks)
 
     def discard(self) -> None:
-        with suppress(Exception):  # the footer goes to a sink that is discarded anyway
-            self._writer.close()
-        self._writer.is_open = False  # or it would try once more when it is collected
+        if self._writer is not None:
+            with suppress(Exception):  # the footer goes to a sink that is discarded anyway
+                self._writer.close()
+            self._writer.is_open = False  # or it would try once more when it is collected
         self._stack.__exit__(GeneratorExit, GeneratorExit(), None)
 
     def _write_row_group(self) -> None:
@@ -269,9 +268,26 @@ class _DataFile:
         self._note_marks(rows)
         columns = [_stored(rows.column(f.name), f, at.type) for f, at in zip(self._columns, self._schema, strict=True)]
         rows = pa.Table.from_arrays(columns, schema=self._schema)
+        writer = self._writer or self._open_writer(rows)
         self._observations.add(rows)
-        self._writer.write_table(rows, row_group_size=rows.num_rows)
+        writer.write_table(self._shredding.apply(rows), row_group_size=rows.num_rows)
         self._gathered, self._gathered_rows, self._gathered_bytes = [], 0, 0
+
+    def _open_writer(self, first: pa.Table) -> pq.ParquetWriter:
+        """Begin the file, whose schema depends on the variants of its first rows where they are shredded."""
+        context = self._context
+        variants = [at for at, field in enumerate(self._columns) if field.type == VARIANT]
+        self._shredding = Shredding.learn(first, variants if context.shreds_variants else ())
+        self._stats_columns = self._shredding.moved(context.stats_columns, self._schema.names)
+        self._observations = Observations(self._stats_columns, context.string_prefix)
+        self._writer = pq.ParquetWriter(
+            self._sink,
+            self._shredding.schema(self._schema),
+            compression=_codec(context.compression),
+            metadata_collector=self._footer,
+            **_format(context.format_version),
+        )
+        return self._writer
 
     def _note_marks(self, rows: pa.Table) -> None:
         for column in self._context.numbered:

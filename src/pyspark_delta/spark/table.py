@@ -24,9 +24,9 @@ from pyspark_delta.spark.builder import DeltaTableBuilder, IdentityGenerator
 from pyspark_delta.spark.count import counting
 from pyspark_delta.spark.describe import detail_frame, history_frame
 from pyspark_delta.spark.dml.delete import Delete
-from pyspark_delta.spark.dml.execution import Staged, execute
+from pyspark_delta.spark.dml.execution import Staged, counts_frame, execute
 from pyspark_delta.spark.dml.merge import Merge
-from pyspark_delta.spark.dml.merge_builder import COUNTS, DeltaMergeBuilder
+from pyspark_delta.spark.dml.merge_builder import DeltaMergeBuilder
 from pyspark_delta.spark.dml.plan import ChangePlan, Statement, plan_change
 from pyspark_delta.spark.dml.update import Update
 from pyspark_delta.spark.names import exists, identify, is_in_catalog
@@ -262,34 +262,31 @@ class DeltaTable:
         return DeltaMergeBuilder(Merge(source, condition, self._alias), self._run_merge, self._plan_merge)
 
     def _run_merge(self, merge: Merge) -> DataFrame:
-        return self._merged(execute(self._spark, self._open, lambda snapshot: merge.stage(self._spark, snapshot)))
+        return self._counts(execute(self._spark, self._open, lambda snapshot: merge.stage(self._spark, snapshot)))
 
     def _plan_merge(self, merge: Merge) -> ChangePlan:
-        return plan_change(self._spark, self._open, merge, self._merged)
-
-    def _merged(self, done: Staged) -> DataFrame:
-        return self._spark.createDataFrame([tuple(done.result)], COUNTS)
+        return plan_change(self._spark, self._open, merge, self._counts)
 
     def _run(self, statement: Statement, plan: bool) -> DataFrame | ChangePlan:
         if plan:
-            return plan_change(self._spark, self._open, statement, self._affected)
-        return self._affected(execute(self._spark, self._open, lambda snapshot: statement.stage(self._spark, snapshot)))
+            return plan_change(self._spark, self._open, statement, self._counts)
+        return self._counts(execute(self._spark, self._open, lambda snapshot: statement.stage(self._spark, snapshot)))
 
-    def _affected(self, done: Staged) -> DataFrame:
-        return self._spark.createDataFrame([tuple(done.result)], "num_affected_rows bigint")
+    def _counts(self, done: Staged) -> DataFrame:
+        return counts_frame(self._spark, done.result)
 
     def alter(self) -> DeltaTableAlter:
         """Changes to columns, constraints, properties and clustering."""
         return DeltaTableAlter(self._spark, self, self._open)
 
     def transaction(self) -> AbstractContextManager[DeltaTransaction]:
-        """Several writes and changes of properties, committed as one version at the end of a `with` block.
+        """Several changes of properties and rows, committed as one version at the end of a `with` block.
 
         Raises UnsupportedFeatureError for a table that cannot be written to, and CommitConflictError at the end.
         """
         from pyspark_delta.spark.transaction import begin_transaction
 
-        return begin_transaction(self._spark, self._open())
+        return begin_transaction(self._spark, self._open(), self._alias)
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
         """Raise the protocol versions of the table; what they imply stays supported. There is no way back."""

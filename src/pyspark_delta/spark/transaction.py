@@ -1,8 +1,8 @@
-"""`DeltaTable.transaction()`: several writes and changes of properties, as one version of the table or not at all."""
+"""`DeltaTable.transaction()`: several changes of properties and rows, as one version of the table or not at all."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -13,7 +13,15 @@ from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft, Operation
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.write.options import parse_options, transaction_of
+from pyspark_delta.spark.dml.delete import Delete
+from pyspark_delta.spark.dml.execution import counts_frame
+from pyspark_delta.spark.dml.merge import Merge
+from pyspark_delta.spark.dml.merge_builder import DeltaMergeBuilder
+from pyspark_delta.spark.dml.plan import ChangePlan, Statement
+from pyspark_delta.spark.dml.target import Condition
+from pyspark_delta.spark.dml.update import Update
+from pyspark_delta.spark.reexecution import discard
+from pyspark_delta.spark.write.options import WriteOptions, parse_options, transaction_of
 from pyspark_delta.spark.write.save_modes import TableWrite, stage_change
 from pyspark_delta.spark.write.session_defaults import after_commit, with_session_defaults
 from pyspark_delta.transaction.combination import operation_of
@@ -25,13 +33,14 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def begin_transaction(spark: SparkSession, snapshot: Snapshot) -> Iterator[DeltaTransaction]:
+def begin_transaction(spark: SparkSession, snapshot: Snapshot, alias: str | None = None) -> Iterator[DeltaTransaction]:
     """A transaction on the table as a snapshot shows it, committed where the block ends without an exception.
 
-    Raises UnsupportedFeatureError for a table that cannot be written to, and as `commit_draft` at the end.
+    `alias` is the name of the table in the conditions of statements. Raises UnsupportedFeatureError for a table that
+    cannot be written to, and as `commit_draft` at the end.
     """
     with Transaction.on(snapshot, engine_info=engine_info(f"PySpark/{spark.version}")) as transaction:
-        operations = DeltaTransaction(spark, snapshot, transaction)
+        operations = DeltaTransaction(spark, snapshot, transaction, alias)
         yield operations
         operations._complete()
     after_commit(spark)
@@ -40,17 +49,21 @@ def begin_transaction(spark: SparkSession, snapshot: Snapshot) -> Iterator[Delta
 class DeltaTransaction:
     """Operations on the version that the transaction began with, committed together at the end of its block.
 
-    Properties come first, then an overwrite, then appends, so that each knows what it meets. A write runs its Spark job
-    when it is called. An exception that leaves the block discards everything, and so does a transaction that the table
-    holds already (`setTransaction`).
+    Properties come first. What changes rows runs its Spark jobs when it is called, on the version that the transaction
+    began with: an overwrite or statement that concerns rows which the transaction wrote or changed before is refused.
+    An exception that leaves the block discards everything, and so does a transaction that the table holds already
+    (`setTransaction`). A concurrent commit that would have changed what an operation found is a conflict; the block
+    has to be run again then.
 
     >>> with table.transaction() as txn:                                        # doctest: +SKIP
-    ...     txn.overwrite(corrected, replaceWhere="day = '2024-01-31'")
-    ...     txn.append(late)
+    ...     txn.delete("day = '2024-01-31'")
+    ...     txn.append(corrected)
     """
 
-    def __init__(self, spark: SparkSession, snapshot: Snapshot, transaction: Transaction) -> None:
-        self._spark, self._snapshot, self._transaction = spark, snapshot, transaction
+    def __init__(
+        self, spark: SparkSession, snapshot: Snapshot, transaction: Transaction, alias: str | None = None
+    ) -> None:
+        self._spark, self._snapshot, self._transaction, self._alias = spark, snapshot, transaction, alias
         self._operations: list[Operation] = []
         self._writes = 0
         self._user_metadata: str | None = None
@@ -68,29 +81,63 @@ class DeltaTransaction:
         return self._write(df, "append", options)
 
     def overwrite(self, df: DataFrame, **options: object) -> DeltaTransaction:
-        """Replace all rows, or those that `options` say, such as `replaceWhere="month = 1"`: the first write, if any.
-
-        Raises as a write does, and InvalidOperationError after another write.
-        """
-        if self._writes:
-            raise InvalidOperationError(
-                "An overwrite replaces rows of the version that the transaction began with, and not what the "
-                "transaction wrote itself: make it the first write of the transaction, or a transaction of its own."
-            )
+        """Replace all rows, or those that `options` say, such as `replaceWhere="month = 1"`. Raises as `delete`."""
         return self._write(df, "overwrite", options)
 
     def _write(self, frame: DataFrame, mode: str, given: Mapping[str, object]) -> DeltaTransaction:
-        self._transaction.require_open()
-        options = with_session_defaults(self._spark, parse_options(given))
-        if options.transaction is not None:
-            self.setTransaction(options.transaction.app_id, options.transaction.version)
+        options = self._options(given)
         if not self._is_done:
             storage_options = {**(self._snapshot.storage_options or {}), **options.files.storage_options}
             options = replace(options, files=replace(options.files, storage_options=storage_options), transaction=None)
             write = TableWrite(frame, self._snapshot.location, mode, options, must_exist=True)
-            self._stage(stage_change(write, self._snapshot, self._transaction.configuration))
+            tells_inserts = mode == "append" and self._transaction.draft.changes.num_rows > 0
+            configuration = self._transaction.configuration
+            self._stage(stage_change(write, self._snapshot, configuration, tells_inserts=tells_inserts))
             self._writes += 1
         return self
+
+    def _options(self, given: Mapping[str, object]) -> WriteOptions:
+        """The options of an operation, completed by the session; a transaction that they name is this one."""
+        self._transaction.require_open()
+        options = with_session_defaults(self._spark, parse_options(given))
+        if options.transaction is not None:
+            self.setTransaction(options.transaction.app_id, options.transaction.version)
+        return options
+
+    # --------------------------------------------------------------------------------------------- statements
+    def delete(self, condition: Condition | None = None) -> DataFrame:
+        """Delete rows as `DeltaTable.delete` does; one row with `num_affected_rows`.
+
+        Raises as it does, and InvalidOperationError where it concerns rows that the transaction wrote or changed.
+        """
+        return self._run(Delete(condition, self._alias))
+
+    def update(
+        self,
+        condition: Condition | Mapping[str, Condition] | None = None,
+        set: Mapping[str, Condition] | None = None,  # noqa: A002 - delta-spark's name
+    ) -> DataFrame:
+        """Give rows new values as `DeltaTable.update` does; one row with `num_affected_rows`. Raises as `delete`."""
+        if isinstance(condition, Mapping):
+            condition, set = None, condition  # noqa: A001
+        return self._run(Update(set or {}, condition, self._alias))
+
+    def merge(self, source: DataFrame, condition: Condition) -> DeltaMergeBuilder:
+        """A merge as of `DeltaTable.merge`; `execute` makes it a part of the transaction, and raises as `delete`."""
+        return DeltaMergeBuilder(Merge(source, condition, self._alias), self._run, _refuse_plan)
+
+    def _run(self, statement: Statement) -> DataFrame:
+        self._options({})
+        if self._is_done:
+            return counts_frame(self._spark, (0,) * (4 if isinstance(statement, Merge) else 1))
+        staged = statement.stage(self._spark, self._snapshot, self._transaction.configuration)
+        if staged.draft is None:
+            discard(self._snapshot, staged.written)
+            self._transaction.depend_on(Operation(statement.name), staged.reads)
+        else:
+            self._stage(staged.draft, staged.written)
+            self._writes += 1
+        return counts_frame(self._spark, staged.result)
 
     # --------------------------------------------------------------------------------------- what it declares
     def setProperties(self, properties: Mapping[str, object]) -> DeltaTransaction:
@@ -129,8 +176,8 @@ class DeltaTransaction:
         return self
 
     # ------------------------------------------------------------------------------------------------- details
-    def _stage(self, draft: CommitDraft) -> DeltaTransaction:
-        self._transaction.stage(draft)
+    def _stage(self, draft: CommitDraft, written: Sequence[str] = ()) -> DeltaTransaction:
+        self._transaction.stage(draft, written)
         self._operations.append(draft.operation)
         return self
 
@@ -146,3 +193,10 @@ class DeltaTransaction:
 
     def __repr__(self) -> str:
         return f"Delta{self._transaction!r}"
+
+
+def _refuse_plan(merge: Merge) -> ChangePlan:
+    raise InvalidOperationError(
+        "A plan commits by itself, so it cannot be made in a transaction. Call execute(), or make the plan with "
+        "DeltaTable.merge."
+    )

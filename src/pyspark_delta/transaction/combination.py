@@ -65,11 +65,12 @@ def together(before: pa.Table, more: pa.Table) -> pa.Table:
 
 
 def _check_change_data(before: CommitDraft, more: CommitDraft) -> None:
-    complete, derived = (more, before) if more.changes.num_rows else (before, more)
-    if complete.changes.num_rows and _has_files(derived):
+    told = any(draft.changes.num_rows for draft in (before, more))
+    if told and any(_has_files(draft) and not draft.changes.num_rows for draft in (before, more)):
         raise InvalidOperationError(
             "The table has a change data feed, and a part of the transaction replaces some rows of a file. The change "
-            "data files that say which would hide the rows of the other parts. Make two transactions of it."
+            "data files that say which would hide the rows of the other parts. Put appends last, or make two "
+            "transactions of it."
         )
 
 

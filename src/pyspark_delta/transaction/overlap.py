@@ -1,4 +1,4 @@
-"""Where a winner's files meet those of a draft: files that a predicate may match, and files that both name."""
+"""Where the files of a winner, or of another draft, meet a draft: those that it may match, and that both name."""
 
 from __future__ import annotations
 
@@ -65,6 +65,25 @@ def matching(files: pa.Table, predicate: Expression, draft: CommitDraft, configu
         partition = None
     request = file_request(configuration, tuple(files.column_names), partition, split.stats, zone or "UTC")
     return _kept(files, request)
+
+
+def unseen(done: CommitDraft, more: CommitDraft, configuration: TableConfiguration, location: str) -> pa.Table:
+    """The files that `done` changes, and that `more`, made of the same version of the table, should have seen so.
+
+    Without any, what both do is what they do one after another. `configuration` is what the table declares with both.
+    """
+    reads, gone = more.reads, done.removes
+    come = done.adds.filter(pc.invert(PathSet.of(gone.column("path"), location).holds(done.adds)))
+    if reads.whole_table:
+        return _paths(gone, come)
+    looked_at = (PathSet.of(sorted(reads.paths), location), PathSet.of(more.removes.column("path"), location))
+    found = [shared(gone, *looked_at)]
+    found += [matching(come, one, more, configuration) for one in reads.predicates if come.num_rows]
+    return _paths(*found)
+
+
+def _paths(*files: pa.Table) -> pa.Table:
+    return pa.concat_tables([pa.table({"path": table["path"]}) for table in files])
 
 
 def partition_names(configuration: TableConfiguration) -> tuple[str, ...]:

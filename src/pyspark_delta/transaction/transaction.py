@@ -38,7 +38,7 @@ from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.features.support import check_writable
 from pyspark_delta.protocol.clustering import clustering_paths
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.protocol.draft import CommitDraft, Operation
+from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.scan.plan import ScanPlan
 from pyspark_delta.scan.planner import plan_scan
@@ -48,6 +48,7 @@ from pyspark_delta.storage.paths import resolve_file
 from pyspark_delta.transaction.attempts import AttemptPolicy, commit_draft
 from pyspark_delta.transaction.base import state_of
 from pyspark_delta.transaction.combination import combine, together
+from pyspark_delta.transaction.overlap import unseen
 from pyspark_delta.transaction.row_rules import row_rules
 from pyspark_delta.transaction.write_plan import FileOptions, write_context
 
@@ -245,15 +246,22 @@ class Transaction:
         self._draft = draft
         return self
 
-    def stage(self, draft: CommitDraft) -> Transaction:
+    def stage(self, draft: CommitDraft, written: Sequence[str] = ()) -> Transaction:
         """Take over what another draft would commit on the same version; its new files belong to the transaction now.
 
-        Raises InvalidOperationError where one commit cannot say both.
+        `written` are new files that are no data files, such as those of deletion vectors, by their paths in the table.
+        Raises InvalidOperationError where one commit cannot say both, and where the draft would have to see what the
+        transaction does already.
         """
         self.require_open()
-        self._written += [path for files in (draft.adds, draft.changes) for path in files.column("path").to_pylist()]
+        self._written += dict.fromkeys([*_new_files(draft), *written])
+        _check_seen(self._draft, draft, self.configuration, self._base.location)
         self._draft = combine(self._draft, draft)
         return self
+
+    def depend_on(self, operation: Operation, reads: ReadSet) -> Transaction:
+        """Let the commit fail where a concurrent one would have changed what was read. Raises as `stage`."""
+        return self.stage(CommitDraft(operation=operation, reads=reads))
 
     def set_operation(self, operation: Operation) -> Transaction:
         """What the history says that the transaction did."""
@@ -357,6 +365,29 @@ def _check_plain(configuration: TableConfiguration) -> None:
         raise InvalidOperationError(
             f"New rows of the table need Spark: {', '.join(what)}. Write them with a DataFrame.",
         )
+
+
+def _check_seen(done: CommitDraft, more: CommitDraft, configuration: TableConfiguration, location: str) -> None:
+    """Refuse a draft that speaks of rows as they were before the transaction changed or wrote them."""
+    if more.reads.is_empty:
+        return
+    files = unseen(done, more, configuration, location)
+    if files.num_rows:
+        others = f" and {files.num_rows - 1} more" if files.num_rows > 1 else ""
+        raise InvalidOperationError(
+            f"{more.operation.name} concerns rows that the transaction itself wrote or changed, and does not see that: "
+            f"it works on the version that the transaction began with, while the file '{files['path'][0]}'{others} "
+            "differs by now. Make one operation of the two, let conditions on partition columns tell their rows apart, "
+            "or make two transactions of it.",
+            operation=more.operation.name,
+        )
+
+
+def _new_files(draft: CommitDraft) -> list[str]:
+    """The files that only this draft names: one that leaves and comes back, with deletion vectors, is the table's."""
+    adds, removed = draft.adds.column("path"), draft.removes.column("path").combine_chunks()
+    new = adds.filter(pc.invert(pc.is_in(adds, value_set=removed)))
+    return [*new.to_pylist(), *draft.changes.column("path").to_pylist()]
 
 
 def _changes(draft: CommitDraft) -> bool:

@@ -97,10 +97,19 @@ def _before(ready: ReadyCommit, location: str, store: ObjectStore) -> Totals | N
 
 
 def _after(before: Totals | None, ready: ReadyCommit) -> Totals | None:
-    if before is None or (ready.adds.num_rows and not ready.removes.num_rows and not ready.data_change):
-        return None  # files that are added again, with other fields: only reconciliation can tell
-    files = _changed(before.files, ready.adds, ready.removes)
-    return before.with_small_actions(ready.transactions, ready.domains, files)
+    if before is None:
+        return None
+    if ready.adds.num_rows and not ready.removes.num_rows and not ready.data_change:
+        # Files that are added again, with other fields: those of the table, where the commit depends on them.
+        files = before.files if _are_read(ready.adds, ready.draft.reads.paths) else None
+    else:
+        files = _changed(before.files, ready.adds, ready.removes)
+    return None if files is None else before.with_small_actions(ready.transactions, ready.domains, files)
+
+
+def _are_read(files: pa.Table, paths: frozenset[str]) -> bool:
+    """Whether a commit would be in conflict with the removal of any of the files."""
+    return paths.issuperset(files.column("path").to_pylist())
 
 
 def _changed(files: FileTotals, adds: pa.Table, removes: pa.Table) -> FileTotals:

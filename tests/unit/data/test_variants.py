@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -20,18 +19,6 @@ from pyspark_delta.schema.types import VARIANT
 
 VECTORS = Path(__file__).parent / "vectors"
 Decoder = Callable[[bytes, bytes], Any]
-
-
-@pytest.fixture(scope="module")
-def decode(golden: Path) -> Decoder:
-    """A decoder of the variant encoding that is not ours."""
-    spec = importlib.util.spec_from_file_location("golden_digest_for_variants", golden / "digest.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    decoder: Decoder = module.decode_variant
-    return decoder
 
 
 def stored(name: str) -> pa.Array:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pytest
-from tests.commits import draft, file, files, reading
+from tests.commits import declared, draft, file, files, reading
 
 from pyspark_delta.actions.model import DomainMetadata, SetTransaction
 from pyspark_delta.errors import InvalidOperationError
-from pyspark_delta.protocol.draft import IsolationLevel, Operation
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel, Operation
 from pyspark_delta.transaction.combination import combine, operation_of
+from pyspark_delta.transaction.overlap import unseen
 
 
 def test_everything_of_both_is_in_the_commit() -> None:
@@ -70,6 +72,26 @@ def test_c169_change_data_files_are_all_changes_of_a_commit() -> None:
             with pytest.raises(InvalidOperationError, match="change data"):
                 combine(first, second)
     assert combine(draft(), changed).changes.num_rows == combine(changed, draft()).changes.num_rows == 1
+    assert combine(changed, changed).changes.num_rows == 2
+
+
+PLAIN = TableConfiguration(*declared(), "memory://x/t")
+DONE = draft(adds=[file("new", ids=(0, 9)), file("marked", ids=(10, 19))], removes=["marked", "gone"])
+
+
+@pytest.mark.parametrize(
+    ("more", "paths"),
+    [
+        (draft(adds=["x"]), []),
+        (draft(reads=reading("id > 5")), ["new"]),
+        (draft(reads=reading("id > 9", "id < 0")), []),  # nothing but what it looked at can have been marked
+        (draft(reads=reading("id = 12", paths=["marked", "other"])), ["marked"]),
+        (draft(reads=reading("id = 30"), removes=["gone", "other"]), ["gone"]),
+        (draft(reads=reading(whole_table=True)), ["marked", "gone", "new"]),
+    ],
+)
+def test_what_a_draft_should_have_seen_of_an_earlier_one(more: CommitDraft, paths: list[str]) -> None:
+    assert unseen(DONE, more, PLAIN, "memory://x/t")["path"].to_pylist() == paths
 
 
 def test_the_history_names_one_operation_or_all() -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 import orjson
 import pyspark.sql.functions as sf
 
+from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.column_text import condition_text
@@ -41,13 +42,13 @@ class Delete:
     alias: str | None = None
     name: ClassVar[str] = "DELETE"
 
-    def stage(self, spark: SparkSession, snapshot: Snapshot) -> Staged:
+    def stage(self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None) -> Staged:
         """Find the rows and write what takes their place; the draft of the commit.
 
         Raises AppendOnlyTableError, InvalidPredicateError, and what Spark says about the condition.
         """
         start = time.monotonic()
-        target, candidates = self._look(spark, snapshot)
+        target, candidates = self._look(spark, snapshot, declared)
         writes_changes = target.has_feed and not target.uses_vectors and candidates.partly.num_rows > 0
         if writes_changes:  # change data files stand for all changes of a commit (C169), so all rows are looked at
             candidates = Candidates(candidates.inside.slice(0, 0), candidates.all, candidates.reads)
@@ -56,7 +57,7 @@ class Delete:
         changes = settle_files(target, candidates.partly, rows, candidates.inside)
         deleted = _deleted(candidates, rows)
         if changes.is_nothing:
-            return Staged(None, (0,), changes.written)
+            return Staged(None, (0,), changes.written, candidates.reads)
         metrics = file_metrics(changes)
         if deleted is not None:
             metrics["numDeletedRows"] = deleted
@@ -74,8 +75,10 @@ class Delete:
         affected = -1 if deleted is None else deleted
         return Found(target, candidates.partly, candidates.inside, rows, candidates.reads, affected)
 
-    def _look(self, spark: SparkSession, snapshot: Snapshot) -> tuple[Target, Candidates]:
-        target = Target.of(spark, snapshot, self.alias)
+    def _look(
+        self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None
+    ) -> tuple[Target, Candidates]:
+        target = Target.of(spark, snapshot, self.alias, declared)
         require_removable(target, "DELETE")
         if self.condition is not None:
             check_condition(target, self.condition, "DELETE")

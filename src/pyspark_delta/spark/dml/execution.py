@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from pyspark_delta.errors import CommitConflictError, ConcurrentTransactionError
-from pyspark_delta.protocol.draft import CommitDraft
+from pyspark_delta.protocol.draft import CommitDraft, ReadSet
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.reexecution import discard, reexecutions
 from pyspark_delta.spark.write.session_defaults import after_commit
@@ -20,7 +20,9 @@ from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+
+_AFFECTED = ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows")
 
 
 @dataclass(frozen=True)
@@ -28,11 +30,13 @@ class Staged:
     """A statement whose files are written: the draft that names them, or None where nothing is to be committed.
 
     `written` are the paths of the new files, as in the log. `result` are the counts of affected rows for the caller.
+    `reads` is what a statement that commits nothing has found that out from.
     """
 
     draft: CommitDraft | None
     result: Sequence[int]
     written: Sequence[str] = field(default_factory=tuple)
+    reads: ReadSet = field(default_factory=ReadSet)
 
 
 def execute(
@@ -63,6 +67,12 @@ def execute(
             continue
         after_commit(spark)
         return staged
+
+
+def counts_frame(spark: SparkSession, result: Sequence[int]) -> DataFrame:
+    """The counts of a statement as one row: of all affected rows, and by action where it has several (MERGE)."""
+    columns = ", ".join(f"{name} bigint" for name in _AFFECTED[: len(result)])
+    return spark.createDataFrame([tuple(result)], columns)
 
 
 def milliseconds_since(start: float) -> int:

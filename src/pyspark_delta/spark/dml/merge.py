@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from pyspark_delta.errors import DeltaError, InvalidOptionError
 from pyspark_delta.expressions.tree import Expression, all_of
+from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.column_text import text_on
@@ -65,18 +66,20 @@ class Merge:
         with ExitStack() as stack:
             return self._staging(spark, snapshot, stack).find()
 
-    def stage(self, spark: SparkSession, snapshot: Snapshot) -> Staged:
+    def stage(self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None) -> Staged:
         """Find the rows that change and write what comes of them; the draft of the commit.
 
         Raises as `DeltaMergeBuilder.execute` says.
         """
         with ExitStack() as stack:
-            return self._staging(spark, snapshot, stack).stage()
+            return self._staging(spark, snapshot, stack, declared).stage()
 
-    def _staging(self, spark: SparkSession, snapshot: Snapshot, stack: ExitStack) -> _Staging:
+    def _staging(
+        self, spark: SparkSession, snapshot: Snapshot, stack: ExitStack, declared: TableConfiguration | None = None
+    ) -> _Staging:
         check_clauses(self.clauses)
         check_deterministic(self.condition, "MERGE")
-        target = Target.of(spark, snapshot, self.alias)
+        target = Target.of(spark, snapshot, self.alias, declared)
         if any(clause.action is not RowAction.INSERT for clause in self.clauses):
             require_removable(target, "MERGE")
         evolves = self.evolves or bool(target.options.merge_schema)
@@ -142,7 +145,7 @@ class _Staging:
         counts = merge_counts(self._clauses, rows)
         result = (counts.affected, counts.updated, counts.deleted, counts.inserted)
         if changes.is_nothing and self._target.metadata is None:
-            return Staged(None, result, changes.written)
+            return Staged(None, result, changes.written, candidates.reads)
         times = MergeTimes(milliseconds_since(self._start), self._materialize_ms, scanned)
         metrics = merge_metrics(changes, counts, self._count.get(), times)
         operation = Operation("MERGE", self._parameters(), metrics)

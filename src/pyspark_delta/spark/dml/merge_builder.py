@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
     Values = Mapping[str, Column | str]
 
-COUNTS = "num_affected_rows bigint, num_updated_rows bigint, num_deleted_rows bigint, num_inserted_rows bigint"
-"""The columns of what a merge returns."""
-
 
 class DeltaMergeBuilder:
     """A merge to which clauses are added; every method returns a new builder, and `execute` carries it out.

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from pyspark_delta.errors import CommitConflictError
 from pyspark_delta.expressions.text import to_sql
+from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import ReadSet
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.dml.execution import Staged, execute
@@ -59,8 +60,8 @@ class Statement(Protocol):
     def find(self, spark: SparkSession, snapshot: Snapshot) -> Found:
         """The rows that it concerns; nothing is written."""
 
-    def stage(self, spark: SparkSession, snapshot: Snapshot) -> Staged:
-        """The draft of its commit; files are written."""
+    def stage(self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None) -> Staged:
+        """The draft of its commit; files are written. `declared` is what the commit declares before it, if anything."""
 
 
 @dataclass(frozen=True)

@@ -62,8 +62,8 @@ class Candidates:
 class Target:
     """A table at one version, as a statement sees it; `alias` is the name of the table in its conditions.
 
-    Where the statement changes the schema, `evolved` is what the table declares after it. Rows are read in that schema:
-    null in columns that are new.
+    Where the statement, or what its commit does before it, changes what the table declares, `evolved` is that. Rows are
+    read in the schema after it: null in columns that are new.
     """
 
     spark: SparkSession
@@ -72,10 +72,19 @@ class Target:
     evolved: TableConfiguration | None = None
 
     @classmethod
-    def of(cls, spark: SparkSession, snapshot: Snapshot, alias: str | None = None) -> Target:
-        """The target of a statement. Raises UnsupportedFeatureError for a table that cannot be written to."""
-        check_writable(snapshot.configuration, snapshot.location)
-        return cls(spark, snapshot, alias)
+    def of(
+        cls,
+        spark: SparkSession,
+        snapshot: Snapshot,
+        alias: str | None = None,
+        declared: TableConfiguration | None = None,
+    ) -> Target:
+        """The target of a statement; `declared` is what its commit declares before it, where that differs.
+
+        Raises UnsupportedFeatureError for a table that cannot be written to.
+        """
+        check_writable(declared or snapshot.configuration, snapshot.location)
+        return cls(spark, snapshot, alias, declared)
 
     @property
     def configuration(self) -> TableConfiguration:

@@ -15,6 +15,7 @@ import orjson
 import pyspark.sql.functions as sf
 
 from pyspark_delta.errors import InvalidOptionError
+from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.scan.planner import ROW_ID_COLUMN
 from pyspark_delta.snapshot import Snapshot
@@ -50,17 +51,17 @@ class Update:
         if not self.assignments:
             raise InvalidOptionError("update needs the new values: set={'column': 'expression'}, found none.")
 
-    def stage(self, spark: SparkSession, snapshot: Snapshot) -> Staged:
+    def stage(self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None) -> Staged:
         """Find the rows and write them with their new values; the draft of the commit.
 
         Raises AppendOnlyTableError, InvalidOperationError and SchemaMismatchError for the assignments,
         ConstraintViolationError, and what Spark says about condition and values.
         """
         start = time.monotonic()
-        target, candidates, assigned = self._look(spark, snapshot)
+        target, candidates, assigned = self._look(spark, snapshot, declared)
         files = candidates.all
         if not files.num_rows:
-            return Staged(None, (0,))
+            return Staged(None, (0,), reads=candidates.reads)
         frame, context = job_of(
             target, self._changing(target, target.rows(files), assigned), has_changes=target.has_feed
         )
@@ -68,7 +69,7 @@ class Update:
         scanned = milliseconds_since(start)
         changes = settle_files(target, files, rows, files.slice(0, 0))
         if changes.is_nothing:
-            return Staged(None, (0,), changes.written)
+            return Staged(None, (0,), changes.written, candidates.reads)
         updated = rows.counts[0]
         metrics = {
             **file_metrics(changes, with_marked=True),
@@ -89,8 +90,10 @@ class Update:
             rows = change_rows(frame, ChangeContext(_UPDATE))
         return Found(target, files, files.slice(0, 0), rows, candidates.reads, rows.crossed_off, rows.crossed_off)
 
-    def _look(self, spark: SparkSession, snapshot: Snapshot) -> tuple[Target, Candidates, dict[str, Assigned]]:
-        target = Target.of(spark, snapshot, self.alias)
+    def _look(
+        self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None
+    ) -> tuple[Target, Candidates, dict[str, Assigned]]:
+        target = Target.of(spark, snapshot, self.alias, declared)
         require_removable(target, "UPDATE")
         assigned = self._assigned(target)
         if self.condition is not None:

@@ -42,12 +42,18 @@ def write_changes(
 
     Paths are relative to the table, in the directory `_change_data`.
     """
-    changes = change_context(context)
-    frames = [
-        align(frame.withColumn(CHANGE_TYPE, sf.lit(change)), StructType((*own, _KIND)), changes.schema)
-        for frame, own, change in ((deleted, before, "delete"), (inserted, after, "insert"))
-    ]
-    return change_files(write_frame(frames[0].unionAll(frames[1]), changes))
+    gone, come = _changed(deleted, before, "delete", context), _changed(inserted, after, "insert", context)
+    return change_files(write_frame(gone.unionAll(come), change_context(context)))
+
+
+def write_inserts(inserted: DataFrame, schema: StructType, context: WriteContext) -> pa.Table:
+    """Write rows that came, for a commit whose other changes are in change data files; the files."""
+    return change_files(write_frame(_changed(inserted, schema, "insert", context), change_context(context)))
+
+
+def _changed(frame: DataFrame, schema: StructType, change: str, context: WriteContext) -> DataFrame:
+    told = frame.withColumn(CHANGE_TYPE, sf.lit(change))
+    return align(told, StructType((*schema, _KIND)), change_context(context).schema)
 
 
 def change_context(context: WriteContext) -> WriteContext:

@@ -31,7 +31,7 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.read import read_files, session_time_zone
 from pyspark_delta.spark.reexecution import discard, reexecutions
 from pyspark_delta.spark.scan.frames import FileSource
-from pyspark_delta.spark.write.change_data import keeps_changes, write_changes
+from pyspark_delta.spark.write.change_data import keeps_changes, write_changes, write_inserts
 from pyspark_delta.spark.write.columns import frame_schema
 from pyspark_delta.spark.write.drafts import Staged, draft_write
 from pyspark_delta.spark.write.job import write_frame
@@ -185,10 +185,13 @@ class _Attempt:
         return draft
 
 
-def stage_change(write: TableWrite, snapshot: Snapshot, before: TableConfiguration) -> CommitDraft:
+def stage_change(
+    write: TableWrite, snapshot: Snapshot, before: TableConfiguration, *, tells_inserts: bool = False
+) -> CommitDraft:
     """Write the files of a write to a table that is there, and commit nothing; the draft that names them.
 
-    `before` is what the table declares: that of the snapshot, with the changes that the same commit makes first. The
+    `before` is what the table declares: that of the snapshot, with the changes that the same commit makes first. With
+    `tells_inserts`, rows that are only added are in change data files too, since other changes of the commit are. The
     options are completed by the session already. Raises as `save`.
     """
     spark, data = write.frame.sparkSession, frame_schema(write.frame)
@@ -196,7 +199,7 @@ def stage_change(write: TableWrite, snapshot: Snapshot, before: TableConfigurati
     _warn_about_append(write)
     target = _existing(spark, write, data, snapshot, before)
     selection = select_rows(spark, write.mode, write.options, snapshot, session_time_zone(spark))
-    return _Staging(spark, write, target, snapshot, selection).stage(data)
+    return _Staging(spark, write, target, snapshot, selection, tells_inserts=tells_inserts).stage(data)
 
 
 def _existing(
@@ -249,9 +252,12 @@ class _Staging:
         snapshot: Snapshot | None,
         selection: Selection,
         new: Written | None = None,
+        *,
+        tells_inserts: bool = False,
     ) -> None:
         self.new = new
         self.kept: list[str] = []
+        self._tells_inserts = tells_inserts
         self._spark = spark
         self._write = write
         self._options = write.options
@@ -271,6 +277,9 @@ class _Staging:
             kept, changes = self._write_kept(replaced, match, new)
             self.kept = [path for files in (kept.files, changes) for path in files["path"].to_pylist()]
             staged = Staged(new, kept, replaced, changes)
+        elif self._tells_inserts and new.rows:
+            inserted = write_inserts(self._new_rows(new), self._target.configuration.schema, self._context)
+            staged = replace(staged, changes=inserted)
         write, engine = self._write, f"PySpark/{self._spark.version}"
         return draft_write(write.mode, self._options, self._target, staged, statement=write.statement, engine=engine)
 
