@@ -137,6 +137,30 @@ def publish(
     print_text("Nothing is pending." if newest is None else f"Published up to version {newest}.")
 
 
+@catalog_app.command()
+@reporting
+def repair(
+    context: typer.Context,
+    table: TableArgument,
+    apply: Annotated[bool, typer.Option("--apply", help="Do it; without this, say what would be done.")] = False,
+) -> None:
+    """Let a catalog that was restored from an older backup take in the published commits it has forgotten."""
+    found = _chosen(context).connect().repair(table, apply=apply)
+    first, last = found.forgotten.start, found.published_version
+    versions = f"version {last}" if first == last else f"versions {first} to {last}"
+    if not found.forgotten:
+        print_text(f"The catalog knows every published commit; its latest version is {found.catalog_version}.")
+    elif found.applied:
+        print_text(f"The catalog has taken in {versions}.")
+    else:
+        print_text(f"The catalog has forgotten {versions}. Give --apply to have it take them in.")
+    if found.undecided:
+        print_text(
+            f"Nothing says whether one of {len(found.undecided)} staged commits after that was ratified: "
+            f"{', '.join(found.undecided[:3])}{', ...' if len(found.undecided) > 3 else ''}"
+        )
+
+
 # ------------------------------------------------------------------------------------------------------- the server
 @catalog_app.command()
 @reporting
