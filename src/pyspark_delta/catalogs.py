@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from os import PathLike
 
 from pyspark_delta.catalog import connections
-from pyspark_delta.catalog.contract import Catalog, TableName
+from pyspark_delta.catalog.cleaning import remove_left_behind
+from pyspark_delta.catalog.contract import Catalog, LeftBehind, TableName
 from pyspark_delta.catalog.managed_table import ManagedTable
 from pyspark_delta.catalog.names import load_table, parse_table_name
 from pyspark_delta.commit.repair import Repair, repair_table
@@ -92,6 +93,17 @@ class DeltaCatalog:
             clear_cache(location)
             purged.append(str(table.name))
         return purged
+
+    def clean(self, older_than: timedelta = 7 * _DAY, *, apply: bool = False) -> list[LeftBehind]:
+        """The tables that somebody began to create longer ago than that, and never finished; `apply` removes them.
+
+        What was written to them goes for good. A catalog of files does not remember such tables, and a server cleans
+        up itself: there is nothing then.
+        """
+        before = _now() - older_than // timedelta(milliseconds=1)
+        if apply:
+            return remove_left_behind(self.catalog, before)
+        return self.catalog.left_behind(before)
 
     def publish(self, name: str) -> int | None:
         """Publish the commits of a managed table that only the catalog knows so far; the newest published version.

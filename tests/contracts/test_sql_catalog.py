@@ -328,19 +328,6 @@ def test_c481_a_staging_table_is_its_creators(setup: CatalogSetup) -> None:
     assert bob.list_catalogs() == [setup.catalog]
 
 
-def test_staging_tables_that_are_left_behind_can_be_purged(setup: CatalogSetup) -> None:
-    catalog = setup.make()
-    made = create_table(setup, catalog, "made")
-    staging, new = stage_table(setup, catalog, setup.name("t"))
-    assert catalog.expire_staging_tables(0) == 0
-    assert catalog.expire_staging_tables(2**62) == 1
-    assert [table.location for table in catalog.dropped_tables(2**62)] == [staging.location]
-    with pytest.raises(TableReplacedError):
-        catalog.create_table(staging, new)
-    catalog.forget_dropped(staging.table_id)
-    assert catalog.list_tables(setup.catalog, setup.schema) == [made.name]
-
-
 def test_names_that_are_swapped_at_once_end_well(setup: CatalogSetup) -> None:
     catalog = setup.make()
     catalog.create_schema(setup.catalog, "z")

@@ -201,6 +201,16 @@ class DroppedTable:
     dropped_at: int
 
 
+@dataclass(frozen=True, slots=True)
+class LeftBehind:
+    """A staging table that never got its name; `created_at` is when it was asked for, in ms since the epoch."""
+
+    table_id: str
+    name: TableName
+    location: str
+    created_at: int
+
+
 class Catalog(Protocol):
     """One catalog. Every failure is a `CatalogError`; thread-safe; names are compared without regard to case.
 
@@ -268,6 +278,20 @@ class Catalog(Protocol):
 
     def forget_dropped(self, table_id: str) -> None:
         """The files of a dropped table are gone: forget it. Its id is never given again."""
+        ...
+
+    def left_behind(self, before_ms: int) -> list[LeftBehind]:
+        """The staging tables that were asked for before a time and have no name yet; oldest first.
+
+        Empty where the catalog does not remember staging tables, or cleans up itself.
+        """
+        ...
+
+    def drop_staging_table(self, table_id: str) -> bool:
+        """Let a staging table be a dropped one, so that it never gets a name; False where it got one meanwhile.
+
+        It is among `dropped_tables` from then on, until its files are gone and it is forgotten.
+        """
         ...
 
     # -------------------------------------------------------------------------------------------------- commits

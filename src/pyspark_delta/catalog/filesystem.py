@@ -15,6 +15,7 @@ from pyspark_delta.catalog.contract import (
     Access,
     Capability,
     DroppedTable,
+    LeftBehind,
     LogTail,
     NewTable,
     Proposal,
@@ -174,6 +175,14 @@ class FilesystemCatalog:
             raise InvalidProposalError(f"{shown(table_id)} is not the id of a table.", table_id=table_id)
         with storage_failures():
             self._names.forget(table_id)
+
+    def left_behind(self, before_ms: int) -> list[LeftBehind]:
+        """None: a staging table is a place and nothing more, and the catalog does not remember it."""
+        return []
+
+    def drop_staging_table(self, table_id: str) -> bool:
+        """False: there is none to drop."""
+        return False
 
     # -------------------------------------------------------------------------------------------------- commits
     def ratify(self, table: TableInfo, proposal: Proposal) -> Ratification:

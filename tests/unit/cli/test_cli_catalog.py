@@ -11,6 +11,7 @@ from tests.managed import IDS, Warehouse
 from typer.testing import CliRunner, Result
 
 from pyspark_delta.catalog.connections import managed_table
+from pyspark_delta.catalog.names import reach_or_begin, required_name
 from pyspark_delta.catalog.sql import SqlCatalog
 from pyspark_delta.cli.app import app
 from pyspark_delta.ddl.create import CreateMode, TableDefinition, create_table
@@ -124,3 +125,21 @@ def test_a_catalog_from_an_older_backup_is_repaired(warehouse: Warehouse, tmp_pa
     create_table(str(tmp_path / "plain"), TableDefinition(schema=IDS), CreateMode.CREATE)
     assert invoke("catalog", "register", "s.plain", str(tmp_path / "plain")).exit_code == 0
     assert "does not manage" in invoke("catalog", "repair", "s.plain").stderr
+
+
+def test_unfinished_tables_are_shown_first_and_then_removed(warehouse: Warehouse) -> None:
+    begun = reach_or_begin(required_name(warehouse.full("begun")))
+    Path(begun.location).mkdir()
+    catalog = warehouse.catalog.catalog
+    assert isinstance(catalog, SqlCatalog)
+    (left,) = catalog.left_behind(2**62)
+    assert invoke("catalog", "clean").stdout == "name\tlocation\tbegun\tremoved\n"  # it is of today
+    named = {"name": warehouse.full("begun"), "location": begun.location, "begun": left.created_at}
+    now = ("catalog", "clean", "--older-than", "0")
+    assert json.loads(invoke(*now, "--json").stdout) == [{**named, "removed": False}]
+    assert "Give --apply" in invoke(*now).stdout
+    assert Path(begun.location).exists()
+    assert json.loads(invoke(*now, "--apply", "--json").stdout) == [{**named, "removed": True}]
+    assert json.loads(invoke(*now, "--json").stdout) == []
+    assert not Path(begun.location).exists()
+    assert catalog.dropped_tables(2**62) == []

@@ -9,6 +9,7 @@ from pyspark_delta.catalog.contract import (
     Access,
     Capability,
     DroppedTable,
+    LeftBehind,
     LogTail,
     NewTable,
     Proposal,
@@ -160,6 +161,14 @@ class UnityCatalog:
 
     def forget_dropped(self, table_id: str) -> None:
         """Nothing to do: the server cleans up."""
+
+    def left_behind(self, before_ms: int) -> list[LeftBehind]:
+        """None: the server cleans up."""
+        return []
+
+    def drop_staging_table(self, table_id: str) -> bool:
+        """False: the server cleans up."""
+        return False
 
     # -------------------------------------------------------------------------------------------------- commits
     def ratify(self, table: TableInfo, proposal: Proposal) -> Ratification:
