@@ -129,8 +129,8 @@ class DeltaCatalog:
         info = load_table(self._name(name))
         if not info.catalog_managed:
             raise InvalidOperationError(
-                f"The catalog does not manage {info.name}, so that there is nothing of it to repair: its log alone says "
-                "which commits count."
+                f"The catalog does not manage {info.name}, so that there is nothing of it to repair: its log alone "
+                "says which commits count."
             )
         options = connections.table_options(self.name, info)
         done = repair_table(ManagedTable(self.catalog, info), store_for(info.location, options), apply=apply)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from starlette.testclient import TestClient
 from tests.served import first_version
 
 from pyspark_delta.catalog.contract import StagingTable, TableName
@@ -46,9 +46,15 @@ def old(catalog: SqlCatalog) -> StagingTable:
 def test_unfinished_tables_are_removed_by_a_server_that_is_told_to(
     catalog: SqlCatalog, old: StagingTable, tmp_path: Path, clean_after: timedelta | None
 ) -> None:
-    server = create_server(f"sqlite:///{tmp_path}/catalog.db", settings=ServerSettings(clean_after=clean_after))
-    with TestClient(server.config.app) as client:
-        assert client.get("/openapi.json").status_code == 200
+    url, settings = f"sqlite:///{tmp_path}/catalog.db", ServerSettings(clean_after=clean_after)
+    server = create_server(url, port=0, settings=settings)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while thread.is_alive() and not server.started:
+        thread.join(0.01)
+    assert server.started
+    server.should_exit = True
+    thread.join()
     left = [one.name.name for one in catalog.left_behind(2**62)]
     assert left == (["new"] if clean_after == WEEK else ["old", "new"])
     assert Path(old.location).exists() == (clean_after != WEEK)

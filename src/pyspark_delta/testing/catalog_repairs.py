@@ -114,7 +114,7 @@ class MirroredRepairs(StagedRepairs):
     """For catalogs that keep a copy of the metadata."""
 
     def test_c461_metadata_that_were_forgotten_are_taken_in(self, setup: CatalogSetup) -> None:
-        catalog, table = fresh(setup)
+        _, table = fresh(setup)
         metadata = _first(setup, table).metadata
         assert metadata is not None
         for version, text in ((1, "first"), (2, "second")):
