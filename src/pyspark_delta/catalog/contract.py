@@ -14,6 +14,7 @@ from typing import Protocol
 
 from pyspark_delta.actions.model import DomainMetadata, Metadata
 from pyspark_delta.actions.model import Protocol as ProtocolAction
+from pyspark_delta.storage.credentials import Credentials
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -321,6 +322,10 @@ class Catalog(Protocol):
 
     def storage_options(self, table: TableInfo, access: Access) -> Mapping[str, str]:
         """Options for the table's storage, such as short-lived credentials; empty where one's own have to do."""
+        ...
+
+    def credentials(self, table: TableInfo | StagingTable, access: Access) -> Credentials:
+        """The same, with the time at which credentials among them end; for a staging table too."""
         ...
 
 

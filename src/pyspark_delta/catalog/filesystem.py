@@ -39,6 +39,7 @@ from pyspark_delta.errors import (
 )
 from pyspark_delta.log.names import LOG_DIRECTORY
 from pyspark_delta.storage import ObjectStore, normalize_location, store_for
+from pyspark_delta.storage.credentials import Credentials
 from pyspark_delta.storage.paths import file_name, join, parent
 
 _ID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -214,6 +215,10 @@ class FilesystemCatalog:
     def storage_options(self, table: TableInfo, access: Access) -> Mapping[str, str]:
         """The options that the catalog was connected with."""
         return dict(self._options)
+
+    def credentials(self, table: TableInfo | StagingTable, access: Access) -> Credentials:
+        """The same: they do not end."""
+        return Credentials(dict(self._options))
 
     # ------------------------------------------------------------------------------------------------- private
     def _info(self, pointer: Pointer) -> TableInfo:

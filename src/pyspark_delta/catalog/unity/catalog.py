@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pyspark_delta.catalog.contract import (
     Access,
@@ -34,6 +35,7 @@ from pyspark_delta.errors import (
     StaleMetadataError,
     TableReplacedError,
 )
+from pyspark_delta.storage.credentials import Credentials
 
 _KNOWN_TABLES = 10_000  # of which the properties are remembered
 
@@ -202,15 +204,18 @@ class UnityCatalog:
                 self._api.report_published(found, version)
 
     def storage_options(self, table: TableInfo, access: Access) -> Mapping[str, str]:
+        return self.credentials(table, access).options
+
+    def credentials(self, table: TableInfo | StagingTable, access: Access) -> Credentials:
         try:
-            given = self._api.storage_options(table, access)
+            given = self._api.credentials(table, access)
         except Refusal as refusal:
-            if refusal.reason is not Reason.NOT_FOUND:
+            if refusal.reason is not Reason.NOT_FOUND or isinstance(table, StagingTable):
                 raise error_of(refusal, f"the table {table.name}") from None
             found = self._reloaded(table)
             with translated(f"the table {found.name}"):
-                given = self._api.storage_options(found, access)
-        return {**self._storage_options, **given}
+                given = self._api.credentials(found, access)
+        return replace(given, options={**self._storage_options, **given.options})
 
     # -------------------------------------------------------------------------------------------------- finding
     def _ratify(self, table: TableInfo, proposal: Proposal) -> Ratification:
