@@ -17,8 +17,8 @@ from pyspark_delta.storage.credentials import (
     CREDENTIALS_KEY,
     Credentials,
     CredentialSource,
-    forget_sources,
     register_source,
+    reset_sources,
 )
 from pyspark_delta.storage.paths import split
 
@@ -55,14 +55,14 @@ def connect(
 def disconnect_catalog(name: str = "main") -> None:
     """Forget a catalog; one that is not there is no error."""
     with _lock:
-        forget_sources(_source_prefix(name))
+        reset_sources(f"{name.casefold()} ")
         _catalogs.pop(name.casefold(), None)
 
 
 def attach(name: str, catalog: Catalog, storage_options: Mapping[str, str] | None = None) -> None:
     """Connect to a catalog that is made already: one's own implementation of the contract."""
     with _lock:
-        forget_sources(_source_prefix(name))
+        reset_sources(f"{name.casefold()} ")
         _connections[name.casefold()] = _connections.get(name.casefold(), 0) + 1
         _catalogs[name.casefold()] = catalog
         _storage_options[name.casefold()] = dict(storage_options or {})

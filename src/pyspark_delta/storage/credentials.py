@@ -59,6 +59,11 @@ class CredentialSource:
             self._held = _Held(found, _renew_at(found, now))
             return found
 
+    def reset(self) -> None:
+        """Forget the credentials that are held."""
+        with self._lock:
+            self._held = None
+
 
 def _renew_at(credentials: Credentials, now: int) -> int | None:
     expires_at = credentials.expires_at
@@ -81,11 +86,12 @@ def register_source(name: str, make: Callable[[], CredentialSource]) -> None:
             _sources[name] = make()
 
 
-def forget_sources(prefix: str) -> None:
-    """Forget the sources whose names begin so, with the credentials that they hold."""
+def reset_sources(prefix: str) -> None:
+    """Let the sources whose names begin so ask again when they are used next: whoever is asked has changed."""
     with _lock:
-        for name in [name for name in _sources if name.startswith(prefix)]:
-            del _sources[name]
+        found = [source for name, source in _sources.items() if name.startswith(prefix)]
+    for source in found:
+        source.reset()
 
 
 def source_of(options: Mapping[str, str] | None) -> CredentialSource | None:

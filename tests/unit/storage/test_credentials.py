@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+import uuid
 
 import pytest
 
@@ -15,15 +15,14 @@ from pyspark_delta.storage.credentials import (
     CarriedOptions,
     Credentials,
     CredentialSource,
-    forget_sources,
     register_source,
+    reset_sources,
     source_of,
 )
 from pyspark_delta.storage.hadoop import hadoop_options
 
 HOUR = 3_600_000
 NOW = 1_700_000_000_000
-BY_SOURCE = {CREDENTIALS_KEY: "test source"}
 
 
 class Clock:
@@ -31,7 +30,8 @@ class Clock:
 
     def __init__(self) -> None:
         self.now, self.life, self.asked, self.answers = NOW, HOUR, 0, True
-        self.lasting = False
+        self.lasting, self.name = False, f"test {uuid.uuid4()}"
+        self.options = {CREDENTIALS_KEY: self.name}
 
     def ask(self) -> Credentials:
         if not self.answers:
@@ -42,12 +42,11 @@ class Clock:
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[Clock]:
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(credentials, "_now", lambda: made.now)
-    register_source("test source", lambda: CredentialSource(made.ask))
-    yield made
-    forget_sources("test source")
+    register_source(made.name, lambda: CredentialSource(made.ask))
+    return made
 
 
 def key(source: CredentialSource) -> str:
@@ -99,13 +98,13 @@ def test_valid_credentials_are_used_while_nobody_answers(clock: Clock) -> None:
 
 
 def test_a_source_is_named_by_options(clock: Clock) -> None:
-    source = source_of(BY_SOURCE)
+    source = source_of(clock.options)
     assert source is not None
-    register_source("test source", lambda: CredentialSource(clock.ask))
-    assert source_of(BY_SOURCE) is source
+    register_source(clock.name, lambda: CredentialSource(clock.ask))
+    assert source_of(clock.options) is source
     assert source_of({CREDENTIALS_KEY: "another"}) is None
     assert source_of({}) is source_of(None) is None
-    carried = CarriedOptions({**BY_SOURCE, "aws_region": "r", "aws_access_key_id": "own"})
+    carried = CarriedOptions({**clock.options, "aws_region": "r", "aws_access_key_id": "own"})
     told = pickle.loads(pickle.dumps(carried))
     assert told == {
         "aws_region": "r",
@@ -114,9 +113,12 @@ def test_a_source_is_named_by_options(clock: Clock) -> None:
         "aws_session_token": "t",
     }
     assert type(told) is dict
-    forget_sources("test")
-    assert source_of(BY_SOURCE) is None
-    assert pickle.loads(pickle.dumps(carried)) == {"aws_region": "r", "aws_access_key_id": "own"}
+    reset_sources("another")
+    assert pickle.loads(pickle.dumps(carried)) == told
+    reset_sources(clock.name[:10])
+    assert pickle.loads(pickle.dumps(carried)) == {**told, "aws_access_key_id": "k2"}
+    elsewhere = CarriedOptions({"aws_access_key_id": "own", CREDENTIALS_KEY: "another"})
+    assert pickle.loads(pickle.dumps(elsewhere)) == {"aws_access_key_id": "own"}
 
 
 def test_hadoop_is_told_of_credentials_for_s3(clock: Clock) -> None:
@@ -133,16 +135,16 @@ def test_hadoop_is_told_of_credentials_for_s3(clock: Clock) -> None:
         "fs.s3a.path.style.access": "true",
         "fs.s3a.impl.disable.cache": "true",
     }
-    assert hadoop_options("s3://bucket/t", {**own, **BY_SOURCE}) == told
-    assert hadoop_options("s3a://bucket/t", {**BY_SOURCE})["fs.s3a.path.style.access"] == "false"
+    assert hadoop_options("s3://bucket/t", {**own, **clock.options}) == told
+    assert hadoop_options("s3a://bucket/t", {**clock.options})["fs.s3a.path.style.access"] == "false"
     clock.now += 2 * HOUR
-    assert hadoop_options("s3://bucket/t", BY_SOURCE)["fs.s3a.access.key"] == "k2"
+    assert hadoop_options("s3://bucket/t", clock.options)["fs.s3a.access.key"] == "k2"
 
 
 def test_what_hadoop_cannot_be_told_is_left_to_workers(clock: Clock) -> None:
-    assert hadoop_options("s3://bucket/t", {**BY_SOURCE, "aws_checksum_algorithm": "sha256"}) is None
-    assert hadoop_options("s3://bucket/t", {**BY_SOURCE, "proxy_url": "http://proxy"}) is None
-    assert hadoop_options("gs://bucket/t", BY_SOURCE) is None
+    assert hadoop_options("s3://bucket/t", {**clock.options, "aws_checksum_algorithm": "sha256"}) is None
+    assert hadoop_options("s3://bucket/t", {**clock.options, "proxy_url": "http://proxy"}) is None
+    assert hadoop_options("gs://bucket/t", clock.options) is None
     assert hadoop_options("s3://bucket/t", {"aws_region": "eu-1"}) is None
     assert hadoop_options("s3://bucket/t", {"fs.s3a.access.key": "k"}) == {"fs.s3a.access.key": "k"}
     assert hadoop_options("/local", {CREDENTIALS_KEY: "unknown here"}) == {}
