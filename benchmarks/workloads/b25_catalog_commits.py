@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import random
 import shutil
 import tempfile
+import time
 import uuid
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
@@ -20,13 +22,16 @@ COMMITS = 200
 
 
 def workload(scale: Scale) -> Workload:
-    """1, 4 and 8 processes on a new table; one on a table with many commits, all of which are published."""
+    """1, 4 and 8 processes on a new table; one on a table with many commits, all of which are published.
+
+    Those are there as if they had been made: one by one they would take minutes for each catalog.
+    """
     files = log(scale.files[0], checksum=True)
     old = scale.commits[1]
 
     def variant(name: str, processes: int, before: int) -> Variant:
         goals = (Growth("1 process", 1.3, slack=0.3),) if before else ()
-        return Variant(name, files, {"processes": processes, "before": before}, goals, repetitions=3)
+        return Variant(name, files, {"processes": processes, "before": before}, goals, repetitions=2)
 
     return Workload(
         "B25",
@@ -84,7 +89,8 @@ def _together(url: str, folder: Path, processes: int, before: int) -> Prepared:
     _create(url, folder)
     pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
     list(pool.map(commit, [url] * processes * 4, [folder] * processes * 4, [0] * processes * 4))  # all have imported
-    pool.submit(commit, url, folder, before).result()
+    if before:
+        pool.submit(fill, url, folder, before).result()
 
     def timed() -> int:
         return sum(pool.map(commit, [url] * processes, [folder] * processes, [COMMITS // processes] * processes))
@@ -136,12 +142,50 @@ def _committer(url: str, folder: Path) -> tuple[Any, str, int]:
     return committer, table.location, table.tail.latest_version
 
 
+def fill(url: str, folder: Path, commits: int) -> None:
+    """What so many commits leave behind once they are published: their files, and what the catalog keeps of them."""
+    from pyspark_delta.actions.model import SetTransaction
+    from pyspark_delta.testing.catalog_tables import START, commit_content
+
+    (log_folder,) = folder.rglob("_delta_log")
+    filling = SetTransaction(app_id="x" * 800, version=1)
+    identities = {version: str(uuid.uuid4()) for version in range(1, commits + 1)}
+    for version, identity in identities.items():
+        (log_folder / f"{version:020d}.json").write_bytes(commit_content(version, identity, filling))
+    if not url.startswith(("sqlite:", "postgresql:")):
+        return
+    from sqlalchemy import insert, update
+
+    from pyspark_delta.catalog.sql import tables
+
+    catalog = _connect(url, folder)
+    kept = range(max(commits - catalog._settings.kept_commits, 1), commits + 1)
+    same = {"table_id": log_folder.parent.name, "kind": "PUBLISHED", "size": 1000, "modification_time": 0}
+    rows = [
+        {
+            **same,
+            "version": v,
+            "timestamp": START + v,
+            "transaction_id": identities[v],
+            "principal": "",
+            "committed_ms": 0,
+        }
+        for v in kept
+    ]
+    state = {"latest_version": commits, "latest_timestamp": START + commits, "published_version": commits}
+    catalog._database.change(lambda connection: connection.execute(update(tables.tables).values(**state)))
+    catalog._database.change(lambda connection: connection.execute(insert(tables.commits), rows))
+    catalog.close()
+
+
 def commit(url: str, folder: Path, commits: int) -> int:
-    """So many commits of a kibibyte; whoever loses a version tries the one after the latest."""
+    """So many commits of a kibibyte; whoever loses a version waits as transactions do, and tries the next."""
     from pyspark_delta.actions.model import SetTransaction
     from pyspark_delta.commit import CommitRequest, Committed, Transient, VersionTaken
     from pyspark_delta.testing.catalog_tables import commit_content
+    from pyspark_delta.transaction.attempts import AttemptPolicy
 
+    policy = AttemptPolicy()
     committer, location, version = _committer(url, folder)
     filling = SetTransaction(app_id="x" * 800, version=1)
     done = 0
@@ -150,6 +194,7 @@ def commit(url: str, folder: Path, commits: int) -> int:
         identity = str(uuid.uuid4())
         content = commit_content(version, identity, filling)
         request = CommitRequest(table_location=location, version=version, content=content, transaction_id=identity)
+        begun = time.perf_counter()
         outcome = committer.commit(request)
         while isinstance(outcome, Transient):
             outcome = committer.commit(request)
@@ -157,7 +202,10 @@ def commit(url: str, folder: Path, commits: int) -> int:
             case Committed():
                 done += 1
             case VersionTaken(winners):
-                version = max(winner.version for winner in winners)
+                longest = policy.contention_waits * (time.perf_counter() - begun)
+                time.sleep(random.uniform(0, min(policy.contention_wait, longest)))
+                version = winners[-1].version
+                version = max((later.version for later in committer.later(location, version)), default=version)
             case _:
                 raise RuntimeError(str(outcome))
     return done

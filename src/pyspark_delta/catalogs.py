@@ -8,10 +8,12 @@ from datetime import datetime, timedelta
 from os import PathLike
 
 from pyspark_delta.catalog import connections
-from pyspark_delta.catalog.contract import Catalog, TableName
+from pyspark_delta.catalog.cleaning import remove_left_behind
+from pyspark_delta.catalog.contract import Catalog, LeftBehind, TableName
 from pyspark_delta.catalog.managed_table import ManagedTable
 from pyspark_delta.catalog.names import load_table, parse_table_name
-from pyspark_delta.errors import CatalogNameExistsError, InvalidOptionError
+from pyspark_delta.commit.repair import Repair, repair_table
+from pyspark_delta.errors import CatalogNameExistsError, InvalidOperationError, InvalidOptionError
 from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.storage import normalize_location, store_for
 from pyspark_delta.table import Table
@@ -92,6 +94,17 @@ class DeltaCatalog:
             purged.append(str(table.name))
         return purged
 
+    def clean(self, older_than: timedelta = 7 * _DAY, *, apply: bool = False) -> list[LeftBehind]:
+        """The tables that somebody began to create longer ago than that, and never finished; `apply` removes them.
+
+        What was written to them goes for good. A catalog of files does not remember such tables, and a server cleans
+        up itself: there is nothing then.
+        """
+        before = _now() - older_than // timedelta(milliseconds=1)
+        if apply:
+            return remove_left_behind(self.catalog, before)
+        return self.catalog.left_behind(before)
+
     def publish(self, name: str) -> int | None:
         """Publish the commits of a managed table that only the catalog knows so far; the newest published version.
 
@@ -103,6 +116,27 @@ class DeltaCatalog:
             return None
         options = connections.table_options(self.name, info)
         return ManagedTable(self.catalog, info).publish(store_for(info.location, options), info.tail)
+
+    def repair(self, name: str, *, apply: bool = False) -> Repair:
+        """Find out whether the catalog knows fewer commits of a managed table than are published, and `apply` those.
+
+        That is so once the database of a catalog was restored from an older backup: until then the versions that it
+        has forgotten cannot be read, and nothing can be committed. Without `apply` nothing is changed.
+
+        Raises InvalidOperationError for a table that the catalog does not manage, and PublishedMismatchError, before
+        anything is changed, where catalog and log contradict each other: that is for a human to decide.
+        """
+        info = load_table(self._name(name))
+        if not info.catalog_managed:
+            raise InvalidOperationError(
+                f"The catalog does not manage {info.name}, so that there is nothing of it to repair: its log alone "
+                "says which commits count."
+            )
+        options = connections.table_options(self.name, info)
+        done = repair_table(ManagedTable(self.catalog, info), store_for(info.location, options), apply=apply)
+        if done.applied:
+            clear_cache(info.location)
+        return done
 
     @property
     def storage_options(self) -> Mapping[str, str]:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from pyspark_delta.actions.model import Metadata, Protocol
 from pyspark_delta.catalog.connections import managed_table
 from pyspark_delta.catalog.contract import Maintenance
+from pyspark_delta.catalog.log_tail import TailFiles
 from pyspark_delta.catalog.names import reach, required_name
 from pyspark_delta.changes.plan import ChangePlan, plan_changes
 from pyspark_delta.changes.reader import changes_schema, read_changes
@@ -67,17 +68,29 @@ class Table:
         Raises TableNotFoundError, VersionNotFoundError, TimestampOutOfRangeError, UnsupportedFeatureError, and
         CorruptLogError when the log cannot be read.
         """
+        if published_only:
+            storage_options = {**(storage_options or {}), PUBLISHED_ONLY: "true"}
+        return cls._open(normalize_location(location), version, timestamp, storage_options)
+
+    @classmethod
+    def _open(
+        cls,
+        location: str,
+        version: int | None,
+        timestamp: str | datetime | int | None,
+        storage_options: Mapping[str, str] | None,
+        tail: TailFiles | None = None,
+    ) -> Table:
         if version is not None and timestamp is not None:
             raise InvalidOptionError("Give either a version or a timestamp to travel to, not both.")
         if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 0):
             raise InvalidOptionError(f"A table version is a whole number from 0 on, found {version!r}.")
         timestamp_ms = None if timestamp is None else parse_timestamp(timestamp)
-        at = normalize_location(location)
-        if published_only:
-            storage_options = {**(storage_options or {}), PUBLISHED_ONLY: "true"}
         if version is None and timestamp_ms is None:
-            return cls(latest_snapshot(at, storage_options))
-        snapshot = Snapshot.load(at, version=version, timestamp_ms=timestamp_ms, storage_options=storage_options)
+            return cls(latest_snapshot(location, storage_options, tail=tail))
+        snapshot = Snapshot.load(
+            location, version=version, timestamp_ms=timestamp_ms, storage_options=storage_options, tail=tail
+        )
         return cls(snapshot)
 
     @classmethod
@@ -87,7 +100,7 @@ class Table:
         Raises CatalogNameNotFoundError, CatalogError, and as `open`.
         """
         reached = reach(required_name(name))
-        return cls.open(reached.location, version=version, timestamp=timestamp, storage_options=reached.storage_options)
+        return cls._open(reached.location, version, timestamp, reached.storage_options, reached.tail)
 
     def __repr__(self) -> str:
         return f"Table({self.location!r}, version={self.version})"

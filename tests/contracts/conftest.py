@@ -26,7 +26,7 @@ import pytest
 from pyspark_delta.catalog.sql import SqlCatalog
 
 pytest.register_assert_rewrite("pyspark_delta.testing.store_contract")
-for _module in ("contract", "cases", "literal_names", "tables"):
+for _module in ("contract", "cases", "literal_names", "repairs", "tables"):
     pytest.register_assert_rewrite(f"pyspark_delta.testing.catalog_{_module}")
 
 AZURITE_VERSION = "3.35.0"

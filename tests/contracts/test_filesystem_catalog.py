@@ -28,11 +28,12 @@ from pyspark_delta.storage import intercepted, store_for
 from pyspark_delta.testing.catalog_cases import PublishedCommits, Registering, SoftDrops
 from pyspark_delta.testing.catalog_contract import CatalogContract
 from pyspark_delta.testing.catalog_literal_names import LiteralNames
+from pyspark_delta.testing.catalog_repairs import Repairs
 from pyspark_delta.testing.catalog_tables import CatalogSetup, commit_versions, create_table, new_table, propose
 from pyspark_delta.testing.faults import Fault, FaultyStore, SimulatedCrash, connection_lost, crash
 
 
-class TestFilesystemCatalog(CatalogContract, PublishedCommits, Registering, SoftDrops, LiteralNames):
+class TestFilesystemCatalog(CatalogContract, PublishedCommits, Registering, SoftDrops, Repairs, LiteralNames):
     @pytest.fixture(params=["local", "memory"])
     def setup(self, request: pytest.FixtureRequest, tmp_path: Path) -> CatalogSetup:
         url = f"file://{tmp_path}/catalog" if request.param == "local" else f"memory://{uuid.uuid4().hex}/catalog"

@@ -8,14 +8,30 @@ from pathlib import Path
 import pytest
 
 from pyspark_delta.catalog.sql import SqlCatalog
-from pyspark_delta.testing.catalog_cases import InlineCommits, KeptMetadata, Registering, SoftDrops, StagedCommits
+from pyspark_delta.testing.catalog_cases import (
+    InlineCommits,
+    KeptMetadata,
+    Registering,
+    RememberedStaging,
+    SoftDrops,
+    StagedCommits,
+)
 from pyspark_delta.testing.catalog_contract import CatalogContract
 from pyspark_delta.testing.catalog_literal_names import LiteralNames
+from pyspark_delta.testing.catalog_repairs import MirroredRepairs
 from pyspark_delta.testing.catalog_tables import CatalogSetup
 
 
 class TestPostgresqlCatalog(
-    CatalogContract, StagedCommits, InlineCommits, Registering, SoftDrops, KeptMetadata, LiteralNames
+    CatalogContract,
+    StagedCommits,
+    InlineCommits,
+    Registering,
+    SoftDrops,
+    RememberedStaging,
+    KeptMetadata,
+    MirroredRepairs,
+    LiteralNames,
 ):
     @pytest.fixture
     def setup(

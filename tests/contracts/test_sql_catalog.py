@@ -235,6 +235,27 @@ def test_files_are_trusted_where_the_catalog_cannot_see_them(connect: Callable[.
     assert [commit.version for commit in catalog.log_tail(table).commits] == [2]
 
 
+def test_c473_a_gap_in_what_is_published_is_seen(setup: CatalogSetup) -> None:
+    catalog = setup.make()
+    table = create_table(setup, catalog)
+    commit_versions(setup, catalog, table, 1, 3)
+    known = catalog.log_tail(table).commits
+    publish(setup, table, known[2])  # by somebody who does not keep the order
+    proposal = replace(propose(setup, catalog, table, 4), published_version=3)
+    with pytest.raises(InvalidProposalError, match=r"Version 1 .* is not published"):
+        catalog.ratify(table, proposal)
+    publish(setup, table, known[0])
+    with pytest.raises(InvalidProposalError, match=r"Version 2 .* is not published"):
+        catalog.ratify(table, proposal)
+    publish(setup, table, known[1])
+    assert not catalog.ratify(table, proposal).replayed
+    assert catalog.log_tail(table).published_version == 3
+    Path(published_path(table.location, 3)).unlink()  # cleaned up
+    assert catalog.ratify(table, proposal).replayed
+    with pytest.raises(RatificationConflictError):
+        catalog.ratify(table, replace(propose(setup, catalog, table, 4), published_version=3))
+
+
 def test_the_limit_of_unpublished_commits_can_be_set(connect: Callable[..., SqlCatalog]) -> None:
     setup = CatalogSetup(make=lambda: connect(max_unpublished=2))
     catalog = setup.make()
@@ -326,19 +347,6 @@ def test_c481_a_staging_table_is_its_creators(setup: CatalogSetup) -> None:
     table = ann.create_table(staging, new)
     assert bob.describe_table(table.name).created_by == "ann"
     assert bob.list_catalogs() == [setup.catalog]
-
-
-def test_staging_tables_that_are_left_behind_can_be_purged(setup: CatalogSetup) -> None:
-    catalog = setup.make()
-    made = create_table(setup, catalog, "made")
-    staging, new = stage_table(setup, catalog, setup.name("t"))
-    assert catalog.expire_staging_tables(0) == 0
-    assert catalog.expire_staging_tables(2**62) == 1
-    assert [table.location for table in catalog.dropped_tables(2**62)] == [staging.location]
-    with pytest.raises(TableReplacedError):
-        catalog.create_table(staging, new)
-    catalog.forget_dropped(staging.table_id)
-    assert catalog.list_tables(setup.catalog, setup.schema) == [made.name]
 
 
 def test_names_that_are_swapped_at_once_end_well(setup: CatalogSetup) -> None:

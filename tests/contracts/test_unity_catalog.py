@@ -14,6 +14,7 @@ from pyspark_delta.catalog.unity.older_api import OlderApi
 from pyspark_delta.errors import InvalidProposalError
 from pyspark_delta.testing.catalog_cases import KeptMetadata, Registering, StagedCommits
 from pyspark_delta.testing.catalog_contract import CatalogContract
+from pyspark_delta.testing.catalog_repairs import MirroredRepairs, StagedRepairs
 from pyspark_delta.testing.catalog_tables import CatalogSetup, fresh, raises
 
 
@@ -24,14 +25,14 @@ def served(tmp_path: Path) -> Iterator[Served]:
         yield server
 
 
-class TestDeltaApi(CatalogContract, StagedCommits, Registering, KeptMetadata):
+class TestDeltaApi(CatalogContract, StagedCommits, Registering, KeptMetadata, MirroredRepairs):
     @pytest.fixture
     def setup(self, served: Served) -> CatalogSetup:
         token = served.token()
         return CatalogSetup(make=lambda: served.client(token))
 
 
-class TestOlderEndpoints(StagedCommits, Registering):
+class TestOlderEndpoints(StagedCommits, Registering, StagedRepairs):
     """They have no etags, and cannot rename; of what the Delta API shares with them, the core is repeated."""
 
     test_tables = CatalogContract.test_c481_c482_a_table_is_made_at_a_location_and_then_named

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from tests.contracts.conftest import s3_endpoint, s3_options
 from tests.served import Served
+
+__all__ = ["s3_endpoint", "s3_options"]
 
 
 @pytest.fixture(scope="module")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.concurrency.test_managed_tables import WRITERS, check_writers
 from tests.faults.test_catalog_crash_points import append, runs_of
 from tests.managed import Warehouse
-from tests.served import Served
+from tests.served import BASE, Application, Served
 
 from pyspark_delta.catalog.connections import disconnect_catalog, managed_table
 from pyspark_delta.catalog.contract import CommitKind
@@ -54,6 +56,37 @@ def test_a_table_from_its_creation_to_its_end(warehouse: Warehouse) -> None:
         warehouse.open("u")
     with pytest.raises(DeltaError):
         snapshot.update()
+
+
+def test_c462_a_table_is_opened_by_its_name_with_one_request(tmp_path: Path) -> None:
+    requests: list[str] = []
+
+    def counting(application: Application) -> Application:
+        async def count(scope: Any, receive: Any, send: Any) -> None:
+            requests.append(f"{scope['method']} {scope['path'].removeprefix(BASE)}")
+            await application(scope, receive, send)
+
+        return count
+
+    def asked(work: Callable[[], object]) -> list[str]:
+        requests.clear()
+        work()
+        return list(requests)
+
+    load = "GET /delta/v1/catalogs/main/schemas/s/tables/t"
+    with Served(tmp_path, wrap=counting) as served:
+        served.catalog.create_schema("main", "s")
+        warehouse = Warehouse.served(served.url, served.token())
+        warehouse.create()
+        assert [warehouse.append(number) for number in range(3)] == [1, 2, 3]
+        for _ in range(2):  # opened, and brought up to date
+            assert asked(lambda: warehouse.open().scan().to_arrow()) == [load]
+        assert asked(lambda: warehouse.open(version=1).scan().to_arrow()) == [load]
+        table = warehouse.open()
+        warehouse.append(3)
+        assert asked(lambda: table.snapshot.update()) == [load]
+        assert table.snapshot.update().version == warehouse.open().version == 4
+    disconnect_catalog("main")
 
 
 def test_c468_answers_that_get_lost(warehouse: Warehouse) -> None:

@@ -10,9 +10,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from tests.managed import Warehouse
+from tests.vending import vending
 
 from pyspark_delta import DeltaTable
 from pyspark_delta.catalog.connections import disconnect_catalog
+from pyspark_delta.catalogs import connect_catalog
 from pyspark_delta.errors import (
     CatalogNameNotFoundError,
     InvalidOperationError,
@@ -20,6 +22,8 @@ from pyspark_delta.errors import (
     TableAlreadyExistsError,
 )
 from pyspark_delta.spark import change_feed, read
+from pyspark_delta.testing.catalog_faults import FaultyCatalog
+from pyspark_delta.testing.faults import Fault
 
 KEPT = {"delta.enableChangeDataFeed": "true", "delta.enableDeletionVectors": "true", "delta.enableRowTracking": "true"}
 
@@ -155,6 +159,34 @@ def test_c471_a_statement_that_loses_runs_again_on_the_newer_version(
         DeltaTable.forName(delta_spark, name).delete("id = 2")
     assert rows(delta_spark.table(name).select("id")) == [(1,), (3,), (4,)]
     assert plan is not None
+
+
+def test_c462_a_name_is_asked_for_once(delta_spark: SparkSession, warehouse: Warehouse) -> None:
+    name = warehouse.full("t")
+    people(delta_spark, 1, 2).write.saveAsTable(name)
+    counting = FaultyCatalog(warehouse.catalog.catalog, Fault(nth=10**9))
+    warehouse.through(counting)  # type: ignore[arg-type]
+    table = DeltaTable.forName(delta_spark, name)
+    for ids in ([(1,), (2,)], [(1,), (2,), (3,)]):  # what is known already is asked for again
+        for read_it in (lambda: delta_spark.read.table(name), lambda: delta_spark.table(name), table.toDF):
+            before = counting.calls
+            assert rows(read_it().select("id")) == ids
+            assert counting.calls == before + 1
+        people(delta_spark, 3).write.mode("append").saveAsTable(name)
+
+
+def test_workers_read_with_the_credentials_that_a_catalog_gives(
+    delta_spark: SparkSession, tmp_path: Path, s3_endpoint: str, s3_options: dict[str, str]
+) -> None:
+    with vending(tmp_path, s3_endpoint, s3_options) as vendor:
+        connect_catalog(vendor.url, "main", storage_options=vendor.storage_options)
+        people(delta_spark, 1, 2).write.option("delta.enableChangeDataFeed", "true").saveAsTable("main.s.t")
+        DeltaTable.forName(delta_spark, "main.s.t").delete("id = 1")
+        assert rows(delta_spark.table("main.s.t")) == [(2, "n2")]
+        changes = delta_spark.read.option("readChangeFeed", "true").option("startingVersion", 1).table("main.s.t")
+        assert rows(changes.select("id", "_change_type")) == [(1, "delete")]
+        assert len(vendor.guard.seen) == 1
+    disconnect_catalog("main")
 
 
 def test_workers_read_what_spark_cannot(

@@ -13,6 +13,14 @@ from collections.abc import Callable, Mapping
 from pyspark_delta.catalog.contract import Access, Catalog, StagingTable, TableInfo
 from pyspark_delta.catalog.managed_table import ManagedTable
 from pyspark_delta.errors import CatalogError, MissingDependencyError, NotAuthorizedError
+from pyspark_delta.storage.credentials import (
+    CREDENTIALS_KEY,
+    Credentials,
+    CredentialSource,
+    register_source,
+    reset_sources,
+)
+from pyspark_delta.storage.paths import split
 
 CATALOG_KEY = "pyspark_delta.catalog"
 """The storage option that names the catalog of a table."""
@@ -23,6 +31,7 @@ TABLE_KEY = "pyspark_delta.catalog.table"
 _lock = threading.Lock()
 _catalogs: dict[str, Catalog] = {}
 _storage_options: dict[str, dict[str, str]] = {}
+_connections: dict[str, int] = {}  # how often a name was connected
 _tables: dict[tuple[str, str], TableInfo | StagingTable] = {}
 
 
@@ -46,12 +55,15 @@ def connect(
 def disconnect_catalog(name: str = "main") -> None:
     """Forget a catalog; one that is not there is no error."""
     with _lock:
+        reset_sources(f"{name.casefold()} ")
         _catalogs.pop(name.casefold(), None)
 
 
 def attach(name: str, catalog: Catalog, storage_options: Mapping[str, str] | None = None) -> None:
     """Connect to a catalog that is made already: one's own implementation of the contract."""
     with _lock:
+        reset_sources(f"{name.casefold()} ")
+        _connections[name.casefold()] = _connections.get(name.casefold(), 0) + 1
         _catalogs[name.casefold()] = catalog
         _storage_options[name.casefold()] = dict(storage_options or {})
 
@@ -86,23 +98,33 @@ def connected_catalog(name: str) -> Catalog:
 def table_options(catalog: str, table: TableInfo | StagingTable) -> dict[str, str]:
     """The storage options by which a table of a connected catalog is reached, or a staging table filled.
 
-    Those of its storage are among them, where the catalog gives them out.
+    They name the source of its credentials, which asks the catalog when a store needs them.
     """
-    owner = connected_catalog(catalog)
+    connected_catalog(catalog)
     with _lock:
         _tables[catalog.casefold(), table.table_id] = table
+        source = f"{_source_prefix(catalog)}{table.table_id}"
     options = {**storage_options_of(catalog), CATALOG_KEY: catalog, TABLE_KEY: table.table_id}
-    if isinstance(table, TableInfo):
-        options |= _given_out(owner, table)
+    if split(table.location)[0] != "file":
+        register_source(source, lambda: CredentialSource(lambda: _credentials(catalog, table.table_id)))
+        options[CREDENTIALS_KEY] = source
     return options
 
 
-def _given_out(catalog: Catalog, table: TableInfo) -> Mapping[str, str]:
-    """Options for as much access as the caller has: who may only read finds out when writing."""
+def _credentials(catalog: str, table_id: str) -> Credentials:
+    """Those for as much access as the caller has: who may only read finds out when writing."""
+    owner = connected_catalog(catalog)
+    with _lock:
+        table = _tables[catalog.casefold(), table_id]  # which may have got its name since
     try:
-        return catalog.storage_options(table, Access.READ_WRITE)
+        return owner.credentials(table, Access.READ_WRITE)
     except NotAuthorizedError:
-        return catalog.storage_options(table, Access.READ)
+        return owner.credentials(table, Access.READ)
+
+
+def _source_prefix(catalog: str) -> str:
+    """Begins the names of sources that ask through the connection there is now: another one has other rights."""
+    return f"{catalog.casefold()} {_connections.get(catalog.casefold(), 0)} "
 
 
 def known_table(options: Mapping[str, str] | None) -> tuple[Catalog, TableInfo | StagingTable] | None:

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from pyspark_delta.actions.model import DomainMetadata, Metadata
 from pyspark_delta.actions.model import Protocol as ProtocolAction
+from pyspark_delta.storage.credentials import Credentials
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -201,6 +202,16 @@ class DroppedTable:
     dropped_at: int
 
 
+@dataclass(frozen=True, slots=True)
+class LeftBehind:
+    """A staging table that never got its name; `created_at` is when it was asked for, in ms since the epoch."""
+
+    table_id: str
+    name: TableName
+    location: str
+    created_at: int
+
+
 class Catalog(Protocol):
     """One catalog. Every failure is a `CatalogError`; thread-safe; names are compared without regard to case.
 
@@ -270,6 +281,20 @@ class Catalog(Protocol):
         """The files of a dropped table are gone: forget it. Its id is never given again."""
         ...
 
+    def left_behind(self, before_ms: int) -> list[LeftBehind]:
+        """The staging tables that were asked for before a time and have no name yet; oldest first.
+
+        Empty where the catalog does not remember staging tables, or cleans up itself.
+        """
+        ...
+
+    def drop_staging_table(self, table_id: str) -> bool:
+        """Let a staging table be a dropped one, so that it never gets a name; False where it got one meanwhile.
+
+        It is among `dropped_tables` from then on, until its files are gone and it is forgotten.
+        """
+        ...
+
     # -------------------------------------------------------------------------------------------------- commits
     def ratify(self, table: TableInfo, proposal: Proposal) -> Ratification:
         """Make a proposal the commit of its version: only after the version before, and only once (C469).
@@ -297,6 +322,10 @@ class Catalog(Protocol):
 
     def storage_options(self, table: TableInfo, access: Access) -> Mapping[str, str]:
         """Options for the table's storage, such as short-lived credentials; empty where one's own have to do."""
+        ...
+
+    def credentials(self, table: TableInfo | StagingTable, access: Access) -> Credentials:
+        """The same, with the time at which credentials among them end; for a staging table too."""
         ...
 
 

@@ -15,6 +15,7 @@ from pyspark_delta.catalog.contract import (
     Access,
     Capability,
     DroppedTable,
+    LeftBehind,
     LogTail,
     NewTable,
     Proposal,
@@ -38,6 +39,7 @@ from pyspark_delta.errors import (
 )
 from pyspark_delta.log.names import LOG_DIRECTORY
 from pyspark_delta.storage import ObjectStore, normalize_location, store_for
+from pyspark_delta.storage.credentials import Credentials
 from pyspark_delta.storage.paths import file_name, join, parent
 
 _ID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -175,6 +177,14 @@ class FilesystemCatalog:
         with storage_failures():
             self._names.forget(table_id)
 
+    def left_behind(self, before_ms: int) -> list[LeftBehind]:
+        """None: a staging table is a place and nothing more, and the catalog does not remember it."""
+        return []
+
+    def drop_staging_table(self, table_id: str) -> bool:
+        """False: there is none to drop."""
+        return False
+
     # -------------------------------------------------------------------------------------------------- commits
     def ratify(self, table: TableInfo, proposal: Proposal) -> Ratification:
         """Make a proposal the commit of its version, and publish it, by put-if-absent (C456, C469).
@@ -205,6 +215,10 @@ class FilesystemCatalog:
     def storage_options(self, table: TableInfo, access: Access) -> Mapping[str, str]:
         """The options that the catalog was connected with."""
         return dict(self._options)
+
+    def credentials(self, table: TableInfo | StagingTable, access: Access) -> Credentials:
+        """The same: they do not end."""
+        return Credentials(dict(self._options))
 
     # ------------------------------------------------------------------------------------------------- private
     def _info(self, pointer: Pointer) -> TableInfo:

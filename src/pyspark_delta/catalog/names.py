@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from pyspark_delta.catalog.connections import connected_catalog, find_catalog, table_options
 from pyspark_delta.catalog.contract import StagingTable, TableInfo, TableName
+from pyspark_delta.catalog.log_tail import TailFiles, tail_files
 from pyspark_delta.errors import CatalogNameNotFoundError, InvalidOptionError
 from pyspark_delta.storage import normalize_location
 
@@ -16,10 +17,14 @@ _NAME = re.compile(rf"\s*{_PART}\s*\.\s*{_PART}\s*\.\s*{_PART}\s*")
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """Where a table lies, and the storage options by which it is reached: its catalog is among them."""
+    """Where a table lies, and the storage options by which it is reached: its catalog is among them.
+
+    `tail` is what the catalog said of the log in the same answer: whoever opens the table at once need not ask again.
+    """
 
     location: str
     storage_options: dict[str, str] = field(hash=False)
+    tail: TailFiles | None = field(default=None, compare=False, repr=False)
 
 
 def parse_table_name(text: str) -> TableName | None:
@@ -56,7 +61,8 @@ def load_table(name: TableName) -> TableInfo:
 def reach(name: TableName) -> Reached:
     """How the table of a name is reached. Raises CatalogNameNotFoundError, CatalogError."""
     found = load_table(name)
-    return Reached(found.location, table_options(name.catalog, found))
+    tail = None if found.tail is None else tail_files(found.location, found.tail)
+    return Reached(found.location, table_options(name.catalog, found), tail)
 
 
 def reach_or_begin(name: TableName) -> Reached:

@@ -26,6 +26,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 SchemaArgument = Annotated[str, typer.Argument(metavar="SCHEMA")]
 TableArgument = Annotated[str, typer.Argument(metavar="TABLE", help="schema.table")]
 _DAY = 86_400_000  # ms
+_OLDER_THAN = ("--older-than", "--older-than-days")
 
 
 @catalog_app.callback()
@@ -116,14 +117,38 @@ def drop(
 @reporting
 def purge(
     context: typer.Context,
-    older_than_days: Annotated[
-        float, typer.Option("--older-than-days", min=0, help="How long ago it was dropped.")
+    older_than: Annotated[
+        float, typer.Option(*_OLDER_THAN, min=0, metavar="DAYS", help="How long ago it was dropped.")
     ] = 7,
     as_json: JsonOption = False,
 ) -> None:
     """Delete the files of tables that were dropped some time ago. There is no way back."""
-    purged = _chosen(context).connect().purge(timedelta(days=older_than_days))
+    purged = _chosen(context).connect().purge(timedelta(days=older_than))
     _print_names("purged", purged, as_json)
+
+
+@catalog_app.command()
+@reporting
+def clean(
+    context: typer.Context,
+    older_than: Annotated[
+        float, typer.Option(*_OLDER_THAN, min=0, metavar="DAYS", help="How long ago it was begun.")
+    ] = 7,
+    apply: Annotated[bool, typer.Option("--apply", help="Do it; without this, say what would be removed.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove the tables that somebody began to create and never finished. There is no way back."""
+    found = _chosen(context).connect().clean(timedelta(days=older_than), apply=apply)
+    rows = [
+        {"name": str(table.name), "location": table.location, "begun": table.created_at, "removed": apply}
+        for table in found
+    ]
+    if as_json:
+        print_json(rows)
+    else:
+        print_rows(("name", "location", "begun", "removed"), (list(row.values()) for row in rows))
+        if rows and not apply:
+            print_text("Give --apply to remove them.")
 
 
 @catalog_app.command()
@@ -135,6 +160,30 @@ def publish(
     """Publish the commits that only the catalog knows so far; writers do this by themselves."""
     newest = _chosen(context).connect().publish(table)
     print_text("Nothing is pending." if newest is None else f"Published up to version {newest}.")
+
+
+@catalog_app.command()
+@reporting
+def repair(
+    context: typer.Context,
+    table: TableArgument,
+    apply: Annotated[bool, typer.Option("--apply", help="Do it; without this, say what would be done.")] = False,
+) -> None:
+    """Let a catalog that was restored from an older backup take in the published commits it has forgotten."""
+    found = _chosen(context).connect().repair(table, apply=apply)
+    first, last = found.forgotten.start, found.published_version
+    versions = f"version {last}" if first == last else f"versions {first} to {last}"
+    if not found.forgotten:
+        print_text(f"The catalog knows every published commit; its latest version is {found.catalog_version}.")
+    elif found.applied:
+        print_text(f"The catalog has taken in {versions}.")
+    else:
+        print_text(f"The catalog has forgotten {versions}. Give --apply to have it take them in.")
+    if found.undecided:
+        print_text(
+            f"Nothing says whether one of {len(found.undecided)} staged commits after that was ratified: "
+            f"{', '.join(found.undecided[:3])}{', ...' if len(found.undecided) > 3 else ''}"
+        )
 
 
 # ------------------------------------------------------------------------------------------------------- the server
@@ -150,11 +199,17 @@ def serve(
     key: Annotated[str | None, typer.Option("--tls-key", help="A PEM file.")] = None,
     behind_proxy: Annotated[bool, typer.Option("--behind-proxy", help="A proxy speaks TLS.")] = False,
     open_access: Annotated[bool, typer.Option("--open-access", help="No tokens: for this machine alone.")] = False,
+    clean_after: Annotated[
+        float | None,
+        typer.Option("--clean-after", min=0, metavar="DAYS", help="Remove unfinished tables by itself; see clean."),
+    ] = None,
 ) -> None:
     """Serve a catalog in a database through Unity Catalog's API."""
     from pyspark_delta.server.run import create_server
     from pyspark_delta.server.run import serve as run_server
+    from pyspark_delta.server.served import ServerSettings
 
+    settings = ServerSettings(clean_after=None if clean_after is None else timedelta(days=clean_after))
     chosen = _chosen(context)
     server = create_server(
         chosen.required_url,
@@ -165,6 +220,7 @@ def serve(
         key=key,
         open_access=open_access,
         behind_proxy=behind_proxy,
+        settings=settings,
     )
     run_server(server)
 

@@ -11,6 +11,7 @@ import typer
 from pyspark_delta.errors import InvalidOptionError
 
 if TYPE_CHECKING:
+    from pyspark_delta.catalog.contract import TableName
     from pyspark_delta.catalogs import DeltaCatalog
     from pyspark_delta.table import Table
 
@@ -59,12 +60,11 @@ class ChosenCatalog:
 
 def located(text: str) -> tuple[str, dict[str, str]] | None:
     """Location and storage options of a table that a text names in the catalog of the environment; None for a path."""
-    from pyspark_delta.catalog.names import parse_table_name, reach
+    from pyspark_delta.catalog.names import reach
 
-    url, name = os.environ.get(URL_VARIABLE), parse_table_name(text)
-    if not url or name is None or os.path.exists(text):
+    name = _connected_name(text)
+    if name is None:
         return None
-    ChosenCatalog(url, name.catalog, os.environ.get(TOKEN_VARIABLE), os.environ.get(ROOT_VARIABLE)).connect()
     reached = reach(name)
     return reached.location, reached.storage_options
 
@@ -73,7 +73,16 @@ def open_named(text: str, version: int | None, timestamp: str | None) -> Table |
     """The table that a text names in the catalog of the environment; None for a path. Raises CatalogError."""
     from pyspark_delta.table import Table
 
-    found = located(text)
-    if found is None:
+    name = _connected_name(text)
+    return None if name is None else Table.for_name(str(name), version=version, timestamp=timestamp)
+
+
+def _connected_name(text: str) -> TableName | None:
+    """The name in a text, in the catalog of the environment, which is connected to; None for a path."""
+    from pyspark_delta.catalog.names import parse_table_name
+
+    url, name = os.environ.get(URL_VARIABLE), parse_table_name(text)
+    if not url or name is None or os.path.exists(text):
         return None
-    return Table.open(found[0], version=version, timestamp=timestamp, storage_options=found[1])
+    ChosenCatalog(url, name.catalog, os.environ.get(TOKEN_VARIABLE), os.environ.get(ROOT_VARIABLE)).connect()
+    return name

@@ -37,6 +37,7 @@ from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
 from pyspark_delta.schema.types import LONG, VOID, StructField, StructType
 from pyspark_delta.schema.widening import check_type_changes
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.storage.credentials import CarriedOptions
 
 PARTITION_PRUNING, DATA_SKIPPING = "partition pruning", "data skipping"
 ROW_ID_COLUMN, ROW_COMMIT_VERSION_COLUMN = "_row_id", "_row_commit_version"
@@ -120,7 +121,7 @@ def read_context(
         output=tuple(plan.field.name for plan in (*plans, *added)),
         column_mapping_mode=mapping_mode(configuration),
         residual=residual,
-        storage_options=dict(storage_options or {}),
+        storage_options=CarriedOptions(storage_options or {}),
         time_zone=time_zone,
     )
 

@@ -23,6 +23,7 @@ from pyspark_delta.catalog.sql.tokens import Token
 from pyspark_delta.errors import DeltaError
 from pyspark_delta.server import delta_api, namespaces, older_api, openapi
 from pyspark_delta.server.access_log import AccessLog
+from pyspark_delta.server.cleaning import cleaning
 from pyspark_delta.server.failures import Failure, FailureKind, delta_body, failure_of, older_body
 from pyspark_delta.server.operation import BASE, Call, Operation, Reply
 from pyspark_delta.server.served import ServedCatalog, ServerSettings
@@ -56,6 +57,7 @@ def create_application(
         routes=routes,
         middleware=[Middleware(AccessLog)],
         exception_handlers={HTTPException: _no_operation},
+        lifespan=None if settings.clean_after is None else cleaning(catalog, settings.clean_after),
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from pyspark_delta.catalog.contract import Access, TableInfo
@@ -38,30 +37,34 @@ def access_of(call: Call, word: Any) -> Access:
 
 def credentials_answer(call: Call, info: TableInfo, access: Access) -> dict[str, Any]:
     """Credentials for a table's storage as the Delta API gives them; none where the server gives none."""
-    credential = {
-        "prefix": wire_location(info.location),
-        "operation": access.value,
-        "config": _given(call, info, access),  # they do not expire
-    }
+    given, expires_at = _given(call, info, access)
+    credential: dict[str, Any] = {"prefix": wire_location(info.location), "operation": access.value, "config": given}
+    if expires_at is not None:
+        credential["expiration-time-ms"] = expires_at
     return {"storage-credentials": [credential]}
 
 
 def older_credentials_answer(call: Call, info: TableInfo, access: Access) -> dict[str, Any]:
     """The same as the older endpoints give it."""
     answer: dict[str, Any] = {}
-    for key, value in _given(call, info, access).items():
+    given, expires_at = _given(call, info, access)
+    for key, value in given.items():
         kind, name = _OLDER[key]
         answer.setdefault(kind, {})[name] = value
+    if expires_at is not None:
+        answer["expiration_time"] = expires_at
     return answer
 
 
-def _given(call: Call, info: TableInfo, access: Access) -> dict[str, str]:
+def _given(call: Call, info: TableInfo, access: Access) -> tuple[dict[str, str], int | None]:
+    """What the catalog gives out, by the names of the API, and when that ends (ms since the epoch; None: never)."""
     if not call.settings.vend_credentials:
-        return {}
-    options: Mapping[str, str] = call.catalog.storage_options(info, access)
-    found = {key.lower(): value for key, value in options.items()}
-    return {
+        return {}, None
+    credentials = call.catalog.credentials(info, access)
+    found = {key.lower(): value for key, value in credentials.options.items()}
+    given = {
         key: next(found[name] for name in names if name in found)
         for key, names in _DELTA.items()
         if any(name in found for name in names)
     }
+    return given, credentials.expires_at

@@ -79,7 +79,7 @@ def create_server(
             server_header=False,
             timeout_graceful_shutdown=_GRACE,
             ws="none",
-            lifespan="off",
+            lifespan="on",
         )
     )
 

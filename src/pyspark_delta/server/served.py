@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Protocol, Self
 
 from pyspark_delta.actions.model import DomainMetadata, Metadata
@@ -57,9 +58,11 @@ class ServerSettings:
 
     `replay_is_conflict` answers a commit that was ratified before with a conflict, as Unity Catalog did up to 0.5.1.
     Bodies of requests have at most `max_body_bytes`. With `vend_credentials` the storage options of the catalog, where
-    they are credentials, are given to clients.
+    they are credentials, are given to clients. Staging tables that have no name `clean_after` that long are removed;
+    None leaves them.
     """
 
     replay_is_conflict: bool = False
     max_body_bytes: int = 4 * 1024 * 1024
     vend_credentials: bool = False
+    clean_after: timedelta | None = None

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TypeAlias
 
+from pyspark_delta.catalog.log_tail import TailFiles
 from pyspark_delta.snapshot.snapshot import Snapshot
 
 ENTRIES_VARIABLE = "PYSPARK_DELTA_SNAPSHOT_CACHE_ENTRIES"
@@ -23,13 +24,20 @@ _lock = threading.Lock()
 _snapshots: OrderedDict[_Key, Snapshot] = OrderedDict()
 
 
-def latest_snapshot(location: str, storage_options: Mapping[str, str] | None = None) -> Snapshot:
-    """The latest version of a table. Raises as `Snapshot.load`."""
+def latest_snapshot(
+    location: str, storage_options: Mapping[str, str] | None = None, *, tail: TailFiles | None = None
+) -> Snapshot:
+    """The latest version of a table. `tail` and errors are as of `Snapshot.load`."""
     key = _key(location, storage_options)
     with _lock:
         known = _snapshots.get(key)
     try:
-        snapshot = Snapshot.load(location, storage_options=storage_options) if known is None else known.update()
+        if known is None:
+            snapshot = Snapshot.load(location, storage_options=storage_options, tail=tail)
+        elif tail is not None and tail.latest_version < known.version:
+            snapshot = known.update()  # another thread has heard of more since, or the catalog was restored
+        else:
+            snapshot = known.update(tail=tail)
     except Exception:
         with _lock:
             _snapshots.pop(key, None)

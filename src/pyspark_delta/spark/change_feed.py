@@ -19,7 +19,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
-from pyspark_delta.catalog.connections import managed_table
+from pyspark_delta.catalog.connections import known_table
 from pyspark_delta.changes.columns import CHANGE_COLUMNS, CHANGE_TYPE
 from pyspark_delta.changes.plan import ChangePlan, ChangeScan, plan_changes
 from pyspark_delta.changes.reader import missing_file, read_changes
@@ -66,7 +66,7 @@ def _frame(spark: SparkSession, latest: Snapshot, plan: ChangePlan) -> DataFrame
     if not parts:
         return spark.createDataFrame([], to_spark(plan.schema))
     if not all(reads_natively(spark, source, files) for source, files in parts):
-        if managed_table(latest.storage_options) is not None:
+        if known_table(latest.storage_options) is not None:
             return _read_by_tasks(spark, plan)
         return read_by_workers(spark, latest, _options(plan.versions))
     from pyspark_delta.spark.scan.frames import frame_of_files

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from pyspark_delta.catalog.connections import find_catalog
 from pyspark_delta.catalog.contract import TableName
+from pyspark_delta.catalog.log_tail import TailFiles
 from pyspark_delta.catalog.names import Reached, parse_table_name, reach, reach_or_begin
 from pyspark_delta.errors import CatalogNameNotFoundError
 from pyspark_delta.spark.session import path_of_identifier
@@ -25,12 +26,13 @@ _SETTING = "spark.pyspark_delta.catalog."
 class Identified:
     """What an identifier stands for: a path as the user gave it, or a location that a catalog says.
 
-    `name` is the table's in its catalog; None for a path.
+    `name` is the table's in its catalog; None for a path. `tail` is what the catalog said of its log.
     """
 
     path: str
     storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
     name: TableName | None = None
+    tail: TailFiles | None = field(default=None, compare=False, repr=False)
 
 
 def identify(spark: SparkSession, identifier: str) -> Identified | None:
@@ -72,7 +74,7 @@ def _identify(spark: SparkSession, identifier: str, *, create: bool) -> Identifi
     if name is None:
         return None
     found: Reached = reach_or_begin(name) if create else reach(name)
-    return Identified(found.location, found.storage_options, name)
+    return Identified(found.location, found.storage_options, name, found.tail)
 
 
 def _catalog_name(spark: SparkSession, identifier: str) -> TableName | None:

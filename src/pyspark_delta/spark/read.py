@@ -12,7 +12,8 @@ from pyspark.sql.types import StructType as SparkStruct
 from pyspark.sql.utils import is_remote
 
 from pyspark_delta.actions.columns import BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION, DELETION_VECTOR, STATS
-from pyspark_delta.catalog.connections import managed_table
+from pyspark_delta.catalog.connections import known_table
+from pyspark_delta.catalog.log_tail import TailFiles
 from pyspark_delta.errors import DeltaWarning, SchemaMismatchError
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.cache import latest_snapshot
@@ -20,7 +21,7 @@ from pyspark_delta.spark.count import counting
 from pyspark_delta.spark.options import ReadOptions
 from pyspark_delta.spark.scan.columns import quoted
 from pyspark_delta.spark.schemas import differences, to_spark
-from pyspark_delta.storage import own_options
+from pyspark_delta.storage.hadoop import hadoop_options
 from pyspark_delta.storage.paths import split, to_hadoop
 
 if TYPE_CHECKING:
@@ -42,24 +43,35 @@ def read_options(spark: SparkSession, path: str | None, options: Mapping[str, st
     return ReadOptions.parse(path, options, time_zone=session_time_zone(spark))
 
 
-def open_snapshot(options: ReadOptions) -> Snapshot:
-    """The snapshot that the options name; latest ones are kept by the process. Raises what `Snapshot.load` raises."""
+def open_snapshot(options: ReadOptions, *, tail: TailFiles | None = None) -> Snapshot:
+    """The snapshot that the options name; latest ones are kept by the process.
+
+    `tail` is what a catalog has just said of the log. Raises what `Snapshot.load` raises.
+    """
     if options.version is None and options.timestamp_ms is None:
-        return latest_snapshot(options.location, options.storage_options)
+        return latest_snapshot(options.location, options.storage_options, tail=tail)
     return Snapshot.load(
         options.location,
         version=options.version,
         timestamp_ms=options.timestamp_ms,
         storage_options=options.storage_options,
+        tail=tail,
     )
 
 
-def read_table(spark: SparkSession, options: ReadOptions, given_schema: SparkStruct | None = None) -> DataFrame:
+def read_table(
+    spark: SparkSession,
+    options: ReadOptions,
+    given_schema: SparkStruct | None = None,
+    *,
+    tail: TailFiles | None = None,
+) -> DataFrame:
     """The rows that the options ask for, of one version for as long as the DataFrame lives.
 
-    Raises SchemaMismatchError when the user gave a schema that is not the table's, and what opening a table raises.
+    `tail` is what a catalog has just said of the log. Raises SchemaMismatchError when the user gave a schema that is
+    not the table's, and what opening a table raises.
     """
-    snapshot = open_snapshot(options)
+    snapshot = open_snapshot(options, tail=tail)
     if options.changes is not None:
         from pyspark_delta.spark.change_feed import read_change_feed
 
@@ -111,7 +123,7 @@ def _read_without_catalyst(spark: SparkSession, snapshot: Snapshot, where: str |
 
 def _data_source(spark: SparkSession, snapshot: Snapshot, where: str | None, row_tracking: bool) -> DataFrame:
     """The Arrow scan: workers read the files by themselves."""
-    if managed_table(snapshot.storage_options) is not None:
+    if known_table(snapshot.storage_options) is not None:
         return _read_by_tasks(spark, snapshot, where, row_tracking)
     options = {"versionAsOf": str(snapshot.version)}
     if where is not None:
@@ -122,7 +134,7 @@ def _data_source(spark: SparkSession, snapshot: Snapshot, where: str | None, row
 
 
 def _read_by_tasks(spark: SparkSession, snapshot: Snapshot, where: str | None, row_tracking: bool) -> DataFrame:
-    """The Arrow scan of a managed table: only this process can ask its catalog, so workers are told the files."""
+    """The Arrow scan of a table of a catalog: only this process can ask its catalog, so workers are told the files."""
     from pyspark_delta.spark.scan.file_tasks import task_frame
     from pyspark_delta.spark.scan.frames import file_source
 
@@ -179,7 +191,7 @@ def _jvm_reads(spark: SparkSession, table: Snapshot | FileSource) -> bool:
     scheme = split(table.location)[0]
     if scheme == "file":
         return True
-    if not all(key.startswith(("fs.", "dfs.")) for key in own_options(table.storage_options)):
+    if hadoop_options(table.location, table.storage_options) is None:
         return False
     from pyspark_delta.spark.scan.catalyst import has_file_system
 

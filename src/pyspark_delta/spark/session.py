@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from threading import RLock
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType as SparkStruct
@@ -21,6 +21,9 @@ from pyspark.sql.types import _parse_datatype_string
 from pyspark.sql.utils import to_str
 
 from pyspark_delta.errors import InvalidOptionError, StorageError, TableNotFoundError
+
+if TYPE_CHECKING:
+    from pyspark_delta.catalog.log_tail import TailFiles
 
 FORMATS = ("delta", "deltapy")
 _IDENTIFIER = re.compile(r"\s*(?:delta|deltapy)\s*\.\s*`((?:[^`]|``)+)`\s*", re.IGNORECASE)
@@ -248,7 +251,7 @@ def _reader_class(base: type) -> type:
             if found is None:
                 return cast(DataFrame, super().table(tableName))
             given = self._delta_options.items(found.storage_options)
-            frame = _read(self._delta_session, found.path, given, self._delta_schema)
+            frame = _read(self._delta_session, found.path, given, self._delta_schema, found.tail)
             return frame if frame is not None else cast(DataFrame, self.format("delta").load(found.path))
 
     return DeltaAwareReader
@@ -260,7 +263,9 @@ def is_delta(spark: SparkSession, source: str | None) -> bool:
     return chosen is not None and chosen.lower() in FORMATS
 
 
-def _read(spark: SparkSession, path: Any, options: Mapping[str, str], schema: Any) -> DataFrame | None:
+def _read(
+    spark: SparkSession, path: Any, options: Mapping[str, str], schema: Any, tail: TailFiles | None = None
+) -> DataFrame | None:
     """The frame; None where the table cannot be seen from here, but perhaps from a Spark Connect server."""
     from pyspark_delta.spark.read import read_options, read_table
 
@@ -269,7 +274,7 @@ def _read(spark: SparkSession, path: Any, options: Mapping[str, str], schema: An
     if given is not None and not isinstance(given, SparkStruct):
         raise InvalidOptionError(f"A schema is a StructType or text such as 'id BIGINT, name STRING', found {given!r}.")
     try:
-        return read_table(spark, parsed, given)
+        return read_table(spark, parsed, given, tail=tail)
     except (TableNotFoundError, StorageError):
         if hasattr(spark, "_jsparkSession"):
             raise

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 
 from pyspark_delta.storage.contract import FileStatus, ObjectStore
+from pyspark_delta.storage.credentials import CREDENTIALS_KEY, source_of
 from pyspark_delta.storage.local import LocalStore
 from pyspark_delta.storage.paths import normalize_location, require_supported, split
 
@@ -60,15 +61,16 @@ def _store(location: str, storage_options: Mapping[str, str] | None) -> ObjectSt
         return _LOCAL
     require_supported(scheme, location)
     options = {str(key): str(value) for key, value in own_options(storage_options).items()}
-    return _remote(scheme, authority, tuple(sorted(options.items())))
+    source = (storage_options or {}).get(CREDENTIALS_KEY, "")
+    return _remote(scheme, authority, tuple(sorted(options.items())), source)
 
 
 @lru_cache(maxsize=64)
-def _remote(scheme: str, authority: str, options: tuple[tuple[str, str], ...]) -> ObjectStore:
+def _remote(scheme: str, authority: str, options: tuple[tuple[str, str], ...], source: str) -> ObjectStore:
     if scheme == "memory":
         from pyspark_delta.storage.memory import MemoryStore
 
         return MemoryStore.named(authority)
     from pyspark_delta.storage.object import ObjectStorage
 
-    return ObjectStorage(scheme, authority, dict(options))
+    return ObjectStorage(scheme, authority, dict(options), source_of({CREDENTIALS_KEY: source}))

@@ -24,8 +24,9 @@ from pyspark_delta.errors import (
     UnsupportedTableError,
 )
 from pyspark_delta.storage.contract import FileStatus
+from pyspark_delta.storage.credentials import ClientCredentials, CredentialSource
 from pyspark_delta.storage.object_file import ObjectInput, ObjectOutput
-from pyspark_delta.storage.options import client_options
+from pyspark_delta.storage.options import CREDENTIAL_SETTINGS, ClientOptions, client_options
 from pyspark_delta.storage.paths import canonical_scheme
 
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|The specified bucket does not exist")
@@ -36,14 +37,20 @@ _DELETE_CHUNK = 1_000
 
 
 class ObjectStorage:
-    """An `ObjectStore` on one bucket or container; `options` as in `storage.options`."""
+    """An `ObjectStore` on one bucket or container; `options` as in `storage.options`.
 
-    def __init__(self, scheme: str, authority: str, options: Mapping[str, str]) -> None:
+    Where there is a `source`, its options come above those, and are asked for when the store is used.
+    """
+
+    def __init__(
+        self, scheme: str, authority: str, options: Mapping[str, str], source: CredentialSource | None = None
+    ) -> None:
         self._scheme = scheme
         self._kind = canonical_scheme(scheme)
         self._authority = authority
         self._options = dict(options)
         self._prefix = f"{scheme}://{authority}/"
+        self._source = source
         self._resolved = client_options(self._kind, authority, options)
         self._obstore = _import_obstore()
 
@@ -51,28 +58,44 @@ class ObjectStorage:
         return f"ObjectStorage({self._prefix!r})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (ObjectStorage, (self._scheme, self._authority, self._options))
+        given = {} if self._source is None else self._source.current().options
+        return (ObjectStorage, (self._scheme, self._authority, {**self._options, **given}))
 
     @cached_property
     def _client(self) -> Any:
         stores = self._obstore.store
-        config, http = self._resolved.store, self._resolved.http
         container = self._authority.partition("@")[0]
+        config, http, given = self._configured()
         try:
             match self._kind:
                 case "s3":
-                    return stores.S3Store(container, config=config, client_options=http)
+                    return stores.S3Store(container, config=config, client_options=http, **given)
                 case "gs":
-                    token = self._resolved.oauth_token
-                    given = {"credential_provider": lambda: {"token": token, "expires_at": None}} if token else {}
                     return stores.GCSStore(container, config=config, client_options=http, **given)
-            return stores.AzureStore(container, config=config, client_options=http)
+            return stores.AzureStore(container, config=config, client_options=http, **given)
         except (self._obstore.exceptions.BaseError, ValueError) as error:
             raise InvalidOptionError(
                 f"The storage options do not fit '{self._prefix}': {_first_line(error)} "
                 "Use the names of the object store (AWS_ACCESS_KEY_ID, aws_endpoint, ...) or of Hadoop (fs.s3a.*).",
                 location=self._prefix,
             ) from error
+
+    def _configured(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+        """Settings of the store and of HTTP, and who gives its credentials, where that is not among the settings."""
+        resolved = self._resolved
+        if self._source is not None:
+            credentials = self._source.current()
+            resolved = client_options(self._kind, self._authority, {**self._options, **credentials.options})
+            if credentials.expires_at is not None:
+                config = {key: value for key, value in resolved.store.items() if key not in CREDENTIAL_SETTINGS}
+                return config, resolved.http, {"credential_provider": ClientCredentials(self._source, self._told)}
+        if resolved.oauth_token:  # the client takes it from a function, not among its settings
+            token = {**_fields(self._kind, resolved), "expires_at": None}
+            return resolved.store, resolved.http, {"credential_provider": lambda: token}
+        return resolved.store, resolved.http, {}
+
+    def _told(self, options: Mapping[str, str]) -> dict[str, Any]:
+        return _fields(self._kind, client_options(self._kind, self._authority, options))
 
     # ------------------------------------------------------------------------------------------------- reading
     def read(self, path: str, byte_range: tuple[int, int] | None = None) -> bytes:
@@ -209,6 +232,21 @@ class ObjectStorage:
         if isinstance(error, FileNotFoundError):
             return FileNotFoundInStoreError(f"The file '{path}' does not exist.", path=path)
         return StorageError(f"Cannot {action} '{path}': {_first_line(error)}", path=path)
+
+
+def _fields(kind: str, given: ClientOptions) -> dict[str, Any]:
+    """Credentials as obstore's clients are told them by a function."""
+    match kind:
+        case "s3":
+            names = {
+                "access_key_id": "access_key_id",
+                "secret_access_key": "secret_access_key",
+                "session_token": "token",
+            }
+            return {name: given.store[key] for key, name in names.items() if key in given.store}
+        case "gs":
+            return {"token": given.oauth_token}
+    return {"sas_token": given.store.get("sas_key", "")}
 
 
 def _import_obstore() -> Any:

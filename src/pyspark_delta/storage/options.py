@@ -56,6 +56,11 @@ _GS = {
     "fs.gs.auth.service.account.json.keyfile": "service_account",
     "google.cloud.auth.service.account.json.keyfile": "service_account",
 }
+CREDENTIAL_SETTINGS = frozenset(
+    {"access_key_id", "secret_access_key", "session_token", "account_key", "client_id", "client_secret", "sas_key"}
+)
+"""The settings of clients that are credentials, or lead to them."""
+
 _OAUTH_TOKEN = "google_oauth_token"  # the client takes it from a function, not among its settings
 _PROVIDER = re.compile(r"^(?:aws|azure_storage|azure|google)_")
 _TRANSLATED = frozenset(

@@ -6,14 +6,17 @@ import uuid
 from dataclasses import replace
 
 from pyspark_delta.actions.model import DomainMetadata, Metadata
+from pyspark_delta.catalog.cleaning import remove_left_behind
 from pyspark_delta.catalog.contract import Capability, CommitKind, MetadataChange, Proposal, StagedFile
 from pyspark_delta.catalog.log_tail import published_path
 from pyspark_delta.errors import (
     CatalogError,
     CatalogNameExistsError,
+    FileNotFoundInStoreError,
     InvalidProposalError,
     RatificationConflictError,
     StaleMetadataError,
+    TableReplacedError,
     TooManyUnpublishedError,
 )
 from pyspark_delta.storage import normalize_location
@@ -32,6 +35,7 @@ from pyspark_delta.testing.catalog_tables import (
     raises,
     stage,
     stage_table,
+    write_first_commit,
 )
 
 
@@ -316,6 +320,47 @@ class SoftDrops:
         with raises(CatalogError):
             catalog.create_table(staging, new)
         assert catalog.list_tables(setup.catalog, setup.schema) == []
+
+
+class RememberedStaging:
+    """For catalogs that remember staging tables, until they get their names or are removed."""
+
+    def test_c481_what_was_left_behind_is_known(self, setup: CatalogSetup) -> None:
+        catalog = setup.make()
+        staged = [catalog.create_staging_table(setup.name(name)) for name in ("a", "b")]
+        found = setup.make().left_behind(2**62)
+        assert {(one.table_id, one.name, one.location) for one in found} == {
+            (one.table_id, one.name, one.location) for one in staged
+        }
+        assert [one.created_at for one in found] == sorted(one.created_at for one in found)
+        assert catalog.left_behind(found[0].created_at) == []
+        assert catalog.left_behind(0) == []
+
+    def test_c481_what_was_left_behind_is_removed_and_gets_no_name(self, setup: CatalogSetup) -> None:
+        catalog = setup.make()
+        made = create_table(setup, catalog, "made")
+        staging, new = stage_table(setup, catalog, setup.name("t"))
+        path = published_path(normalize_location(staging.location), 0)
+        assert remove_left_behind(catalog, 0) == []
+        assert setup.store(path).read(path)
+        assert [one.location for one in remove_left_behind(setup.make(), 2**62)] == [staging.location]
+        with raises(FileNotFoundInStoreError):
+            setup.store(path).status(path)
+        write_first_commit(setup, staging, new)  # by a creator that knows nothing of it
+        with raises(CatalogError):
+            setup.make().create_table(staging, new)
+        assert catalog.list_tables(setup.catalog, setup.schema) == [made.name]
+        assert remove_left_behind(catalog, 2**62) == []
+        assert catalog.dropped_tables(2**62) == []
+
+    def test_c481_who_comes_too_late_is_told_so(self, setup: CatalogSetup) -> None:
+        catalog = setup.make()
+        staging, new = stage_table(setup, catalog, setup.name("t"))
+        assert setup.make().drop_staging_table(staging.table_id)
+        assert not catalog.drop_staging_table(staging.table_id)
+        with raises(TableReplacedError):
+            catalog.create_table(staging, new)
+        assert [table.location for table in catalog.dropped_tables(2**62)] == [staging.location]
 
 
 class KeptMetadata:

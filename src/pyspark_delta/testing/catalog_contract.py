@@ -93,6 +93,13 @@ class CatalogContract:
         assert setup.make().create_table(staging, new).table_id == made.table_id
         assert setup.make().log_tail(made).latest_version == 1
 
+    def test_c481_a_table_with_a_name_is_not_left_behind(self, setup: CatalogSetup) -> None:
+        catalog = setup.make()
+        table = create_table(setup, catalog)
+        assert table.table_id not in {one.table_id for one in catalog.left_behind(2**62)}
+        assert not catalog.drop_staging_table(table.table_id)
+        assert setup.make().load_table(table.name) == table
+
     def test_of_several_that_create_a_name_one_does(self, setup: CatalogSetup) -> None:
         staged = [stage_table(setup, setup.make(), setup.name("t")) for _ in range(5)]
         assert len({staging.table_id for staging, _ in staged}) == 5

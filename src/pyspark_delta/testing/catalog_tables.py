@@ -23,7 +23,7 @@ from pyspark_delta.catalog.contract import (
     TableName,
 )
 from pyspark_delta.catalog.log_tail import commit_path, published_path, staged_path
-from pyspark_delta.errors import CatalogError, FileAlreadyExistsError
+from pyspark_delta.errors import DeltaError, FileAlreadyExistsError
 from pyspark_delta.log.names import CommitName
 from pyspark_delta.storage import ObjectStore, normalize_location, store_for
 
@@ -32,7 +32,7 @@ START = 1_700_000_000_000
 
 SCHEMA = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
 
-E = TypeVar("E", bound=CatalogError)
+E = TypeVar("E", bound=DeltaError)
 
 
 @dataclass(frozen=True)

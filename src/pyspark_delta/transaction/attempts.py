@@ -41,15 +41,18 @@ class AttemptPolicy:
     """How often and how patiently to try. Times are seconds; each wait is drawn at random up to its limit.
 
     `attempts` bounds how often another writer may win; `repetitions` how often one version is asked for again after
-    failures of the store.
+    failures of the store. Whoever loses waits for up to `contention_waits` times what the attempt took, at most
+    `contention_wait`: then several do not do the work of an attempt at once, of which only one can win.
     """
 
     attempts: int = 1000
     repetitions: int = 5
-    contention_wait: float = 0.2
+    contention_waits: float = 4.0
+    contention_wait: float = 2.0
     failure_wait: float = 0.2
     longest_wait: float = 10.0
     sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
 
 
 def commit_draft(
@@ -71,7 +74,7 @@ def commit_draft(
     base = exactly_timed(draft, base, store)
     ready, request = _complete(draft, base)
     check_committer(ready.configuration, committer, base.location)
-    first, lost, failures = request.version, 0, 0
+    first, lost, failures, begun = request.version, 0, 0, policy.clock()
     while True:
         match committer.commit(request):
             case Committed(version, content):
@@ -80,6 +83,8 @@ def commit_draft(
                 # An earlier attempt made it, which was completed at another time.
                 return state_after(Winner.parse(TakenVersion(version, content)), base)
             case VersionTaken(winners):
+                policy.sleep(random.uniform(0, _contention_wait(policy, policy.clock() - begun)))
+                begun = policy.clock()  # what others commit meanwhile is read with the rest
                 try:
                     advanced = advance(check, base, winners, committer, store)
                 except (
@@ -93,7 +98,6 @@ def commit_draft(
                 lost, failures, base = lost + 1, 0, advanced.state
                 if lost >= policy.attempts:
                     raise _exhausted(draft, base, first, lost)
-                policy.sleep(random.uniform(0, policy.contention_wait * min(1.0, lost / 20)))
                 ready, request = _complete(draft, base)
             case Rejected(error):
                 raise error
@@ -133,6 +137,10 @@ def _again(failures: int, policy: AttemptPolicy, error: DeltaError) -> int:
         raise error
     policy.sleep(random.uniform(0, min(policy.longest_wait, policy.failure_wait * 2**failures)))
     return failures + 1
+
+
+def _contention_wait(policy: AttemptPolicy, attempt: float) -> float:
+    return min(policy.contention_wait, policy.contention_waits * attempt)
 
 
 def _exhausted(draft: CommitDraft, base: TableState, first: int, attempts: int) -> AttemptsExhaustedError:

@@ -23,6 +23,7 @@ from pyspark_delta.schema.column_mapping import mapping_mode, physical_schema
 from pyspark_delta.schema.stored import stored_schema
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.stats.columns import DEFAULT_STRING_PREFIX
+from pyspark_delta.storage.credentials import CarriedOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,7 @@ def write_context(
         format_version=PARQUET_FORMAT_VERSION.of(properties),
         target_file_size=options.target_file_size or TARGET_FILE_SIZE.of(properties),
         max_records_per_file=options.max_records_per_file,
-        storage_options=dict(options.storage_options),
+        storage_options=CarriedOptions(options.storage_options),
         shreds_variants=_shreds_variants(configuration),
     )
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
-from tests.managed import Warehouse
+from tests.managed import IDS, Warehouse
 from typer.testing import CliRunner, Result
 
 from pyspark_delta.catalog.connections import managed_table
+from pyspark_delta.catalog.names import reach_or_begin, required_name
 from pyspark_delta.catalog.sql import SqlCatalog
 from pyspark_delta.cli.app import app
+from pyspark_delta.ddl.create import CreateMode, TableDefinition, create_table
+from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.storage import store_for
 
 
@@ -97,3 +101,45 @@ def test_nothing_is_pending(warehouse: Warehouse) -> None:
     assert table is not None
     assert table.publish(store_for(table.location)) == 1
     assert invoke("catalog", "publish", "s.t").stdout == "Published up to version 1.\n"
+
+
+def test_a_catalog_from_an_older_backup_is_repaired(warehouse: Warehouse, tmp_path: Path) -> None:
+    known = invoke("catalog", "repair", "s.t")
+    assert "knows every published commit; its latest version is 1" in known.stdout
+    database, backup = tmp_path / "catalog.db", tmp_path / "backup.db"
+    with sqlite3.connect(database) as source, sqlite3.connect(backup) as copy:
+        source.backup(copy)
+    warehouse.append(8)
+    warehouse.append(9)
+    with sqlite3.connect(backup) as source, sqlite3.connect(database) as copy:
+        source.backup(copy)
+    assert warehouse.ids() == [7]
+    assert "has forgotten versions 2 to 3" in invoke("catalog", "repair", "s.t").stdout
+    assert warehouse.ids() == [7]
+    assert "has taken in versions 2 to 3" in invoke("catalog", "repair", "s.t", "--apply").stdout
+    assert warehouse.ids() == [7, 8, 9]
+    assert warehouse.append(10) == 4
+    clear_cache()
+    assert warehouse.ids() == [7, 8, 9, 10]
+    assert warehouse.snapshot().checksum_differences() == ()
+    create_table(str(tmp_path / "plain"), TableDefinition(schema=IDS), CreateMode.CREATE)
+    assert invoke("catalog", "register", "s.plain", str(tmp_path / "plain")).exit_code == 0
+    assert "does not manage" in invoke("catalog", "repair", "s.plain").stderr
+
+
+def test_unfinished_tables_are_shown_first_and_then_removed(warehouse: Warehouse) -> None:
+    begun = reach_or_begin(required_name(warehouse.full("begun")))
+    Path(begun.location).mkdir()
+    catalog = warehouse.catalog.catalog
+    assert isinstance(catalog, SqlCatalog)
+    (left,) = catalog.left_behind(2**62)
+    assert invoke("catalog", "clean").stdout == "name\tlocation\tbegun\tremoved\n"  # it is of today
+    named = {"name": warehouse.full("begun"), "location": begun.location, "begun": left.created_at}
+    now = ("catalog", "clean", "--older-than", "0")
+    assert json.loads(invoke(*now, "--json").stdout) == [{**named, "removed": False}]
+    assert "Give --apply" in invoke(*now).stdout
+    assert Path(begun.location).exists()
+    assert json.loads(invoke(*now, "--apply", "--json").stdout) == [{**named, "removed": True}]
+    assert json.loads(invoke(*now, "--json").stdout) == []
+    assert not Path(begun.location).exists()
+    assert catalog.dropped_tables(2**62) == []

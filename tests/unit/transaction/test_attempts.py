@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -217,6 +218,25 @@ def test_attempts_end(location: str) -> None:
     policy = AttemptPolicy(attempts=3, repetitions=0, sleep=lambda _: None)
     with pytest.raises(AttemptsExhaustedError, match="versions 1 to 3"):
         commit_draft(append("a"), base, committer=Overtaken(store_for(location)), policy=policy)
+
+
+@pytest.mark.parametrize(("took", "longest"), [(0.1, 0.4), (100.0, 2.0)])
+def test_a_loser_waits_first_and_builds_on_what_others_committed_meanwhile(
+    location: str, took: float, longest: float
+) -> None:
+    base = create(location)
+    commit(append("winner"), base)
+    waits: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        commit(append("meanwhile"), base)
+
+    ticks = itertools.count(0.0, took)
+    policy = AttemptPolicy(sleep=sleep, clock=lambda: next(ticks))
+    assert commit_draft(append("a"), base, policy=policy).version == 3
+    (wait,) = waits  # it lost once
+    assert 0 <= wait <= longest
 
 
 def test_c123_a_checksum_that_cannot_be_written_is_a_warning(location: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pyspark_delta.catalog.contract import Access, Capability, TableInfo
+from pyspark_delta.catalog.contract import Access, Capability, StagingTable, TableInfo
 from pyspark_delta.catalog.sql.commits import Commits
 from pyspark_delta.catalog.sql.database import Database
 from pyspark_delta.catalog.sql.names import TableNames
@@ -14,6 +14,7 @@ from pyspark_delta.catalog.sql.part import Settings
 from pyspark_delta.catalog.sql.tokens import Tokens
 from pyspark_delta.errors import CatalogError
 from pyspark_delta.storage import normalize_location
+from pyspark_delta.storage.credentials import Credentials
 from pyspark_delta.storage.paths import join
 
 
@@ -75,6 +76,10 @@ class SqlCatalog(TableNames, Commits):
     def storage_options(self, table: TableInfo, access: Access) -> Mapping[str, str]:
         """The options that the catalog was connected with."""
         return dict(self._settings.storage_options)
+
+    def credentials(self, table: TableInfo | StagingTable, access: Access) -> Credentials:
+        """The same: they do not end."""
+        return Credentials(dict(self._settings.storage_options))
 
     def close(self) -> None:
         """Close the connections that are not in use; asked again, the catalog opens new ones."""

@@ -8,6 +8,7 @@ that a version is ratified once.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, case, delete, insert, select, update
@@ -82,9 +83,11 @@ class Commits(CatalogPart):
             return known
         commit = _commit_of(proposal)
         for _ in range(_LOOKS):
-            done = self._database.change(lambda connection: self._try(connection, table, proposal, commit, known))
+            done = self._database.change(partial(self._try, table=table, proposal=proposal, commit=commit, known=known))
             if done is not None:
                 return done
+            with storage_failures():
+                known = self._check_all_published(table, proposal)
         raise CatalogUnavailableError(
             f"The catalog did not ratify version {proposal.version} of {table.name}: the table changed too often.",
             table=str(table.name),
@@ -128,7 +131,7 @@ class Commits(CatalogPart):
         self, connection: Connection, table: TableInfo, proposal: Proposal, commit: RatifiedCommit, known: int
     ) -> Ratification | None:
         """Compare and set; None where the table changed between not fitting and being looked at."""
-        if connection.execute(self._compare_and_set(table, proposal)).rowcount != 1:
+        if connection.execute(self._compare_and_set(table, proposal, known)).rowcount != 1:
             return self._explain(connection, table, proposal)
         values = commit_values(table.table_id, commit, self._settings.principal, self._settings.clock())
         try:
@@ -143,7 +146,7 @@ class Commits(CatalogPart):
             self._forget(connection, table, known, proposal.published_version)
         return Ratification(commit)
 
-    def _compare_and_set(self, table: TableInfo, proposal: Proposal) -> Any:
+    def _compare_and_set(self, table: TableInfo, proposal: Proposal, known: int) -> Any:
         published = _published(proposal)
         conditions = [
             _is(table),
@@ -151,6 +154,8 @@ class Commits(CatalogPart):
             tables.c.latest_timestamp < proposal.timestamp,
             proposal.version - published <= self._settings.max_unpublished,
         ]
+        if proposal.published_version is not None:
+            conditions.append(tables.c.published_version >= known)
         if proposal.expected_etag is not None:
             conditions.append(tables.c.metadata_number == metadata_number_of(proposal.expected_etag))
         return (
@@ -224,15 +229,18 @@ class Commits(CatalogPart):
 
     # -------------------------------------------------------------------------------------------- looking at files
     def _check_files(self, table: TableInfo, proposal: Proposal) -> Ratification | int:
-        """Look at the files that the proposal names: the version up to where commits were known to be published.
+        """Look at the files that the proposal names: the version up to where commits are taken to be published.
 
-        A replay is answered at once where the staged file is gone: after publishing it may be.
+        That is the version before the one that the proposal says is published: who else publishes says so too. Where it
+        is not so, comparing says it, and all are looked at. A replay is answered at once where the staged file is gone:
+        after publishing it may be.
         """
-        known = table.tail.published_version if table.tail is not None else None
-        known = known or 0
-        if proposal.published_version is not None and proposal.published_version > known:
-            known = self.log_tail(table, proposal.version, proposal.version).published_version or 0
-            self._check_published(table, known, proposal.published_version)
+        known = max((proposal.published_version or 0) - 1, 0)
+        if proposal.published_version is not None:
+            try:
+                self._check_published(table, known, proposal.published_version)
+            except InvalidProposalError:
+                known = self._check_all_published(table, proposal)
         if proposal.file is not None and self._settings.verify_files:
             try:
                 check_staged_file(table, self._store(table.location), proposal.version, proposal.file)
@@ -241,6 +249,12 @@ class Commits(CatalogPart):
                 if replay is None:
                     raise
                 return replay
+        return known
+
+    def _check_all_published(self, table: TableInfo, proposal: Proposal) -> int:
+        """Look at all files that the proposal says are published: the version up to where the catalog knows it."""
+        known = self.log_tail(table, proposal.version, proposal.version).published_version or 0
+        self._check_published(table, known, proposal.published_version or 0)
         return known
 
     def _find_replay(self, connection: Connection, table: TableInfo, proposal: Proposal) -> Ratification | None:

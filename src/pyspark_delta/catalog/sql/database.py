@@ -44,6 +44,8 @@ class Database:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        # One statement needs no transaction, which would be two requests more.
+        self._reading = {"isolation_level": "AUTOCOMMIT"} if engine.dialect.name == "postgresql" else {}
         self._process = os.getpid()
 
     @classmethod
@@ -73,7 +75,7 @@ class Database:
     def read(self, work: Callable[[Connection], T]) -> T:
         """Run one SELECT. Raises CatalogUnavailableError."""
         try:
-            with self._connection() as connection:
+            with self._connection().execution_options(**self._reading) as connection:
                 return work(connection)
         except SQLAlchemyError as error:
             raise self._translated(error) from error

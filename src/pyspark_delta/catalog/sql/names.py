@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from pyspark_delta.catalog.contract import (
     DroppedTable,
+    LeftBehind,
     Maintenance,
     NewTable,
     StagingTable,
@@ -239,15 +240,21 @@ class TableNames(Schemas):
 
         self._database.change(forget)
 
-    def expire_staging_tables(self, before_ms: int) -> int:
-        """Drop the staging tables that were asked for before a time and never got their names; how many there were.
+    def left_behind(self, before_ms: int) -> list[LeftBehind]:
+        """The staging tables that were asked for before a time and have no name yet; oldest first."""
+        query = select(tables).where(tables.c.state == STAGING, tables.c.created_ms < before_ms)
+        rows = self._database.read(lambda c: c.execute(query.order_by(tables.c.created_ms)).all())
+        return [
+            LeftBehind(row.table_id, TableName(row.catalog, row.schema_name, row.name), row.location, row.created_ms)
+            for row in rows
+        ]
 
-        They are among `dropped_tables` then, so that purging removes what was written to them.
-        """
+    def drop_staging_table(self, table_id: str) -> bool:
+        """Let a staging table be a dropped one, so that it never gets a name; False where it got one meanwhile."""
         now = self._settings.clock()
-        change = update(tables).where(tables.c.state == STAGING, tables.c.created_ms < before_ms)
+        change = update(tables).where(tables.c.table_id == table_id, tables.c.state == STAGING)
         change = change.values(state=DROPPED, dropped_ms=now, updated_ms=now)
-        return self._database.change(lambda connection: connection.execute(change).rowcount)
+        return self._database.change(lambda connection: connection.execute(change).rowcount) > 0
 
     def allow_maintenance(self, name: TableName, allowed: Iterable[Maintenance]) -> None:
         """Say which maintenance clients may do to a table, instead of what was allowed before (C478).

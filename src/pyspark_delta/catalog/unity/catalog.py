@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 
 from pyspark_delta.catalog.contract import (
     Access,
     Capability,
     DroppedTable,
+    LeftBehind,
     LogTail,
     NewTable,
     Proposal,
@@ -33,6 +35,7 @@ from pyspark_delta.errors import (
     StaleMetadataError,
     TableReplacedError,
 )
+from pyspark_delta.storage.credentials import Credentials
 
 _KNOWN_TABLES = 10_000  # of which the properties are remembered
 
@@ -161,6 +164,14 @@ class UnityCatalog:
     def forget_dropped(self, table_id: str) -> None:
         """Nothing to do: the server cleans up."""
 
+    def left_behind(self, before_ms: int) -> list[LeftBehind]:
+        """None: the server cleans up."""
+        return []
+
+    def drop_staging_table(self, table_id: str) -> bool:
+        """False: the server cleans up."""
+        return False
+
     # -------------------------------------------------------------------------------------------------- commits
     def ratify(self, table: TableInfo, proposal: Proposal) -> Ratification:
         if proposal.file is None:
@@ -193,15 +204,18 @@ class UnityCatalog:
                 self._api.report_published(found, version)
 
     def storage_options(self, table: TableInfo, access: Access) -> Mapping[str, str]:
+        return self.credentials(table, access).options
+
+    def credentials(self, table: TableInfo | StagingTable, access: Access) -> Credentials:
         try:
-            given = self._api.storage_options(table, access)
+            given = self._api.credentials(table, access)
         except Refusal as refusal:
-            if refusal.reason is not Reason.NOT_FOUND:
+            if refusal.reason is not Reason.NOT_FOUND or isinstance(table, StagingTable):
                 raise error_of(refusal, f"the table {table.name}") from None
             found = self._reloaded(table)
             with translated(f"the table {found.name}"):
-                given = self._api.storage_options(found, access)
-        return {**self._storage_options, **given}
+                given = self._api.credentials(found, access)
+        return replace(given, options={**self._storage_options, **given.options})
 
     # -------------------------------------------------------------------------------------------------- finding
     def _ratify(self, table: TableInfo, proposal: Proposal) -> Ratification:

@@ -1,11 +1,12 @@
-"""Short-lived credentials that a catalog gives, as storage options (`storage.options`)."""
+"""Short-lived credentials that a catalog gives, as storage options (`storage.options`), and when they end."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark_delta.catalog.unity.answers import wire_location
+from pyspark_delta.catalog.unity.answers import number, wire_location
+from pyspark_delta.storage.credentials import Credentials
 
 _OPTIONS = {
     "s3.access-key-id": "aws_access_key_id",
@@ -25,29 +26,34 @@ _OLDER = {
 }
 
 
-def options_of_credentials(answer: Any, location: str) -> dict[str, str]:
-    """The options in an answer of the Delta API: those for the longest prefix of the location."""
+def credentials_of(answer: Any, location: str) -> Credentials:
+    """The credentials in an answer of the Delta API: those for the longest prefix of the location."""
     found = answer.get("storage-credentials") if isinstance(answer, dict) else None
     given = [value for value in found or () if isinstance(value, dict)]
     fitting = [value for value in given if _covers(str(value.get("prefix") or ""), location)]
     if not fitting:
-        return {}
-    config = max(fitting, key=lambda value: len(str(value.get("prefix") or ""))).get("config")
-    return _translated(config, _OPTIONS)
+        return Credentials()
+    chosen = max(fitting, key=lambda value: len(str(value.get("prefix") or "")))
+    return Credentials(_translated(chosen.get("config"), _OPTIONS), _time(chosen.get("expiration-time-ms")))
 
 
-def options_of_older_credentials(answer: Any) -> dict[str, str]:
-    """The options in an answer of the older endpoints."""
+def older_credentials_of(answer: Any) -> Credentials:
+    """The credentials in an answer of the older endpoints."""
     options: dict[str, str] = {}
     for kind, names in _OLDER.items():
         options |= _translated(answer.get(kind) if isinstance(answer, dict) else None, names)
-    return options
+    return Credentials(options, _time(answer.get("expiration_time")) if isinstance(answer, dict) else None)
 
 
 def _translated(config: Any, names: Mapping[str, str]) -> dict[str, str]:
     if not isinstance(config, dict):
         return {}
     return {names[key]: str(value) for key, value in config.items() if key in names and value is not None}
+
+
+def _time(value: Any) -> int | None:
+    """A time in ms; None for credentials that do not end, which some servers say by 0."""
+    return number(value) or None
 
 
 def _covers(prefix: str, location: str) -> bool:

@@ -14,9 +14,10 @@ from pyspark_delta.catalog.unity.answers import (
     wire_location,
 )
 from pyspark_delta.catalog.unity.connection import Connection, segment
-from pyspark_delta.catalog.unity.credentials import options_of_credentials
+from pyspark_delta.catalog.unity.credentials import credentials_of
 from pyspark_delta.catalog.unity.mirror import change_to_updates, new_table_to_json
 from pyspark_delta.catalog.unity.older_api import REPLAYED_HEADER
+from pyspark_delta.storage.credentials import Credentials
 
 PREFIX = "/delta/v1"
 PROTOCOL_VERSIONS = "1.0"
@@ -64,9 +65,12 @@ class DeltaApi:
     def drop_table(self, name: TableName) -> None:
         self._connection.call("DELETE", _table(name))
 
-    def storage_options(self, table: TableInfo, access: Access) -> dict[str, str]:
-        answer = self._connection.call("GET", f"{_table(table.name)}/credentials", query={"operation": access.value})
-        return options_of_credentials(answer.value, table.location)
+    def credentials(self, table: TableInfo | StagingTable, access: Access) -> Credentials:
+        if isinstance(table, StagingTable):
+            path, query = f"{PREFIX}/staging-tables/{segment(table.table_id)}/credentials", None
+        else:
+            path, query = f"{_table(table.name)}/credentials", {"operation": access.value}
+        return credentials_of(self._connection.call("GET", path, query=query).value, table.location)
 
     def _update(self, table: TableInfo, updates: list[dict[str, Any]], etag: str | None) -> bool:
         requirements = [{"type": "assert-table-uuid", "uuid": table.table_id}]

@@ -31,7 +31,7 @@ from pyspark_delta.catalog.unity.answers import (
 )
 from pyspark_delta.catalog.unity.columns import columns_to_json
 from pyspark_delta.catalog.unity.connection import Connection, segment
-from pyspark_delta.catalog.unity.credentials import options_of_older_credentials
+from pyspark_delta.catalog.unity.credentials import older_credentials_of
 from pyspark_delta.catalog.unity.mirror import (
     MANAGED_PROPERTY,
     SUPPORTED,
@@ -41,6 +41,7 @@ from pyspark_delta.catalog.unity.mirror import (
     protocol_properties,
 )
 from pyspark_delta.catalog.unity.refusals import Refusal
+from pyspark_delta.storage.credentials import Credentials
 from pyspark_delta.storage.paths import normalize_location
 
 COMMITS = "/delta/preview/commits"
@@ -133,11 +134,9 @@ class OlderApi:
         request = _addressed(table.table_id, table.location)
         self._connection.call("POST", COMMITS, {**request, "latest_backfilled_version": version})
 
-    def storage_options(self, table: TableInfo, access: Access) -> dict[str, str]:
+    def credentials(self, table: TableInfo | StagingTable, access: Access) -> Credentials:
         request = {"table_id": table.table_id, "operation": access.value}
-        return options_of_older_credentials(
-            self._connection.call("POST", "/temporary-table-credentials", request).value
-        )
+        return older_credentials_of(self._connection.call("POST", "/temporary-table-credentials", request).value)
 
     def _metadata(self, table: TableInfo, change: MetadataChange) -> dict[str, Any]:
         """What a commit changes. The properties replace all that the catalog has, those that it made itself too."""

@@ -196,7 +196,7 @@ class _Relations:
         needs_row_index = self.row_index is not None or self.row_tracking or kind is Files.DELETED_FROM
         has_row_index = needs_row_index or self.own_metadata
         options = {
-            **relation_options(self.listing.storage_options, columns),
+            **relation_options(self.listing.location, self.listing.storage_options, columns),
             **_local_options(spark, self.listing.location),
         }
         relation = sources.HadoopFsRelation(

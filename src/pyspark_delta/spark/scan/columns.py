@@ -25,6 +25,7 @@ from pyspark_delta.schema.types import (
     StructType,
 )
 from pyspark_delta.spark.scan.predicates import RelationColumn
+from pyspark_delta.storage.hadoop import hadoop_options
 
 PARQUET_FIELD_ID = "parquet.field.id"
 ROW_INDEX = StructField("_tmp_metadata_row_index", LONG)  # the name by which Spark's Parquet reader knows it
@@ -126,9 +127,9 @@ def project(frame: DataFrame, columns: TableColumns, extra: Mapping[str, Column]
     return frame.select(*output, *(column.alias(name) for name, column in (extra or {}).items()))
 
 
-def relation_options(storage_options: Mapping[str, str], columns: TableColumns) -> dict[str, str]:
+def relation_options(location: str, storage_options: Mapping[str, str], columns: TableColumns) -> dict[str, str]:
     """The options of a Parquet relation over the table's files."""
-    options = {**storage_options, **RELATION_OPTIONS}
+    options = {**storage_options, **(hadoop_options(location, storage_options) or {}), **RELATION_OPTIONS}
     if columns.mode == "id":
         options.update(dict.fromkeys(FIELD_ID_SETTINGS, "true"))
     return options

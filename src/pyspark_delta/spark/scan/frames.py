@@ -241,7 +241,7 @@ class _Scan:
 
     def _parquet(self, paths: Sequence[str]) -> DataFrame:
         schema = self._columns.data_schema(row_tracking=self._row_tracking)
-        options = relation_options(self._source.storage_options, self._columns)
+        options = relation_options(self._source.location, self._source.storage_options, self._columns)
         if any(_COLON_IN_NAME.search(path) for path in paths):
             options.update(PLAIN_LOCAL_FILES)
         reader = self._spark.read.schema(_spark_type(schema)).options(**options).option("__globPaths__", "false")

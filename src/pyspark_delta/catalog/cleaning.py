@@ -1,0 +1,25 @@
+"""Removing what nobody will use again: staging tables whose creators did not live to give them their names."""
+
+from __future__ import annotations
+
+from pyspark_delta.catalog.contract import Access, Catalog, LeftBehind, TableInfo
+from pyspark_delta.storage import normalize_location, store_for
+
+
+def remove_left_behind(catalog: Catalog, before_ms: int) -> list[LeftBehind]:
+    """Remove the staging tables that were asked for before a time, with the files written to them; which those were.
+
+    From the moment that one is dropped its creator is refused, so that no table in use loses files. What a failure
+    interrupts is among the catalog's dropped tables, for a purge. Raises CatalogError, StorageError.
+    """
+    removed = []
+    for table in catalog.left_behind(before_ms):
+        if not catalog.drop_staging_table(table.table_id):
+            continue  # it has got its name
+        location = normalize_location(table.location)
+        info = TableInfo(table_id=table.table_id, name=table.name, location=location)
+        options = catalog.storage_options(info, Access.READ_WRITE)
+        store_for(location, options).delete_directory(location)
+        catalog.forget_dropped(table.table_id)
+        removed.append(table)
+    return removed

@@ -1,0 +1,173 @@
+"""Repairing a catalog that knows fewer commits of a table than are published, as one restored from an older backup.
+
+Only what a catalog has ratified is ever published, so what is published after its latest version was ratified once and
+forgotten. It is proposed to the catalog again, version after version: what the catalog checks of a commit it checks of
+these too, and a repair that is interrupted can be made again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark_delta.catalog.contract import LogTail
+from pyspark_delta.catalog.log_tail import published_path, staged_path
+from pyspark_delta.catalog.managed_table import ManagedTable
+from pyspark_delta.commit.catalog import CatalogCommitter
+from pyspark_delta.commit.contents import CommitContents
+from pyspark_delta.commit.contract import CommitRequest, Committed, Rejected, Transient, Unknown, VersionTaken
+from pyspark_delta.errors import PublishedMismatchError
+from pyspark_delta.log.history import in_commit_timestamp
+from pyspark_delta.log.listing import list_log
+from pyspark_delta.log.names import CommitName, parse_name
+from pyspark_delta.log.provenance import commit_info, transaction_id
+from pyspark_delta.protocol.configuration import CATALOG_MANAGED
+from pyspark_delta.storage import ObjectStore
+from pyspark_delta.storage.paths import file_name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """What was found out about a table, and whether anything was done.
+
+    `catalog_version` is the latest version that the catalog knew, `published_version` the newest published one.
+    `undecided` are the names of staged commits of versions after both: whether one of them was ratified, nothing says.
+    """
+
+    catalog_version: int
+    published_version: int
+    undecided: tuple[str, ...] = ()
+    applied: bool = False
+
+    @property
+    def forgotten(self) -> range:
+        """The versions that are published and that the catalog did not know."""
+        return range(self.catalog_version + 1, self.published_version + 1)
+
+
+def repair_table(table: ManagedTable, store: ObjectStore, *, apply: bool = False) -> Repair:
+    """Compare what the catalog knows of a table with what is published, and let it `apply` what it has forgotten.
+
+    Raises PublishedMismatchError, before anything is changed, where the two contradict each other: where another
+    commit is published in place of a ratified one, where published versions have a gap, and where one of them is no
+    commit of a managed table; and where another writer commits meanwhile. CatalogError, StorageError.
+    """
+    tail = table.log_tail()
+    published = _published(table, store, tail)
+    _check_ratified(table, store, tail, published)
+    newest = max([tail.latest_version, *published])
+    _check_forgotten(table, store, tail.latest_version, newest, published)
+    found = Repair(
+        catalog_version=tail.latest_version,
+        published_version=max(published, default=tail.latest_version),
+        undecided=_staged_after(table, store, newest),
+        applied=apply and newest > tail.latest_version,
+    )
+    if found.applied:
+        _take_in(table, store, found.forgotten)
+    return found
+
+
+def _published(table: ManagedTable, store: ObjectStore, tail: LogTail) -> frozenset[int]:
+    """The published versions from the first on that the catalog does not take for published, and its latest one."""
+    first = min([tail.latest_version, *(commit.version for commit in tail.commits)])
+    return frozenset(list_log(store, table.location, first).commits)
+
+
+def _check_ratified(table: ManagedTable, store: ObjectStore, tail: LogTail, published: frozenset[int]) -> None:
+    """What the catalog knows to be ratified must be what is published, as far as anything is."""
+    for commit in tail.commits:
+        path = published_path(table.location, commit.version)
+        if commit.version not in published:
+            if max(published, default=-1) > commit.version:
+                raise _contradiction(
+                    table,
+                    commit.version,
+                    f"the catalog has ratified version {commit.version}, which is not published, and a later one is. "
+                    f"Publish the ratified commit as '{path}', unless the log was cleaned up, and repair again.",
+                )
+        elif store.read(path) != table.read(store, commit):
+            raise _contradiction(
+                table,
+                commit.version,
+                f"'{path}' is not the commit that the catalog has ratified as version {commit.version}: both may have "
+                "been acknowledged to their writers. Find out which one is to stay, put it in place of the other, and "
+                "repair again.",
+            )
+
+
+def _check_forgotten(
+    table: ManagedTable, store: ObjectStore, latest: int, newest: int, published: frozenset[int]
+) -> None:
+    """What the catalog has forgotten must be commits of a managed table, one after another."""
+    before = _timestamp(table, store, latest) if latest in published else -1
+    for version in range(latest + 1, newest + 1):
+        path = published_path(table.location, version)
+        if version not in published:
+            raise _contradiction(
+                table,
+                version,
+                f"version {newest} is published, and there is no '{path}': the log was cleaned up, or the file was "
+                "removed. Restore the file, or a newer backup of the catalog, and repair again.",
+            )
+        contents = CommitContents.parse(version, store.read(path))
+        if contents.timestamp <= before:
+            raise _contradiction(
+                table,
+                version,
+                f"the in-commit timestamp {contents.timestamp} of '{path}' is not after {before}, the one before. "
+                "Somebody wrote it without the catalog: move it away, and repair again.",
+            )
+        features = None if contents.protocol is None else contents.protocol.reader_features or frozenset()
+        if features is not None and features.isdisjoint(CATALOG_MANAGED):
+            raise _contradiction(
+                table,
+                version,
+                f"from '{path}' on the table is not managed by a catalog any more. Drop it from the catalog and "
+                "register it.",
+            )
+        before = contents.timestamp
+
+
+def _timestamp(table: ManagedTable, store: ObjectStore, version: int) -> int:
+    path = published_path(table.location, version)
+    return in_commit_timestamp(commit_info(store.read(path)), path)
+
+
+def _staged_after(table: ManagedTable, store: ObjectStore, newest: int) -> tuple[str, ...]:
+    """The staged commits of versions that nobody knows to be ratified."""
+    first = staged_path(table.location, str(CommitName(newest + 1)).removesuffix(".json"))
+    names = (parse_name(file_name(file.path)) for file in store.list_from(first))
+    return tuple(str(name) for name in names if isinstance(name, CommitName) and name.uuid is not None)
+
+
+def _take_in(table: ManagedTable, store: ObjectStore, versions: range) -> None:
+    """Propose published commits again, each as it is; publishing finds them there."""
+    for version in versions:
+        content = store.read(published_path(table.location, version))
+        request = CommitRequest(
+            table_location=table.location,
+            version=version,
+            content=content,
+            transaction_id=transaction_id(content) or "",
+        )
+        match CatalogCommitter(table, store).commit(request):
+            case Committed(_, other) if other is None:
+                pass
+            case Committed() | VersionTaken():
+                raise _contradiction(
+                    table,
+                    version,
+                    f"the catalog has ratified another commit as version {version} while it was repaired. Stop the "
+                    "writers, and look at both.",
+                )
+            case Rejected(error) | Transient(error) | Unknown(error):
+                raise error
+    table.publish(store)
+
+
+def _contradiction(table: ManagedTable, version: int, reason: str) -> PublishedMismatchError:
+    return PublishedMismatchError(
+        f"The catalog cannot be repaired by what is published of {table.info.name}: {reason}",
+        version=version,
+        table=str(table.info.name),
+    )
