@@ -12,7 +12,7 @@ import pytest
 from tests.declarations import declare, field, protocol
 from tests.evolving import PLAIN, changed, columns, created, features, stored, versions
 
-from pyspark_delta.data.writer import write_files
+from pyspark_delta.data.parts import write_files
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.schema.arrow import schema_to_arrow

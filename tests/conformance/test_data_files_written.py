@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from tests.declarations import READER_WRITER, declare, field, protocol
 
-from pyspark_delta.data.writer import WrittenFile, write_files
+from pyspark_delta.data.parts import write_files
+from pyspark_delta.data.writer import WrittenFile
 from pyspark_delta.errors import SchemaMismatchError
 from pyspark_delta.schema.arrow import schema_to_arrow
 from pyspark_delta.transaction.write_plan import FileOptions, write_context

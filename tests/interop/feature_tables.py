@@ -15,7 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyspark_delta.data.writer import write_files, written_files
+from pyspark_delta.data.parts import write_files
+from pyspark_delta.data.writer import written_files
 from pyspark_delta.ddl.change import commit_change
 from pyspark_delta.ddl.columns import rename
 from pyspark_delta.ddl.create import CreateMode, TableDefinition, create_table

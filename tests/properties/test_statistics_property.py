@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyspark_delta.data.writer import WriteContext, write_files
+from pyspark_delta.data.parts import write_files
+from pyspark_delta.data.writer import WriteContext
 from pyspark_delta.schema.arrow import schema_from_arrow
 from pyspark_delta.stats.columns import stats_columns
 

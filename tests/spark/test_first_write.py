@@ -644,8 +644,8 @@ def test_overwrite_conflicts_with_an_append_that_came_first(
     save(write_spark.range(1), table)
     written = save_modes.write_frame
 
-    def overtaken(frame: DataFrame, context: Any) -> pa.Table:
-        files = written(frame, context)
+    def overtaken(frame: DataFrame, context: Any, **more: Any) -> pa.Table:
+        files = written(frame, context, **more)
         with monkeypatch.context() as patch:
             patch.setattr(save_modes, "write_frame", written)
             save(write_spark.range(5), table, "append")

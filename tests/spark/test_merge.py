@@ -306,6 +306,33 @@ class TestClassic(Merges):
     def session(self, delta_spark: SparkSession) -> SparkSession:
         return delta_spark
 
+    def test_an_upsert_looks_for_rows_that_match_before_it_keeps_the_source(
+        self, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from pyspark_delta.spark.dml import merge
+
+        plans = []
+
+        def watched(frame: Any, context: Any) -> Any:
+            plans.append(frame._jdf.queryExecution().optimizedPlan().toString())
+            return change_rows(frame, context)
+
+        change_rows = merge.change_rows
+        monkeypatch.setattr(merge, "change_rows", watched)
+        table = make(session, tmp_path, VECTORS)
+        rows = [(5, "new"), (25, "new"), (99, "new"), (None, "new")]
+        source = session.createDataFrame(rows, "id long, v string")
+        upsert = table.merge(source.alias("s"), "t.id = s.id and t.v <> s.v")
+        upsert = upsert.whenMatchedUpdate(set={"v": "s.v"}).whenNotMatchedInsert(values={"id": "s.id", "v": "s.v"})
+        assert counts(upsert.execute()) == (4, 2, 0, 2)
+        inserts = table.merge(source.alias("s"), "t.id = s.id").whenNotMatchedInsert(values={"id": "s.id"})
+        assert counts(inserts.execute()) == (1, 0, 0, 1)
+        assert all("Join LeftSemi" in plan for plan in plans)
+        monkeypatch.setattr(merge, "_MOST_SENT", 3)
+        assert counts(inserts.execute()) == (1, 0, 0, 1)
+        assert "LeftSemi" not in plans[2]
+        assert sorted(row[0] for row in content(table) if row[2] == "new" and row[0] is not None) == [5, 25, 99]
+
 
 class TestConnect(Merges):
     """Through Spark Connect."""

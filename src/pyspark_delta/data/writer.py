@@ -1,4 +1,4 @@
-"""Arrow record batches become data files and the rows of their add actions (Data Files; C005, C014, C138-C141).
+"""One data file being written, and what its add action says of it (Data Files; C005, C014, C138-C141).
 
 Batches are gathered into large row groups: row groups of a single small batch make files larger and slower, to write
 and to read.
@@ -10,17 +10,16 @@ import random
 import string
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pyspark_delta.data.not_null import check_not_null
+from pyspark_delta.data.dictionaries import dictionary_columns
 from pyspark_delta.data.partition_paths import partition_directory
 from pyspark_delta.data.variant_shredding import Shredding
 from pyspark_delta.data.variant_storage import fill_variants, has_variants
@@ -28,7 +27,6 @@ from pyspark_delta.data.violations import WatchedCheck
 from pyspark_delta.errors import ConstraintViolationError
 from pyspark_delta.protocol.rows import ComputedColumn
 from pyspark_delta.schema.arrow import field_to_arrow, schema_to_parquet
-from pyspark_delta.schema.partition_values import serialize_partition_column
 from pyspark_delta.schema.types import VARIANT, StructField, StructType
 from pyspark_delta.stats.collect import collect_stats
 from pyspark_delta.stats.columns import DEFAULT_STRING_PREFIX, StatsColumn
@@ -131,91 +129,40 @@ def written_files(files: Iterable[WrittenFile]) -> pa.Table:
     return pa.Table.from_pylist(rows, WRITTEN_SCHEMA)
 
 
-def write_files(context: WriteContext, batches: Iterable[pa.RecordBatch], part: int = 0) -> Iterator[WrittenFile]:
-    """Write the rows to data files, and yield each file once it is complete and durable.
+class FileLayout:
+    """The columns of the data files of a context: how their values come from batches, and as what they are stored."""
 
-    Rows of the same partition should come one after another: a file is closed when the partition changes. `part` is
-    the number in the file names. Raises ConstraintViolationError for null in a NOT NULL column, StorageError.
-    """
-    writer = PartWriter(context, part)
-    try:
-        for batch in batches:
-            if batch.num_rows:
-                yield from writer.add(batch)
-        yield from writer.finish()
-    except BaseException:
-        writer.abandon()
-        raise
+    def __init__(self, context: WriteContext) -> None:
+        stored = [f.name for f in context.schema if f.name not in context.partition_columns]
+        stored += context.partition_columns if context.stores_partition_columns else ()
+        fields = [f for name in stored if (f := context.schema.find(name)) is not None]
+        self.schema = schema_to_parquet(context.data_schema)
+        self._columns = [
+            (field, field_to_arrow(field, all_nullable=True), at.type)
+            for field, at in zip(fields, self.schema, strict=True)
+        ]
+        self.variants = [at for at, field in enumerate(fields) if field.type == VARIANT and context.shreds_variants]
 
-
-class PartWriter:
-    """Writes the batches of one task, one file at a time: what `write_files` drives, for callers that hold the batches.
-
-    `add` and `finish` yield each file once it is complete and durable; `abandon` discards the one that is not.
-    """
-
-    def __init__(self, context: WriteContext, part: int) -> None:
-        self._context = context
-        self._part = part
-        self._files = 0
-        self._open: _DataFile | None = None
-        self._partition: tuple[str | None, ...] | None = None
-        self._limit = context.max_records_per_file or 0
-
-    def add(self, batch: pa.RecordBatch) -> Iterator[WrittenFile]:
-        check_not_null(batch, self._context.schema)
-        if not self._context.partition_columns:
-            yield from self._append(batch, ())
-            return
-        partition_fields = [self._context.schema.find(name) for name in self._context.partition_columns]
-        keys = [serialize_partition_column(batch.column(f.name), f.type) for f in partition_fields if f is not None]
-        for start, stop in _runs(keys):
-            yield from self._append(batch.slice(start, stop - start), tuple(key[start].as_py() for key in keys))
-
-    def finish(self) -> Iterator[WrittenFile]:
-        if self._open is not None:
-            written = self._open.close()
-            self._open = None  # only now: what fails to close is discarded
-            yield written
-
-    def abandon(self) -> None:
-        if self._open is not None:
-            self._open.discard()
-            self._open = None
-
-    def _append(self, batch: pa.RecordBatch, partition: tuple[str | None, ...]) -> Iterator[WrittenFile]:
-        if partition != self._partition:
-            yield from self.finish()
-            self._partition = partition
-        while batch.num_rows:
-            if self._open is None:
-                self._open = _DataFile(self._context, partition, self._part, self._files)
-                self._files += 1
-            room = self._limit - self._open.num_records if self._limit else batch.num_rows
-            self._open.add(batch.slice(0, room))
-            batch = batch.slice(room)
-            if self._is_full(self._open):
-                yield from self.finish()
-
-    def _is_full(self, file: _DataFile) -> bool:
-        target = self._context.target_file_size
-        return bool(self._limit and file.num_records >= self._limit) or bool(target and file.size >= target)
+    def stored(self, rows: pa.Table) -> pa.Table:
+        """The rows as the file holds them. Raises ConstraintViolationError for a value that does not fit."""
+        columns = [_stored(rows.column(field.name), field, *types) for field, *types in self._columns]
+        return pa.Table.from_arrays(columns, schema=self.schema)
 
 
-class _DataFile:
+class DataFile:
     """One Parquet file being written."""
 
-    def __init__(self, context: WriteContext, partition: tuple[str | None, ...], part: int, number: int) -> None:
+    def __init__(
+        self, context: WriteContext, layout: FileLayout, partition: tuple[str | None, ...], part: int, number: int
+    ) -> None:
         self._context = context
+        self._layout = layout
         self._partition_values = dict(zip(context.partition_names, partition, strict=True))
         name = f"part-{part:05d}-{uuid.uuid4()}.c{number:03d}{_EXTENSIONS[context.compression]}.parquet"
         directory = _directory(context, partition)
         relative = f"{directory}/{name}" if directory else name
         self._path = encode_path(relative)
-        self._schema = schema_to_parquet(context.data_schema)
-        stored = [f.name for f in context.schema if f.name not in context.partition_columns]
-        stored += context.partition_columns if context.stores_partition_columns else ()
-        self._columns = [f for name in stored if (f := context.schema.find(name)) is not None]
+        self.location = join(context.table_location, relative)
         self._footer: list[pq.FileMetaData] = []
         self._gathered: list[pa.RecordBatch] = []
         self._gathered_rows = self._gathered_bytes = 0
@@ -223,7 +170,7 @@ class _DataFile:
         self.num_records = 0
         store = store_for(context.table_location, context.storage_options)
         with ExitStack() as stack:
-            self._sink = stack.enter_context(store.open_output(join(context.table_location, relative)))
+            self._sink = stack.enter_context(store.open_output(self.location))
             self._stack = stack.pop_all()
         self._writer: pq.ParquetWriter | None = None
 
@@ -240,11 +187,15 @@ class _DataFile:
         if self._gathered_rows >= self._context.row_group_rows or self._gathered_bytes >= self._context.row_group_bytes:
             self._write_row_group()
 
-    def close(self) -> WrittenFile:
+    def end(self) -> None:
+        """Write what is gathered and the footer; `publish` follows."""
         if self._gathered:
             self._write_row_group()
-        assert self._writer is not None
-        self._writer.close()
+        if self._writer is not None:
+            self._writer.close()
+
+    def publish(self) -> WrittenFile:
+        """The file, complete and durable. It takes the store's time, not the processor's; raises StorageError."""
         size = self.size
         self._stack.close()
         stats = collect_stats(
@@ -266,24 +217,23 @@ class _DataFile:
     def _write_row_group(self) -> None:
         rows = pa.Table.from_batches(self._gathered)
         self._note_marks(rows)
-        columns = [_stored(rows.column(f.name), f, at.type) for f, at in zip(self._columns, self._schema, strict=True)]
-        rows = pa.Table.from_arrays(columns, schema=self._schema)
-        writer = self._writer or self._open_writer(rows)
+        rows = self._layout.stored(rows)
+        writer = self._writer or self._begin(rows)
         self._observations.add(rows)
         writer.write_table(self._shredding.apply(rows), row_group_size=rows.num_rows)
         self._gathered, self._gathered_rows, self._gathered_bytes = [], 0, 0
 
-    def _open_writer(self, first: pa.Table) -> pq.ParquetWriter:
-        """Begin the file, whose schema depends on the variants of its first rows where they are shredded."""
+    def _begin(self, first: pa.Table) -> pq.ParquetWriter:
+        """Begin the file by what its first rows are like; its schema depends on them where variants are shredded."""
         context = self._context
-        variants = [at for at, field in enumerate(self._columns) if field.type == VARIANT]
-        self._shredding = Shredding.learn(first, variants if context.shreds_variants else ())
-        self._stats_columns = self._shredding.moved(context.stats_columns, self._schema.names)
+        self._shredding = Shredding.learn(first, self._layout.variants)
+        self._stats_columns = self._shredding.moved(context.stats_columns, self._layout.schema.names)
         self._observations = Observations(self._stats_columns, context.string_prefix)
         self._writer = pq.ParquetWriter(
             self._sink,
-            self._shredding.schema(self._schema),
+            self._shredding.schema(self._layout.schema),
             compression=_codec(context.compression),
+            use_dictionary=dictionary_columns(self._shredding.apply(first)),
             metadata_collector=self._footer,
             **_format(context.format_version),
         )
@@ -321,12 +271,12 @@ def _codec(name: str) -> str:
     return {"uncompressed": "none", "lz4_raw": "lz4"}.get(name, name)
 
 
-def _stored(column: pa.ChunkedArray, field: StructField, physical: pa.DataType) -> pa.ChunkedArray:
+def _stored(column: pa.ChunkedArray, field: StructField, logical: pa.Field, physical: pa.DataType) -> pa.ChunkedArray:
     """The values of a column as the file holds them: of the table's type first, then under physical names by position.
 
     Names must not decide: the physical name of one member of a struct may be the logical name of another.
     """
-    column = _cast(column, field_to_arrow(field, all_nullable=True))
+    column = _cast(column, logical)
     if has_variants(field.type):
         column = fill_variants(column, field.type)
     if column.type == physical:
@@ -346,13 +296,3 @@ def _cast(column: pa.ChunkedArray, target: pa.Field) -> pa.ChunkedArray:
             error_class="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
             column=target.name,
         ) from None
-
-
-def _runs(keys: list[pa.Array]) -> Iterator[tuple[int, int]]:
-    """The ranges of adjacent rows whose keys are all equal."""
-    changes = np.zeros(len(keys[0]) - 1, dtype=bool)
-    for key in keys:
-        codes = key.dictionary_encode(null_encoding="encode").indices.to_numpy()
-        changes |= codes[1:] != codes[:-1]
-    starts = [0, *(np.flatnonzero(changes) + 1).tolist()]
-    yield from zip(starts, [*starts[1:], len(keys[0])], strict=True)

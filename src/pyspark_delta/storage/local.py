@@ -121,7 +121,7 @@ class LocalStore:
 class LocalOutput:
     """A binary sink; `close` publishes the file, leaving a `with` block by an exception discards it.
 
-    Not an `io` class: those publish when they are garbage-collected.
+    Not an `io` class: those publish when they are garbage-collected. All waiting for the disk is in `close`.
     """
 
     def __init__(self, path: str) -> None:
@@ -129,7 +129,7 @@ class LocalOutput:
         with _translated("write", path):
             if os.path.isdir(path):
                 raise IsADirectoryError(errno.EISDIR, "is a directory", path)
-            self._temporary, descriptor = _create_temporary(path)
+            self._temporary, descriptor, self._made = _create_temporary(path)
             self._file = open(descriptor, "wb", buffering=1 << 18)  # noqa: SIM115 - lives as long as the sink
 
     @property
@@ -165,6 +165,8 @@ class LocalOutput:
                 self._file.flush()
                 os.fsync(self._file.fileno())
                 self._file.close()
+                for directory in self._made:
+                    _sync_directory(os.path.dirname(directory))
                 _publish(self._temporary, self._path)
         except BaseException:
             self.discard()
@@ -237,9 +239,11 @@ def _names_from(directory: str, first: bytes) -> list[bytes]:
 @contextlib.contextmanager
 def _temporary(path: str, data: bytes) -> Iterator[str]:
     """A durable hidden file with `data` beside `path`; removed afterwards where it still stands."""
-    temporary, descriptor = _create_temporary(path)
+    temporary, descriptor, made = _create_temporary(path)
     try:
         try:
+            for directory in made:
+                _sync_directory(os.path.dirname(directory))
             rest = memoryview(data)
             while rest:
                 rest = rest[os.write(descriptor, rest) :]
@@ -252,27 +256,29 @@ def _temporary(path: str, data: bytes) -> Iterator[str]:
             os.unlink(temporary)
 
 
-def _create_temporary(path: str) -> tuple[str, int]:
+def _create_temporary(path: str) -> tuple[str, int, list[str]]:
+    """A hidden file beside `path`, open to be written, and the directories that were made for it."""
     directory = os.path.dirname(path)
     temporary = f"{directory.rstrip('/')}/{_TEMPORARY}{uuid.uuid4().hex}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     try:
-        return temporary, os.open(temporary, flags, 0o666)
+        return temporary, os.open(temporary, flags, 0o666), []
     except FileNotFoundError:
-        _make_directories(directory)
-        return temporary, os.open(temporary, flags, 0o666)
+        made = _make_directories(directory)
+        return temporary, os.open(temporary, flags, 0o666), made
 
 
-def _make_directories(directory: str) -> None:
-    """Create what is missing of `directory`, each name durable in the directory above it."""
+def _make_directories(directory: str) -> list[str]:
+    """Create what is missing of `directory`; each is durable once the directory above it is forced to disk."""
     missing = []
     while not os.path.isdir(directory) and directory != "/":
         missing.append(directory)
         directory = os.path.dirname(directory)
-    for name in reversed(missing):
+    missing.reverse()
+    for name in missing:
         with contextlib.suppress(FileExistsError):
             os.mkdir(name)
-        _sync_directory(os.path.dirname(name))
+    return missing
 
 
 def _publish(temporary: str, path: str) -> None:

@@ -24,8 +24,8 @@ import pyarrow.compute as pc
 from pyspark_delta.actions.columns import FILE_FIELDS
 from pyspark_delta.actions.model import DomainMetadata, SetTransaction
 from pyspark_delta.commit import Committer
-from pyspark_delta.data.partition_order import in_partition_order
-from pyspark_delta.data.writer import write_files, written_files
+from pyspark_delta.data.parts import write_in_any_order
+from pyspark_delta.data.writer import written_files
 from pyspark_delta.errors import (
     AttemptsExhaustedError,
     CommitConflictError,
@@ -193,7 +193,8 @@ class Transaction:
     def write(self, batches: Iterable[pa.RecordBatch], options: FileOptions | None = None) -> pa.Table:
         """Write rows, with the columns of the table, to data files of the transaction; the files.
 
-        Rows of a partition need not come one after another: they are put in order, some hundred MiB at a time.
+        Rows of a partition need not come one after another: they are put in order, some hundred MiB at a time. Several
+        threads write files, so that rows without partitions go to one or more.
 
         Raises ConstraintViolationError, StorageError, and InvalidOperationError where rows have to be checked or
         computed by Spark.
@@ -203,10 +204,8 @@ class Transaction:
         options = options or FileOptions(storage_options=self._base.storage_options)
         clustering = clustering_paths(self._base.domains, self._draft.domains)
         context = write_context(self._base.location, self.configuration, options, clustering=clustering)
-        found = []
-        for written in write_files(context, in_partition_order(batches, context.partition_columns)):
-            self._written.append(written.path)
-            found.append(written)
+        found = write_in_any_order(context, batches)
+        self._written += [written.path for written in found]
         files = written_files(found)
         self.add(files.select([name for name in files.column_names if name in _FIELDS]))
         return files

@@ -14,8 +14,9 @@ import pytest
 from tests.unit.data.planned import plan_of, schema_of
 from tests.unit.data.test_variants import Decoder, decoded, stored
 
+from pyspark_delta.data.parts import write_files
 from pyspark_delta.data.reader import read_plan
-from pyspark_delta.data.writer import WriteContext, WrittenFile, write_files
+from pyspark_delta.data.writer import WriteContext, WrittenFile
 from pyspark_delta.errors import ConstraintViolationError
 from pyspark_delta.schema.arrow import VARIANT_STORAGE, schema_to_arrow
 from pyspark_delta.schema.types import INTEGER, LONG, VARIANT

@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyspark_delta.data.partition_paths import NULL_DIRECTORY, partition_directory
-from pyspark_delta.data.writer import WriteContext, WrittenFile, write_files, written_files
+from pyspark_delta.data.parts import write_files
+from pyspark_delta.data.writer import WriteContext, WrittenFile, written_files
 from pyspark_delta.errors import ConstraintViolationError
 from pyspark_delta.schema.arrow import schema_from_arrow
 from pyspark_delta.schema.types import INTEGER, LONG, StructField, StructType

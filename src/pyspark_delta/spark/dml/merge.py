@@ -45,6 +45,9 @@ from pyspark_delta.spark.write.columns import frame_schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_KEEPS_SOURCE = ("right_outer", "source_anti")
+_MOST_SENT = 500_000  # rows of a source
+
 
 @dataclass(frozen=True)
 class Merge:
@@ -187,7 +190,14 @@ class _Staging:
         if not self._count.is_known:
             sides = replace(sides, source=self._count.observe(sides.source))
         rows = self._target.rows(candidates.all)
+        if how in _KEEPS_SOURCE and self._is_small():
+            # Spark never sends a side of which it keeps every row, and would sort the table instead.
+            rows = sides.meeting(rows, self._merge.condition)
         return MergedRows(sides, self._changes, sides.joined(rows, self._merge.condition, how), kind)
+
+    def _is_small(self) -> bool:
+        """Whether the source is known to be small enough to be sent to every row of the table."""
+        return self._count.is_known and (self._count.get() or 0) <= _MOST_SENT
 
     def _run(self, merged: MergedRows, candidates: Candidates) -> ChangedRows:
         if not candidates.all.num_rows and not of_kind(self._clauses, RowKind.NOT_MATCHED):

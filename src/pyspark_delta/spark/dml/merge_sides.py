@@ -55,6 +55,11 @@ class Sides:
             return source.join(target, on, "left_anti")
         return target.join(source, on, how)
 
+    def meeting(self, rows: DataFrame, condition: Condition) -> DataFrame:
+        """The rows of the table that match one of the source, which is sent to all of them."""
+        on = sf.expr(condition) if isinstance(condition, str) else condition
+        return rows.join(sf.broadcast(self.source), on, "left_semi")
+
     def is_kind(self, kind: RowKind) -> Column:
         """Whether a row of the joined frame is of that kind."""
         target, source = sf.col(_IN_TARGET), sf.col(_IN_SOURCE)

@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from pyspark_delta.data.parts import PartWriter
 from pyspark_delta.data.violations import check_violations
-from pyspark_delta.data.writer import WRITTEN_SCHEMA, PartWriter, WriteContext, WrittenFile, written_files
+from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext, WrittenFile, written_files
 from pyspark_delta.deletion_vectors.bitmap import of_indexes, serialize
 from pyspark_delta.errors import DeltaError
 from pyspark_delta.schema.types import StructType

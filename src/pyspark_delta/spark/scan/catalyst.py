@@ -20,7 +20,8 @@ from pyspark_delta.spark.scan.columns import (
     PLAIN_LOCAL_FILES,
     ROW_INDEX,
     TableColumns,
-    project,
+    output_columns,
+    plain_names,
     relation_options,
     row_tracking_columns,
     table_columns,
@@ -47,6 +48,8 @@ from pyspark_delta.spark.scan.jvm import Jvm, jvm_of
 from pyspark_delta.spark.scan.listings import ChosenListing, Listing, SnapshotListing
 from pyspark_delta.spark.scan.unsafe_rows import encode_rows
 from pyspark_delta.storage.paths import to_hadoop
+
+_SOURCES = "org.apache.spark.sql.execution.datasources"
 
 
 def catalyst_frame(spark: SparkSession, snapshot: Snapshot, *, row_tracking: bool = False) -> DataFrame:
@@ -129,7 +132,7 @@ def _try_internals(gateway: Any) -> str | None:
         jvm.module("org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation")
         jvm.load_class("org.apache.parquet.bytes.BytesUtils")
         is_kept(jvm, "a", "b")
-        jvm.root.org.apache.spark.sql.catalyst.plans.logical.Project.hiddenOutputTag()
+        jvm.type("org.apache.spark.sql.catalyst.plans.logical.Project").hiddenOutputTag()
     except Exception as error:
         return f"{type(error).__name__}: {str(error).strip().splitlines()[0]}" if str(error).strip() else repr(error)
     return None
@@ -152,7 +155,7 @@ def _local_options(spark: SparkSession, location: str) -> dict[str, str]:
     """For tables on local disk, unless the user has chosen how to read local files."""
     if not to_hadoop(location).startswith("file:"):
         return {}
-    chosen = spark._jsparkSession.sessionState().newHadoopConf().get(LOCAL_FILE_SYSTEM)
+    chosen = spark.conf.get(LOCAL_FILE_SYSTEM, None) or spark._jsc.hadoopConfiguration().get(LOCAL_FILE_SYSTEM)
     return {} if chosen is not None else PLAIN_LOCAL_FILES
 
 
@@ -192,19 +195,18 @@ class _Relations:
             time_zone=spark.conf.get("spark.sql.session.timeZone") or "UTC",
         )
         session = spark._jsparkSession
-        sources = jvm.root.org.apache.spark.sql.execution.datasources
         needs_row_index = self.row_index is not None or self.row_tracking or kind is Files.DELETED_FROM
         has_row_index = needs_row_index or self.own_metadata
         options = {
             **relation_options(self.listing.location, self.listing.storage_options, columns),
             **_local_options(spark, self.listing.location),
         }
-        relation = sources.HadoopFsRelation(
+        relation = jvm.type(f"{_SOURCES}.HadoopFsRelation")(
             index,
             jvm.struct_type(index.schema),
             jvm.struct_type(columns.data_schema(row_index=has_row_index, row_tracking=self.row_tracking)),
             jvm.none,
-            sources.parquet.ParquetFileFormat(),
+            jvm.once("ParquetFileFormat", jvm.type(f"{_SOURCES}.parquet.ParquetFileFormat")),
             jvm.map(options),
             session,
         )
@@ -214,7 +216,24 @@ class _Relations:
             frame, file_fields = with_file_metadata(jvm, frame)
         if kind is Files.DELETED_FROM:
             frame = frame.filter(is_kept(jvm, DELETED_ROWS.name, ROW_INDEX.name))
-        return project(frame, columns, self._extra(file_fields))
+        return self._projected(frame, tuple(file_fields), is_bare=not (index.hidden or has_row_index))
+
+    def _projected(self, frame: DataFrame, file_fields: tuple[str, ...], *, is_bare: bool) -> DataFrame:
+        """The columns of the table, and the ones beside them; `is_bare` where the relation has no others."""
+        jvm, columns = self.jvm, self.columns
+        names = plain_names(columns) if is_bare else None
+        if names is not None:
+            if names == tuple(column.physical.name for column in columns.relation_columns):
+                return frame
+            renamed = jvm.once(("names", names), lambda: jvm.seq(names))
+            return DataFrame(frame._jdf.toDF(renamed), self.spark)
+        shows = (self.row_tracking, self.shows_row_tracking, self.own_metadata, self.file_number, self.row_index)
+        # The columns name those of the relation, whichever it is.
+        made = jvm.once(
+            ("projection", columns, shows, file_fields),
+            lambda: jvm.seq([one._jc for one in output_columns(columns, self._extra(file_fields))]),
+        )
+        return DataFrame(frame._jdf.select(made), self.spark)
 
     def _extra(self, file_fields: Sequence[str]) -> dict[str, Column]:
         """The columns beside those of the table; `_metadata` is the last of them."""

@@ -120,11 +120,27 @@ def table_columns(
     )
 
 
+def plain_names(columns: TableColumns) -> tuple[str, ...] | None:
+    """The names of the table's columns where a relation over its files has them in order, as they are but for names.
+
+    None where more than a new name is needed.
+    """
+    if columns.mode == "id" or tuple(c.logical for c in columns.relation_columns) != columns.schema.fields:
+        return None
+    same = all(_same_names(c.logical.type, c.physical.type) for c in columns.relation_columns)
+    return columns.schema.names if same else None
+
+
 def project(frame: DataFrame, columns: TableColumns, extra: Mapping[str, Column] | None = None) -> DataFrame:
     """The table's columns, in its order and under its names, and then the `extra` ones."""
+    return frame.select(*output_columns(columns, extra or {}))
+
+
+def output_columns(columns: TableColumns, extra: Mapping[str, Column]) -> list[Column]:
+    """The columns of a table by those of a relation over its files, and then the `extra` ones."""
     stored = {column.logical.name: column for column in columns.relation_columns}
     output = [_output(field, stored.get(field.name)) for field in columns.schema]
-    return frame.select(*output, *(column.alias(name) for name, column in (extra or {}).items()))
+    return [*output, *(column.alias(name) for name, column in extra.items())]
 
 
 def relation_options(location: str, storage_options: Mapping[str, str], columns: TableColumns) -> dict[str, str]:

@@ -17,6 +17,11 @@ def is_kept(jvm: Jvm, deleted_rows: str, row_index: str) -> Column:
 
     Bit `i & 7` of byte `i >> 3` stands for row `i`, there are whole 32-bit words, and rows beyond them are kept.
     """
+    kept: Column = jvm.once(("is kept", deleted_rows, row_index), lambda: _is_kept(jvm, deleted_rows, row_index))
+    return kept
+
+
+def _is_kept(jvm: Jvm, deleted_rows: str, row_index: str) -> Column:
     vector, position = F.col(deleted_rows), F.col(row_index)
     place = F.shiftleft(F.shiftright(position, 5).cast("int"), 2)
     word = _word_at(jvm, vector, place)
@@ -41,11 +46,11 @@ def _word_at(jvm: Jvm, content: Column, place: Column) -> Column:
     SQL has no function for it that makes no copy. The generated code calls a method that every Parquet reader has on
     its class path, as fast as reading the row index alone.
     """
-    utils = jvm.root.org.apache.spark.sql.classic.ExpressionUtils
+    utils = jvm.type("org.apache.spark.sql.classic.ExpressionUtils")
     arguments = [utils.expression(column._jc) for column in (content, place)]
-    call = jvm.root.org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke(
+    call = jvm.type("org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke")(
         jvm.load_class("org.apache.parquet.bytes.BytesUtils"),
-        jvm.root.org.apache.spark.sql.types.DataType.fromJson('"integer"'),
+        jvm.data_type('"integer"'),
         "readIntLittleEndian",
         jvm.seq(arguments),
         jvm.nil,

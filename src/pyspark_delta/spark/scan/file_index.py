@@ -98,7 +98,7 @@ class DeltaFileIndex:
         root = to_hadoop(listing.location)
         if listing.version is not None:
             expect(uri_texts(pa.array([root]))[0].as_py(), listing.version)
-        self._java_root = jvm.seq([jvm.root.org.apache.hadoop.fs.Path(root)])
+        self._java_root = jvm.once(("root", root), lambda: jvm.seq([jvm.type("org.apache.hadoop.fs.Path")(root)]))
         self._text = f"Delta[version={listing.version}, {listing.location}, {self._digest()}]"
         self._hash = zlib.crc32(self._text.encode()) - 2**31
 
@@ -260,7 +260,7 @@ class DeltaFileIndex:
         used = [values[names[str(attribute.name()).casefold()]] for attribute in attributes]
         ordinal = expressions.AttributeReference(
             "group",
-            jvm.root.org.apache.spark.sql.types.DataType.fromJson('"long"'),
+            jvm.data_type('"long"'),
             False,
             jvm.root.org.apache.spark.sql.types.Metadata.empty(),
             expressions.NamedExpression.newExprId(),

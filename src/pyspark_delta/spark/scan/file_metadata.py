@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
@@ -35,16 +36,17 @@ def with_file_metadata(jvm: Jvm, relation: DataFrame) -> tuple[DataFrame, Sequen
     """
     plan = relation._jdf.queryExecution().analyzed().withMetadataColumns()
     output = plan.output()
-    metadata = output.last()
-    struct = json.loads(metadata.dataType().json())
+    data_type, fields = jvm.once("fields of _metadata", lambda: _fields(jvm, output.last().dataType()))
+    visible = output.init().appended(output.last().withDataType(data_type))
+    members = plan.productIterator().toSeq().updated(_OUTPUT, visible)
+    objects = jvm.once("ClassTag", lambda: jvm.type("scala.reflect.ClassTag").AnyRef())
+    return _frame(jvm, relation, plan.makeCopy(members.toArray(objects))), fields
+
+
+def _fields(jvm: Jvm, struct_type: Any) -> tuple[Any, Sequence[str]]:
+    struct = json.loads(struct_type.json())
     struct["fields"] = [field for field in struct["fields"] if field["name"] != _ROW_INDEX]
-    data_type = jvm.root.org.apache.spark.sql.types.DataType.fromJson(json.dumps(struct))
-    members = [plan.productElement(place) for place in range(plan.productArity())]
-    members[_OUTPUT] = output.init().appended(metadata.withDataType(data_type))
-    array = jvm.gateway.new_array(jvm.root.java.lang.Object, len(members))
-    for place, member in enumerate(members):
-        array[place] = member
-    return _frame(jvm, relation, plan.makeCopy(array)), [field["name"] for field in struct["fields"]]
+    return jvm.data_type(json.dumps(struct)), tuple(field["name"] for field in struct["fields"])
 
 
 def metadata_column(fields: Sequence[str], more: Mapping[str, Column]) -> Column:
@@ -56,14 +58,15 @@ def metadata_column(fields: Sequence[str], more: Mapping[str, Column]) -> Column
 
 def hide_last_column(jvm: Jvm, frame: DataFrame) -> DataFrame:
     """The frame without its last column, which can be named all the same."""
-    logical = jvm.root.org.apache.spark.sql.catalyst.plans.logical
+    project = jvm.type("org.apache.spark.sql.catalyst.plans.logical.Project")
     plan = frame._jdf.queryExecution().analyzed()
     output = plan.output()
-    visible = logical.Project(output.init(), plan)
-    visible.setTagValue(logical.Project.hiddenOutputTag(), jvm.seq([output.last()]))
+    visible = project(output.init(), plan)
+    tag = jvm.once("hiddenOutputTag", project.hiddenOutputTag)
+    visible.setTagValue(tag, output.takeRight(1))
     return _frame(jvm, frame, visible)
 
 
 def _frame(jvm: Jvm, like: DataFrame, plan: object) -> DataFrame:
     spark = like.sparkSession
-    return DataFrame(jvm.root.org.apache.spark.sql.classic.Dataset.ofRows(spark._jsparkSession, plan), spark)
+    return DataFrame(jvm.type("org.apache.spark.sql.classic.Dataset").ofRows(spark._jsparkSession, plan), spark)

@@ -6,7 +6,8 @@ proves at its start that they are there (`file_index.probe`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -16,6 +17,8 @@ from pyspark_delta.schema.json import schema_to_json
 from pyspark_delta.schema.types import StructType
 
 _LONGEST_TEXT = 2**31 - 1
+_KEPT = 256
+_PYTHON_UTILS = "org.apache.spark.api.python.PythonUtils"
 
 
 class Jvm:
@@ -24,6 +27,7 @@ class Jvm:
     def __init__(self, gateway: Any) -> None:
         self.gateway = gateway
         self.root = gateway.jvm
+        self._made: OrderedDict[Hashable, Any] = OrderedDict()
         self.byte_array_offset = int(self.root.org.apache.spark.unsafe.Platform.BYTE_ARRAY_OFFSET)
         self.nil = self.seq(())
         self.none = self.root.scala.Option.empty()
@@ -32,25 +36,46 @@ class Jvm:
         self._rows = self._array_class("org.apache.spark.sql.catalyst.expressions.UnsafeRow")
         self._strings = self._array_class("java.lang.String")
 
+    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """What was made for the key before, else what `make` returns: immutable objects, of which some are kept.
+
+        Every step towards a JVM object is a message to the JVM and back, a planned query takes hundreds.
+        """
+        made = self._made.get(key)
+        if made is None:
+            made = self._made[key] = make()
+            while len(self._made) > _KEPT:
+                self._made.popitem(last=False)
+        return made
+
+    def type(self, name: str) -> Any:
+        """The class of that name, to be called, or to call static methods of."""
+        return self.once(("type", name), lambda: getattr(self.root, name))
+
     def load_class(self, name: str) -> Any:
         """The Java class of that name."""
         return self.root.java.lang.Thread.currentThread().getContextClassLoader().loadClass(name)
 
     def module(self, name: str) -> Any:
         """The instance of a Scala object."""
-        return self.load_class(f"{name}$").getField("MODULE$").get(None)
+        return self.once(("module", name), lambda: self.load_class(f"{name}$").getField("MODULE$").get(None))
 
     def seq(self, values: Iterable[Any]) -> Any:
         """A Scala sequence of JVM objects."""
-        return self.root.org.apache.spark.api.python.PythonUtils.toSeq(list(values))
+        return self.type(_PYTHON_UTILS).toSeq(list(values))
 
     def map(self, values: Mapping[str, str]) -> Any:
         """A Scala map of texts."""
-        return self.root.org.apache.spark.api.python.PythonUtils.toScalaMap(dict(values))
+        key = ("map", tuple(sorted(values.items())))
+        return self.once(key, lambda: self.type(_PYTHON_UTILS).toScalaMap(dict(values)))
 
     def struct_type(self, schema: StructType) -> Any:
         """Spark's `StructType` of a schema."""
-        return self.root.org.apache.spark.sql.types.DataType.fromJson(schema_to_json(schema))
+        return self.data_type(schema_to_json(schema))
+
+    def data_type(self, json: str) -> Any:
+        """Spark's `DataType` of a type in JSON."""
+        return self.once(("data type", json), lambda: self.type("org.apache.spark.sql.types.DataType").fromJson(json))
 
     def directories(self, json: str) -> Any:
         """A sequence of `PartitionDirectory` from the JSON form of its fields."""
@@ -66,7 +91,11 @@ class Jvm:
 
     def _read(self, json: str, array_class: Any) -> Any:
         array = self._mapper.readValue(json, array_class)
-        return self.root.scala.collection.immutable.ArraySeq.unsafeWrapArray(array)
+        return self.wrapped(array)
+
+    def wrapped(self, array: Any) -> Any:
+        """An array as a sequence."""
+        return self.type("scala.collection.immutable.ArraySeq").unsafeWrapArray(array)
 
     def _array_class(self, name: str) -> Any:
         return self.root.java.lang.reflect.Array.newInstance(self.load_class(name), 0).getClass()

@@ -28,20 +28,23 @@ _BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 _ROWS_AT_ONCE = 64_000
 
 
-def write_frame(frame: DataFrame, context: WriteContext) -> pa.Table:
+def write_frame(frame: DataFrame, context: WriteContext, *, few_partitions: bool = False) -> pa.Table:
     """Write the rows of a frame; the files, columns as in `WRITTEN_SCHEMA`.
 
-    The columns of the frame are those of the context, then the column of violations where the context has checks.
+    The columns of the frame are those of the context, then the column of violations where the context has checks. With
+    `few_partitions`, a task has all rows of a partition, and workers put in order what they get: that is faster than
+    sorting in Spark, but makes more files where a task has much.
+
     Raises the DeltaError that a worker met, as itself. Files that other tasks wrote stay behind; no commit names them.
     """
     # PySpark resolves the columns by name once more, and stumbles over dots in them: workers go by position.
     frame = frame.toDF(*(f"c{position}" for position in range(len(frame.columns))))
-    if context.partition_columns:
+    if context.partition_columns and not few_partitions:
         # so that a task has one file open at a time
         frame = frame.sortWithinPartitions(
             *(f"c{context.schema.names.index(name)}" for name in context.partition_columns)
         )
-    rows = run_on_workers(frame, partial(write_partition, context), RESULT)
+    rows = run_on_workers(frame, partial(write_partition, context, few_partitions), RESULT)
     return rows.select(WRITTEN_SCHEMA.names).cast(WRITTEN_SCHEMA)
 
 

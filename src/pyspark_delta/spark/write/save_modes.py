@@ -290,9 +290,10 @@ class _Staging:
             rules = replace(rules, checks=(*rules.checks, check))
         ruled = apply_rules(self._write.frame, data, self._context, rules)
         frame = ruled.frame
-        if wants_optimized_write(self._spark, self._options, self._target.configuration):
+        optimized = wants_optimized_write(self._spark, self._options, self._target.configuration)
+        if optimized:
             frame = rebalance(frame, self._target.configuration, ruled.context.schema.names)
-        return Written.of(write_frame(frame, ruled.context), ruled.context)
+        return Written.of(write_frame(frame, ruled.context, few_partitions=optimized), ruled.context)
 
     def _find_replaced(self, new: Written) -> tuple[Replaced | None, ConditionMatch | RowMatch | None]:
         """What leaves the table, and how the rows that stay are told from the others."""

@@ -7,28 +7,37 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
+from pyspark_delta.data.parts import write_files, write_in_any_order
 from pyspark_delta.data.violations import check_violations
-from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext, write_files, written_files
+from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext, written_files
 from pyspark_delta.errors import DeltaError
 
 RESULT = (
     "path string, partition_values map<string,string>, size bigint, modification_time bigint, stats string, "
     "num_records bigint, marks map<string,bigint>, failure binary"
 )
+_GROUPED_AT_ONCE = 256 << 20  # bytes of rows: every core of a machine may have a task
 _FAILURE = pa.field("failure", pa.binary())
 
 
-def write_partition(context: WriteContext, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def write_partition(
+    context: WriteContext, in_any_order: bool, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     """Write the batches of this task, whose columns are those of the context by position, then that of violations.
 
-    The rows are as in `RESULT`, a single one with the error when the task cannot go on.
+    Rows of a partition of the table come one after another, unless `in_any_order`. What is yielded is as in `RESULT`, a
+    single row with the error when the task cannot go on.
     """
     from pyspark import TaskContext
 
     task, names = TaskContext.get(), list(context.schema.names)
     named = (pa.RecordBatch.from_arrays(_checked(batch, context), names) for batch in batches)
     try:
-        files = written_files(write_files(context, named, task.partitionId() if task else 0))
+        part = task.partitionId() if task else 0
+        if in_any_order:
+            files = written_files(write_in_any_order(context, named, part, threads=1, at_once=_GROUPED_AT_ONCE))
+        else:
+            files = written_files(write_files(context, named, part))
         failures = pa.nulls(len(files), pa.binary())
     except DeltaError as error:
         # A value crosses better than an exception: Spark would try the task again, and lose the class of the error.

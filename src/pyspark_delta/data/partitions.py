@@ -1,0 +1,152 @@
+"""The rows of batches by partition: those that follow one another, or all of one partition together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pyspark_delta.data.writer import WriteContext
+from pyspark_delta.schema.arrow import to_arrow
+from pyspark_delta.schema.partition_values import serialize_partition_column
+from pyspark_delta.schema.types import StructField
+
+Partition = tuple[str | None, ...]
+"""The texts of partition values, in the order of the table's partition columns."""
+Numbers = np.ndarray[Any, np.dtype[np.integer[Any]]]
+
+_SORTED_BY_DIGITS = 1 << 16  # numbers below this are sorted in linear time
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Rows of one partition, no more than a row group: those of the batches, or the chosen ones of the only batch."""
+
+    partition: Partition
+    batches: tuple[pa.RecordBatch, ...]
+    chosen: Numbers | None = None
+
+    @property
+    def num_rows(self) -> int:
+        """How many rows there are."""
+        return sum(batch.num_rows for batch in self.batches) if self.chosen is None else len(self.chosen)
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """The rows. Choosing them copies them."""
+        for batch in self.batches:
+            yield batch if self.chosen is None else batch.take(pa.array(self.chosen))
+
+
+def pieces(context: WriteContext, batches: Iterable[pa.RecordBatch], at_once: int) -> Iterator[Piece]:
+    """Rows in any order as pieces of one partition each.
+
+    Among so many bytes of rows, those of a partition follow one another, in the order in which they came.
+    """
+    if not context.partition_columns:
+        for gathered in _gathered(_slices(context, batches), context.row_group_rows, context.row_group_bytes):
+            yield Piece((), tuple(gathered))
+        return
+    for gathered in _gathered(batches, None, at_once):
+        rows = pa.Table.from_batches(gathered)
+        gathered.clear()  # one copy is enough
+        rows = rows.combine_chunks()
+        for batch in rows.to_batches():
+            yield from _by_partition(context, batch)
+
+
+def runs(context: WriteContext, batch: pa.RecordBatch) -> Iterator[tuple[Partition, pa.RecordBatch]]:
+    """Adjacent rows of the same partition."""
+    if not context.partition_columns:
+        yield (), batch
+        return
+    keys = _Keys.of(context, batch)
+    starts = np.concatenate([[0], np.flatnonzero(np.diff(keys.codes)) + 1])
+    ends = [*starts[1:].tolist(), batch.num_rows]
+    for partition, start, end in zip(keys.partitions(starts), starts.tolist(), ends, strict=True):
+        yield partition, batch.slice(start, end - start)
+
+
+def _by_partition(context: WriteContext, batch: pa.RecordBatch) -> Iterator[Piece]:
+    keys = _Keys.of(context, batch)
+    order = np.argsort(keys.codes, kind="stable")
+    sizes = np.bincount(keys.codes)
+    ends = np.cumsum(sizes)
+    starts = ends - sizes
+    most = _rows_at_once(context, batch)
+    for partition, start, end in zip(keys.partitions(order[starts]), starts.tolist(), ends.tolist(), strict=True):
+        for first in range(start, end, most):
+            yield Piece(partition, (batch,), order[first : min(first + most, end)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Keys:
+    """The partition of each row: `codes` are numbers from 0 on without gaps, equal where all texts are."""
+
+    codes: Numbers
+    texts: Sequence[pa.Array]  # of each partition column, the distinct ones
+    places: Sequence[Numbers]  # of the text of each row among them
+
+    @classmethod
+    def of(cls, context: WriteContext, batch: pa.RecordBatch) -> _Keys:
+        """Raises InvalidOperationError for a value that has no text."""
+        codes: Numbers = np.zeros(batch.num_rows, np.int64)
+        texts, places = [], []
+        fields = [field for name in context.partition_columns if (field := context.schema.find(name)) is not None]
+        for field in fields:
+            distinct, place = _texts(batch.column(field.name), field)
+            texts.append(distinct)
+            places.append(place)
+            codes = codes * len(distinct) + place
+            if len(fields) > 1:  # without gaps again, so that no product overflows
+                codes = np.asarray(pa.array(codes).dictionary_encode().indices)
+        small = len(codes) and codes.max() < _SORTED_BY_DIGITS
+        return cls(codes.astype(np.uint16 if small else np.int64), texts, places)
+
+    def partitions(self, rows: Numbers) -> Iterator[Partition]:
+        """The partitions of some rows."""
+        columns = [
+            text.take(pa.array(place[rows])).to_pylist() for text, place in zip(self.texts, self.places, strict=True)
+        ]
+        yield from zip(*columns, strict=True)
+
+
+def _texts(values: pa.Array, field: StructField) -> tuple[pa.Array, Numbers]:
+    """The distinct texts of a column, all of which occur, and the place of each row's among them."""
+    encoded = values.cast(to_arrow(field.type)).dictionary_encode(null_encoding="encode")
+    # Several values may have one text, such as null and the empty string.
+    distinct = serialize_partition_column(encoded.dictionary, field.type).dictionary_encode(null_encoding="encode")
+    places = np.asarray(distinct.indices)[np.asarray(encoded.indices)]
+    return distinct.dictionary, places.astype(np.int64)
+
+
+def _slices(context: WriteContext, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        most = _rows_at_once(context, batch)
+        for start in range(0, batch.num_rows, most):
+            yield batch.slice(start, most)
+
+
+def _rows_at_once(context: WriteContext, batch: pa.RecordBatch) -> int:
+    """How many rows of a batch make a row group."""
+    by_size = int(context.row_group_bytes * batch.num_rows // max(1, batch.nbytes))
+    return max(1, min(context.row_group_rows, by_size))
+
+
+def _gathered(batches: Iterable[pa.RecordBatch], rows: int | None, size: int) -> Iterator[list[pa.RecordBatch]]:
+    """Batches that together have so many rows, or are of that size in bytes."""
+    found: list[pa.RecordBatch] = []
+    found_rows = found_bytes = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        found.append(batch)
+        found_rows += batch.num_rows
+        found_bytes += batch.nbytes
+        if (rows is not None and found_rows >= rows) or found_bytes >= size:
+            yield found
+            found, found_rows, found_bytes = [], 0, 0
+    if found:
+        yield found

@@ -1,0 +1,248 @@
+"""Batches of rows become data files: as they come, or in any order and several files at a time."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from itertools import chain, islice
+
+import pyarrow as pa
+
+from pyspark_delta.data.not_null import check_not_null
+from pyspark_delta.data.partitions import Partition, Piece, pieces, runs
+from pyspark_delta.data.writer import DataFile, FileLayout, WriteContext, WrittenFile
+from pyspark_delta.errors import StorageError
+from pyspark_delta.storage import store_for
+from pyspark_delta.storage.paths import resolve_file
+
+_PUBLISHING = 8  # files of one task that are on their way to the store at once
+_MAX_THREADS = 8
+_POLL_SECONDS = 0.2
+
+
+def write_files(context: WriteContext, batches: Iterable[pa.RecordBatch], part: int = 0) -> Iterator[WrittenFile]:
+    """Write the rows to data files, and yield each file once it is complete and durable.
+
+    Rows of the same partition should come one after another: a file is closed when the partition changes. `part` is
+    the number in the file names. Raises ConstraintViolationError for null in a NOT NULL column, StorageError; files
+    that were not yielded are not there then.
+    """
+    writer = PartWriter(context, part)
+    try:
+        for batch in batches:
+            if batch.num_rows:
+                yield from writer.add(batch)
+        yield from writer.finish()
+    except BaseException:
+        writer.abandon()
+        raise
+
+
+def write_in_any_order(
+    context: WriteContext,
+    batches: Iterable[pa.RecordBatch],
+    part: int = 0,
+    threads: int | None = None,
+    at_once: int = 512 << 20,
+) -> list[WrittenFile]:
+    """Write rows, those of a partition in any order, to data files; as many at a time as there are threads.
+
+    `threads` are the cores by default. So many bytes are put in order `at_once`, where the table has partitions.
+    Raises as `write_files`; then there are no files.
+    """
+    source = pieces(context, batches, at_once)
+    first = list(islice(source, 2))
+    crew = _Crew(context, part, _threads(threads, first))
+    return crew.write(chain(first, source))
+
+
+def _threads(wanted: int | None, first: list[Piece]) -> int:
+    """One, where another file would only make files small."""
+    if len(first) < 2:
+        return 1
+    one, two = first
+    if one.partition == two.partition and 2 * two.num_rows < one.num_rows:
+        return 1
+    return wanted or min(os.cpu_count() or 1, _MAX_THREADS)
+
+
+class PartWriter:
+    """Writes the batches of one task, one file at a time: what `write_files` drives, for callers that hold the batches.
+
+    `add`, `append` and `finish` yield each file once it is complete and durable; `abandon` leaves none of the others.
+    Files are published on threads: until one is safe on the disk, the next is written.
+    """
+
+    def __init__(self, context: WriteContext, part: int) -> None:
+        self._context = context
+        self._layout = FileLayout(context)
+        self._part = part
+        self._files = 0
+        self._open: DataFile | None = None
+        self._partition: Partition | None = None
+        self._limit = context.max_records_per_file or 0
+        self._pool: ThreadPoolExecutor | None = None
+        self._publishing: deque[tuple[DataFile, Future[WrittenFile]]] = deque()
+
+    def add(self, batch: pa.RecordBatch) -> Iterator[WrittenFile]:
+        """Write rows, a file for adjacent ones of the same partition."""
+        check_not_null(batch, self._context.schema)
+        for partition, rows in runs(self._context, batch):
+            yield from self._append(rows, partition)
+
+    def append(self, piece: Piece) -> Iterator[WrittenFile]:
+        """Write rows of one partition."""
+        for batch in piece.rows():
+            check_not_null(batch, self._context.schema)
+            yield from self._append(batch, piece.partition)
+
+    def finish(self) -> Iterator[WrittenFile]:
+        """Write what is left."""
+        last = self._end_file()
+        if last is not None and self._pool is None:
+            yield last.publish()
+            return
+        if last is not None:
+            self._publish(last)
+        while self._publishing:
+            yield self._published()
+        self._shut_down()
+
+    def abandon(self) -> None:
+        """Discard what was not yielded."""
+        if self._open is not None:
+            self._open.discard()
+            self._open = None
+        self._shut_down()
+        _delete(self._context, [file.location for file, _ in self._publishing])
+        self._publishing.clear()
+
+    def _append(self, batch: pa.RecordBatch, partition: Partition) -> Iterator[WrittenFile]:
+        if partition != self._partition:
+            yield from self._next_file()
+            self._partition = partition
+        while batch.num_rows:
+            if self._open is None:
+                self._open = DataFile(self._context, self._layout, partition, self._part, self._files)
+                self._files += 1
+            room = self._limit - self._open.num_records if self._limit else batch.num_rows
+            self._open.add(batch.slice(0, room))
+            batch = batch.slice(room)
+            if self._is_full(self._open):
+                yield from self._next_file()
+
+    def _next_file(self) -> Iterator[WrittenFile]:
+        """End the open file; those that are published by now."""
+        file = self._end_file()
+        if file is not None:
+            self._publish(file)
+        while self._publishing and (self._publishing[0][1].done() or len(self._publishing) > _PUBLISHING):
+            yield self._published()
+
+    def _published(self) -> WrittenFile:
+        """The first file, once it is published; it stays in the queue where that fails."""
+        written = self._publishing[0][1].result()
+        self._publishing.popleft()
+        return written
+
+    def _end_file(self) -> DataFile | None:
+        file = self._open
+        if file is not None:
+            file.end()
+            self._open = None
+        return file
+
+    def _publish(self, file: DataFile) -> None:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(_PUBLISHING, thread_name_prefix="pyspark-delta-publish")
+        self._publishing.append((file, self._pool.submit(file.publish)))
+
+    def _shut_down(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+
+    def _is_full(self, file: DataFile) -> bool:
+        target = self._context.target_file_size
+        return bool(self._limit and file.num_records >= self._limit) or bool(target and file.size >= target)
+
+
+class _Crew:
+    """Threads that write pieces as they come, each to a file of its own."""
+
+    def __init__(self, context: WriteContext, part: int, threads: int) -> None:
+        self._context = context
+        self._part = part
+        self._threads = threads
+        self._pieces: queue.Queue[Piece | None] = queue.Queue(threads)
+        self._stop = threading.Event()
+        self._written: list[list[WrittenFile]] = [[] for _ in range(threads)]
+
+    def write(self, source: Iterable[Piece]) -> list[WrittenFile]:
+        """The files of all pieces."""
+        try:
+            if self._threads == 1:
+                self._work(0, iter(source))
+            else:
+                self._share(source)
+        except BaseException:
+            table = self._context.table_location
+            _delete(self._context, [resolve_file(table, file.path) for files in self._written for file in files])
+            raise
+        return list(chain.from_iterable(self._written))
+
+    def _share(self, source: Iterable[Piece]) -> None:
+        workers: list[Future[None]] = []
+        with ThreadPoolExecutor(self._threads, thread_name_prefix="pyspark-delta-write") as pool:
+            try:
+                for piece in source:
+                    if len(workers) < self._threads:
+                        workers.append(pool.submit(self._work, len(workers), self._handed_out()))
+                    self._put(piece)
+                for _ in workers:
+                    self._put(None)
+            except BaseException:
+                self._stop.set()
+                raise
+        for worker in workers:
+            worker.result()
+
+    def _work(self, number: int, source: Iterator[Piece]) -> None:
+        writer, written = PartWriter(self._context, self._part + number), self._written[number]
+        try:
+            for piece in source:
+                written += writer.append(piece)
+            if self._stop.is_set():
+                writer.abandon()
+            written += writer.finish()
+        except BaseException:
+            self._stop.set()
+            writer.abandon()
+            raise
+
+    def _put(self, piece: Piece | None) -> None:
+        """Hand a piece to the threads, unless one of them has failed."""
+        while not self._stop.is_set():
+            with suppress(queue.Full):
+                self._pieces.put(piece, timeout=_POLL_SECONDS)
+                return
+
+    def _handed_out(self) -> Iterator[Piece]:
+        """Pieces for one thread; no more where something has failed."""
+        while not self._stop.is_set():
+            with suppress(queue.Empty):
+                piece = self._pieces.get(timeout=_POLL_SECONDS)
+                if piece is None:
+                    return
+                yield piece
+
+
+def _delete(context: WriteContext, locations: list[str]) -> None:
+    """Delete files that no commit will name, as far as the store does so."""
+    with suppress(StorageError):
+        store_for(context.table_location, context.storage_options).delete(locations)

@@ -1,0 +1,142 @@
+"""Rows in any order become files of one partition each, several at a time; what fails leaves none of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pyspark_delta.data.parts import write_files, write_in_any_order
+from pyspark_delta.data.writer import WriteContext, WrittenFile
+from pyspark_delta.errors import ConstraintViolationError, StorageError
+from pyspark_delta.schema.arrow import schema_from_arrow
+from pyspark_delta.schema.types import LONG, StructField, StructType
+from pyspark_delta.stats.columns import stats_columns
+from pyspark_delta.storage import intercepted, store_for
+from pyspark_delta.testing.faults import Fault, FaultyStore
+
+
+def context(location: Path, schema: pa.Schema, *partition: str, **options: Any) -> WriteContext:
+    logical = schema_from_arrow(schema)
+    data = StructType(tuple(f for f in logical if f.name not in partition))
+    return WriteContext(
+        str(location), logical, data, partition, partition, stats_columns=stats_columns(data), **options
+    )
+
+
+def ids(location: Path, file: WrittenFile) -> list[int]:
+    found: list[int] = pq.read_table(location / unquote(file.path), partitioning=None)["id"].to_pylist()
+    return found
+
+
+def files_in(location: Path) -> list[Path]:
+    return [path for path in location.rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_every_row_goes_to_a_file_of_its_partition_in_the_order_in_which_it_came(tmp_path: Path, threads: int) -> None:
+    names = [None, "", "b", "a/c", "b ", "x"]
+    rows = [(i, names[i * 7 % 6], i * 5 % 4 or None) for i in range(5000)]
+    table = pa.table(
+        {
+            "id": [row[0] for row in rows],
+            "p": pa.array([row[1] for row in rows]).dictionary_encode(),
+            "n": pa.array([row[2] for row in rows], pa.int16()),
+        }
+    )
+    write = context(tmp_path, table.schema, "n", "p", row_group_rows=150)
+    files = write_in_any_order(write, table.to_batches(max_chunksize=700), part=4, threads=threads)
+    expected: dict[tuple[str | None, str | None], list[int]] = {}
+    for number, name, other in rows:  # null and the empty string are one partition (C422)
+        expected.setdefault((None if other is None else str(other), name or None), []).append(number)
+    found: dict[tuple[str | None, str | None], list[list[int]]] = {}
+    for file in files:
+        values = dict(file.partition_values)
+        assert list(values) == ["n", "p"]
+        found.setdefault((values["n"], values["p"]), []).append(ids(tmp_path, file))
+        assert file.num_records == json.loads(file.stats)["numRecords"]
+        assert file.path.rpartition("/")[2].split("-")[1] in {f"{4 + i:05d}" for i in range(threads)}
+    assert {key: sorted(chain.from_iterable(parts)) for key, parts in found.items()} == expected
+    assert all(part == sorted(part) for parts in found.values() for part in parts)
+    assert all(len(parts) <= threads for parts in found.values())
+
+
+def test_threads_share_rows_without_partitions_by_row_groups(tmp_path: Path) -> None:
+    table = pa.table({"id": range(1000)})
+    write = context(tmp_path, table.schema, row_group_rows=100)
+    files = write_in_any_order(write, table.to_batches(max_chunksize=1000), threads=3)
+    assert sorted(chain.from_iterable(ids(tmp_path, file) for file in files)) == list(range(1000))
+    assert 1 <= len(files) <= 3
+    for file in files:
+        footer = pq.read_metadata(tmp_path / file.path)
+        assert {footer.row_group(i).num_rows for i in range(footer.num_row_groups)} == {100}
+
+
+@pytest.mark.parametrize("rows", [1, 100, 140])
+def test_what_is_not_worth_two_files_goes_to_one(tmp_path: Path, rows: int) -> None:
+    table = pa.table({"id": range(rows)})
+    [file] = write_in_any_order(context(tmp_path, table.schema, row_group_rows=100), table.to_batches(), threads=3)
+    assert ids(tmp_path, file) == list(range(rows))
+    assert write_in_any_order(context(tmp_path, table.schema), [table.to_batches()[0].slice(0, 0)]) == []
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_source_that_breaks_leaves_no_file(tmp_path: Path, threads: int) -> None:
+    table = pa.table({"id": range(1000)})
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from table.to_batches(max_chunksize=100)
+        raise RuntimeError("the source broke")
+
+    limited = context(tmp_path, table.schema, row_group_rows=100, max_records_per_file=100)
+    with pytest.raises(RuntimeError, match="the source broke"):
+        write_in_any_order(limited, batches(), threads=threads)
+    assert files_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_row_that_breaks_a_rule_leaves_no_file(tmp_path: Path, threads: int) -> None:
+    schema = StructType((StructField("id", LONG, nullable=False),))
+    table = pa.table({"id": [*range(900), None]})
+    write = WriteContext(str(tmp_path), schema, schema, row_group_rows=100, max_records_per_file=100)
+    with pytest.raises(ConstraintViolationError, match="'id' is NOT NULL"):
+        write_in_any_order(write, table.to_batches(max_chunksize=100), threads=threads)
+    assert files_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_file_that_cannot_be_published_leaves_no_other(tmp_path: Path, threads: int, when: Any) -> None:
+    table = pa.table({"id": range(2000), "p": [i % 40 for i in range(2000)]})
+    write = context(tmp_path, table.schema, "p")
+    store = FaultyStore(store_for(str(tmp_path)), Fault(kind="open_output", nth=30, when=when))
+    with intercepted(lambda _: store), pytest.raises(StorageError, match="connection was lost"):
+        write_in_any_order(write, table.to_batches(), threads=threads)
+    assert files_in(tmp_path) == []
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_files_that_were_yielded_stay_where_a_later_one_cannot_be_published(tmp_path: Path, when: Any) -> None:
+    table = pa.table({"id": range(100), "p": range(100)})
+    store = FaultyStore(store_for(str(tmp_path)), Fault(kind="open_output", nth=50, when=when))
+    found: list[WrittenFile] = []
+    with intercepted(lambda _: store):
+        files = write_files(context(tmp_path, table.schema, "p"), table.to_batches())
+        with pytest.raises(StorageError, match="connection was lost"):
+            found.extend(files)
+    assert found
+    assert {str(path) for path in files_in(tmp_path)} == {f"{tmp_path}/{file.path}" for file in found}
+
+
+def test_files_come_in_the_order_of_the_rows_however_many_are_being_published(tmp_path: Path) -> None:
+    table = pa.table({"id": range(30), "p": list(range(30))})
+    files = list(write_files(context(tmp_path, table.schema, "p"), table.to_batches()))
+    assert [file.partition_values["p"] for file in files] == [str(i) for i in range(30)]
+    assert [ids(tmp_path, file) for file in files] == [[i] for i in range(30)]
