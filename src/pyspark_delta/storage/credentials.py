@@ -1,7 +1,7 @@
 """Short-lived credentials for stores: asked for when a store is used first, and again before they end.
 
 Storage options name where credentials come from (`CREDENTIALS_KEY`), and hold none: so two uses of a table are the same
-use, whatever its credentials are by then. Only this process can ask; what other processes get is in `carried`.
+use, whatever its credentials are by then. Only this process can ask; what other processes get is in `CarriedOptions`.
 """
 
 from __future__ import annotations

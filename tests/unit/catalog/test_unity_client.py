@@ -19,12 +19,14 @@ from pyspark_delta.catalog.contract import (
     Proposal,
     RatifiedCommit,
     StagedFile,
+    StagingTable,
     TableInfo,
     TableName,
 )
 from pyspark_delta.catalog.unity import UnityCatalog
 from pyspark_delta.catalog.unity.answers import tail_of
 from pyspark_delta.catalog.unity.connection import Connection
+from pyspark_delta.catalog.unity.older_api import OlderApi
 from pyspark_delta.errors import (
     CatalogError,
     CatalogNameExistsError,
@@ -37,6 +39,7 @@ from pyspark_delta.errors import (
     TableReplacedError,
     TooManyUnpublishedError,
 )
+from pyspark_delta.storage.credentials import Credentials
 
 NAME = TableName("main", "s", "t")
 TABLE = "/delta/v1/catalogs/main/schemas/s/tables/t"
@@ -414,13 +417,38 @@ def test_the_credentials_of_the_longest_prefix_become_storage_options(script: Sc
         {
             "storage-credentials": [
                 {"prefix": "s3://bucket/", "operation": "READ", "config": {"s3.access-key-id": "wide"}},
-                {"prefix": "s3a://bucket/tables/t", "operation": "READ", "config": keys},
+                {
+                    "prefix": "s3a://bucket/tables/t",
+                    "operation": "READ",
+                    "config": keys,
+                    "expiration-time-ms": 1_700_000_000_000,
+                },
                 {"prefix": "s3://bucket/tables/two", "operation": "READ", "config": {"s3.access-key-id": "no"}},
             ]
         },
     )
     options = connected.storage_options(table, Access.READ)
     assert options == {"aws_access_key_id": "k", "aws_secret_access_key": "s"}
+    assert connected.credentials(table, Access.READ) == Credentials(options, 1_700_000_000_000)
+
+
+def test_new_tables_are_written_with_ones_own_credentials_where_the_server_gives_none(script: Script) -> None:
+    catalog = script.connect()
+    staging = StagingTable(table_id="id-2", name=NAME, location="s3://bucket/tables/new")
+    assert catalog.credentials(staging, Access.READ_WRITE) == Credentials()
+    answer = {"storage-credentials": [{"prefix": staging.location, "config": {"s3.access-key-id": "k"}}]}
+    script.answers["GET", "/delta/v1/staging-tables/id-2/credentials"] = (200, answer)
+    assert catalog.credentials(staging, Access.READ_WRITE) == Credentials({"aws_access_key_id": "k"})
+
+
+def test_older_servers_say_when_credentials_end(script: Script) -> None:
+    connection = Connection(script.url)
+    catalog = UnityCatalog(connection, OlderApi(connection))
+    table = TableInfo(table_id="id-1", name=NAME, location="s3://bucket/tables/t")
+    for told, expires_at in ((1_700_000_000_000, 1_700_000_000_000), (0, None), (None, None)):
+        answer = {"aws_temp_credentials": {"access_key_id": "k"}, "expiration_time": told}
+        script.answers["POST", "/temporary-table-credentials"] = (200, answer)
+        assert catalog.credentials(table, Access.READ) == Credentials({"aws_access_key_id": "k"}, expires_at)
 
 
 def test_local_tables_have_no_credentials(script: Script) -> None:

@@ -210,8 +210,10 @@ class UnityCatalog:
         try:
             given = self._api.credentials(table, access)
         except Refusal as refusal:
-            if refusal.reason is not Reason.NOT_FOUND or isinstance(table, StagingTable):
+            if refusal.reason is not Reason.NOT_FOUND:
                 raise error_of(refusal, f"the table {table.name}") from None
+            if isinstance(table, StagingTable):  # some servers give none before a table has its name
+                return Credentials(self._storage_options)
             found = self._reloaded(table)
             with translated(f"the table {found.name}"):
                 given = self._api.credentials(found, access)
