@@ -57,7 +57,7 @@ def _is_worth_it(sample: pa.ChunkedArray, rows: int) -> bool:
     # Where most rows of the sample repeat, pairs say little; the distinct values have then mostly been seen.
     repeated = 1 + equal * (rows - 1) / pairs if equal < len(known) / 2 else rows / (len(known) - equal)
     size = known.nbytes / len(known)
-    return repeated >= _LEAST_REPEATED and rows / repeated * size <= _LARGEST
+    return bool(repeated >= _LEAST_REPEATED and rows / repeated * size <= _LARGEST)
 
 
 def _leaves(path: str, data_type: pa.DataType) -> Iterator[str]:

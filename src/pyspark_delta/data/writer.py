@@ -44,6 +44,7 @@ _EXTENSIONS = {
     "lz4_raw": ".lz4raw",
 }
 _PREFIX_CHARACTERS = string.ascii_letters + string.digits
+_SMALL_FILE = 50_000  # rows
 COMPRESSIONS = tuple(_EXTENSIONS)
 
 
@@ -138,11 +139,20 @@ class FileLayout:
             (field, field_to_arrow(field, all_nullable=True), at.type)
             for field, at in zip(fields, self.schema, strict=True)
         ]
+        self._sampled = 0
+        self._dictionaries: list[str] = []
 
     def stored(self, rows: pa.Table) -> pa.Table:
         """The rows as the file holds them. Raises ConstraintViolationError for a value that does not fit."""
         columns = [_stored(rows.column(field.name), field, *types) for field, *types in self._columns]
         return pa.Table.from_arrays(columns, schema=self.schema)
+
+    def dictionaries(self, rows: pa.Table) -> list[str]:
+        """The columns with a dictionary of a file that begins so; the same for small files of like sizes."""
+        count = rows.num_rows
+        if count > _SMALL_FILE or not count <= 2 * self._sampled <= 4 * count:
+            self._dictionaries, self._sampled = dictionary_columns(rows), count
+        return self._dictionaries
 
 
 class DataFile:
@@ -227,7 +237,7 @@ class DataFile:
             self._sink,
             self._layout.schema,
             compression=_codec(self._context.compression),
-            use_dictionary=dictionary_columns(rows),
+            use_dictionary=self._layout.dictionaries(rows),
             metadata_collector=self._footer,
             **_format(self._context.format_version),
         )
