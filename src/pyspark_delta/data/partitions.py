@@ -131,8 +131,8 @@ def _slices(context: WriteContext, batches: Iterable[pa.RecordBatch]) -> Iterato
 
 def _rows_at_once(context: WriteContext, batch: pa.RecordBatch) -> int:
     """How many rows of a batch make a row group."""
-    by_size = int(context.row_group_bytes * batch.num_rows // max(1, batch.nbytes))
-    return max(1, min(context.row_group_rows, by_size))
+    in_bytes: int = context.row_group_bytes * batch.num_rows // max(1, batch.nbytes)
+    return max(1, min(context.row_group_rows, in_bytes))
 
 
 def _gathered(batches: Iterable[pa.RecordBatch], rows: int | None, size: int) -> Iterator[list[pa.RecordBatch]]:

@@ -45,6 +45,7 @@ _EXTENSIONS = {
     "lz4_raw": ".lz4raw",
 }
 _PREFIX_CHARACTERS = string.ascii_letters + string.digits
+_SMALL_FILE = 50_000  # rows
 COMPRESSIONS = tuple(_EXTENSIONS)
 
 
@@ -142,11 +143,20 @@ class FileLayout:
             for field, at in zip(fields, self.schema, strict=True)
         ]
         self.variants = [at for at, field in enumerate(fields) if field.type == VARIANT and context.shreds_variants]
+        self._sampled = 0
+        self._dictionaries: list[str] = []
 
     def stored(self, rows: pa.Table) -> pa.Table:
         """The rows as the file holds them. Raises ConstraintViolationError for a value that does not fit."""
         columns = [_stored(rows.column(field.name), field, *types) for field, *types in self._columns]
         return pa.Table.from_arrays(columns, schema=self.schema)
+
+    def dictionaries(self, rows: pa.Table) -> list[str]:
+        """The columns with a dictionary of a file that begins so; the same for small files of like sizes."""
+        count = rows.num_rows
+        if count > _SMALL_FILE or not count <= 2 * self._sampled <= 4 * count:
+            self._dictionaries, self._sampled = dictionary_columns(rows), count
+        return self._dictionaries
 
 
 class DataFile:
@@ -233,7 +243,7 @@ class DataFile:
             self._sink,
             self._shredding.schema(self._layout.schema),
             compression=_codec(context.compression),
-            use_dictionary=dictionary_columns(self._shredding.apply(first)),
+            use_dictionary=self._layout.dictionaries(self._shredding.apply(first)),
             metadata_collector=self._footer,
             **_format(context.format_version),
         )
