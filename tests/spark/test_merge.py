@@ -118,6 +118,9 @@ class Merges:
         assert counts(old.whenNotMatchedBySourceUpdate("t.id < 2", {"v": "'alone'"}).execute()) == (3, 2, 1, 0)
         found = {row[0]: row[2] for row in content(table)}
         assert (found.keys(), found[0], found[1], found[2]) == ({*range(40), 41}, "alone", "alone", "old")
+        twice = session.sql("select 5L id union all select 5 union all select 50").alias("s")
+        goes = table.merge(twice, "t.id = s.id").whenMatchedDelete().whenNotMatchedInsert(values={"id": "s.id"})
+        assert counts(goes.execute()) == (2, 0, 1, 1)  # one row went, however many rows it matched
 
     @pytest.mark.parametrize("partition_by", [[], ["n"]])
     def test_c164_c324_c341_ids_and_changes(

@@ -199,9 +199,8 @@ def test_a_statement_and_what_follows_it_through_connect(plain_connect: SparkSes
     check_statements(plain_connect, make(plain_connect, tmp_path / "t"), vectors=True)
 
 
-@pytest.mark.parametrize("vectors", [False, True])
-def test_statements_that_end_badly_leave_nothing(delta_spark: SparkSession, tmp_path: Path, vectors: bool) -> None:
-    path = make(delta_spark, tmp_path / "t", **{"delta.enableDeletionVectors": vectors})
+def test_statements_that_end_badly_leave_nothing(delta_spark: SparkSession, tmp_path: Path) -> None:
+    path = make(delta_spark, tmp_path / "t", **{"delta.enableDeletionVectors": True})
     table, more = DeltaTable.forPath(delta_spark, path).alias("t"), delta_spark.sql("select 7L id, 0 p")
     files = {str(file) for file in Path(path).rglob("*") if file.is_file()}
     with failing(ZeroDivisionError), table.transaction() as txn:
@@ -235,11 +234,8 @@ def test_statements_that_end_badly_leave_nothing(delta_spark: SparkSession, tmp_
     assert {str(file) for file in Path(path).rglob("*") if file.is_file()} == files
 
 
-@pytest.mark.parametrize("vectors", [False, True])
-def test_statements_about_different_rows_are_one_commit(
-    delta_spark: SparkSession, tmp_path: Path, vectors: bool
-) -> None:
-    path = make(delta_spark, tmp_path / "t", **{"delta.enableDeletionVectors": vectors})
+def test_statements_about_different_rows_are_one_commit(delta_spark: SparkSession, tmp_path: Path) -> None:
+    path = make(delta_spark, tmp_path / "t", **{"delta.enableDeletionVectors": True})
     source = delta_spark.sql("select 50L id, 2 p").alias("s")
     with DeltaTable.forPath(delta_spark, path).alias("t").transaction() as txn:
         txn.append(delta_spark.sql("select 30L id, 3 p"))
