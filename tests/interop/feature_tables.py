@@ -73,6 +73,8 @@ NESTED_ROWS = (
 _NOON, _OLD = datetime(2024, 1, 31, 12, 34, 56, 123456), datetime(1969, 12, 31, 23, 59, 59)
 # The variant 1, an 8-bit integer: its dictionary of names is empty.
 _VARIANT = {"metadata": b"\x01\x00\x00", "value": b"\x0c\x01"}
+# The same as a 64-bit integer, which is what it is read as where numbers are shredded.
+_LONG_VARIANT = {"metadata": b"\x01\x00\x00", "value": b"\x18\x01" + bytes(7)}
 
 
 def nothing(path: Path) -> None:
@@ -309,7 +311,7 @@ FEATURES: dict[str, FeatureTable] = {
         theirs="vacuum_protocol_check",
     ),
     "variantShredding": FeatureTable(
-        **_VARIANTS,
+        **{**_VARIANTS, "rows": ({"id": [1, 2], "v": [_LONG_VARIANT] * 2},) * 2},
         properties={"delta.enableVariantShredding": "true"},
         as_text={"v": "to_json(v)"},
         refused_by=("deltalake", "polars"),
