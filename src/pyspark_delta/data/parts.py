@@ -20,6 +20,7 @@ from pyspark_delta.errors import StorageError
 from pyspark_delta.storage import store_for
 from pyspark_delta.storage.paths import resolve_file
 
+_MOST_BEGUN = 128  # files of one task that the store knows of and that are not complete
 _PUBLISHING = 8  # files of one task that are on their way to the store at once
 _MAX_THREADS = 8
 _POLL_SECONDS = 0.2
@@ -61,6 +62,15 @@ def write_in_any_order(
     return crew.write(chain(first, source))
 
 
+def write_side_by_side(context: WriteContext, batches: Iterable[pa.RecordBatch], part: int = 0) -> list[WrittenFile]:
+    """Write rows, those of a partition in any order, to one data file for each partition, as far as sizes allow.
+
+    All files grow side by side, within the memory of a row group. Raises as `write_files`; then there are no files.
+    """
+    crew = _Crew(context, part, 1, side_by_side=True)
+    return crew.write(pieces(context, batches, context.row_group_bytes // 2))
+
+
 def _threads(wanted: int | None, first: list[Piece]) -> int:
     """One, where another file would only make files small."""
     if len(first) < 2:
@@ -75,16 +85,17 @@ class PartWriter:
     """Writes the batches of one task, one file at a time: what `write_files` drives, for callers that hold the batches.
 
     `add`, `append` and `finish` yield each file once it is complete and durable; `abandon` leaves none of the others.
-    Files are published on threads: until one is safe on the disk, the next is written.
+    Files are published on threads: until one is safe on the disk, the next is written. With `side_by_side`, the files
+    of all partitions are open until the end.
     """
 
-    def __init__(self, context: WriteContext, part: int) -> None:
+    def __init__(self, context: WriteContext, part: int, *, side_by_side: bool = False) -> None:
         self._context = context
         self._layout = FileLayout(context)
         self._part = part
         self._files = 0
-        self._open: DataFile | None = None
-        self._partition: Partition | None = None
+        self._open: dict[Partition, DataFile] = {}
+        self._side_by_side = side_by_side
         self._limit = context.max_records_per_file or 0
         self._pool: ThreadPoolExecutor | None = None
         self._publishing: deque[tuple[DataFile, Future[WrittenFile]]] = deque()
@@ -103,44 +114,62 @@ class PartWriter:
 
     def finish(self) -> Iterator[WrittenFile]:
         """Write what is left."""
-        last = self._end_file()
-        if last is not None and self._pool is None:
-            yield last.publish()
-            return
-        if last is not None:
-            self._publish(last)
+        while self._open:
+            file = self._end_file(next(iter(self._open)))
+            if not self._open and self._pool is None:
+                yield file.publish()
+                return
+            self._publish(file)
+            yield from self._done()
         while self._publishing:
             yield self._published()
         self._shut_down()
 
     def abandon(self) -> None:
         """Discard what was not yielded."""
-        if self._open is not None:
-            self._open.discard()
-            self._open = None
+        while self._open:
+            self._open.popitem()[1].discard()
         self._shut_down()
         _delete(self._context, [file.location for file, _ in self._publishing])
         self._publishing.clear()
 
     def _append(self, batch: pa.RecordBatch, partition: Partition) -> Iterator[WrittenFile]:
-        if partition != self._partition:
+        if not self._side_by_side and partition not in self._open:
             yield from self._next_file()
-            self._partition = partition
         while batch.num_rows:
-            if self._open is None:
-                self._open = DataFile(self._context, self._layout, partition, self._part, self._files)
+            file = self._open.get(partition)
+            if file is None:
+                file = DataFile(self._context, self._layout, partition, self._part, self._files)
+                self._open[partition] = file
                 self._files += 1
-            room = self._limit - self._open.num_records if self._limit else batch.num_rows
-            self._open.add(batch.slice(0, room))
+            room = self._limit - file.num_records if self._limit else batch.num_rows
+            file.add(batch.slice(0, room))
             batch = batch.slice(room)
-            if self._is_full(self._open):
-                yield from self._next_file()
+            if self._is_full(file):
+                yield from self._next_file(partition)
+        if self._side_by_side:
+            yield from self._relieve()
 
-    def _next_file(self) -> Iterator[WrittenFile]:
-        """End the open file; those that are published by now."""
-        file = self._end_file()
-        if file is not None:
-            self._publish(file)
+    def _relieve(self) -> Iterator[WrittenFile]:
+        """Write row groups until the rows that wait take no more memory than one row group may."""
+        excess = sum(file.gathered_bytes for file in self._open.values()) - self._context.row_group_bytes
+        while excess > 0:
+            partition, largest = max(self._open.items(), key=lambda item: item[1].gathered_bytes)
+            excess -= largest.gathered_bytes
+            if largest.is_begun or sum(file.is_begun for file in self._open.values()) < _MOST_BEGUN:
+                largest.flush()
+            else:
+                yield from self._next_file(partition)
+
+    def _next_file(self, partition: Partition | None = None) -> Iterator[WrittenFile]:
+        """End the file of a partition, or the only one there may be; those that are published by now."""
+        if partition is None:
+            partition = next(iter(self._open), None)
+        if partition is not None:
+            self._publish(self._end_file(partition))
+        yield from self._done()
+
+    def _done(self) -> Iterator[WrittenFile]:
         while self._publishing and (self._publishing[0][1].done() or len(self._publishing) > _PUBLISHING):
             yield self._published()
 
@@ -150,11 +179,10 @@ class PartWriter:
         self._publishing.popleft()
         return written
 
-    def _end_file(self) -> DataFile | None:
-        file = self._open
-        if file is not None:
-            file.end()
-            self._open = None
+    def _end_file(self, partition: Partition) -> DataFile:
+        file = self._open[partition]
+        file.end()
+        del self._open[partition]
         return file
 
     def _publish(self, file: DataFile) -> None:
@@ -175,8 +203,9 @@ class PartWriter:
 class _Crew:
     """Threads that write pieces as they come, each to a file of its own."""
 
-    def __init__(self, context: WriteContext, part: int, threads: int) -> None:
+    def __init__(self, context: WriteContext, part: int, threads: int, *, side_by_side: bool = False) -> None:
         self._context = context
+        self._side_by_side = side_by_side
         self._part = part
         self._threads = threads
         self._pieces: queue.Queue[Piece | None] = queue.Queue(threads)
@@ -213,7 +242,10 @@ class _Crew:
             worker.result()
 
     def _work(self, number: int, source: Iterator[Piece]) -> None:
-        writer, written = PartWriter(self._context, self._part + number), self._written[number]
+        writer, written = (
+            PartWriter(self._context, self._part + number, side_by_side=self._side_by_side),
+            self._written[number],
+        )
         try:
             for piece in source:
                 written += writer.append(piece)

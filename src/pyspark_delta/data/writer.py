@@ -160,7 +160,7 @@ class FileLayout:
 
 
 class DataFile:
-    """One Parquet file being written."""
+    """One Parquet file being written. The store hears of it with the first row group."""
 
     def __init__(
         self, context: WriteContext, layout: FileLayout, partition: tuple[str | None, ...], part: int, number: int
@@ -175,32 +175,36 @@ class DataFile:
         self.location = join(context.table_location, relative)
         self._footer: list[pq.FileMetaData] = []
         self._gathered: list[pa.RecordBatch] = []
-        self._gathered_rows = self._gathered_bytes = 0
+        self._gathered_rows = 0
         self._marks: dict[str, int] = {}
         self.num_records = 0
-        store = store_for(context.table_location, context.storage_options)
-        with ExitStack() as stack:
-            self._sink = stack.enter_context(store.open_output(self.location))
-            self._stack = stack.pop_all()
+        self.gathered_bytes = 0  # of rows that wait for their row group
+        self._sink: Any = None
+        self._stack = ExitStack()
         self._writer: pq.ParquetWriter | None = None
 
     @property
     def size(self) -> int:
         """Bytes that have left for the store."""
-        return int(self._sink.tell())
+        return 0 if self._sink is None else int(self._sink.tell())
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether the store knows of it."""
+        return self._sink is not None
 
     def add(self, batch: pa.RecordBatch) -> None:
         self._gathered.append(batch)
         self._gathered_rows += batch.num_rows
-        self._gathered_bytes += batch.nbytes
+        self.gathered_bytes += batch.nbytes
         self.num_records += batch.num_rows
-        if self._gathered_rows >= self._context.row_group_rows or self._gathered_bytes >= self._context.row_group_bytes:
-            self._write_row_group()
+        if self._gathered_rows >= self._context.row_group_rows or self.gathered_bytes >= self._context.row_group_bytes:
+            self.flush()
 
     def end(self) -> None:
         """Write what is gathered and the footer; `publish` follows."""
         if self._gathered:
-            self._write_row_group()
+            self.flush()
         if self._writer is not None:
             self._writer.close()
 
@@ -224,18 +228,21 @@ class DataFile:
             self._writer.is_open = False  # or it would try once more when it is collected
         self._stack.__exit__(GeneratorExit, GeneratorExit(), None)
 
-    def _write_row_group(self) -> None:
+    def flush(self) -> None:
+        """Make a row group of what is gathered."""
         rows = pa.Table.from_batches(self._gathered)
         self._note_marks(rows)
         rows = self._layout.stored(rows)
         writer = self._writer or self._begin(rows)
         self._observations.add(rows)
         writer.write_table(self._shredding.apply(rows), row_group_size=rows.num_rows)
-        self._gathered, self._gathered_rows, self._gathered_bytes = [], 0, 0
+        self._gathered, self._gathered_rows, self.gathered_bytes = [], 0, 0
 
     def _begin(self, first: pa.Table) -> pq.ParquetWriter:
         """Begin the file by what its first rows are like; its schema depends on them where variants are shredded."""
         context = self._context
+        store = store_for(context.table_location, context.storage_options)
+        self._sink = self._stack.enter_context(store.open_output(self.location))
         self._shredding = Shredding.learn(first, self._layout.variants)
         self._stats_columns = self._shredding.moved(context.stats_columns, self._layout.schema.names)
         self._observations = Observations(self._stats_columns, context.string_prefix)

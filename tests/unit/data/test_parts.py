@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pyspark_delta.data.parts import write_files, write_in_any_order
+from pyspark_delta.data import parts
+from pyspark_delta.data.parts import write_files, write_in_any_order, write_side_by_side
 from pyspark_delta.data.writer import WriteContext, WrittenFile
 from pyspark_delta.errors import ConstraintViolationError, StorageError
 from pyspark_delta.schema.arrow import schema_from_arrow
@@ -66,6 +67,47 @@ def test_every_row_goes_to_a_file_of_its_partition_in_the_order_in_which_it_came
     assert {key: sorted(chain.from_iterable(parts)) for key, parts in found.items()} == expected
     assert all(part == sorted(part) for parts in found.values() for part in parts)
     assert all(len(parts) <= threads for parts in found.values())
+
+
+def test_files_that_grow_side_by_side_are_one_for_each_partition(tmp_path: Path) -> None:
+    table = pa.table({"id": range(6000), "p": [i % 5 for i in range(6000)]})
+    write = context(tmp_path, table.schema, "p", row_group_bytes=8000)
+    files = write_side_by_side(write, table.to_batches(max_chunksize=300), part=2)
+    found = {file.partition_values["p"]: ids(tmp_path, file) for file in files}
+    assert len(files) == 5
+    assert found == {str(p): list(range(p, 6000, 5)) for p in range(5)}
+    for file in files:  # no more rows waited than one row group may have
+        footer = pq.read_metadata(tmp_path / file.path)
+        assert footer.num_row_groups > 1
+        assert file.num_records == footer.num_rows == json.loads(file.stats)["numRecords"]
+
+
+def test_side_by_side_no_more_files_are_begun_than_a_store_can_bear(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "_MOST_BEGUN", 3)
+    table = pa.table({"id": range(6000), "p": [i % 10 for i in range(6000)]})
+    write = context(tmp_path, table.schema, "p", row_group_bytes=8000)
+    files = write_side_by_side(write, table.to_batches(max_chunksize=300))
+    assert len(files) > 10
+    assert sorted(chain.from_iterable(ids(tmp_path, file) for file in files)) == list(range(6000))
+    assert len(files_in(tmp_path)) == len(files)
+
+
+def test_side_by_side_files_end_where_their_rows_are_limited(tmp_path: Path) -> None:
+    table = pa.table({"id": range(1000), "p": [i % 2 for i in range(1000)]})
+    files = write_side_by_side(context(tmp_path, table.schema, "p", max_records_per_file=200), table.to_batches())
+    assert sorted(file.num_records for file in files) == [100, 100, 200, 200, 200, 200]
+
+
+@pytest.mark.parametrize("nth", [1, 7])
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_side_by_side_what_fails_leaves_no_file(tmp_path: Path, nth: int, when: Any) -> None:
+    table = pa.table({"id": range(2000), "p": [i % 10 for i in range(2000)]})
+    store = FaultyStore(store_for(str(tmp_path)), Fault(kind="open_output", nth=nth, when=when))
+    with intercepted(lambda _: store), pytest.raises(StorageError, match="connection was lost"):
+        write_side_by_side(context(tmp_path, table.schema, "p", row_group_bytes=4000), table.to_batches())
+    assert files_in(tmp_path) == []
 
 
 def test_threads_share_rows_without_partitions_by_row_groups(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from pyspark_delta.data.parts import write_files, write_in_any_order
+from pyspark_delta.data.parts import write_files, write_side_by_side
 from pyspark_delta.data.violations import check_violations
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext, written_files
 from pyspark_delta.errors import DeltaError
@@ -16,7 +16,6 @@ RESULT = (
     "path string, partition_values map<string,string>, size bigint, modification_time bigint, stats string, "
     "num_records bigint, marks map<string,bigint>, failure binary"
 )
-_GROUPED_AT_ONCE = 256 << 20  # bytes of rows: every core of a machine may have a task
 _FAILURE = pa.field("failure", pa.binary())
 
 
@@ -35,7 +34,7 @@ def write_partition(
     try:
         part = task.partitionId() if task else 0
         if in_any_order:
-            files = written_files(write_in_any_order(context, named, part, threads=1, at_once=_GROUPED_AT_ONCE))
+            files = written_files(write_side_by_side(context, named, part))
         else:
             files = written_files(write_files(context, named, part))
         failures = pa.nulls(len(files), pa.binary())
