@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal, TypeAlias, get_args
@@ -146,8 +147,9 @@ class _Writing:
         with self._file(join(self._log, str(ClassicCheckpointName(self._version))), schema) as file:
             file.write_mixed([action_to_json(a) for a in actions])
             checkpoint = self._replay.checkpoint
-            for rows in drawn_ahead(self._live(() if checkpoint is None else tuple(checkpoint.parts()))):
-                file.write("add", rows)
+            with self._live_ahead(() if checkpoint is None else tuple(checkpoint.parts())) as live:
+                for rows in live:
+                    file.write("add", rows)
             for rows in self._dead():
                 file.write("remove", rows)
             self._check_counts()
@@ -163,10 +165,11 @@ class _Writing:
         for _, totals in kept:
             self._totals = self._totals.combined(totals)
         number = sum(totals.num_files for _, totals in kept)
-        for kind, stream in (("add", drawn_ahead(self._live(renewed))), ("remove", self._dead())):
-            for block in _blocks(stream, SIDECAR_ACTIONS):
-                sidecars.append(self._sidecar(kind, block))
-                number += sum(map(len, block))
+        with self._live_ahead(renewed) as live:
+            for kind, stream in (("add", live), ("remove", self._dead())):
+                for block in _blocks(stream, SIDECAR_ACTIONS):
+                    sidecars.append(self._sidecar(kind, block))
+                    number += sum(map(len, block))
         self._check_counts()
         size = sum(sidecar.size_in_bytes for sidecar in sidecars)
         tags = {
@@ -209,6 +212,10 @@ class _Writing:
             *unexpired(self._replay.replayed_transactions(), self._configuration.properties, self._now).values(),
             *self._replay.replayed_domains().values(),
         ]
+
+    def _live_ahead(self, parts: tuple[ParquetPart, ...]) -> closing[Generator[pa.StructArray]]:
+        """The live files, which are read while others are written."""
+        return closing(drawn_ahead(self._live(parts)))
 
     def _live(self, parts: tuple[ParquetPart, ...]) -> Iterator[pa.StructArray]:
         for rows in live_rows(self._replay, self._layout, self._partition_names, parts):
