@@ -80,7 +80,7 @@ $(VENV_OLDEST)/.tests: pyproject.toml
 	@$(PYTHON) scripts/check_environment.py
 	$(PYTHON) -m venv $(VENV_OLDEST)
 	$(VENV_OLDEST)/bin/python $(PIP_INSTALL) --upgrade "pip>=25.1"
-	$(VENV_OLDEST)/bin/python $(PIP_INSTALL) --editable ".[cli,cloud]" "$(OLDEST_PYSPARK)" --group test
+	$(VENV_OLDEST)/bin/python $(PIP_INSTALL) --editable ".[cli,cloud,catalog,server]" "$(OLDEST_PYSPARK)" --group test
 	@touch $@
 
 # Peers that are not Python packages: delta-spark's JAR and the Azure storage emulator.

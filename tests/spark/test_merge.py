@@ -148,12 +148,16 @@ class Merges:
         ids = row_ids(table)
         assert {i: ids[i][0] for i in (0, 38, 7)} == {i: before[i][0] for i in (0, 38, 7)}
         assert (ids[38][1], ids[7][1], ids[141][0] >= 40) == (1, 0, True)
-        changes = [row for c in commit(table, "cdc") for row in pq.read_table(tmp_path / c["path"]).to_pylist()]
+        changes = [
+            {**row, **c["partitionValues"]}
+            for c in commit(table, "cdc")
+            for row in pq.read_table(tmp_path / c["path"]).to_pylist()
+        ]
         assert sorted((row["id"], row["_change_type"]) for row in changes) == [
             (0, "update_postimage"), (0, "update_preimage"), (1, "update_postimage"), (1, "update_preimage"),
             (2, "delete"), (38, "update_postimage"), (38, "update_preimage"), (39, "delete"), (141, "insert"),
         ]  # fmt: skip
-        images = {row["_change_type"]: (row["n"], row["v"]) for row in changes if row["id"] == 38}
+        images = {row["_change_type"]: (int(row["n"]), row["v"]) for row in changes if row["id"] == 38}
         assert images == {"update_preimage": (0, "old"), "update_postimage": (1, "old138")}
         info = commit(table, "commitInfo")[0]
         assert json.loads(info["operationParameters"]["matchedPredicates"])[1] == {"actionType": "delete"}
