@@ -233,24 +233,30 @@ class DataFile:
         rows = pa.Table.from_batches(self._gathered)
         self._note_marks(rows)
         rows = self._layout.stored(rows)
-        writer = self._writer or self._begin(rows)
+        if self._writer is None:
+            self._learn(rows)
         self._observations.add(rows)
-        writer.write_table(self._shredding.apply(rows), row_group_size=rows.num_rows)
+        shredded = self._shredding.apply(rows)
+        writer = self._writer or self._begin(shredded)
+        writer.write_table(shredded, row_group_size=rows.num_rows)
         self._gathered, self._gathered_rows, self.gathered_bytes = [], 0, 0
 
+    def _learn(self, first: pa.Table) -> None:
+        """Find out what the first rows are like: the schema depends on them where variants are shredded."""
+        self._shredding = Shredding.learn(first, self._layout.variants)
+        self._stats_columns = self._shredding.moved(self._context.stats_columns, self._layout.schema.names)
+        self._observations = Observations(self._stats_columns, self._context.string_prefix)
+
     def _begin(self, first: pa.Table) -> pq.ParquetWriter:
-        """Begin the file by what its first rows are like; its schema depends on them where variants are shredded."""
+        """Begin the file, whose first rows, shredded, are these."""
         context = self._context
         store = store_for(context.table_location, context.storage_options)
         self._sink = self._stack.enter_context(store.open_output(self.location))
-        self._shredding = Shredding.learn(first, self._layout.variants)
-        self._stats_columns = self._shredding.moved(context.stats_columns, self._layout.schema.names)
-        self._observations = Observations(self._stats_columns, context.string_prefix)
         self._writer = pq.ParquetWriter(
             self._sink,
             self._shredding.schema(self._layout.schema),
             compression=_codec(context.compression),
-            use_dictionary=self._layout.dictionaries(self._shredding.apply(first)),
+            use_dictionary=self._layout.dictionaries(first),
             metadata_collector=self._footer,
             **_format(context.format_version),
         )

@@ -121,7 +121,7 @@ class LocalStore:
 class LocalOutput:
     """A binary sink; `close` publishes the file, leaving a `with` block by an exception discards it.
 
-    Not an `io` class: those publish when they are garbage-collected. All waiting for the disk is in `close`.
+    Not an `io` class: those publish when they are garbage-collected.
     """
 
     def __init__(self, path: str) -> None:
@@ -129,7 +129,7 @@ class LocalOutput:
         with _translated("write", path):
             if os.path.isdir(path):
                 raise IsADirectoryError(errno.EISDIR, "is a directory", path)
-            self._temporary, descriptor, self._made = _create_temporary(path)
+            self._temporary, descriptor = _create_temporary(path)
             self._file = open(descriptor, "wb", buffering=1 << 18)  # noqa: SIM115 - lives as long as the sink
 
     @property
@@ -165,8 +165,6 @@ class LocalOutput:
                 self._file.flush()
                 os.fsync(self._file.fileno())
                 self._file.close()
-                for directory in self._made:
-                    _sync_directory(os.path.dirname(directory))
                 _publish(self._temporary, self._path)
         except BaseException:
             self.discard()
@@ -239,11 +237,9 @@ def _names_from(directory: str, first: bytes) -> list[bytes]:
 @contextlib.contextmanager
 def _temporary(path: str, data: bytes) -> Iterator[str]:
     """A durable hidden file with `data` beside `path`; removed afterwards where it still stands."""
-    temporary, descriptor, made = _create_temporary(path)
+    temporary, descriptor = _create_temporary(path)
     try:
         try:
-            for directory in made:
-                _sync_directory(os.path.dirname(directory))
             rest = memoryview(data)
             while rest:
                 rest = rest[os.write(descriptor, rest) :]
@@ -256,29 +252,28 @@ def _temporary(path: str, data: bytes) -> Iterator[str]:
             os.unlink(temporary)
 
 
-def _create_temporary(path: str) -> tuple[str, int, list[str]]:
-    """A hidden file beside `path`, open to be written, and the directories that were made for it."""
+def _create_temporary(path: str) -> tuple[str, int]:
+    """A hidden file beside `path`, open to be written."""
     directory = os.path.dirname(path)
     temporary = f"{directory.rstrip('/')}/{_TEMPORARY}{uuid.uuid4().hex}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     try:
-        return temporary, os.open(temporary, flags, 0o666), []
+        return temporary, os.open(temporary, flags, 0o666)
     except FileNotFoundError:
-        made = _make_directories(directory)
-        return temporary, os.open(temporary, flags, 0o666), made
+        _make_directories(directory)
+        return temporary, os.open(temporary, flags, 0o666)
 
 
-def _make_directories(directory: str) -> list[str]:
-    """Create what is missing of `directory`; each is durable once the directory above it is forced to disk."""
+def _make_directories(directory: str) -> None:
+    """Create what is missing of `directory`, each name durable in the directory above it."""
     missing = []
     while not os.path.isdir(directory) and directory != "/":
         missing.append(directory)
         directory = os.path.dirname(directory)
-    missing.reverse()
-    for name in missing:
+    for name in reversed(missing):
         with contextlib.suppress(FileExistsError):
             os.mkdir(name)
-    return missing
+        _sync_directory(os.path.dirname(name))  # now: another writer may publish below it before this one does
 
 
 def _publish(temporary: str, path: str) -> None:

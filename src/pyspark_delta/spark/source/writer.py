@@ -17,7 +17,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType as SparkStruct
 
 from pyspark_delta.data.conform import conform
-from pyspark_delta.data.parts import write_in_any_order
+from pyspark_delta.data.parts import write_side_by_side
 from pyspark_delta.data.reader import read_tasks, tasks_of
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext, written_files
 from pyspark_delta.errors import ConstraintViolationError, InvalidOperationError, TableNotFoundError
@@ -168,8 +168,7 @@ class DeltaWriter(DataSourceArrowWriter):
             write = write.in_zone(zone)
             rows = (_checked(conform(batch, write.data, write.context.schema), write) for batch in iterator)
             part = task.partitionId() if task else 0
-            files = write_in_any_order(write.context, rows, part, threads=1)
-            return WrittenFiles(_packed(written_files(files)), zone)
+            return WrittenFiles(_packed(written_files(write_side_by_side(write.context, rows, part))), zone)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit the files of all tasks as one version."""
@@ -225,7 +224,7 @@ def _write_kept(write: SourceWrite, snapshot: Snapshot, replaced: Replaced) -> W
             stays = pc.invert(pc.fill_null(evaluate(predicate, batch), False))
             yield conform(batch.filter(stays), shown, write.context.schema)
 
-    return Written.of(written_files(write_in_any_order(write.context, rows())), write.context)
+    return Written.of(written_files(write_side_by_side(write.context, rows())), write.context)
 
 
 def _checked(batch: pa.RecordBatch, write: SourceWrite) -> pa.RecordBatch:
