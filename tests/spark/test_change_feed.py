@@ -106,8 +106,9 @@ def test_columns_and_conditions_may_name_the_columns_of_the_feed(
         frame = read(spark, mixed, **options)
         assert frame.columns == ["_commit_version", "key"]
         assert content(frame.toArrow()) == expected
-    pushed = read(plain_spark, mixed, startingVersion=0).where("_commit_version > 8 and p is not null")
-    assert content(pushed.toArrow()) == ours(mixed, 0, where="_commit_version > 8 and p is not null")
+        for condition in ("_commit_version > 8 and p is not null", "_change_type = 'delete'"):
+            pushed = read(spark, mixed, startingVersion=0).where(condition)
+            assert content(pushed.toArrow()) == ours(mixed, 0, where=condition)
 
 
 def test_the_table_object_has_its_changes(delta_spark: SparkSession, mixed: Path) -> None:
@@ -137,14 +138,22 @@ def by_id(tmp_path: Path) -> Path:
     return made.path
 
 
-def test_what_spark_cannot_read_itself_is_read_by_workers(delta_spark: SparkSession, by_id: Path) -> None:
-    assert content(read(delta_spark, by_id, startingVersion=0).toArrow()) == ours(by_id, 0)
-    session = delta_spark.newSession()
+def test_an_enabled_session_reads_by_field_ids_and_hidden_files(delta_spark: SparkSession, by_id: Path) -> None:
+    frame = read(delta_spark, by_id, startingVersion=0)
+    assert content(frame.toArrow()) == ours(by_id, 0)
+    assert "Python" not in frame._jdf.queryExecution().executedPlan().toString()
+
+
+def test_what_spark_cannot_read_itself_is_read_by_workers(delta_connect: SparkSession, by_id: Path) -> None:
+    assert content(read(delta_connect, by_id, startingVersion=0).toArrow()) == ours(by_id, 0)
     for name in ("enabled", "ignoreMissing"):
-        session.conf.set(f"spark.sql.parquet.fieldId.read.{name}", "true")
-    natively = DeltaTable.forPath(session, str(by_id)).changes(2)
-    assert content(natively.toArrow()) == ours(by_id, 2)
-    assert "Python" not in natively._jdf.queryExecution().executedPlan().toString()
+        delta_connect.conf.set(f"spark.sql.parquet.fieldId.read.{name}", "true")
+    try:
+        natively = DeltaTable.forPath(delta_connect, str(by_id)).changes(2)
+        assert content(natively.toArrow()) == ours(by_id, 2)
+    finally:
+        for name in ("enabled", "ignoreMissing"):
+            delta_connect.conf.unset(f"spark.sql.parquet.fieldId.read.{name}")
 
 
 @pytest.fixture

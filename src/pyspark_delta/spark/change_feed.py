@@ -1,7 +1,8 @@
 """The change data feed as a DataFrame: Spark reads the files, at most three scans for a range of any length.
 
 One scan is over change data files, one over files that were added or removed whole, one over files whose deletion
-vector says which rows count. The kind of change, the version and its time come with the file, as partition values do.
+vector says which rows count. The kind of change, the version and its time come with the file, as partition values do:
+through a file index where the session takes one, otherwise by a join on the paths of files.
 """
 
 from __future__ import annotations
@@ -21,12 +22,19 @@ from pyspark.sql.utils import is_remote
 
 from pyspark_delta.catalog.connections import known_table
 from pyspark_delta.changes.columns import CHANGE_COLUMNS, CHANGE_TYPE
+from pyspark_delta.changes.existing import with_statuses
 from pyspark_delta.changes.plan import ChangePlan, ChangeScan, plan_changes
 from pyspark_delta.changes.reader import missing_file, read_changes
 from pyspark_delta.changes.versions import ChangeRequest, VersionRange, resolve_range
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.options import OUT_OF_RANGE
-from pyspark_delta.spark.read import read_by_workers, reads_natively, session_time_zone
+from pyspark_delta.spark.read import (
+    read_by_workers,
+    reads_natively,
+    session_time_zone,
+    takes_file_index,
+    with_all_columns,
+)
 from pyspark_delta.spark.scan.columns import quoted
 from pyspark_delta.spark.schemas import to_spark
 
@@ -65,6 +73,8 @@ def _frame(spark: SparkSession, latest: Snapshot, plan: ChangePlan) -> DataFrame
     parts = list(_parts(latest, plan))
     if not parts:
         return spark.createDataFrame([], to_spark(plan.schema))
+    if takes_file_index(spark, latest):
+        return _read_by_catalyst(spark, latest, parts)
     if not all(reads_natively(spark, source, files) for source, files in parts):
         if known_table(latest.storage_options) is not None:
             return _read_by_tasks(spark, plan)
@@ -79,6 +89,18 @@ def _frame(spark: SparkSession, latest: Snapshot, plan: ChangePlan) -> DataFrame
     except AnalysisException as error:
         raise _missing(error, latest, parts) or error from None
     return frame
+
+
+def _read_by_catalyst(spark: SparkSession, latest: Snapshot, parts: Iterable[tuple[FileSource, pa.Table]]) -> DataFrame:
+    from pyspark_delta.spark.scan.catalyst import catalyst_frame_of_files
+
+    frames = [
+        catalyst_frame_of_files(
+            spark, source, with_statuses(with_all_columns(files), latest.location, latest.storage_options)
+        )
+        for source, files in parts
+    ]
+    return reduce(DataFrame.unionAll, frames)
 
 
 def _parts(latest: Snapshot, plan: ChangePlan) -> Iterable[tuple[FileSource, pa.Table]]:

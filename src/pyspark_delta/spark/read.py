@@ -165,18 +165,32 @@ def read_files(
     from pyspark_delta.spark.scan.file_tasks import task_frame
     from pyspark_delta.spark.scan.frames import frame_of_files
 
+    files = with_all_columns(files)
+    if takes_file_index(spark, source):
+        from pyspark_delta.spark.scan.catalyst import catalyst_frame_of_files
+
+        return catalyst_frame_of_files(
+            spark, source, files, row_tracking=row_tracking, file_number=file_number, row_index=row_index
+        )
+    read = frame_of_files if reads_natively(spark, source, files) else task_frame
+    return read(spark, source, files, row_tracking=row_tracking, file_number=file_number, row_index=row_index)
+
+
+def with_all_columns(files: pa.Table) -> pa.Table:
+    """The files with every column that a scan may look at, null where it is not known."""
     for absent in (DELETION_VECTOR, BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION, STATS):
         if absent.name not in files.column_names:
             files = files.append_column(absent, pa.nulls(files.num_rows, absent.type))
-    if not is_remote() and _jvm_reads(spark, source):
-        from pyspark_delta.spark.scan.catalyst import catalyst_frame_of_files, unavailable
+    return files
 
-        if unavailable(spark) is None:
-            return catalyst_frame_of_files(
-                spark, source, files, row_tracking=row_tracking, file_number=file_number, row_index=row_index
-            )
-    read = frame_of_files if reads_natively(spark, source, files) else task_frame
-    return read(spark, source, files, row_tracking=row_tracking, file_number=file_number, row_index=row_index)
+
+def takes_file_index(spark: SparkSession, table: Snapshot | FileSource) -> bool:
+    """Whether the Catalyst scan can read the files of a table: in this JVM, which has a file system for them."""
+    if is_remote() or not _jvm_reads(spark, table):
+        return False
+    from pyspark_delta.spark.scan.catalyst import unavailable
+
+    return unavailable(spark) is None
 
 
 def reads_natively(spark: SparkSession, source: FileSource, files: pa.Table) -> bool:

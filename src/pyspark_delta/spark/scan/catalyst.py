@@ -33,6 +33,7 @@ from pyspark_delta.spark.scan.file_index import (
     DEFAULT_ROW_COMMIT_VERSION,
     DELETED_ROWS,
     FILE_NUMBER,
+    SELECTS_ROWS,
     DeltaFileIndex,
     Files,
 )
@@ -85,10 +86,13 @@ def catalyst_frame_of_files(
     file_number: str | None = None,
     row_index: str | None = None,
 ) -> DataFrame:
-    """As `scan.frames.frame_of_files`: the rows of some files, without a join on their paths."""
+    """As `scan.frames.frame_of_files`: the rows of some files, without a join on their paths.
+
+    Each file must be as long as its "size" says: Spark reads no more of it.
+    """
     ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
     listing = ChosenListing(source.location, files.combine_chunks(), source.version, source.storage_options)
-    columns = table_columns(source.configuration)
+    columns = table_columns(source.configuration, source.stored_too, source.constants)
     relations = _Relations(
         spark,
         jvm_of(spark),
@@ -98,6 +102,7 @@ def catalyst_frame_of_files(
         shows_row_tracking=row_tracking,
         file_number=file_number,
         row_index=row_index,
+        selecting="selects_rows" in files.column_names,
     )
     return relations.frame(_kinds(files["deletion_vector"]))
 
@@ -164,7 +169,7 @@ class _Relations:
     """Makes the relations over the files of a listing.
 
     `row_tracking`: they know the ids of rows; those may be columns, or in the hidden column `_metadata` alone. That one
-    is Spark's unless there must be one of our own.
+    is Spark's unless there must be one of our own. `selecting`: some of the vectors mark the only rows that count.
     """
 
     spark: SparkSession
@@ -176,6 +181,7 @@ class _Relations:
     own_metadata: bool = False
     file_number: str | None = None
     row_index: str | None = None
+    selecting: bool = False
 
     def frame(self, kinds: tuple[Files, ...]) -> DataFrame:
         """The rows of the files of these kinds."""
@@ -192,6 +198,7 @@ class _Relations:
             kind,
             row_tracking=self.row_tracking,
             numbered=self.file_number is not None,
+            selecting=self.selecting,
             time_zone=spark.conf.get("spark.sql.session.timeZone") or "UTC",
         )
         session = spark._jsparkSession
@@ -215,7 +222,9 @@ class _Relations:
         if self.own_metadata:
             frame, file_fields = with_file_metadata(jvm, frame)
         if kind is Files.DELETED_FROM:
-            frame = frame.filter(is_kept(jvm, DELETED_ROWS.name, ROW_INDEX.name))
+            kept = is_kept(jvm, DELETED_ROWS.name, ROW_INDEX.name)
+            # Not an equation, from which Catalyst would conclude something about the constant alone.
+            frame = frame.filter(F.when(F.col(SELECTS_ROWS.name), ~kept).otherwise(kept) if self.selecting else kept)
         return self._projected(frame, tuple(file_fields), is_bare=not (index.hidden or has_row_index))
 
     def _projected(self, frame: DataFrame, file_fields: tuple[str, ...], *, is_bare: bool) -> DataFrame:

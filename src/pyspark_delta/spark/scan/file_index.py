@@ -23,7 +23,7 @@ from pyspark_delta.deletion_vectors.files import read_deletion_vectors
 from pyspark_delta.errors import DeletionVectorError, DeltaError
 from pyspark_delta.scan.bounds import NUM_RECORDS
 from pyspark_delta.schema.partition_values import parse_partition_column
-from pyspark_delta.schema.types import BINARY, LONG, DataType, StructField, StructType
+from pyspark_delta.schema.types import BINARY, BOOLEAN, LONG, DataType, StructField, StructType
 from pyspark_delta.spark.scan.columns import TableColumns
 from pyspark_delta.spark.scan.directories import (
     Groups,
@@ -45,6 +45,7 @@ from pyspark_delta.storage import store_for
 from pyspark_delta.storage.paths import to_hadoop
 
 DELETED_ROWS = StructField("_pyspark_delta_deleted_rows", BINARY)
+SELECTS_ROWS = StructField("_pyspark_delta_selects_rows", BOOLEAN)
 BASE_ROW_ID = StructField("_pyspark_delta_base_row_id", LONG)
 DEFAULT_ROW_COMMIT_VERSION = StructField("_pyspark_delta_default_row_commit_version", LONG)
 FILE_NUMBER = StructField("_pyspark_delta_file_number", LONG)
@@ -78,6 +79,7 @@ class DeltaFileIndex:
         *,
         row_tracking: bool,
         numbered: bool = False,
+        selecting: bool = False,
         time_zone: str,
     ) -> None:
         self._jvm = jvm
@@ -88,8 +90,10 @@ class DeltaFileIndex:
         self._time_zone = time_zone
         self._row_tracking = row_tracking
         self._numbered = numbered
+        self._selecting = selecting and files is Files.DELETED_FROM
         self._hidden = (
             *((DELETED_ROWS,) if files is Files.DELETED_FROM else ()),
+            *((SELECTS_ROWS,) if self._selecting else ()),
             *(_ROW_TRACKING if row_tracking else ()),
             *((FILE_NUMBER,) if numbered else ()),
         )
@@ -224,6 +228,8 @@ class DeltaFileIndex:
         values: list[tuple[pa.Array, DataType]] = []
         if self._files is Files.DELETED_FROM:
             values.append((self._deleted_rows(files), BINARY))
+        if self._selecting:
+            values.append((pc.fill_null(files["selects_rows"].combine_chunks(), False), BOOLEAN))
         if self._row_tracking:
             values.append((files["base_row_id"].combine_chunks(), LONG))
             values.append((files["default_row_commit_version"].combine_chunks(), LONG))

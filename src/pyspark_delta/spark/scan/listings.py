@@ -14,6 +14,9 @@ import pyarrow.compute as pc
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot import Snapshot
 
+# A file may be listed more than once, with other constants or another vector.
+_TOLD_APART = ("path", "deletion_vector", "selects_rows", "partition_values")
+
 
 class Listing(Protocol):
     """The files that an index answers with, for as long as a DataFrame lives."""
@@ -84,7 +87,7 @@ class ChosenListing:
     @cached_property
     def identity(self) -> str:
         sink = pa.BufferOutputStream()
-        told_apart = self.files.select(["path", "deletion_vector"])
+        told_apart = self.files.select([name for name in _TOLD_APART if name in self.files.column_names])
         with pa.ipc.new_stream(sink, told_apart.schema) as stream:
             stream.write_table(told_apart)
         return hashlib.sha256(sink.getvalue()).hexdigest()

@@ -1,0 +1,54 @@
+"""The data files of a change feed as the store has them now: what a commit removed may be gone since.
+
+A reader that takes the log's word for the length of a file needs this. A remove need not tell it, and vacuuming may
+have deleted the file of a version whose commit is still there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.changes.reader import missing_file
+from pyspark_delta.errors import FileNotFoundInStoreError
+from pyspark_delta.storage import FileStatus, store_for
+from pyspark_delta.storage.paths import split
+from pyspark_delta.storage.percent import resolve_column
+
+_PARALLEL_CALLS = 32
+_MODIFICATION_TIME = "modification_time"
+
+
+def with_statuses(files: pa.Table, location: str, storage_options: Mapping[str, str]) -> pa.Table:
+    """The files of a `ChangeScan`, with the "size" in bytes and "modification_time" in ms that they have in the store.
+
+    One call to the store for each distinct file, several at a time where it is remote. Raises DataFileError for a file
+    that is gone, naming the versions whose changes it held; CorruptLogError for a path that names no file.
+    """
+    coded = resolve_column(location, files["path"].combine_chunks()).dictionary_encode()
+    paths = coded.dictionary.to_pylist()
+    if split(location)[0] in ("file", "memory"):
+        statuses = [_status(path, storage_options) for path in paths]
+    else:
+        with ThreadPoolExecutor(_PARALLEL_CALLS) as pool:
+            statuses = list(pool.map(lambda path: _status(path, storage_options), paths))
+    for number, status in enumerate(statuses):
+        if status is None:
+            versions = files["version"].filter(pc.equal(coded.indices, number)).to_pylist()
+            raise missing_file(paths[number], versions)
+    found = [status for status in statuses if status is not None]
+    known = {"size": [status.size for status in found], _MODIFICATION_TIME: [s.modification_time for s in found]}
+    files = files.drop_columns([name for name in known if name in files.column_names])
+    for name, numbers in known.items():
+        files = files.append_column(name, pa.array(numbers, pa.int64()).take(coded.indices))
+    return files
+
+
+def _status(path: str, storage_options: Mapping[str, str]) -> FileStatus | None:
+    try:
+        return store_for(path, storage_options).status(path)
+    except FileNotFoundInStoreError:
+        return None
