@@ -26,7 +26,7 @@ SETTINGS = {
 # A JVM lives for minutes at most: the second compiler costs more than its code gains, and there is little garbage. All
 # of Spark's compiled methods find room; with one compiler the JVM gives them little, and compiles them again and again.
 SHORT_LIVED = (
-    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -XX:MetaspaceSize=256m -Xmn400m "
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -XX:MetaspaceSize=256m -Xms1g -Xmn400m "
     "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
 
