@@ -3,24 +3,27 @@ PYTHON ?= python3
 VENV := .venv
 VENV_OLDEST := .venv-4.2
 BIN := $(VENV)/bin
-PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
+# Modules are compiled when they are first imported: most of those installed never are.
+PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
 
 # What the two virtual environments hold on top of the package and its extras.
 NEWEST_PYSPARK := pyspark[connect]==4.3.0
 OLDEST_PYSPARK := pyspark[connect]==4.2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast test-long lint format types conformance interoperability bench clean
+.PHONY: help setup prepare demo test test-fast test-long lint format types conformance interoperability bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
 
 setup: $(VENV)/.tests  ## make the virtual environment .venv with everything for development
 
+prepare: $(VENV)/.tests $(VENV_OLDEST)/.tests .cache/.peers  ## make all that `make test` needs; -j 2 does it at once
+
 demo: $(VENV)/.demo  ## write and read a first table with Spark, step by step
 	$(BIN)/python examples/flights.py
 
-test: $(VENV)/.tests $(VENV_OLDEST)/.tests .cache/.peers  ## run the whole test suite
+test: prepare  ## run the whole test suite
 	$(BIN)/python scripts/run_tests.py
 
 test-fast: $(VENV)/.tests  ## run the tests that need no Spark

@@ -6,11 +6,12 @@ import json
 import multiprocessing
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, wait
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from tests.commits import create, draft, file
 
 from pyspark_delta.errors import CommitConflictError
@@ -28,6 +29,14 @@ Options = Mapping[str, str]
 LOCAL = int(os.environ.get("PYSPARK_DELTA_TEST_COMMITS", "20"))
 REMOTE = int(os.environ.get("PYSPARK_DELTA_TEST_COMMITS", "6"))
 END = "the end"
+WRITERS = 8
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[ProcessPoolExecutor]:
+    """The writers, and a process that reads."""
+    with ProcessPoolExecutor(WRITERS + 1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        yield pool
 
 
 def append_rows(location: str, options: Options, process: int, commits: int) -> list[tuple[int, str, int]]:
@@ -55,18 +64,16 @@ def read_until_end(location: str, options: Options) -> list[tuple[int, int, int]
             seen.append((table.version, table.snapshot.num_files(), table.scan(columns=["id"]).to_arrow().num_rows))
 
 
-def check_many_writers(location: str, options: Options, processes: int, commits: int) -> None:
-    total = processes * commits
-    context = multiprocessing.get_context("spawn")
+def check_many_writers(pool: ProcessPoolExecutor, location: str, options: Options, commits: int) -> None:
+    total = WRITERS * commits
     create(location, "rowTracking", "domainMetadata", storage_options=options)
-    with ProcessPoolExecutor(processes + 1, mp_context=context) as pool:
-        reader = pool.submit(read_until_end, location, options)
-        writers = [pool.submit(append_rows, location, options, number, commits) for number in range(processes)]
-        wait(writers)
-        with Transaction.on(Snapshot.load(location, storage_options=options)) as transaction:
-            transaction.set_application_version(END, 1)
-        acknowledged = [done for writer in writers for done in writer.result()]
-        seen = reader.result()
+    reader = pool.submit(read_until_end, location, options)
+    writers = [pool.submit(append_rows, location, options, number, commits) for number in range(WRITERS)]
+    wait(writers)
+    with Transaction.on(Snapshot.load(location, storage_options=options)) as transaction:
+        transaction.set_application_version(END, 1)
+    acknowledged = [done for writer in writers for done in writer.result()]
+    seen = reader.result()
 
     assert sorted(version for version, _, _ in acknowledged) == list(range(1, total + 1))
     rows = Table(Snapshot.load(location, storage_options=options)).scan(columns=["id"]).to_arrow()
@@ -84,15 +91,17 @@ def check_many_writers(location: str, options: Options, processes: int, commits:
     assert all(version == files == count for version, files, count in seen)
 
 
-def test_c012_c013_c015_c330_eight_local_writers_lose_nothing(tmp_path: Path) -> None:
+def test_c012_c013_c015_c330_eight_local_writers_lose_nothing(pool: ProcessPoolExecutor, tmp_path: Path) -> None:
     location = str(tmp_path / "table")
-    check_many_writers(location, {}, processes=8, commits=LOCAL)
+    check_many_writers(pool, location, {}, commits=LOCAL)
     for checksum in Path(location, "_delta_log").glob("*.crc"):
-        assert json.loads(checksum.read_text())["numFiles"] == min(int(checksum.stem), 8 * LOCAL)
+        assert json.loads(checksum.read_text())["numFiles"] == min(int(checksum.stem), WRITERS * LOCAL)
 
 
-def test_c012_c013_c015_c330_eight_writers_on_s3_lose_nothing(s3_options: dict[str, str]) -> None:
-    check_many_writers(f"s3://contract/{uuid.uuid4().hex}/table", s3_options, processes=8, commits=REMOTE)
+def test_c012_c013_c015_c330_eight_writers_on_s3_lose_nothing(
+    pool: ProcessPoolExecutor, s3_options: dict[str, str]
+) -> None:
+    check_many_writers(pool, f"s3://contract/{uuid.uuid4().hex}/table", s3_options, commits=REMOTE)
 
 
 def update_often(location: str, process: int, commits: int) -> tuple[int, int]:
@@ -111,11 +120,10 @@ def update_often(location: str, process: int, commits: int) -> tuple[int, int]:
     return won, lost
 
 
-def test_c015_updates_of_one_file_follow_one_another(tmp_path: Path) -> None:
+def test_c015_updates_of_one_file_follow_one_another(pool: ProcessPoolExecutor, tmp_path: Path) -> None:
     location = str(tmp_path / "table")
     create(location, adds=["first"])
-    with ProcessPoolExecutor(4, mp_context=multiprocessing.get_context("spawn")) as pool:
-        results = [future.result() for future in [pool.submit(update_often, location, n, 6) for n in range(4)]]
+    results = [future.result() for future in [pool.submit(update_often, location, n, 6) for n in range(4)]]
     assert [won for won, _ in results] == [6] * 4
     snapshot = Snapshot.load(location)
     assert snapshot.version == 24  # a chain: each replaced the file of the one before

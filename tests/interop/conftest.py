@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,8 +15,6 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 from tests.interop.unity_catalog_server import UnityCatalogServer, unity_catalog_jars
-
-from pyspark_delta.spark.session import enable
 
 ROOT = Path(__file__).parents[2]
 
@@ -134,21 +131,6 @@ def unity_catalog_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[U
 
 
 @pytest.fixture(scope="session")
-def our_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A classic session that pyspark-delta is enabled in; the one of this process where there is one."""
-    source = str(ROOT / "src")
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    if source not in os.environ.get("PYTHONPATH", "").split(os.pathsep):
-        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [source, os.environ.get("PYTHONPATH")]))
-    found = SparkSession.getActiveSession()
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-        .getOrCreate()
-    )
-    yield enable(spark)
-    if found is None:
-        spark.stop()
+def our_spark(delta_spark: SparkSession) -> SparkSession:
+    """The session of this process that pyspark-delta is enabled in, as opposed to that of the peer."""
+    return delta_spark

@@ -23,8 +23,12 @@ SETTINGS = {
     "spark.driver.memory": "2g",
     "spark.log.level": "OFF",
 }
-# A JVM lives for minutes at most: the second compiler costs more than its code gains, and there is little garbage.
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+# A JVM lives for minutes at most: the second compiler costs more than its code gains, and there is little garbage. All
+# of Spark's compiled methods find room; with one compiler the JVM gives them little, and compiles them again and again.
+SHORT_LIVED = (
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -XX:MetaspaceSize=256m -Xms1g -Xmn400m "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
 
 
 def pytest_configure() -> None:
