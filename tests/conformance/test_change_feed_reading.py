@@ -358,6 +358,17 @@ def test_c167_c168_versions_without_the_feed_are_named(made: HandMade) -> None:
         changes(made, 5)
 
 
+def test_the_version_before_the_range_may_have_no_schema(made: HandMade) -> None:
+    """As Delta Live Tables begin: the columns come with the second commit, and the feed with them."""
+    start = metadata(configuration=FEED, schemaString=None)
+    made.commit(0, {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}, start)
+    made.commit(1, LEGACY, metadata(field("id"), configuration=FEED))
+    made.commit(2, made.data("a.parquet", {"id": [1, 2]}))
+    assert Table.open(made.path).changes(1).to_arrow()["id"].to_pylist() == [1, 2]
+    with pytest.raises(CorruptLogError, match="schemaString"):
+        Table.open(made.path).changes(0)
+
+
 def test_a_commit_that_was_cleaned_up_is_named_with_the_first_that_is_left(made: HandMade) -> None:
     declared = (LEGACY, metadata(field("id"), configuration=FEED))
     made.commit(0, *declared)

@@ -71,6 +71,16 @@ def test_c186_unknown_actions_fields_and_domains_are_ignored(tmp_path: Path) -> 
     assert snapshot.domains()["org.example.unknown"].configuration == "not even JSON"
 
 
+def test_c186_unknown_members_beside_an_action_are_ignored(tmp_path: Path) -> None:
+    future = {"futureAction": ["a", "1"]}
+    start, added = definition(), add("one.parquet")
+    write_commit(tmp_path, 0, *[{**future, **action} for action in start], {**future, **added})
+    write_commit(tmp_path, 1, {**add("two.parquet"), **future}, {**domain("org.example.known", "{}"), **future})
+    snapshot = Snapshot.load(str(tmp_path))
+    assert sorted(snapshot.files(columns=("path",)).column("path").to_pylist()) == ["one.parquet", "two.parquet"]
+    assert snapshot.domains()["org.example.known"].configuration == "{}"
+
+
 @pytest.mark.parametrize("columns", [[FIRST, SECOND], [[FIRST], [SECOND]]], ids=["names", "paths"])
 def test_c350_both_forms_of_clustering_columns_are_read(tmp_path: Path, columns: list[Any]) -> None:
     clustering = domain("delta.clustering", json.dumps({"clusteringColumns": columns}))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
-from tests.hand_made import PLAIN, HandMade, add, features, field, metadata, remove
+from tests.hand_made import PLAIN, HandMade, Json, add, features, field, metadata, remove
 
 from pyspark_delta.errors import CorruptLogError, DeltaError, UnsupportedTableError, VersionNotFoundError
 from pyspark_delta.log.names import (
@@ -123,6 +124,24 @@ def test_c011_one_action_stands_on_a_line(table: HandMade) -> None:
     table.commit_file(0).write_text(text[:-20])
     with pytest.raises(CorruptLogError, match=r"0{20}\.json"):
         paths(table)
+
+
+@pytest.mark.parametrize("spaced", [False, True])
+def test_c011_null_members_stand_for_no_action(table: HandMade, spaced: bool) -> None:
+    """Writers that have a column for each kind of action write all of them, null but for one."""
+    kinds = ("txn", "add", "remove", "metaData", "protocol", "commitInfo", "domainMetadata", "cdc")
+    separators = (", ", ": ") if spaced else (",", ":")
+
+    def commit(version: int, *actions: Json) -> None:
+        lines = [json.dumps({**dict.fromkeys(kinds), **action}, separators=separators) for action in actions]
+        table.commit_file(version).write_text("\n".join([*lines, json.dumps({"commitInfo": None}), ""]))
+
+    commit(0, {"commitInfo": {"operation": "CREATE"}}, PLAIN, metadata(field("id")), add("a"), add("b"))
+    commit(1, remove("a"), {"txn": {"appId": "one", "version": 7}})
+    snapshot = Snapshot.load(str(table.path))
+    assert paths(table) == ["b"]
+    assert snapshot.transactions()["one"].version == 7
+    assert [row["operation"] for row in Table.open(table.path).history()] == [None, "CREATE"]
 
 
 def test_c001_c012_c015_each_version_is_the_one_before_with_one_commit_applied(table: HandMade) -> None:

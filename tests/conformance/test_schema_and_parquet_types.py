@@ -108,6 +108,11 @@ def test_c320_c426_every_primitive_name_is_known_and_kept(name: str) -> None:
     assert parse_schema(schema_to_json(schema)) == schema
 
 
+@pytest.mark.parametrize(("written", "meant"), [("null", "void"), ("timestamp_ltz", "timestamp")])
+def test_c426_other_names_that_spark_knows_for_a_type(written: str, meant: str) -> None:
+    assert str(parse_schema(field_json(written)).fields[0].type) == meant
+
+
 @pytest.mark.parametrize("name", ["decimal(39,0)", "decimal(5,6)", "decimal(0,0)"])
 def test_c426_decimals_have_at_most_38_digits(name: str) -> None:
     with pytest.raises(CorruptLogError, match="not a decimal of 1 to 38 digits"):

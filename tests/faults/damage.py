@@ -217,8 +217,8 @@ def partition_values_are_a_list(t: HandMade) -> None:
 
 
 @damage("0{19}1.json", "partitionValues")
-def partition_value_is_a_number(t: HandMade) -> None:
-    _edit(t, 1, "add", lambda a: a.update(partitionValues={"p": 5}))
+def partition_value_is_a_list(t: HandMade) -> None:
+    _edit(t, 1, "add", lambda a: a.update(partitionValues={"p": [5]}))
 
 
 @damage("0{19}1.json", "add", "object")
@@ -323,8 +323,8 @@ def partition_value_of_another_type(t: HandMade) -> None:
 
 
 @damage("configuration", "object|string")
-def properties_are_numbers(t: HandMade) -> None:
-    _edit(t, 0, "metaData", lambda a: a.update(configuration={"delta.appendOnly": 1}))
+def properties_are_objects(t: HandMade) -> None:
+    _edit(t, 0, "metaData", lambda a: a.update(configuration={"delta.appendOnly": {"value": True}}))
 
 
 @damage("columnMapping.mode|mapping", "sideways")

@@ -92,6 +92,19 @@ def test_void_inside_of_structs_is_null(table: HandMade) -> None:
     ]
 
 
+def test_numbers_and_booleans_where_texts_belong(table: HandMade) -> None:
+    """As in a table of the tests of delta-kernel-rs; it, deltalake and delta-spark take their text."""
+    data = table.data("a.parquet", {"id": [1]}, {"p": "x"})
+    data["add"] |= {"partitionValues": {"p": 5, "q": True}, "tags": {"t": 1.5}}
+    properties: Any = {"delta.appendOnly": True, "delta.checkpointInterval": 7, "delta.other": None}
+    schema = [field("id"), field("p", "integer"), field("q", "boolean")]
+    table.commit(0, PLAIN, metadata(*schema, partition=["p", "q"], configuration=properties), data)
+    opened = Table.open(table.path)
+    assert opened.detail()["properties"] == {"delta.appendOnly": "true", "delta.checkpointInterval": "7"}
+    assert rows(table, where="p = 5 AND q") == [{"id": 1, "p": 5, "q": True}]
+    assert opened.snapshot.files(("tags",))["tags"].to_pylist() == [[("t", "1.5")]]
+
+
 @pytest.mark.parametrize("broken", ["classic", "parts", "none"])
 def test_several_checkpoints_of_one_version(table: HandMade, broken: str) -> None:
     """A classic one, one of two parts and a V2 one with a sidecar; any that is complete gives the same content."""

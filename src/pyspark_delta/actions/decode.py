@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias, TypeVar
 
+import orjson
+
 from pyspark_delta.actions.model import (
     Action,
     AddCdcFile,
@@ -101,16 +103,22 @@ class Fields:
         return self._required(name, self.optional_map(name))
 
     def optional_map(self, name: str) -> dict[str, str | None] | None:
-        """An object of strings and nulls, or None."""
+        """An object of strings and nulls, or None; numbers and booleans count as their text, as other readers do it."""
         value = self._values.get(name)
         if value is None:
             return None
         if not isinstance(value, Mapping):
             raise self._mistyped(name, "an object", value)
-        for key, member in value.items():
-            if member is not None and not isinstance(member, str):
-                raise self._mistyped(f"{name}.{key}", "a string", member)
-        return dict(value)
+        if all(member is None or isinstance(member, str) for member in value.values()):
+            return dict(value)
+        return {key: self._text(f"{name}.{key}", member) for key, member in value.items()}
+
+    def _text(self, name: str, value: Any) -> str | None:
+        if value is None or isinstance(value, str):
+            return value
+        if isinstance(value, (bool, int, float)):
+            return orjson.dumps(value).decode()
+        raise self._mistyped(name, "a string", value)
 
     def strings(self, name: str) -> tuple[str, ...]:
         """A required array of strings."""

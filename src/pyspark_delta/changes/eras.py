@@ -76,7 +76,7 @@ def _before(latest: Snapshot, versions: VersionRange, declared: Sequence[Declare
     at = versions.first if start is None else versions.first - 1
     try:
         return _configuration(latest, at)
-    except VersionNotFoundError:  # its log may have been cleaned up
+    except (VersionNotFoundError, CorruptLogError):  # its log may have been cleaned up, or its metadata have no schema
         return _configuration(latest, versions.first)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, assert_never
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyspark_delta.data.columns import Column, FileSchema, leaves, read_column
+from pyspark_delta.data.legacy_calendar import LegacyCalendar, legacy_calendar
 from pyspark_delta.data.row_groups import RowGroupFilter
 from pyspark_delta.errors import CorruptLogError, DataFileError, DeletionVectorError, FileNotFoundInStoreError
 from pyspark_delta.expressions.evaluate import evaluate
@@ -88,6 +89,7 @@ class _Layout:
     """How the columns of a context are read from files of one schema."""
 
     columns: tuple[Column | None, ...]  # None for columns that are not in files
+    legacy: tuple[LegacyCalendar | None, ...]  # for columns with dates or times of the legacy calendar
     leaves: list[int]  # Parquet leaves to read
     names: list[str]  # their paths
 
@@ -124,9 +126,9 @@ class DataFileReader:
                     path=path,
                 )
             layout = self._layout(file, path)
-            in_file = [
-                None if _is_constant(plan, constants) else column
-                for plan, column in zip(self._context.columns, layout.columns, strict=True)
+            in_file = [  # the bounds of row groups are in the calendar of the file
+                None if _is_constant(plan, constants) or legacy is not None else column
+                for plan, column, legacy in zip(self._context.columns, layout.columns, layout.legacy, strict=True)
             ]
             groups = self._row_groups.groups(file.metadata, zip(self._names, in_file, strict=True))
             groups = marks.groups(file.metadata, groups)
@@ -170,6 +172,8 @@ class DataFileReader:
             self._array(column, plan, rows, task, constants, path)
             for column, plan in zip(layout.columns, self._context.columns, strict=True)
         ]
+        if any(layout.legacy):
+            arrays = [a if c is None else c.rebased(a) for a, c in zip(arrays, layout.legacy, strict=True)]
         if self._context.residual is not None:
             known = pa.RecordBatch.from_arrays(arrays, names=self._names) if arrays else rows.batch
             passed = evaluate(self._context.residual, known)
@@ -240,8 +244,19 @@ class DataFileReader:
                 path=path,
             )
         columns = tuple(_resolve(fields, plan) for plan in self._context.columns)
+        legacy = tuple(
+            None if column is None else _legacy_of(file, schema, leaves(column), plan)
+            for column, plan in zip(columns, self._context.columns, strict=True)
+        )
         needed = sorted({leaf for column in columns if column is not None for leaf in leaves(column)})
-        return _Layout(columns, needed, [file.schema.column(leaf).path for leaf in needed])
+        return _Layout(columns, legacy, needed, [file.schema.column(leaf).path for leaf in needed])
+
+
+def _legacy_of(
+    file: pq.ParquetFile, schema: pa.Schema, column_leaves: Iterable[int], plan: ColumnPlan
+) -> LegacyCalendar | None:
+    found = legacy_calendar(schema.metadata, {file.schema.column(leaf).physical_type for leaf in column_leaves})
+    return found if found is not None and found.concerns(to_arrow(plan.field.type)) else None
 
 
 def _is_constant(plan: ColumnPlan, constants: Mapping[str, pa.Scalar]) -> bool:

@@ -23,6 +23,8 @@ _KNOWN_LINES = (
     *_FILE_LINES,
     *(b'{"%b":' % name for name in (b"metaData", b"protocol", b"txn", b"domainMetadata")),
 )
+_NULL_LINES = tuple(line + null for line in _KNOWN_LINES for null in (b"null", b" null"))
+_LONGEST_NULL = max(map(len, _NULL_LINES))
 
 
 class CommitText(NamedTuple):
@@ -71,7 +73,7 @@ class CommitText(NamedTuple):
                     yield action
 
     def find(self, name: str) -> list[tuple[int, Any]]:
-        """The actions of one kind, undecoded: line number and content. Only their lines are parsed."""
+        """The actions of one kind, undecoded: line number and content. Only lines that may hold one are parsed."""
         needle = f'"{name}"'.encode()
         position = self.data.find(needle)
         if position < 0:
@@ -81,7 +83,8 @@ class CommitText(NamedTuple):
             start = self.data.rfind(b"\n", 0, position) + 1
             end = self.data.find(b"\n", position)
             end = len(self.data) if end < 0 else end
-            if self.data[start:position].strip() == b"{":  # the key of the action, not text inside another one
+            # An unknown member may stand before the action (C186); behind a file action its name is a key inside of it.
+            if self.data[start:position].strip() == b"{" or not self.data.startswith(_FILE_LINES, start):
                 number = self.data.count(b"\n", 0, start) + 1
                 value = self.parse(self.data[start:end], number)
                 content = value.get(name) if isinstance(value, dict) else None
@@ -127,7 +130,7 @@ def read_commit(store: ObjectStore, file: FileStatus, version: int, *, compacted
 
 def commit_text(version: int, path: str, data: bytes, *, compacted: bool = False) -> CommitText:
     """Content that was read already. Raises CorruptLogError as `read_commit` does."""
-    return CommitText(version, path, _checked(path, data), compacted)
+    return CommitText(version, path, _without_null_actions(_checked(path, data)), compacted)
 
 
 def read_commits(store: ObjectStore, files: Sequence[CommitFile | Compaction]) -> Iterator[CommitText]:
@@ -182,6 +185,26 @@ def _checked(path: str, data: bytes) -> bytes:
         raise malformed(
             path, f"line {number} is not a whole JSON object, found {_excerpt(line)} (file in '{LOG_DIRECTORY}')"
         ) from None
+
+
+def _without_null_actions(data: bytes) -> bytes:
+    """The data without the null members of lines that begin with one: null is what is absent, and a line then begins
+    with its action. Writers that have a column for each action write such lines, the first one among them."""
+    first = data[: data.find(b"\n")]
+    if b":null" not in first and b": null" not in first:
+        return data
+    lines = data.split(b"\n")
+    if not any(head.startswith(_NULL_LINES) for head in {line[:_LONGEST_NULL] for line in lines}):
+        return data
+    return b"\n".join(_without_nulls(line) if line.startswith(_NULL_LINES) else line for line in lines)
+
+
+def _without_nulls(line: bytes) -> bytes:
+    try:
+        value = orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return line  # told by whoever needs it
+    return orjson.dumps({name: member for name, member in value.items() if member is not None})
 
 
 def _first_line(data: bytes) -> bytes:

@@ -7,6 +7,7 @@ Modification times may run backwards; they are taken as at least one millisecond
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -21,7 +22,7 @@ from pyspark_delta.errors import (
     TableNotFoundError,
     TimestampOutOfRangeError,
 )
-from pyspark_delta.log.commits import malformed, read_commit
+from pyspark_delta.log.commits import read_commit
 from pyspark_delta.log.listing import LogListing, list_log, log_location
 from pyspark_delta.log.names import CommitName
 from pyspark_delta.log.segment import LogSegment
@@ -276,12 +277,9 @@ def _commit_info(store: ObjectStore, file: FileStatus, version: int) -> CommitIn
     """The commitInfo of a commit, from its first line when it is there."""
     start = store.read(file.path, (0, _FIRST_LINE)) if file.size > _FIRST_LINE else store.read(file.path)
     line, newline, _ = start.partition(b"\n")
-    if line.startswith(b'{"commitInfo"') and (newline or file.size <= _FIRST_LINE):
-        try:
-            value = orjson.loads(line)
-        except orjson.JSONDecodeError as error:
-            raise malformed(file.path, f"line 1 is not valid JSON ({error})") from None
-        return decode_commit_info(Fields(value["commitInfo"], "line 1, commitInfo", file.path))
+    if line.startswith(b'{"commitInfo":{') and (newline or file.size <= _FIRST_LINE):
+        with suppress(orjson.JSONDecodeError):  # an object that spreads over lines, or damage, which is told below
+            return decode_commit_info(Fields(orjson.loads(line)["commitInfo"], "line 1, commitInfo", file.path))
     fields = read_commit(store, file, version).fields("commitInfo")
     return decode_commit_info(fields[0]) if fields else None
 

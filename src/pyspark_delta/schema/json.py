@@ -57,6 +57,7 @@ _INTERVALS = {
         )
     },
 }
+_OTHER_NAMES = {"null": "void", "timestamp_ltz": "timestamp"}  # which Spark wrote, or reads, for the same types
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 _MAX_DECIMAL_PRECISION = 38
 _MAX_DEPTH = 200
@@ -138,6 +139,7 @@ def type_to_json(data_type: DataType) -> Any:
 
 
 def _parse_primitive(name: str, where: str) -> DataType:
+    name = _OTHER_NAMES.get(name, name)
     if name in _PRIMITIVES:
         return PrimitiveType(name)
     if name == "decimal":

@@ -1,0 +1,115 @@
+"""Dates and times of files that Spark wrote in the calendar that changes from Julian to Gregorian in October 1582.
+
+Spark 2 always did, and later versions do when they are told to; the footer says so. Taken as they are, such values lie
+up to ten days off. They become what Spark reads of them in a session in UTC: the zone of the writer is not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.schema.calendar import MICROS_PER_DAY
+
+_VERSION = b"org.apache.spark.version"
+_FIRST_GREGORIAN = -141_427  # 1582-10-15, in days since the epoch
+_JULIAN_DAY_OF_EPOCH = 2_440_588
+
+Days = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyCalendar:
+    """Which values of a column are in the legacy calendar."""
+
+    dates: bool
+    timestamps: bool
+
+    def rebased(self, array: pa.Array) -> pa.Array:
+        """The values in the calendar of today, at every level of nesting."""
+        if not self.concerns(array.type):
+            return array
+        if pa.types.is_date(array.type):
+            return _rebased_dates(array)
+        if pa.types.is_timestamp(array.type):
+            return _rebased_timestamps(array)
+        array = pa.concat_arrays([array])  # without an offset
+        mask = array.is_null() if array.null_count else None
+        if pa.types.is_struct(array.type):
+            children = [self.rebased(child) for child in array.flatten()]
+            return pa.StructArray.from_arrays(children, fields=list(array.type), mask=mask)
+        if pa.types.is_map(array.type):
+            keys, items = self.rebased(array.keys), self.rebased(array.items)
+            return pa.MapArray.from_arrays(array.offsets, keys, items, type=array.type, mask=mask)
+        return pa.ListArray.from_arrays(array.offsets, self.rebased(array.values), type=array.type, mask=mask)
+
+    def concerns(self, data_type: pa.DataType) -> bool:
+        """Whether values of a type may be in the legacy calendar."""
+        if data_type.num_fields:
+            return any(self.concerns(data_type.field(i).type) for i in range(data_type.num_fields))
+        return (self.dates and pa.types.is_date(data_type)) or (self.timestamps and pa.types.is_timestamp(data_type))
+
+
+def legacy_calendar(footer: Mapping[bytes, bytes] | None, physical_types: Iterable[str]) -> LegacyCalendar | None:
+    """The legacy values of a column with leaves of these physical types, by the metadata of its file; None for none.
+
+    The rules are those of Spark: files without its version are not in the legacy calendar.
+    """
+    version = None if footer is None else footer.get(_VERSION)
+    if footer is None or version is None:
+        return None
+    dates = version < b"3.0.0" or b"org.apache.spark.legacyDateTime" in footer
+    int96 = version < b"3.1.0" or b"org.apache.spark.legacyINT96" in footer
+    timestamps = int96 if "INT96" in physical_types else dates
+    return LegacyCalendar(dates, timestamps) if dates or timestamps else None
+
+
+def _rebased_dates(array: pa.Array) -> pa.Array:
+    days = array.cast(pa.int32())
+    first = pc.min(days).as_py()
+    if first is None or first >= _FIRST_GREGORIAN:
+        return array
+    rebased = _gregorian(np.asarray(pc.fill_null(days, 0), dtype=np.int64)).astype(np.int32)
+    return pa.array(rebased, mask=_nulls(array)).cast(array.type)
+
+
+def _rebased_timestamps(array: pa.Array) -> pa.Array:
+    micros = array.cast(pa.timestamp("us", array.type.tz)).cast(pa.int64())
+    first = pc.min(micros).as_py()
+    if first is None or first >= _FIRST_GREGORIAN * MICROS_PER_DAY:
+        return array
+    days, time = np.divmod(np.asarray(pc.fill_null(micros, 0)), MICROS_PER_DAY)
+    return pa.array(_gregorian(days) * MICROS_PER_DAY + time, mask=_nulls(array)).cast(array.type)
+
+
+def _nulls(array: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    return np.asarray(array.is_null())
+
+
+def _gregorian(days: Days) -> Days:
+    """The days whose Gregorian date has the year, month and day of the date that the legacy calendar gives `days`."""
+    gregorian: Days = np.where(days < _FIRST_GREGORIAN, _day_of(*_julian_date(days)), days)
+    return gregorian
+
+
+def _julian_date(days: Days) -> tuple[Days, Days, Days]:
+    """Year, month and day in the Julian calendar. Years begin in March: a leap day is the last day of its year."""
+    since = days + _JULIAN_DAY_OF_EPOCH + 32_082  # since March 1 of the year -4800
+    years = (4 * since + 3) // 1461
+    day_of_year = since - 1461 * years // 4
+    months = (5 * day_of_year + 2) // 153
+    return years - 4800 + months // 10, months + 3 - 12 * (months // 10), day_of_year - (153 * months + 2) // 5 + 1
+
+
+def _day_of(year: Days, month: Days, day: Days) -> Days:
+    """Days since the epoch of a Gregorian date; a leap day that only the Julian calendar has is the first of March."""
+    before_march = month <= 2
+    years = year + 4800 - before_march
+    months = month + 12 * before_march - 3
+    day_of_year = day + (153 * months + 2) // 5
+    return day_of_year + 365 * years + years // 4 - years // 100 + years // 400 - 32_045 - _JULIAN_DAY_OF_EPOCH

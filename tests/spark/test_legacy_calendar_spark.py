@@ -1,0 +1,40 @@
+"""Files of the calendar that changes from Julian to Gregorian: as Spark writes and reads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.hand_made import PLAIN, HandMade, add, field, metadata, struct_of
+
+from pyspark_delta.table import Table
+
+DATES = ["0001-01-01", "0200-03-01", "1000-02-28", "1500-03-01", "1582-10-04", "1582-10-15", "1900-01-01", "9999-12-31"]
+
+
+@pytest.mark.parametrize("stored_as", ["INT96", "TIMESTAMP_MICROS"])
+def test_files_of_the_legacy_calendar_are_read_as_spark_reads_them(
+    plain_spark: SparkSession, tmp_path: Path, stored_as: str
+) -> None:
+    spark, table = plain_spark.newSession(), HandMade(tmp_path / "table")
+    for name in ("datetimeRebaseModeInWrite", "int96RebaseModeInWrite"):
+        spark.conf.set(f"spark.sql.parquet.{name}", "LEGACY")
+    spark.conf.set("spark.sql.parquet.outputTimestampType", stored_as)
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    rows = spark.createDataFrame([(text,) for text in DATES], "t string").coalesce(1)
+    made = rows.selectExpr("t", "date(t) d", "timestamp(t || ' 12:34:56.789012') at", "struct(date(t) d) s")
+    made.write.parquet(str(table.path / "data"))
+    (file,) = (table.path / "data").glob("*.parquet")
+    schema = [
+        field("t", "string"),
+        field("d", "date"),
+        field("at", "timestamp"),
+        field("s", struct_of(field("d", "date"))),
+    ]
+    table.commit(0, PLAIN, metadata(*schema), add(f"data/{file.name}"))
+    shown = [
+        (row["t"], str(row["d"]), f"{row['at']:%H:%M:%S.%f}", str(row["at"].date()), str(row["s"]["d"]))
+        for row in Table.open(table.path).scan().to_arrow().to_pylist()
+    ]
+    assert sorted(shown) == [(text, text, "12:34:56.789012", text, text) for text in DATES]
