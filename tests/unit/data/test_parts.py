@@ -164,6 +164,15 @@ def test_a_file_that_cannot_be_published_leaves_no_other(tmp_path: Path, threads
     assert files_in(tmp_path) == []
 
 
+@pytest.mark.parametrize("write", [write_files, write_in_any_order, write_side_by_side])
+def test_a_single_file_is_not_there_where_nobody_was_told_of_it(tmp_path: Path, write: Any) -> None:
+    table = pa.table({"id": range(10)})
+    store = FaultyStore(store_for(str(tmp_path)), Fault(kind="open_output", when="after"))
+    with intercepted(lambda _: store), pytest.raises(StorageError, match="connection was lost"):
+        list(write(context(tmp_path, table.schema), table.to_batches()))
+    assert files_in(tmp_path) == []
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_files_that_were_yielded_stay_where_a_later_one_cannot_be_published(tmp_path: Path, when: Any) -> None:
     table = pa.table({"id": range(100), "p": range(100)})
