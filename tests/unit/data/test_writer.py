@@ -111,6 +111,11 @@ def test_a_failure_leaves_no_half_written_file(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="the source broke"):
         list(write_files(context(tmp_path, table, row_group_rows=2), batches()))
     assert list(tmp_path.rglob("*")) == []
+    schema = StructType((StructField("x", INTEGER),))
+    unfit = pa.table({"x": [1, 2, 2**40]}).to_batches(max_chunksize=2)  # seen when the file ends
+    with pytest.raises(ConstraintViolationError, match="'x'"):
+        list(write_files(WriteContext(str(tmp_path), schema, schema, row_group_rows=2), unfit))
+    assert list(tmp_path.rglob("*")) == []
 
 
 def test_null_in_a_not_null_column(tmp_path: Path) -> None:
