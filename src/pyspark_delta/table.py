@@ -346,4 +346,8 @@ class Changes:
 
 
 def _utc(milliseconds: int | None) -> datetime | None:
-    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
+    """The time; None where there is none, and beyond the years that Python knows."""
+    try:
+        return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
+    except (ValueError, OverflowError, OSError):
+        return None

@@ -125,3 +125,9 @@ def test_several_checkpoints_of_one_version(table: HandMade, broken: str) -> Non
     (table.log / "_last_checkpoint").write_text('{"version":5,"size":5}')
     assert sorted(Table.open(table.path).files()["path"].to_pylist()) == ["a", "c", "d"]
     assert sorted(Table.open(table.path, version=5).files()["path"].to_pylist()) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("created", [10**16, -(10**16), 10**18])
+def test_a_table_may_say_that_it_was_created_beyond_all_years(table: HandMade, created: int) -> None:
+    table.commit(0, PLAIN, metadata(field("id"), createdTime=created))
+    assert Table.open(table.path).detail()["createdAt"] is None

@@ -17,9 +17,11 @@ from pyspark_delta.catalog.connections import disconnect_catalog
 from pyspark_delta.catalogs import connect_catalog
 from pyspark_delta.errors import (
     CatalogNameNotFoundError,
+    DataFileError,
     InvalidOperationError,
     PathAccessError,
     TableAlreadyExistsError,
+    translate,
 )
 from pyspark_delta.spark import change_feed, read
 from pyspark_delta.testing.catalog_faults import FaultyCatalog
@@ -203,6 +205,10 @@ def test_workers_read_what_spark_cannot(
     monkeypatch.setattr(read, "_jvm_reads", lambda *_: False)  # as for a store that Hadoop has no file system for
     assert (rows(table.toDF()), rows(table.changes(0).drop("_commit_timestamp"))) == natively
     assert rows(table.toDF(where="id > 1").select("id")) == [(3,)]
+    for file in Path(warehouse.location()).rglob("*.parquet"):
+        file.unlink()
+    with pytest.raises(DataFileError, match=r"changes of version 1 .* does not exist"), translate():
+        table.changes(1, ending_version=1).collect()
 
 
 def test_by_name_over_connect(delta_connect: SparkSession, warehouse: Warehouse) -> None:

@@ -69,7 +69,7 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 change = write(made, f"_change_data/c2={day}/{version}.parquet", day, c1=[5, 6], _change_type=kinds)
                 made.commit(version, {"cdc": {**change["add"], "dataChange": False}})
             case _ if version == 12:
-                columns = [mapped("key", "c1", 1), mapped("p", "c2", 2, "date"), mapped("more", "c3", 3, "string")]
+                columns = [mapped("key", "c1", 1), mapped("p", "c2", 2, "date"), mapped("mo.re", "c3", 3, "string")]
                 made.commit(version, declared(*columns, partition=["p"]))
             case _:
                 gone = files.pop()
@@ -100,11 +100,12 @@ def test_an_enabled_session_reads_any_range_in_three_scans(delta_spark: SparkSes
 def test_columns_and_conditions_may_name_the_columns_of_the_feed(
     delta_spark: SparkSession, plain_spark: SparkSession, mixed: Path
 ) -> None:
-    options = {"startingVersion": 0, "columns": "_commit_version,key", "where": "_change_type = 'delete' and key > 2"}
-    expected = ours(mixed, 0, columns=["_commit_version", "key"], where="_change_type = 'delete' and key > 2")
+    where, names = "_change_type = 'delete' and key > 2 and `mo.re` is null", ["_commit_version", "key", "mo.re"]
+    options = {"startingVersion": 0, "columns": "_commit_version,key,`mo.re`", "where": where}
+    expected = ours(mixed, 0, columns=names, where=where)
     for spark in (delta_spark, plain_spark):
         frame = read(spark, mixed, **options)
-        assert frame.columns == ["_commit_version", "key"]
+        assert frame.columns == names
         assert content(frame.toArrow()) == expected
         for condition in ("_commit_version > 8 and p is not null", "_change_type = 'delete'"):
             pushed = read(spark, mixed, startingVersion=0).where(condition)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from pyspark.sql import SparkSession
 from tests.spark.made_tables import DataFile, field_json, make_table
 
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.lent_settings import lent_setting
 from pyspark_delta.spark.scan.columns import FIELD_ID_SETTINGS
 from pyspark_delta.spark.scan.frames import data_frame, file_source, frame_can_read
 
@@ -52,6 +54,20 @@ def test_data_frame_scan_of_many_files_changes_no_setting(
         assert count_jobs(lambda into=frames: into.append(data_frame(session, Snapshot.load(forty_files)))) == 0
         assert settings(session) == before
         assert frames[0].count() == 40
+
+
+def test_a_lent_setting_is_restored_when_the_last_block_ends(spark: SparkSession) -> None:
+    session = spark.newSession()
+    for own in (None, "7"):
+        if own is not None:
+            session.conf.set(THRESHOLD, own)
+        before = session.conf.get(THRESHOLD)
+        with ExitStack() as longer:  # as of two threads, of which the first is done first
+            with lent_setting(session, THRESHOLD, "50"):
+                longer.enter_context(lent_setting(session, THRESHOLD, "50"))
+                assert spark.newSession().conf.get(THRESHOLD) != "50"
+            assert session.conf.get(THRESHOLD) == "50"
+        assert session.conf.get(THRESHOLD) == before
 
 
 def test_data_frame_scan_takes_no_table_by_ids_where_the_session_does_not(spark: SparkSession, by_ids: str) -> None:

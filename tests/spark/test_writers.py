@@ -85,6 +85,22 @@ class Writers:
         with pytest.raises(InvalidOperationError, match="would be lost"):
             base.writeTo("some_table").using("delta").create()
 
+    def test_columns_of_any_name_and_conditions_of_any_number(self, session: SparkSession, tmp_path: Path) -> None:
+        path = str(tmp_path / "odd")
+        name = f"delta.`{path}`"
+        base = session.sql("select id `e f`, if(id > 2, double('NaN'), id) `p%q`, id `a.b` from range(0, 5, 1, 1)")
+        create = base.writeTo(name).partitionedBy(F.col("`e f`")).tableProperty("delta.columnMapping.mode", "name")
+        create.create()
+        assert Table.open(path).partition_columns == ("e f",)
+        written = base.where("`e f` = 3")
+        written.writeTo(name).overwrite((F.col("p%q") == float("nan")) & (F.col("e f") + 1 < 5))
+        assert values(path, "e f") == [(0,), (1,), (2,), (3,), (4,)]
+        base.limit(0).writeTo(name).overwrite((F.col("p%q") < float("inf")) & (-F.col("`a.b`") * 2 / 4 < -0.1))
+        assert values(path, "e f") == [(0,), (3,), (4,)]
+        for transformed in (F.col("e f") + 1, F.col("a.b")):
+            with pytest.raises(InvalidOptionError, match="takes columns of the table"):
+                base.writeTo(f"delta.`{path} 2`").partitionedBy(transformed)
+
     def test_save_as_table_and_insert_into(self, session: SparkSession, tmp_path: Path) -> None:
         path = str(tmp_path / "table")
         name = f"delta.`{path}`"

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_delta.errors import ConstraintViolationError
+from pyspark_delta.errors import ConstraintViolationError, SchemaMismatchError
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.types import VOID, ArrayType, DataType, MapType, StructType
+
+Values = TypeVar("Values", pa.Array, pa.ChunkedArray)
 
 
 def conform(batch: pa.RecordBatch, data: StructType, table: StructType) -> pa.RecordBatch:
@@ -26,6 +31,17 @@ def conform(batch: pa.RecordBatch, data: StructType, table: StructType) -> pa.Re
     return pa.RecordBatch.from_arrays(columns, names=list(table.names))
 
 
+def require_columns(batches: Iterable[pa.RecordBatch], schema: StructType) -> Iterator[pa.RecordBatch]:
+    """The batches. Raises SchemaMismatchError for one with other columns than those of the schema."""
+    for batch in batches:
+        if sorted(batch.schema.names) != sorted(schema.names):
+            raise SchemaMismatchError(
+                f"The rows to write have the columns {', '.join(batch.schema.names)}, and the table has "
+                f"{', '.join(schema.names)}. Give exactly these, by the same names."
+            )
+        yield batch
+
+
 def _fit(values: pa.Array, data: DataType, table: DataType, name: str) -> pa.Array:
     match data, table:
         case StructType(), StructType():
@@ -40,7 +56,7 @@ def _fit(values: pa.Array, data: DataType, table: DataType, name: str) -> pa.Arr
             mask = values.is_null() if values.null_count else None
             return pa.MapArray.from_arrays(values.offsets, keys, items, mask=mask)
         case _:
-            return _cast(values, to_arrow(table), name)
+            return cast_values(values, to_arrow(table), name)
 
 
 def _fit_struct(values: pa.StructArray, data: StructType, table: StructType, name: str) -> pa.Array:
@@ -56,12 +72,13 @@ def _fit_struct(values: pa.StructArray, data: StructType, table: StructType, nam
     return pa.StructArray.from_arrays(members, fields=fields, mask=values.is_null() if values.null_count else None)
 
 
-def _cast(values: pa.Array, target: pa.DataType, name: str) -> pa.Array:
+def cast_values(values: Values, target: pa.DataType, name: str) -> Values:
+    """The values of a column in the type of the table. Raises ConstraintViolationError for one that does not fit."""
     if values.type == target:
         return values
     try:
         return values.cast(target)
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise ConstraintViolationError(
             f"A value does not fit the type {target} of the column '{name}': {error}. Nothing was committed. Cast or "
             "filter the rows.",

@@ -56,6 +56,7 @@ def _check(values: Any, data_type: DataType, path: tuple[str, ...]) -> None:
         case ArrayType(element, contains_null):
             _check_inner(pc.list_flatten(values), element, (*path, "element"), contains_null)
         case MapType(key, value, value_contains_null):
+            values = values.drop_null()  # beneath a null there may be entries
             start, stop = values.offsets[0].as_py(), values.offsets[-1].as_py()
             keys, items = (part.slice(start, stop - start) for part in (values.keys, values.items))
             _check_inner(keys, key, (*path, "key"), nullable=False)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from pyspark_delta.data.conform import cast_values
 from pyspark_delta.data.writer import WriteContext
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.partition_values import serialize_partition_column
@@ -91,7 +92,7 @@ class _Keys:
 
     @classmethod
     def of(cls, context: WriteContext, batch: pa.RecordBatch) -> _Keys:
-        """Raises InvalidOperationError for a value that has no text."""
+        """Raises InvalidOperationError for a value without a text, ConstraintViolationError for one of another type."""
         codes: Numbers = np.zeros(batch.num_rows, np.int64)
         texts, places = [], []
         fields = [field for name in context.partition_columns if (field := context.schema.find(name)) is not None]
@@ -115,7 +116,7 @@ class _Keys:
 
 def _texts(values: pa.Array, field: StructField) -> tuple[pa.Array, Numbers]:
     """The distinct texts of a column, all of which occur, and the place of each row's among them."""
-    encoded = values.cast(to_arrow(field.type)).dictionary_encode(null_encoding="encode")
+    encoded = cast_values(values, to_arrow(field.type), field.name).dictionary_encode(null_encoding="encode")
     # Several values may have one text, such as null and the empty string.
     distinct = serialize_partition_column(encoded.dictionary, field.type).dictionary_encode(null_encoding="encode")
     places = np.asarray(distinct.indices)[np.asarray(encoded.indices)]

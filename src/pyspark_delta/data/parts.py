@@ -117,7 +117,7 @@ class PartWriter:
         while self._open:
             file = self._end_file(next(iter(self._open)))
             if not self._open and self._pool is None:
-                yield file.publish()
+                yield self._published_here(file)
                 return
             self._publish(file)
             yield from self._done()
@@ -178,6 +178,14 @@ class PartWriter:
         written = self._publishing[0][1].result()
         self._publishing.popleft()
         return written
+
+    def _published_here(self, file: DataFile) -> WrittenFile:
+        """The only file: not worth a thread."""
+        try:
+            return file.publish()
+        except BaseException:  # it may be there all the same
+            _delete(self._context, [file.location])
+            raise
 
     def _end_file(self, partition: Partition) -> DataFile:
         file = self._open[partition]

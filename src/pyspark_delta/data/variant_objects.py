@@ -17,6 +17,9 @@ import pyarrow.compute as pc
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
+EMPTY_METADATA = pa.scalar(b"\x01\x00\x00", pa.binary())
+"""The metadata of variants without names."""
+
 # is_large, four-byte ids, four-byte offsets, object
 _OBJECT_HEADER = (0b11111 << 2) | 2
 
@@ -47,7 +50,7 @@ def build_objects(fields: Mapping[str, pa.Array], rest: pa.Array, present: pa.Ar
 
     Raises pa.ArrowInvalid when a row of `rest` is no object, or a name is not in the row's metadata.
     """
-    names = Names(metadata)
+    names = Names(pc.if_else(present, metadata, EMPTY_METADATA))  # that of other values says nothing
     # Shredded fields come first: where a broken file repeats one in the rest, the first entry is kept.
     parts = [names.shredded(name, pc.if_else(present, encoded, None)) for name, encoded in fields.items()]
     parts.append(names.unshredded(rest))

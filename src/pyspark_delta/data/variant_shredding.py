@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_delta.data.variant_objects import Entries, Names, merge_entries, write_objects
+from pyspark_delta.data.variant_objects import EMPTY_METADATA, Entries, Names, merge_entries, write_objects
 from pyspark_delta.data.variant_values import OBJECT, Encoded, Mask, common_type, typed_values
 from pyspark_delta.errors import ConstraintViolationError
 from pyspark_delta.stats.columns import StatsColumn
@@ -27,7 +27,6 @@ _MOST_FIELDS = 100
 _LEAST_SHARE, _MOST_NEW_NAMES, _FEW_NAMES = 0.1, 1 / 16, 16
 _DEEPEST = 8
 _Made = TypeVar("_Made")
-_EMPTY_METADATA = pa.scalar(b"\x01\x00\x00", pa.binary())
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,7 @@ def _checked(rows: pa.Table, at: int, make: Callable[[pa.ChunkedArray], _Made]) 
     """What is made of a column. Raises ConstraintViolationError for what is not a variant."""
     try:
         return make(rows.column(at))
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         name = rows.schema.field(at).name
         raise ConstraintViolationError(
             f"A value of the variant column '{name}' is not encoded as variants are: {error}. Nothing was committed. "
@@ -127,7 +126,7 @@ def _form(column: pa.ChunkedArray) -> Form:
 
 def _metadata(variants: pa.StructArray, values: Encoded) -> pa.Array:
     """The metadata of objects; that of other values is never looked at."""
-    return pc.if_else(pa.array(values.kinds() == OBJECT), variants.field("metadata"), _EMPTY_METADATA)
+    return pc.if_else(pa.array(values.kinds() == OBJECT), variants.field("metadata"), EMPTY_METADATA)
 
 
 def _form_of(values: Encoded, names: Names | None, depth: int) -> Form:

@@ -13,11 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_delta.data.variant_objects import build_objects
+from pyspark_delta.data.variant_objects import EMPTY_METADATA, build_objects
 from pyspark_delta.schema.arrow import VARIANT_STORAGE, is_list_like
 
 _NULL = b"\x00"
-_EMPTY_METADATA = pa.scalar(b"\x01\x00\x00", pa.binary())  # of null variants, whose own is arbitrary
 _TRUE, _FALSE = b"\x04", b"\x08"
 _SHORT_STRING = 64
 _STRING, _BINARY = 16, 15
@@ -45,7 +44,8 @@ def reassemble(array: pa.Array) -> pa.Array:
     """
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
-    metadata = pc.if_else(array.is_valid(), array.field("metadata").cast(pa.binary()), _EMPTY_METADATA)
+    # That of null variants is arbitrary.
+    metadata = pc.if_else(array.is_valid(), array.field("metadata").cast(pa.binary()), EMPTY_METADATA)
     value = _encode(array, metadata)
     # A variant that has neither form is the variant null.
     value = value.fill_null(_NULL)

@@ -19,12 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from pyspark_delta.data.conform import cast_values
 from pyspark_delta.data.dictionaries import dictionary_columns
 from pyspark_delta.data.partition_paths import partition_directory
 from pyspark_delta.data.variant_shredding import Shredding
 from pyspark_delta.data.variant_storage import fill_variants, has_variants
 from pyspark_delta.data.violations import WatchedCheck
-from pyspark_delta.errors import ConstraintViolationError
 from pyspark_delta.protocol.rows import ComputedColumn
 from pyspark_delta.schema.arrow import field_to_arrow, schema_to_parquet
 from pyspark_delta.schema.types import VARIANT, StructField, StructType
@@ -299,23 +299,9 @@ def _stored(column: pa.ChunkedArray, field: StructField, logical: pa.Field, phys
 
     Names must not decide: the physical name of one member of a struct may be the logical name of another.
     """
-    column = _cast(column, logical)
+    column = cast_values(column, logical.type, field.name)
     if has_variants(field.type):
         column = fill_variants(column, field.type)
     if column.type == physical:
         return column
     return pa.chunked_array([chunk.view(physical) for chunk in column.chunks], physical)
-
-
-def _cast(column: pa.ChunkedArray, target: pa.Field) -> pa.ChunkedArray:
-    if column.type == target.type:
-        return column
-    try:
-        return column.cast(target.type)
-    except pa.ArrowInvalid as error:
-        raise ConstraintViolationError(
-            f"A value does not fit the type {target.type} of the column '{target.name}': {error}. Nothing was "
-            "committed. Cast or filter the rows.",
-            error_class="DELTA_CAST_OVERFLOW_IN_TABLE_WRITE",
-            column=target.name,
-        ) from None

@@ -14,13 +14,13 @@ _PLAIN = re.compile(r"\w+")
 
 def parse_column_path(text: str) -> tuple[str, ...]:
     """The parts of a column path; backticks quote a part that holds dots. Raises InvalidOperationError."""
-    if not isinstance(text, str) or not _PATH.fullmatch(text.strip()):
+    if not isinstance(text, str) or not _PATH.fullmatch(text := text.strip()):
         raise InvalidOperationError(
             f"{text!r} is not a column name. Join the names of nested columns by dots, and put a name that holds dots "
             "between backticks.",
             error_class="DELTA_INVALID_COLUMN_NAME",
         )
-    return tuple((quoted or plain).replace("``", "`").strip() for quoted, plain in _PART.findall(text))
+    return tuple(quoted.replace("``", "`") or plain.strip() for quoted, plain in _PART.findall(text))
 
 
 def column_path_text(path: Sequence[str]) -> str:

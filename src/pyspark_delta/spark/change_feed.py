@@ -23,9 +23,10 @@ from pyspark.sql.utils import is_remote
 from pyspark_delta.catalog.connections import known_table
 from pyspark_delta.changes.columns import CHANGE_COLUMNS, CHANGE_TYPE
 from pyspark_delta.changes.existing import with_statuses
-from pyspark_delta.changes.plan import ChangePlan, ChangeScan, plan_changes
-from pyspark_delta.changes.reader import missing_file, read_changes
+from pyspark_delta.changes.plan import ChangePlan, plan_changes
+from pyspark_delta.changes.reader import missing_file, naming_versions
 from pyspark_delta.changes.versions import ChangeRequest, VersionRange, resolve_range
+from pyspark_delta.data.reader import read_tasks
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.options import OUT_OF_RANGE
 from pyspark_delta.spark.read import (
@@ -37,12 +38,12 @@ from pyspark_delta.spark.read import (
 )
 from pyspark_delta.spark.scan.columns import quoted
 from pyspark_delta.spark.schemas import to_spark
+from pyspark_delta.spark.source.partitions import FilePartition, single_files
 
 if TYPE_CHECKING:
     from pyspark_delta.spark.scan.frames import FileSource
 
 _OUT_OF_RANGE_SETTING = f"spark.databricks.delta.{OUT_OF_RANGE}"
-_MOST_TASKS = 10_000
 _PATH_NOT_FOUND = "PATH_NOT_FOUND"
 _PATH_IN_MESSAGE = re.compile(r"Path does not exist: (\S+?)\.?(?:\s|$)")
 
@@ -122,23 +123,18 @@ def _parts(latest: Snapshot, plan: ChangePlan) -> Iterable[tuple[FileSource, pa.
 
 def _read_by_tasks(spark: SparkSession, plan: ChangePlan) -> DataFrame:
     """The feed of a managed table: only this process can ask its catalog, so workers are told what to read."""
-    tasks = [(pickle.dumps(replace(plan, scans=(scan,))),) for scan in _single_files(plan)]
-    frame = spark.createDataFrame(tasks, "task binary")
-    if len(tasks) > 1:
-        frame = frame.repartition(min(len(tasks), _MOST_TASKS))
-    return frame.mapInArrow(_read_tasks, to_spark(plan.schema))
+    from pyspark_delta.spark.scan.file_tasks import spread
 
-
-def _single_files(plan: ChangePlan) -> Iterator[ChangeScan]:
-    for scan in plan.scans:
-        for number in range(scan.plan.files.num_rows):
-            yield replace(scan, plan=replace(scan.plan, files=scan.plan.files.slice(number, 1)))
+    tasks = (task for scan in plan.scans for task in single_files(scan.plan.context, scan.plan.files))
+    return spread(spark, tasks).mapInArrow(_read_tasks, to_spark(plan.schema))
 
 
 def _read_tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        for task in batch.column(0):
-            yield from read_changes(pickle.loads(task.as_py()))
+        for pickled in batch.column(0):
+            task: FilePartition = pickle.loads(pickled.as_py())
+            with naming_versions(task.context.table_location, task.tasks):
+                yield from read_tasks(task.context, task.tasks())
 
 
 def _options(versions: VersionRange) -> dict[str, str]:

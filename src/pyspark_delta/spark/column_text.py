@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
 from pyspark_delta.errors import InvalidOptionError
+from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.spark.schemas import to_spark
+from pyspark_delta.spark.write.columns import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _REPRESENTATION = re.compile(r"Column<'(.*)'>", re.DOTALL)
 _PLAIN_NAME = re.compile(r"\w+|`(?:[^`]|``)+`")
-_OPERATORS = {"==": "=", "<=>": "<=>", "<": "<", "<=": "<=", ">": ">", ">=": ">=", "and": "AND", "or": "OR"}
+_OPERATORS = {"==": "=", "and": "AND", "or": "OR"} | {
+    symbol: symbol for symbol in ("<=>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "&", "|", "^")
+}
 
 
 def column_name(column: Column | str, where: str) -> str:
     """The name of a top-level column. Raises InvalidOptionError for an expression, such as a partition transform."""
+    path = _name_parts(column)
+    if path is not None and len(path) == 1:
+        return path[0]
     found = _REPRESENTATION.fullmatch(str(column))
     text = found[1] if found is not None else str(column)
     if not _PLAIN_NAME.fullmatch(text):
@@ -28,6 +36,22 @@ def column_name(column: Column | str, where: str) -> str:
             error_class="DELTA_OPERATION_NOT_ALLOWED",
         )
     return text[1:-1].replace("``", "`") if text.startswith("`") else text
+
+
+def _name_parts(column: Any) -> tuple[str, ...] | None:
+    """The parts of the name of a column that was given by its name alone; None for others."""
+    if hasattr(column, "_jc"):
+        node = column._jc.node()
+        if node.getClass().getSimpleName() != "UnresolvedAttribute":
+            return None
+        parts = node.nameParts()
+        return tuple(str(parts.apply(number)) for number in range(parts.size()))
+    expression = getattr(column, "_expr", None)
+    return _reference(expression) if type(expression).__name__ == "ColumnReference" else None
+
+
+def _reference(expression: Any) -> tuple[str, ...]:
+    return parse_column_path(expression._unparsed_identifier)
 
 
 def condition_text(spark: SparkSession, condition: Column | str, schema: StructType) -> str:
@@ -50,7 +74,7 @@ def _connect_text(expression: Any) -> str:
         case "SQLExpression":
             return f"({expression._expr})"
         case "ColumnReference":
-            return str(expression._unparsed_identifier)
+            return ".".join(map(quote, _reference(expression)))
         case "ColumnAlias":
             return _connect_text(expression._child)
         case "LiteralExpression":
@@ -83,7 +107,9 @@ def _literal(value: Any) -> str:
         return "NULL"
     if isinstance(value, bool):
         return "TRUE" if value else "FALSE"
-    if isinstance(value, int | float):
+    if isinstance(value, float):
+        return f"{value!r}D" if math.isfinite(value) else f"double('{value}')"
+    if isinstance(value, int):
         return repr(value)
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace("'", "\\'")

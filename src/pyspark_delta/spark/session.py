@@ -56,7 +56,7 @@ def enable(spark: SparkSession) -> SparkSession:
     >>> spark.read.format("delta").option("versionAsOf", 3).load(path)  # doctest: +SKIP
     """
     with _lock:
-        _enabled.add(_session_key(spark))
+        _enabled.add(session_key(spark))
         _wrap(type(spark), "read", _read_of)
         _wrap(type(spark), "table", _table_of)
         _wrap(_frame_class(spark), "write", _write_of)
@@ -67,7 +67,7 @@ def enable(spark: SparkSession) -> SparkSession:
 def disable(spark: SparkSession) -> SparkSession:
     """Undo `enable` for a session; PySpark's classes are as they were once no session is enabled."""
     with _lock:
-        _enabled.discard(_session_key(spark))
+        _enabled.discard(session_key(spark))
         if not _enabled:
             for member in reversed(_wrapped):
                 setattr(member.owner, member.name, member.before)
@@ -77,7 +77,7 @@ def disable(spark: SparkSession) -> SparkSession:
 
 def is_enabled(spark: SparkSession) -> bool:
     """Whether `enable` holds for the session."""
-    return bool(_enabled) and _session_key(spark) in _enabled
+    return bool(_enabled) and session_key(spark) in _enabled
 
 
 def plain_reader(spark: SparkSession) -> Any:
@@ -105,7 +105,7 @@ def path_of_identifier(identifier: str) -> str | None:
 
 
 # ------------------------------------------------------------------------------------------------------- wrapping
-def _session_key(spark: SparkSession) -> str:
+def session_key(spark: SparkSession) -> str:
     """Identifies the session, of which PySpark may make several objects."""
     java = getattr(spark, "_jsparkSession", None)
     return str(java.sessionUUID() if java is not None else spark.session_id)  # type: ignore[attr-defined]

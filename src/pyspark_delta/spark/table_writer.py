@@ -51,9 +51,11 @@ def table_writer_class(base: type) -> type:
             return super().tableProperty(property, value)
 
         def partitionedBy(self, col: Column, *cols: Column) -> Any:
-            if self._delta_is_named:
-                self._delta_partitioning = tuple(column_name(one, "partitionedBy") for one in (col, *cols))
-            return super().partitionedBy(col, *cols)
+            if not self._delta_is_named:
+                return super().partitionedBy(col, *cols)
+            # A classic session would parse the name once more, and take no space in it.
+            self._delta_partitioning = tuple(column_name(one, "partitionedBy") for one in (col, *cols))
+            return self
 
         def clusterBy(self, col: str, *cols: str) -> Any:
             self._delta_clustering = (col, *cols)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import replace
+from typing import cast
 
 from pyspark_delta.actions.model import Action
 from pyspark_delta.catalog.contract import Catalog, TableInfo
@@ -11,8 +12,10 @@ from pyspark_delta.catalog.log_tail import published_path, staged_path
 from pyspark_delta.catalog.managed_table import ManagedTable
 from pyspark_delta.commit.contents import CommitContents
 from pyspark_delta.commit.repair import Repair, repair_table
-from pyspark_delta.errors import PublishedMismatchError, RatificationConflictError
+from pyspark_delta.errors import CatalogUnavailableError, PublishedMismatchError, RatificationConflictError
+from pyspark_delta.protocol.configuration import CATALOG_MANAGED
 from pyspark_delta.storage import normalize_location
+from pyspark_delta.testing.catalog_faults import FaultyCatalog, no_answer
 from pyspark_delta.testing.catalog_tables import (
     START,
     CatalogSetup,
@@ -23,6 +26,7 @@ from pyspark_delta.testing.catalog_tables import (
     raises,
     stage,
 )
+from pyspark_delta.testing.faults import Fault
 
 
 class Repairs:
@@ -84,9 +88,15 @@ class StagedRepairs(Repairs):
         write_published(setup, table, 1, timestamp=START)
         _check_refused(setup, table, "not after")
         setup.store(table.location).delete([_published(table, 1)])
+        write_published(setup, table, 1)
+        write_published(setup, table, 2, timestamp=START + 1)
+        _check_refused(setup, table, f"{START + 1}, the one before")
+        setup.store(table.location).delete([_published(table, 1), _published(table, 2)])
         protocol = _first(setup, table).protocol
         assert protocol is not None
-        write_published(setup, table, 1, replace(protocol, reader_features=frozenset(), writer_features=frozenset()))
+        both = (protocol.reader_features, protocol.writer_features)
+        reader, writer = (frozenset(features or ()).difference(CATALOG_MANAGED) for features in both)
+        write_published(setup, table, 1, replace(protocol, reader_features=reader, writer_features=writer))
         _check_refused(setup, table, "not managed by a catalog any more")
 
     def test_what_was_staged_after_that_is_named(self, setup: CatalogSetup) -> None:
@@ -105,6 +115,9 @@ class StagedRepairs(Repairs):
         content = write_published(setup, table, 1)
         write_published(setup, table, 2)
         catalog.ratify(table, replace(propose(setup, catalog, table, 1), file=stage(setup, table, 1, content)))
+        faulty = FaultyCatalog(setup.make(), Fault(path_part="ratify", raises=no_answer))
+        with raises(CatalogUnavailableError):
+            repair(setup, table, apply=True, catalog=faulty)
         assert repair(setup, table, apply=True) == Repair(catalog_version=1, published_version=2, applied=True)
         tail = setup.make().log_tail(table)
         assert (tail.latest_version, tail.commits) == (2, ())
@@ -124,10 +137,12 @@ class MirroredRepairs(StagedRepairs):
         assert setup.make().load_table(table.name).properties["note"] == "second"
 
 
-def repair(setup: CatalogSetup, table: TableInfo, *, apply: bool = False) -> Repair:
-    """Repair a table through a new connection."""
-    catalog: Catalog = setup.make()
-    managed = ManagedTable(catalog, replace(table, location=normalize_location(table.location)))
+def repair(
+    setup: CatalogSetup, table: TableInfo, *, apply: bool = False, catalog: FaultyCatalog | None = None
+) -> Repair:
+    """Repair a table, through a new connection where none is given."""
+    reached: Catalog = cast(Catalog, catalog) if catalog is not None else setup.make()
+    managed = ManagedTable(reached, replace(table, location=normalize_location(table.location)))
     return repair_table(managed, setup.store(table.location), apply=apply)
 
 

@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from pyspark_delta.actions.columns import FILE_FIELDS
 from pyspark_delta.actions.model import DomainMetadata, SetTransaction
 from pyspark_delta.commit import Committer
+from pyspark_delta.data.conform import require_columns
 from pyspark_delta.data.parts import write_in_any_order
 from pyspark_delta.data.writer import written_files
 from pyspark_delta.errors import (
@@ -196,15 +197,15 @@ class Transaction:
         Rows of a partition need not come one after another: they are put in order, some hundred MiB at a time. Several
         threads write files, so that rows without partitions go to one or more.
 
-        Raises ConstraintViolationError, StorageError, and InvalidOperationError where rows have to be checked or
-        computed by Spark.
+        Raises SchemaMismatchError for other columns than the table's, ConstraintViolationError, StorageError, and
+        InvalidOperationError where rows have to be checked or computed by Spark.
         """
         self.require_open()
         _check_plain(self.configuration)
         options = options or FileOptions(storage_options=self._base.storage_options)
         clustering = clustering_paths(self._base.domains, self._draft.domains)
         context = write_context(self._base.location, self.configuration, options, clustering=clustering)
-        found = write_in_any_order(context, batches)
+        found = write_in_any_order(context, require_columns(batches, context.schema))
         self._written += [written.path for written in found]
         files = written_files(found)
         self.add(files.select([name for name in files.column_names if name in _FIELDS]))
@@ -222,15 +223,16 @@ class Transaction:
         self.require_open()
         if self._snapshot is None:
             raise InvalidOperationError("The transaction was begun without a snapshot, so there is nothing to remove.")
-        live = self._snapshot.files(REMOVED_COLUMNS)
-        chosen = live.filter(pc.is_in(live.column("path"), value_set=files.column("path").unique()))
-        if chosen.num_rows < files.num_rows:
-            gone = set(files.column("path").to_pylist()) - set(chosen.column("path").to_pylist())
+        live, paths = self._snapshot.files(REMOVED_COLUMNS), files.column("path").unique()
+        chosen = live.filter(pc.is_in(live.column("path"), value_set=paths))
+        if gone := set(paths.to_pylist()) - set(chosen.column("path").to_pylist()):
             raise InvalidOperationError(
                 f"The file '{min(gone)}' is not part of version {self._snapshot.version} of "
                 f"'{self._base.location}'. Remove files as a scan of the transaction names them."
             )
-        self._draft = replace(self._draft, removes=together(self._draft.removes, chosen))
+        known = self._draft.removes
+        chosen = chosen.filter(pc.invert(pc.is_in(chosen.column("path"), value_set=known.column("path").unique())))
+        self._draft = replace(self._draft, removes=together(known, chosen))
         return self
 
     # ------------------------------------------------------------------------------------------ everything else

@@ -25,6 +25,11 @@ def test_values_that_repeat_get_a_dictionary() -> None:
     assert chosen(pa.array(np.where(mixed.random(ROWS) < 0.99, 0, np.arange(ROWS))))  # one value nearly everywhere
     assert chosen(pa.array([f"city {i % 997}" for i in range(ROWS)]))
     assert chosen(pa.nulls(10, pa.int32()))
+    assert chosen(
+        pa.array(np.random.default_rng(1).permutation(np.arange(ROWS) // 3))
+    )  # three of each, which a sample hardly shows
+    long = pa.array(["x" * 2000, "y" * 2000])
+    assert chosen(long.take(pa.array(np.arange(20_000) % 2)))  # two of many bytes
 
 
 def test_distinct_values_and_those_that_fill_a_page_get_none() -> None:
@@ -34,8 +39,9 @@ def test_distinct_values_and_those_that_fill_a_page_get_none() -> None:
     assert not chosen(pa.array(mixed.random(ROWS)))
     assert not chosen(pa.array([f"{i // 4:0100d}" for i in range(ROWS)]))  # 50,000 values of a hundred bytes
     assert not chosen(pa.array([None, *range(5000)]))
-    parts = [pa.array(np.arange(start, start + 1000)) for start in range(0, ROWS, 1000)]
-    assert not chosen(pa.chunked_array(parts))
+    for size in (1000, 50):  # many batches, and more than rows in a sample
+        parts = [pa.array(np.arange(start, start + size)) for start in range(0, ROWS, size)]
+        assert not chosen(pa.chunked_array(parts))
 
 
 def test_nested_columns_are_named_as_in_the_file() -> None:

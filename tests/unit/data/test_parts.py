@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -14,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyspark_delta.data import parts
-from pyspark_delta.data.parts import write_files, write_in_any_order, write_side_by_side
+from pyspark_delta.data.partitions import Piece, pieces
+from pyspark_delta.data.parts import PartWriter, write_files, write_in_any_order, write_side_by_side
 from pyspark_delta.data.writer import WriteContext, WrittenFile
 from pyspark_delta.errors import ConstraintViolationError, StorageError
 from pyspark_delta.schema.arrow import schema_from_arrow
@@ -39,6 +41,10 @@ def ids(location: Path, file: WrittenFile) -> list[int]:
 
 def files_in(location: Path) -> list[Path]:
     return [path for path in location.rglob("*") if path.is_file()]
+
+
+def publishing() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("pyspark-delta-publish")]
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -94,6 +100,21 @@ def test_side_by_side_no_more_files_are_begun_than_a_store_can_bear(
     assert len(files_in(tmp_path)) == len(files)
 
 
+@pytest.mark.parametrize("partitions", [3, 10])
+def test_side_by_side_little_waits_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, partitions: int) -> None:
+    monkeypatch.setattr(parts, "_MOST_BEGUN", 3)
+    table = pa.table({"id": range(6000), "p": [i % partitions for i in range(6000)]})
+    write = context(tmp_path, table.schema, "p", row_group_bytes=8000)
+    writer, found = PartWriter(write, 0, side_by_side=True), list[WrittenFile]()
+    for piece in pieces(write, table.to_batches(max_chunksize=1500), 50_000):
+        found += writer.append(piece)
+        assert sum(file.gathered_bytes for file in writer._open.values()) <= 8000
+        assert sum(file.is_begun for file in writer._open.values()) <= 3
+    found += writer.finish()
+    assert sorted(chain.from_iterable(ids(tmp_path, file) for file in found)) == list(range(6000))
+    assert (len(found) == 3) == (partitions == 3)  # those that are begun may grow
+
+
 def test_side_by_side_files_end_where_their_rows_are_limited(tmp_path: Path) -> None:
     table = pa.table({"id": range(1000), "p": [i % 2 for i in range(1000)]})
     files = write_side_by_side(context(tmp_path, table.schema, "p", max_records_per_file=200), table.to_batches())
@@ -119,6 +140,14 @@ def test_threads_share_rows_without_partitions_by_row_groups(tmp_path: Path) -> 
     for file in files:
         footer = pq.read_metadata(tmp_path / file.path)
         assert {footer.row_group(i).num_rows for i in range(footer.num_row_groups)} == {100}
+
+
+@pytest.mark.parametrize(("rows", "threads"), [([100], 1), ([100, 49], 1), ([100, 50], 3), ([100, 100], 3)])
+def test_another_thread_is_worth_a_file_of_half_the_rows(rows: list[int], threads: int) -> None:
+    batch = pa.table({"id": range(100)}).to_batches()[0]
+    assert parts._threads(3, [Piece(("a",), (batch.slice(0, count),)) for count in rows]) == threads
+    others = [Piece((str(count),), (batch.slice(0, count),)) for count in rows]
+    assert parts._threads(3, others) == (3 if len(rows) > 1 else 1)
 
 
 @pytest.mark.parametrize("rows", [1, 100, 140])
@@ -164,6 +193,15 @@ def test_a_file_that_cannot_be_published_leaves_no_other(tmp_path: Path, threads
     assert files_in(tmp_path) == []
 
 
+@pytest.mark.parametrize("write", [write_files, write_in_any_order, write_side_by_side])
+def test_a_single_file_is_not_there_where_nobody_was_told_of_it(tmp_path: Path, write: Any) -> None:
+    table = pa.table({"id": range(10)})
+    store = FaultyStore(store_for(str(tmp_path)), Fault(kind="open_output", when="after"))
+    with intercepted(lambda _: store), pytest.raises(StorageError, match="connection was lost"):
+        list(write(context(tmp_path, table.schema), table.to_batches()))
+    assert files_in(tmp_path) == []
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_files_that_were_yielded_stay_where_a_later_one_cannot_be_published(tmp_path: Path, when: Any) -> None:
     table = pa.table({"id": range(100), "p": range(100)})
@@ -175,10 +213,16 @@ def test_files_that_were_yielded_stay_where_a_later_one_cannot_be_published(tmp_
             found.extend(files)
     assert found
     assert {str(path) for path in files_in(tmp_path)} == {f"{tmp_path}/{file.path}" for file in found}
+    assert not publishing()
 
 
 def test_files_come_in_the_order_of_the_rows_however_many_are_being_published(tmp_path: Path) -> None:
     table = pa.table({"id": range(30), "p": list(range(30))})
-    files = list(write_files(context(tmp_path, table.schema, "p"), table.to_batches()))
+    [batch] = table.to_batches()
+    files = list(
+        write_files(context(tmp_path, table.schema, "p"), [batch.slice(0, 20), batch.slice(3, 0), batch.slice(20)])
+    )
     assert [file.partition_values["p"] for file in files] == [str(i) for i in range(30)]
     assert [ids(tmp_path, file) for file in files] == [[i] for i in range(30)]
+    assert [file.path.split(".")[1] for file in files] == [f"c{i:03d}" for i in range(30)]
+    assert not publishing()

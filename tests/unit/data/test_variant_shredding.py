@@ -150,13 +150,15 @@ def test_a3_statistics_are_those_of_files_that_are_not_shredded(tmp_path: Path) 
         # decimals, and whole numbers among them, take the largest scale
         ([decimal(-125, 2), decimal(5, 0, 8), number(7, 4)], pa.decimal128(18, 2), [None] * 3),
         # one of another type is left as it was
-        ([*[number(1)] * 10, text("x")], pa.int64(), [*[None] * 10, text("x")]),
+        ([*[number(1)] * 9, text("x")], pa.int64(), [*[None] * 9, text("x")]),
+        ([*[TRUE] * 9, text("x")], pa.bool_(), [*[None] * 9, text("x")]),
         # a number that has no room for the fractions of others
         (
-            [*[decimal(1, 10)] * 10, number(10**9), decimal(10**17, 1, 8)],
+            [*[decimal(1, 10)] * 10, number(10**8), decimal(10**17, 1, 8), decimal(-(10**17), 1, 8), number(1 - 10**8)],
             pa.decimal128(18, 10),
-            [*[None] * 10, number(10**9), decimal(10**17, 1, 8)],
+            [*[None] * 10, number(10**8), decimal(10**17, 1, 8), decimal(-(10**17), 1, 8), None],
         ),
+        ([decimal(1, 19)], None, [decimal(1, 19)]),
         ([number(1), text("x")], None, [number(1), text("x")]),
         ([NULL, None], None, [NULL, None]),
         ([None], None, [None]),
@@ -183,6 +185,8 @@ def test_a3_what_later_rows_have_else_stays_encoded(tmp_path: Path, decode: Deco
     file = write(tmp_path, column, rows=4)
     assert shape(tmp_path, file) == {"a": pa.int64(), "b": pa.string()}
     assert left(tmp_path, file)[4:] == [None, text("z"), None, None, None, b"\x03\x00\x00", None]
+    of_a = pq.read_table(tmp_path / file.path)["v"].combine_chunks().field("typed_value").field("a").field("value")
+    assert of_a.to_pylist()[4:] == [text("no"), None, None, None, NULL, None, None]
     assert decoded(read(tmp_path, file), decode) == decoded(column, decode)
 
 
@@ -217,13 +221,54 @@ def test_a3_fields_that_get_no_column(tmp_path: Path, decode: Decoder) -> None:
     assert decoded(read(tmp_path, file), decode) == decoded(column, decode)
     rare = variants([*[fields(TEN)] * 19, fields(TEN, text("once"))], names("a", "b"))
     assert shape(tmp_path, write(tmp_path, rare)) == {"a": pa.int64()}
-    each = pa.concat_arrays([variants([fields(TEN)], names(f"key{i}")) for i in range(40)])
+    enough = variants([*[fields(TEN)] * 18, *[fields(TEN, text("twice"))] * 2], names("a", "b"))
+    assert shape(tmp_path, write(tmp_path, enough)) == {"a": pa.int64(), "b": pa.string()}
+    each = pa.concat_arrays([variants([fields(TEN, TEN)], names("a", f"key{i}")) for i in range(40)])
     assert shape(tmp_path, write(tmp_path, each)) is None
+    nameless = variants([fields(TEN, TEN)], names("", "a"))
+    assert shape(tmp_path, write(tmp_path, nameless)) == {"a": pa.int64()}
+
+
+def test_the_most_frequent_of_very_many_fields_get_a_column(tmp_path: Path, decode: Decoder) -> None:
+    metadata = names(*(f"{i:02x}" for i in range(101)))
+    column = variants([*[fields(*[TEN] * 100)] * 5, *[fields(*[TEN] * 101)] * 5], metadata)
+    file = write(tmp_path, column)
+    assert shape(tmp_path, file) == {f"{i:02x}": pa.int64() for i in range(100)}
+    assert decoded(read(tmp_path, file), decode) == decoded(column, decode)
+
+
+def test_objects_are_taken_apart_to_a_depth_and_where_they_are_half_of_the_values(
+    tmp_path: Path, decode: Decoder
+) -> None:
+    deep = TEN
+    for _ in range(10):
+        deep = fields(deep)
+    file = write(tmp_path, variants([deep], names("a")))
+    found = shape(tmp_path, file)
+    assert found is None  # no field is known to the last level
+    flat = [fields(TEN)] * 3
+    for others, expected in ((3, {"a": pa.int64()}), (4, None)):
+        # the metadata of what is no object is never looked at
+        column = pa.concat_arrays([variants(flat, names("a")), variants([text("x")] * others, b"")])
+        file = write(tmp_path, column)
+        assert shape(tmp_path, file) == expected
+        assert left(tmp_path, file)[3:] == [text("x")] * others
+        if expected:
+            assert read(tmp_path, file).field("value").to_pylist()[3:] == [text("x")] * others
 
 
 def test_what_is_no_variant_is_refused(tmp_path: Path) -> None:
     short = [fields(TEN), b"\x02\x01\x00\x00\x05"]
-    for values, metadata in ((short, names("a")), ([fields(TEN)], b"\x00"), ([b"\x18\x01"], _NO_NAMES)):
+    wrong = (
+        (short, names("a")),
+        ([fields(TEN)], b"\x00"),
+        ([b"\x18\x01"], _NO_NAMES),
+        ([number(1)[:-1], number(1)], _NO_NAMES),
+        ([text("ab")[:-1], text("ab")], _NO_NAMES),
+        ([text("a")[:1] + b"\xff"], _NO_NAMES),
+        ([fields(TEN)], b"\x11\x01\x00\x01\xff"),
+    )
+    for values, metadata in wrong:
         with pytest.raises(ConstraintViolationError, match="'v' is not encoded as variants are") as caught:
             write(tmp_path, variants(values, metadata))
         assert caught.value.error_class == "MALFORMED_VARIANT"
@@ -235,3 +280,5 @@ def test_a_decimal_is_read_as_the_number_it_was(tmp_path: Path, decode: Decoder)
     file = write(tmp_path, variants(values))
     stored_values = pq.read_table(tmp_path / file.path)["v"].combine_chunks().field("typed_value").to_pylist()
     assert stored_values == [Decimal("-0.999999999"), Decimal("999999999.999999999"), Decimal("-999999999.999999999")]
+    later = variants([*[decimal(15, 1)] * 4, decimal(5, 3), number(2)])  # more fractions than the first rows have
+    assert left(tmp_path, write(tmp_path, later, rows=4)) == [*[None] * 4, decimal(5, 3), None]

@@ -18,7 +18,7 @@ from pyspark_delta.data.parts import write_files
 from pyspark_delta.data.writer import WriteContext, WrittenFile, written_files
 from pyspark_delta.errors import ConstraintViolationError
 from pyspark_delta.schema.arrow import schema_from_arrow
-from pyspark_delta.schema.types import INTEGER, LONG, StructField, StructType
+from pyspark_delta.schema.types import INTEGER, LONG, STRING, ArrayType, MapType, StructField, StructType
 from pyspark_delta.stats.columns import stats_columns
 
 
@@ -111,6 +111,11 @@ def test_a_failure_leaves_no_half_written_file(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="the source broke"):
         list(write_files(context(tmp_path, table, row_group_rows=2), batches()))
     assert list(tmp_path.rglob("*")) == []
+    schema = StructType((StructField("x", INTEGER),))
+    unfit = pa.table({"x": [1, 2, 2**40]}).to_batches(max_chunksize=2)  # seen when the file ends
+    with pytest.raises(ConstraintViolationError, match="'x'"):
+        list(write_files(WriteContext(str(tmp_path), schema, schema, row_group_rows=2), unfit))
+    assert list(tmp_path.rglob("*")) == []
 
 
 def test_null_in_a_not_null_column(tmp_path: Path) -> None:
@@ -124,6 +129,27 @@ def test_null_in_a_not_null_column(tmp_path: Path) -> None:
         with pytest.raises(ConstraintViolationError) as caught:
             list(write_files(write, pa.Table.from_pylist([row], arrow).to_batches()))
         assert caught.value.facts["column"] == column
+
+
+def test_null_inside_collections_counts_where_the_collection_is_there(tmp_path: Path) -> None:
+    """Maps and lists that are null may have entries beneath, as masked arrays do."""
+    schema = StructType((StructField("m", MapType(STRING, LONG, False)), StructField("l", ArrayType(LONG, False))))
+    write = WriteContext(str(tmp_path), schema, schema)
+    offsets, keys, items = pa.array([0, 1, 2, 3], pa.int32()), pa.array(["a", "b", "c"]), pa.array([1, None, 3])
+
+    def batch(*null: bool) -> pa.RecordBatch:
+        mask = pa.array(null)
+        lists = pa.ListArray.from_arrays(offsets, items, mask=mask)
+        return pa.RecordBatch.from_arrays([pa.MapArray.from_arrays(offsets, keys, items, mask=mask), lists], ["m", "l"])
+
+    good = batch(False, True, False)
+    [file] = write_files(write, [good, good.slice(1)])
+    assert pq.read_table(tmp_path / file.path)["m"].to_pylist() == [[("a", 1)], None, [("c", 3)], None, [("c", 3)]]
+    for column, other in (("m", "l"), ("l", "m")):
+        mixed = batch(True, False, True)
+        mixed = mixed.set_column(mixed.schema.get_field_index(other), other, good[other])
+        with pytest.raises(ConstraintViolationError, match=f"'{column}.(value|element)' is NOT NULL, but 1 of"):
+            list(write_files(write, [mixed]))
 
 
 def test_memory_store(tmp_path: Path) -> None:

@@ -107,9 +107,10 @@ def test_paths_are_spelled_as_in_the_schema() -> None:
     assert spelled(SCHEMA, ("PLACES", "Value", "ELEMENT", "y")) == ("places", "value", "element", "Y")
 
 
-@pytest.mark.parametrize("path", [("a",), ("a", "b c"), ("a.b", "`"), ("ü", "element")])
+@pytest.mark.parametrize("path", [("a",), ("a", "b c"), ("a.b", "`"), ("ü", "element"), (" a", "b ")])
 def test_the_text_of_a_path_parses_to_the_path(path: tuple[str, ...]) -> None:
     assert parse_column_path(column_path_text(path)) == path
+    assert parse_column_path(f" {column_path_text(path)} ") == path
 
 
 @pytest.mark.parametrize("text", ["", "a..b", ".a", "a.", "`a", 3])

@@ -28,8 +28,10 @@ from pyspark_delta.errors import (
     ConcurrentAppendError,
     ConcurrentDeleteReadError,
     ConcurrentTransactionError,
+    ConstraintViolationError,
     DeltaWarning,
     InvalidOperationError,
+    SchemaMismatchError,
     StorageError,
     UnsupportedFeatureError,
 )
@@ -245,6 +247,30 @@ def test_only_files_of_the_table_are_removed(location: str) -> None:
     transaction = Transaction.on(table(location))
     with pytest.raises(InvalidOperationError, match="'other' is not part of version 0"):
         transaction.remove(pa.table({"path": ["other"]}))
+    found = transaction.read().files
+    transaction.remove(pa.concat_tables([found, found])).remove(found.slice(1)).commit()
+    assert len(actions(location, 1, "remove")) == 2
+    assert content(location) == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "error", "match"),
+    [
+        ({"p": ["x"]}, SchemaMismatchError, "have the columns p, and the table has p, id"),
+        ({"p": ["x"], "id": [1], "more": [1]}, SchemaMismatchError, "p, id, more"),
+        ({"p": ["x"], "ID": [1]}, SchemaMismatchError, "p, ID"),
+        ({"p": ["x"], "id": ["one"]}, ConstraintViolationError, "column 'id'"),
+        ({"p": ["x"], "id": [[1]]}, ConstraintViolationError, "column 'id'"),
+        ({"p": [[1]], "id": [1]}, ConstraintViolationError, "column 'p'"),
+    ],
+)
+def test_rows_have_the_columns_of_the_table(
+    location: str, columns: dict[str, list[Any]], error: type[Exception], match: str
+) -> None:
+    with pytest.raises(error, match=match), Transaction.on(table(location)) as transaction:
+        transaction.write([pa.RecordBatch.from_pydict(columns)])
+    assert content(location) == [("x", 1), ("y", 2)]
+    assert len(data_files(location)) == 2
 
 
 def test_tables_that_cannot_be_written_are_refused_at_once(location: str) -> None:

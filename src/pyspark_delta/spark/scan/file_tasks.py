@@ -14,7 +14,7 @@ from pyspark_delta.scan.plan import ReadContext
 from pyspark_delta.scan.planner import read_context
 from pyspark_delta.schema.types import LONG, StructField, StructType
 from pyspark_delta.spark.schemas import to_spark
-from pyspark_delta.spark.source.partitions import FilePartition
+from pyspark_delta.spark.source.partitions import single_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pyspark_delta.spark.scan.frames import FileSource
 
 _TASK = "task binary"
+_MOST_TASKS = 10_000
 
 
 def task_frame(
@@ -48,13 +49,17 @@ def task_frame(
     if file_number is not None:  # before the position of the row, as in `frame_of_files`
         place = len(schema) - (row_index is not None)
         schema.insert(place, StructField(file_number, LONG))
-    tasks = [(pickle.dumps((number, FilePartition(context, files.slice(number, 1)))),) for number in range(len(files))]
-    frame = spark.createDataFrame(tasks, _TASK)
-    if len(tasks) > 1:
-        frame = frame.repartition(min(len(tasks), 10_000))
+    frame = spread(spark, enumerate(single_files(context, files)))
     return frame.mapInArrow(
         partial(_read, context, None if file_number is None else place), to_spark(StructType(tuple(schema)))
     )
+
+
+def spread(spark: SparkSession, tasks: Iterable[object]) -> DataFrame:
+    """A frame with a row for each task, pickled, which as many Spark tasks as possible share."""
+    pickled = [(pickle.dumps(task),) for task in tasks]
+    frame = spark.createDataFrame(pickled, _TASK)
+    return frame if len(pickled) < 2 else frame.repartition(min(len(pickled), _MOST_TASKS))
 
 
 def _read(context: ReadContext, place: int | None, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

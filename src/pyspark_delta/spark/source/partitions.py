@@ -36,9 +36,16 @@ class FilePartition(InputPartition):
         return list(tasks_of(pa.ipc.open_stream(self._files).read_all()))
 
 
+def single_files(context: ReadContext, files: pa.Table) -> Iterator[FilePartition]:
+    """A partition for each of the files."""
+    files = _told(files)
+    for number in range(files.num_rows):
+        yield FilePartition(context, files.slice(number, 1))
+
+
 def group_files(plan: ScanPlan, cores: int) -> Iterator[FilePartition]:
     """The files of a plan, in order, in partitions of some 128 MB, or of less where cores would stay idle."""
-    files = plan.files.select([name for name in TASK_COLUMNS if name in plan.files.column_names])
+    files = _told(plan.files)
     if files.num_rows == 0:
         return
     ends = np.cumsum(files["size"].to_numpy() + _OPEN_COST_BYTES)
@@ -47,3 +54,8 @@ def group_files(plan: ScanPlan, cores: int) -> Iterator[FilePartition]:
     bounds = [0, *(np.flatnonzero(np.diff(starts // limit)) + 1).tolist(), files.num_rows]
     for start, end in pairwise(bounds):
         yield FilePartition(plan.context, files.slice(start, end - start))
+
+
+def _told(files: pa.Table) -> pa.Table:
+    """What tasks are told of files."""
+    return files.select([name for name in TASK_COLUMNS if name in files.column_names])

@@ -13,6 +13,7 @@ from pyspark_delta.spark.write.provenance import table_operation, write_metrics,
 from pyspark_delta.spark.write.replacement import Replaced, count_rows
 from pyspark_delta.spark.write.rows_written import Written
 from pyspark_delta.spark.write.target import Target
+from pyspark_delta.transaction.combination import together
 from pyspark_delta.transaction.commit_info import engine_info
 
 
@@ -47,7 +48,7 @@ def draft_write(
         operation=table_operation(statement, options, metrics)
         if statement
         else write_operation(mode, options, metrics),
-        adds=pa.concat_tables([new.files, kept.files]) if kept.files.num_rows else new.files,
+        adds=together(new.files, kept.files) if kept.files.num_rows else new.files,
         changes=no_files() if staged.changes is None else staged.changes,
         data_change=options.data_change,
         protocol=target.protocol,

@@ -7,7 +7,6 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -15,10 +14,11 @@ import pyarrow as pa
 
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext
 from pyspark_delta.errors import DeltaError, MissingDependencyError
+from pyspark_delta.spark.lent_settings import lent_setting
 from pyspark_delta.spark.write.task import RESULT, write_partition
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 ArrowTask: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -54,7 +54,7 @@ def run_on_workers(frame: DataFrame, task: ArrowTask, result: str) -> pa.Table:
     `result` is the schema of what it makes, in Spark's words, with a binary column "failure" that holds the pickled
     DeltaError of a task that could not go on; it is raised here.
     """
-    with _setting(frame.sparkSession, _BATCH_ROWS, str(_ROWS_AT_ONCE)), warnings.catch_warnings():
+    with lent_setting(frame.sparkSession, _BATCH_ROWS, str(_ROWS_AT_ONCE)), warnings.catch_warnings():
         # PySpark warns about pandas, which nothing here uses.
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
         rows = _run(frame.mapInArrow(task, result))
@@ -88,17 +88,3 @@ def _run(job: DataFrame) -> pa.Table:
             "pyspark-delta on every worker.",
             package=missing[1],
         ) from None
-
-
-@contextmanager
-def _setting(session: SparkSession, name: str, value: str) -> Iterator[None]:
-    """Set a session configuration while the block runs."""
-    before = session.conf.get(name, None)
-    session.conf.set(name, value)
-    try:
-        yield
-    finally:
-        if before is None:
-            session.conf.unset(name)
-        else:
-            session.conf.set(name, before)

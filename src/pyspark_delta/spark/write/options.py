@@ -43,6 +43,7 @@ _KNOWN = (
     "parquet.writer.version",
     "spark.sql.parquet.outputTimestampType",
 )
+_MOST = 2**63 - 1  # what the log holds of whole numbers
 _STORAGE_PREFIXES = (
     ACCESS_PREFIX,
     "fs.",
@@ -195,7 +196,7 @@ def _positive(given: _Given, name: str) -> int | None:
     value = _get(given, name)
     if value is None:
         return None
-    if not value.strip().isdigit():
+    if not value.strip().isdecimal():
         raise InvalidOptionError(f"The option '{name}' is a whole number from 0 on, found '{value}'.", option=name)
     return int(value) or None
 
@@ -268,6 +269,6 @@ def transaction_of(application: str | None, version: str | None) -> SetTransacti
         return None
     if application is None or version is None:
         raise InvalidOptionError("Give both txnAppId and txnVersion, or neither: together they name a write.")
-    if not version.strip().isdigit():
-        raise InvalidOptionError(f"txnVersion is a whole number from 0 on, found '{version}'.")
+    if not version.strip().isdecimal() or int(version) > _MOST:
+        raise InvalidOptionError(f"txnVersion is a whole number from 0 to {_MOST}, found '{version}'.")
     return SetTransaction(app_id=application, version=int(version))

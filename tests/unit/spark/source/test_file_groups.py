@@ -11,7 +11,7 @@ from pyspark_delta.actions.columns import FILE_FIELDS
 from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.scan.plan import ReadContext, ScanPlan
 from pyspark_delta.schema.types import StructType
-from pyspark_delta.spark.source.partitions import FilePartition, group_files
+from pyspark_delta.spark.source.partitions import FilePartition, group_files, single_files
 
 MB = 1024 * 1024
 
@@ -85,9 +85,11 @@ def test_tasks_hold_what_the_log_says() -> None:
 
 
 def test_a_partition_travels_alone() -> None:
-    groups = list(group_files(plan([64 * MB] * 200), cores=1))
-    message = pickle.dumps(groups[0])
-    assert len(message) < 5000
-    copy = pickle.loads(message)
-    assert copy.tasks() == groups[0].tasks()
-    assert copy.context == groups[0].context
+    asked = plan([64 * MB] * 200)
+    for groups in (list(group_files(asked, cores=1)), list(single_files(asked.context, asked.files))):
+        message = pickle.dumps(groups[0])
+        assert len(message) < 5000
+        copy = pickle.loads(message)
+        assert copy.tasks() == groups[0].tasks()
+        assert copy.context == groups[0].context
+    assert paths(groups) == [[f"f{number}.parquet"] for number in range(200)]
