@@ -51,8 +51,27 @@ def map_array(names: Sequence[str], columns: Sequence[pa.Array], length: int) ->
     )
 
 
+def is_coded_map(data_type: pa.DataType) -> bool:
+    """Whether a type is that of maps of texts to texts, both dictionary-encoded."""
+    if not pa.types.is_map(data_type):
+        return False
+    inner = (data_type.key_type, data_type.item_type)
+    return all(pa.types.is_dictionary(t) and pa.types.is_string(t.value_type) for t in inner)
+
+
+def conform_map(maps: pa.MapArray, wanted: pa.MapType) -> pa.MapArray:
+    """Maps as another type of maps. Raises what Arrow raises where that cannot be."""
+    maps = pa.concat_arrays([maps])  # without an offset
+    mask = maps.is_null() if maps.null_count else None
+    keys, items = maps.keys.cast(wanted.key_type), maps.items.cast(wanted.item_type)
+    return pa.MapArray.from_arrays(maps.offsets, keys, items, mask=mask)
+
+
 def map_value(maps: pa.MapArray, key: str) -> pa.Array:
-    """The value of one key in each row; null where the row has no such key."""
+    """The value of one key in each row; null where the row has no such key.
+
+    Of coded maps that have no other keys it stays coded.
+    """
     values = _aligned_value(maps, key)
     return values if values is not None else _looked_up(maps, key)
 
@@ -79,7 +98,10 @@ def _aligned_value(maps: pa.MapArray, key: str) -> pa.Array | None:
     if len(distinct) != 1 or distinct[0].as_py() != key:
         return None
     values = items.slice(start, width * length)
-    return values if width == 1 else values.take(int64_array(np.arange(position, width * length, width)))
+    if width == 1:
+        return values
+    values = values.take(int64_array(np.arange(position, width * length, width)))
+    return values.dictionary_decode() if pa.types.is_dictionary(values.type) else values  # codes of all keys' values
 
 
 def chosen_rows(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
@@ -88,4 +110,6 @@ def chosen_rows(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
 
 
 def _looked_up(maps: pa.MapArray, key: str) -> pa.Array:
+    if is_coded_map(maps.type):
+        maps = conform_map(maps, pa.map_(pa.string(), pa.string()))
     return pc.map_lookup(maps, pa.scalar(key, maps.type.key_type), "first")

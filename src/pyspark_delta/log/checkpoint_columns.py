@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 
 from pyspark_delta.actions.columns import WIRE_NAMES
 from pyspark_delta.errors import CorruptLogError
+from pyspark_delta.log.arrays import conform_map
 from pyspark_delta.log.parquet_part import ParquetPart
 
 
@@ -51,7 +52,7 @@ def _conform(column: pa.Array | None, wanted: pa.Field, length: int, path: str) 
         return column
     try:
         if pa.types.is_map(wanted.type) and pa.types.is_map(column.type):
-            return _conform_map(column, wanted.type)
+            return conform_map(column, wanted.type)
         if pa.types.is_struct(wanted.type) and pa.types.is_struct(column.type):
             return _conform_struct(column, wanted, path)
         return column.cast(wanted.type)
@@ -61,13 +62,6 @@ def _conform(column: pa.Array | None, wanted: pa.Field, length: int, path: str) 
             "Restore the checkpoint, or delete it.",
             path=path,
         ) from None
-
-
-def _conform_map(column: pa.MapArray, wanted: pa.MapType) -> pa.MapArray:
-    column = pa.concat_arrays([column])  # without an offset
-    mask = column.is_null() if column.null_count else None
-    keys, items = column.keys.cast(wanted.key_type), column.items.cast(wanted.item_type)
-    return pa.MapArray.from_arrays(column.offsets, keys, items, mask=mask)
 
 
 def _conform_struct(column: pa.StructArray, wanted: pa.Field, path: str) -> pa.StructArray:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 
 import pyarrow as pa
 
@@ -15,7 +15,7 @@ from pyspark_delta.expressions.tree import Column
 from pyspark_delta.log.parquet_part import ParquetPart
 from pyspark_delta.log.part_scan import PartScan, ScanCounters
 from pyspark_delta.log.request import FileRequest
-from pyspark_delta.log.workers import in_order, worker_count
+from pyspark_delta.log.workers import begun_in_order, in_order, worker_count
 
 _SHARE_ROWS = 65536  # of row groups that are decoded by one thread in a row
 
@@ -29,19 +29,23 @@ def scan_parts(
 ) -> Iterator[pa.RecordBatch]:
     """As `scan_part` for each of some files, in order; several threads decode row groups. Raises CorruptLogError.
 
-    Where statistics come from JSON text, the threads parse that instead.
+    They begin with this call. Where statistics come from JSON text, the threads parse that instead.
     """
     if request is not None and request.stats_predicate is not None:
-        for part in parts:
-            yield from scan_part(part, action, fields, request, counters)
-        return
+        return chain.from_iterable(scan_part(part, action, fields, request, counters) for part in parts)
 
     def decode(share: tuple[ParquetPart, list[int]]) -> tuple[list[pa.RecordBatch], ScanCounters]:
         counted = ScanCounters()
         return list(_scan_groups(*share, action, fields, request, counted)), counted
 
     shares = ((part, groups) for part in parts for groups in _shares(part, f"{action}.path"))
-    for batches, counted in in_order(decode, shares, in_flight=worker_count()):
+    return _counted(begun_in_order(decode, shares, in_flight=worker_count()), counters)
+
+
+def _counted(
+    decoded: Iterable[tuple[list[pa.RecordBatch], ScanCounters]], counters: ScanCounters | None
+) -> Iterator[pa.RecordBatch]:
+    for batches, counted in decoded:
         if counters is not None:
             counters.add(counted)
         yield from batches
@@ -87,11 +91,12 @@ def _scan_groups(
 ) -> Iterator[pa.RecordBatch]:
     if not groups:
         return
-    scan = PartScan(part, action, fields, request or FileRequest(columns=()), counters)
+    request = request or FileRequest(columns=())
+    scan = PartScan(part, action, fields, request, counters)
     groups = [g for g in groups if scan.may_keep(g)]
     if not groups:
         return
-    with part.reading(_map_leaves(part, action, fields)) as file:
+    with part.reading(_map_leaves(part, action, fields, request)) as file:
         for by_text, run in groupby(groups, key=scan.needs_texts):
             if by_text:
                 yield from scan.read_by_text(file, run)
@@ -151,9 +156,10 @@ class _StatsShare:
                     yield self.scan, files, texts
 
 
-def _map_leaves(part: ParquetPart, action: str, fields: Sequence[pa.Field]) -> list[str]:
+def _map_leaves(part: ParquetPart, action: str, fields: Sequence[pa.Field], request: FileRequest) -> list[str]:
     """The leaves of the partition values, which repeat: decoded as codes of few texts in a quarter of the time."""
-    if all(field.name != "partition_values" for field in fields):
+    decided_by = request.partition_columns() or request.mixed_columns()
+    if not decided_by and all(field.name != "partition_values" for field in fields):
         return []
     struct = part.schema.field(action).type
     position = struct.get_field_index("partitionValues") if pa.types.is_struct(struct) else -1

@@ -31,6 +31,7 @@ _REQUIRED_LEAF = {
     "sidecar": "path",
     "checkpointMetadata": "version",
 }
+_ONCE = frozenset({"protocol", "metaData", "checkpointMetadata"})  # a checkpoint has one of each
 
 
 class CheckpointReader:
@@ -103,7 +104,7 @@ class CheckpointReader:
 
 def _rows(part: ParquetPart, names: Sequence[str]) -> Iterator[tuple[str, Fields]]:
     """The rows that are actions of some kinds, and of which."""
-    table = part.read_present({name: f"{name}.{_REQUIRED_LEAF[name]}" for name in names})
+    table = part.read_present({name: f"{name}.{_REQUIRED_LEAF[name]}" for name in names}, once=_ONCE)
     if table is None:
         return
     for name in table.column_names:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any
@@ -72,30 +72,46 @@ class ParquetPart:
 
     def all_null(self, row_group: int, leaf: str) -> bool:
         """Whether a leaf is absent, or null in every row of the row group by its statistics."""
+        return self.values_in(row_group, leaf) == 0
+
+    def values_in(self, row_group: int, leaf: str) -> int | None:
+        """How many values a leaf has in a row group by its statistics; None where they do not say."""
         index = self.leaf(leaf)
         if index is None:
-            return True
+            return 0
         column = self.metadata.row_group(row_group).column(index)
         statistics = column.statistics
         if statistics is None or not statistics.has_null_count:
-            return False
-        return bool(statistics.null_count == column.num_values)
+            return None
+        return int(column.num_values - statistics.null_count)
 
-    def row_groups_with(self, leaf: str) -> list[int]:
-        """The row groups that may hold a value of the leaf."""
+    def row_groups_with(self, leaf: str, *, until_found: bool = False) -> list[int]:
+        """The row groups that may hold a value of the leaf; with `until_found`, up to the first that surely does."""
+        found: list[int] = []
         if self.leaf(leaf) is None:
-            return []
-        return [g for g in range(self.metadata.num_row_groups) if not self.all_null(g, leaf)]
+            return found
+        for group in range(self.metadata.num_row_groups):
+            values = self.values_in(group, leaf)
+            if values != 0:
+                found.append(group)
+            if values and until_found:
+                break
+        return found
 
-    def read_present(self, leaves: Mapping[str, str]) -> pa.Table | None:
+    def read_present(self, leaves: Mapping[str, str], *, once: Container[str] = ()) -> pa.Table | None:
         """Those of some columns that occur, by the leaf of each that never is null, with the row groups that hold them.
 
-        None when there are none. Raises CorruptLogError.
+        Of the columns that occur `once`, no more is read than up to their row. None when there are none. Raises
+        CorruptLogError.
         """
-        if self._metadata is not None and not any(map(self.row_groups_with, leaves.values())):
+
+        def groups_of(column: str) -> list[int]:
+            return self.row_groups_with(leaves[column], until_found=column in once)
+
+        if self._metadata is not None and not any(map(groups_of, leaves)):
             return None
         with self.reading() as file:  # opened once for the footer and for the rows
-            groups = {column: self.row_groups_with(leaf) for column, leaf in leaves.items()}
+            groups = {column: groups_of(column) for column in leaves}
             present = [column for column in leaves if groups[column]]
             if not present:
                 return None

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from pyspark_delta.actions.columns import PARTITION_VALUES, PATH, STATS
 from pyspark_delta.expressions.tree import Column, Expression
-from pyspark_delta.log.arrays import chosen_rows
+from pyspark_delta.log.arrays import chosen_rows, is_coded_map
 from pyspark_delta.log.checkpoint_columns import extract, leaf_columns
 from pyspark_delta.log.parquet_part import BATCH_ROWS, ParquetPart
 from pyspark_delta.log.request import PARTITION_VALUES as MIXED
@@ -215,7 +215,9 @@ class PartScan:
         self, file: pq.ParquetFile, group: int, types: Mapping[str, DataType]
     ) -> dict[str, pa.Array]:
         struct = self._read(file, group, [f"{self._action}.partitionValues"])
-        maps = extract(struct, [PARTITION_VALUES], self.part.path).column(0)
+        maps = pc.struct_field(struct, [0])
+        if not is_coded_map(maps.type):
+            maps = extract(struct, [PARTITION_VALUES], self.part.path).column(0)
         return {n: partition_column(maps, n, t, self._request.time_zone) for n, t in types.items()}
 
     def _parsed_leaves(self, group: int, leaves: Sequence[Column], required: Sequence[Column]) -> list[str]:
@@ -310,15 +312,16 @@ class PartScan:
         names = leaf_columns(self.part, self._action, self._fields, group)
         start = 0
         for batch in file.iter_batches(_ANSWER_ROWS, row_groups=[group], columns=names, use_threads=False):
-            files = extract(batch.column(self._action), self._fields, self.part.path)
+            struct = batch.column(self._action)
             keep = None if mask is None else mask.slice(start, len(batch))
             start += len(batch)
-            paths = files.column("path")
+            paths = extract(struct, [PATH], self.part.path).column(0)
             if paths.null_count:
                 valid = paths.is_valid()
                 keep = valid if keep is None else pc.and_(keep, valid)
             if keep is not None:
-                files = chosen_rows(files, keep)
+                struct = struct.take(pc.indices_nonzero(keep))  # first of all: most of the work is on what is kept
+            files = extract(struct, self._fields, self.part.path)
             if len(files):
                 files.validate(full=True)  # Parquet readers take any bytes for text
                 yield files

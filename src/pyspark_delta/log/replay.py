@@ -33,6 +33,7 @@ from pyspark_delta.log.request import FileRequest
 from pyspark_delta.log.segment import CommitFile, Compaction, LogSegment, without_checkpoint
 from pyspark_delta.log.skipping import keep_files, leaf_columns_of
 from pyspark_delta.log.version_checksum import VersionChecksum, read_checksum
+from pyspark_delta.log.workers import begun_in_order, worker_count
 from pyspark_delta.stats.parse import parse_stats
 from pyspark_delta.storage import ObjectStore
 
@@ -252,15 +253,17 @@ class LogReplay:
     def _batches(
         self, action: str, fields: list[pa.Field], partition_names: Sequence[str], request: FileRequest | None
     ) -> Iterator[pa.RecordBatch]:
+        stored: Iterator[pa.RecordBatch] = iter(())
+        if self.checkpoint is not None:
+            if action == "add" and self.checkpoint.loaded.serves(fields):
+                yield self.checkpoint.loaded.select(fields, request, self._live_mask)
+            else:
+                names = [f.name for f in fields]
+                internal = fields + [f for f in (PATH, DELETION_VECTOR) if f.name not in names]
+                # Threads decode the checkpoint while the lines of the commits are parsed.
+                stored = scan_parts(self.checkpoint.parts(), action, internal, request, self.counters)
         yield from self._line_batches(action, fields, partition_names, request)
-        if self.checkpoint is None:
-            return
-        names = [f.name for f in fields]
-        if action == "add" and self.checkpoint.loaded.serves(fields):
-            yield self.checkpoint.loaded.select(fields, request, self._live_mask)
-            return
-        internal = fields + [f for f in (PATH, DELETION_VECTOR) if f.name not in names]
-        yield from self.keys.unnamed(scan_parts(self.checkpoint.parts(), action, internal, request, self.counters))
+        yield from self.keys.unnamed(stored)
 
     def line_files(
         self, action: str, columns: Sequence[str], partition_names: Sequence[str]
@@ -295,17 +298,22 @@ class LogReplay:
         `required` as in `scan_stats`. Raises CorruptLogError.
         """
         fields = [field_of("add", name) for name in columns]
-        for batch in self.line_files("add", [*columns, "stats"], partition_names):
+
+        def parse(batch: pa.RecordBatch) -> pa.RecordBatch:
             stats = leaf_columns_of(parse_stats(batch.column(len(fields)), leaves), leaves)
             stats.validate(full=True)  # bytes that are not UTF-8, which Arrow's parser lets through
-            yield pa.RecordBatch.from_arrays(
+            return pa.RecordBatch.from_arrays(
                 [*batch.columns[: len(fields)], *stats.columns], names=[*columns, *stats.schema.names]
             )
-        if self.checkpoint is None:
-            return
-        internal = fields + [f for f in (PATH, DELETION_VECTOR) if f.name not in columns]
-        for batch in self.keys.unnamed(scan_stats(self.checkpoint.parts(), leaves, internal, required)):
-            yield batch.select([*columns, *map(str, range(len(leaves)))])
+
+        # Threads parse these while the checkpoint is decoded.
+        lines = self.line_files("add", [*columns, "stats"], partition_names)
+        of_lines = begun_in_order(parse, lines, in_flight=worker_count())
+        if self.checkpoint is not None:
+            internal = fields + [f for f in (PATH, DELETION_VECTOR) if f.name not in columns]
+            for batch in self.keys.unnamed(scan_stats(self.checkpoint.parts(), leaves, internal, required)):
+                yield batch.select([*columns, *map(str, range(len(leaves)))])
+        yield from of_lines
 
     def _live_mask(self, files: pa.RecordBatch) -> pa.BooleanArray | None:
         """Which of all files of the checkpoint are live; None for all."""

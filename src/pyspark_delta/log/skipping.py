@@ -87,7 +87,8 @@ def _partition_columns(batch: pa.RecordBatch, types: Mapping[str, DataType], tim
 
 def partition_column(maps: pa.MapArray, name: str, data_type: DataType, time_zone: str) -> pa.DictionaryArray:
     """One partition column from the maps of the log: typed, dictionary-encoded. Raises CorruptLogError."""
-    encoded = map_value(maps, name).dictionary_encode()
+    found = map_value(maps, name)
+    encoded = found if pa.types.is_dictionary(found.type) else found.dictionary_encode()
     values = parse_partition_column(encoded.dictionary, data_type, time_zone, column=name)
     return pa.DictionaryArray.from_arrays(encoded.indices, values)
 

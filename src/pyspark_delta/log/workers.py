@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
+from itertools import islice
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -20,7 +21,20 @@ def in_order(function: Callable[[T], R], items: Iterable[T], in_flight: int = _I
 
     At most `in_flight` items are ahead of the result in hand. What has not begun when nobody asks for more, does not.
     """
-    waiting: deque[Future[R]] = deque()
+    return _results(function, iter(items), in_flight, deque())
+
+
+def begun_in_order(function: Callable[[T], R], items: Iterable[T], in_flight: int) -> Iterator[R]:
+    """As `in_order`, but the first `in_flight` items are handed out by this call: the caller has something else to do.
+
+    For results that are surely asked for.
+    """
+    rest = iter(items)
+    first = deque(_pool(os.getpid()).submit(function, item) for item in islice(rest, in_flight))
+    return _results(function, rest, in_flight, first)
+
+
+def _results(function: Callable[[T], R], items: Iterator[T], in_flight: int, waiting: deque[Future[R]]) -> Iterator[R]:
     try:
         for item in items:
             waiting.append(_pool(os.getpid()).submit(function, item))

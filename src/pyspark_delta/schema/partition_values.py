@@ -149,7 +149,10 @@ def _parse_binary(text: pa.Array, _: DataType, __: str) -> pa.Array:
 
 
 def _parse_date(text: pa.Array, _: DataType, __: str) -> pa.Array:
-    parsed = CalendarText(text)
+    try:
+        return text.cast(pa.date32())  # takes yyyy-MM-dd alone, which all writers give
+    except pa.ArrowInvalid:
+        parsed = CalendarText(text)
     fits = parsed.is_date
     days = np.where(fits, parsed.days, 0).astype(np.int32)
     return pa.array(days, mask=~fits).cast(pa.date32())

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from benchmarks.synthetic_log import SyntheticLog, write_log
 
+from pyspark_delta.log.parquet_part import ParquetPart
 from pyspark_delta.log.replay import LogReplay
 from pyspark_delta.log.segment import later_segment, load_segment
 from pyspark_delta.protocol.configuration import TableConfiguration
@@ -50,6 +51,20 @@ def test_opening_does_not_grow_with_the_files(tmp_path: Path, kind: str) -> None
 def test_a_checkpoint_is_opened_once_for_protocol_and_metadata(tmp_path: Path) -> None:
     _, counts = opened(made(tmp_path, SMALL))
     assert counts.calls["open_input"] == 1
+
+
+def test_opening_looks_at_as_many_row_groups_whatever_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values_in, looked_at = ParquetPart.values_in, []
+
+    def counted(part: ParquetPart, row_group: int, leaf: str) -> int | None:
+        looked_at.append((row_group, leaf))
+        return values_in(part, row_group, leaf)
+
+    monkeypatch.setattr(ParquetPart, "values_in", counted)
+    opened(made(tmp_path, LARGE))
+    assert sorted(set(looked_at)) == [(0, "metaData.id"), (0, "protocol.minReaderVersion")]
 
 
 def test_opening_with_a_checksum_reads_neither_commits_nor_checkpoints(tmp_path: Path) -> None:
