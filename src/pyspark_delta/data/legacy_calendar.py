@@ -112,4 +112,5 @@ def _day_of(year: Days, month: Days, day: Days) -> Days:
     years = year + 4800 - before_march
     months = month + 12 * before_march - 3
     day_of_year = day + (153 * months + 2) // 5
-    return day_of_year + 365 * years + years // 4 - years // 100 + years // 400 - 32_045 - _JULIAN_DAY_OF_EPOCH
+    since: Days = day_of_year + 365 * years + years // 4 - years // 100 + years // 400
+    return since - 32_045 - _JULIAN_DAY_OF_EPOCH
