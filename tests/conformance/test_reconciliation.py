@@ -69,7 +69,7 @@ def test_c130_c131_c132_c133_c134_c135_c136_c137_the_fields_of_metadata() -> Non
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("id", 1), ("schemaString", {}), ("partitionColumns", "p"), ("configuration", {"a": 1}), ("createdTime", "x")],
+    [("id", 1), ("schemaString", {}), ("partitionColumns", "p"), ("configuration", {"a": [1]}), ("createdTime", "x")],
 )
 def test_c136_mistyped_metadata_is_named(field: str, value: Any) -> None:
     action = json.loads(METADATA)
@@ -147,7 +147,7 @@ def test_c152_the_clustering_provider(tmp_path: Path) -> None:
         ({"size": 2**63}, "size"),
         ({"modificationTime": 1.5}, "modificationTime"),
         ({"partitionValues": [1]}, "partitionValues"),
-        ({"partitionValues": {"p": 5}}, "partitionValues"),
+        ({"partitionValues": {"p": [5]}}, "partitionValues"),
         ({"path": None}, "path"),
         ({"path": 5}, "path"),
         ({"stats": {}}, "stats"),
