@@ -17,6 +17,7 @@ from pyspark_delta.errors import (
 )
 from pyspark_delta.log.last_checkpoint import read_last_checkpoint
 from pyspark_delta.log.listing import list_log
+from pyspark_delta.log.named_files import later_commits, lists_everything
 from pyspark_delta.log.provenance import commit_info
 from pyspark_delta.storage import ObjectStore
 
@@ -55,7 +56,7 @@ class FileCommits:
         return Ratification(commit)
 
     def tail(self, start: int = 0) -> LogTail:
-        """The newest version to which published commits lead without a gap, at `start` or later."""
+        """The newest version to which published commits lead without a gap, at `start` or later where that is there."""
         latest = self._latest(start)
         return LogTail(latest, (), latest)
 
@@ -119,7 +120,11 @@ class FileCommits:
         """By a listing from the hint on, or from the beginning where that finds nothing: the hint proves nothing."""
         hint = None if start else read_last_checkpoint(self._store, self._table.location)
         first = start or (hint.version if hint is not None else 0)
-        versions = list_log(self._store, self._table.location, first).commits
+        versions = None
+        if first and lists_everything(self._table.location):
+            versions = later_commits(self._store, self._table.location, first)
+        if versions is None:
+            versions = list_log(self._store, self._table.location, first).commits
         if not versions and first:
             versions = list_log(self._store, self._table.location).commits
         if not versions:

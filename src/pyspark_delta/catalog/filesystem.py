@@ -198,13 +198,13 @@ class FilesystemCatalog:
             return self._commits(table).ratify(proposal)
 
     def log_tail(self, table: TableInfo, start: int | None = None, end: int | None = None) -> LogTail:
-        """The latest version; there are no commits that are not published.
+        """The latest version; there are no commits that are not published. Looked for from `start` on.
 
         Raises TableReplacedError where the table is gone.
         """
         with storage_failures():
             self._require_present(table.table_id, table.name)
-            return self._commits(table).tail()
+            return self._commits(table).tail(start or 0)
 
     def report_published(self, table: TableInfo, version: int) -> None:
         """Nothing to forget. Raises InvalidProposalError for what is not ratified."""

@@ -42,9 +42,9 @@ class ManagedTable:
         """Where the table lies."""
         return self.info.location
 
-    def log_tail(self) -> LogTail:
-        """The log tail, from the catalog (C462, C472). Raises CatalogError."""
-        tail = self.catalog.log_tail(self.info)
+    def log_tail(self, start: int | None = None) -> LogTail:
+        """The log tail, from the catalog, and from a version that there is (C462, C472). Raises CatalogError."""
+        tail = self.catalog.log_tail(self.info, start)
         check_tail(self.location, tail)
         return tail
 

@@ -79,7 +79,7 @@ class CatalogCommitter:
         return result
 
     def later(self, table_location: str, version: int) -> Iterator[TakenVersion]:
-        return self._taken(self._table.log_tail(), version + 1)
+        return self._taken(self._table.log_tail(version), version + 1)
 
     # ------------------------------------------------------------------------------------------------- proposing
     def _proposal(self, request: CommitRequest) -> Proposal:

@@ -11,14 +11,17 @@ import orjson
 from pyspark_delta.actions.decode import Fields
 from pyspark_delta.errors import CorruptLogError, FileNotFoundInStoreError
 from pyspark_delta.log.json_checksum import checksum_matches, json_checksum
-from pyspark_delta.log.names import LAST_CHECKPOINT, LOG_DIRECTORY
+from pyspark_delta.log.names import LAST_CHECKPOINT, LOG_DIRECTORY, UuidCheckpointName, parse_name
 from pyspark_delta.storage import ObjectStore
 from pyspark_delta.storage.paths import join
 
 
 @dataclass(frozen=True, slots=True)
 class LastCheckpoint:
-    """The hint: a version that has a checkpoint, and the number of its actions (`size`) and parts."""
+    """The hint: a version that has a checkpoint, and the number of its actions (`size`) and parts.
+
+    `top_level` names the file of a checkpoint with a name of its own, where the hint does.
+    """
 
     version: int
     size: int | None = None
@@ -26,6 +29,7 @@ class LastCheckpoint:
     size_in_bytes: int | None = None
     num_of_add_files: int | None = None
     tags: Mapping[str, str | None] | None = field(default=None, hash=False)
+    top_level: UuidCheckpointName | None = None
 
 
 def last_checkpoint_location(table_location: str) -> str:
@@ -90,4 +94,12 @@ def parse_last_checkpoint(content: bytes) -> LastCheckpoint:
         size_in_bytes=fields.optional_integer("sizeInBytes"),
         num_of_add_files=fields.optional_integer("numOfAddFiles"),
         tags=fields.optional_map("tags"),
+        top_level=_top_level(values.get("v2Checkpoint"), version),
     )
+
+
+def _top_level(v2: Any, version: int) -> UuidCheckpointName | None:
+    """The name in an extension of the reference's (C075), which is passed over where it is not as expected."""
+    path = v2.get("path") if isinstance(v2, dict) else None
+    name = parse_name(path) if isinstance(path, str) else None
+    return name if isinstance(name, UuidCheckpointName) and name.version == version else None

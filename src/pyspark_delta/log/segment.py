@@ -13,6 +13,7 @@ from typing import NamedTuple
 from pyspark_delta.errors import CorruptLogError, TableNotFoundError, VersionNotFoundError
 from pyspark_delta.log.last_checkpoint import read_last_checkpoint
 from pyspark_delta.log.listing import Checkpoint, LogListing, extend, list_back, list_log, log_location
+from pyspark_delta.log.named_files import checkpoint_to, later_commits, lists_everything, take_checksum
 from pyspark_delta.log.names import CommitName, parse_name
 from pyspark_delta.storage import FileStatus, ObjectStore
 from pyspark_delta.storage.paths import file_name
@@ -106,6 +107,18 @@ def load_segment(
     return assembled(listing)
 
 
+def published_segment(store: ObjectStore, table_location: str, version: int) -> LogSegment:
+    """The segment of a published version, from the checkpoint of the hint where that takes less than a listing.
+
+    Raises as `load_segment`.
+    """
+    hint = read_last_checkpoint(store, table_location) if lists_everything(table_location) else None
+    listing = None if hint is None else checkpoint_to(store, table_location, hint, version)
+    if listing is None:
+        return load_segment(store, table_location, version)
+    return segment_of(listing, store, table_location, version)
+
+
 def list_whole(
     store: ObjectStore, table_location: str, *, log_tail: Iterable[FileStatus] = (), max_version: int | None = None
 ) -> LogListing:
@@ -182,38 +195,80 @@ def later_segment(
     """
     if max_version is not None and max_version < segment.end_version:
         return None  # the catalog knows less than it did: it was restored from a copy
-    listing = _enough(segment, log_tail, max_version)
-    if listing is None:
-        listing = list_log(store, segment.table_location, segment.end_version, max_version)
-        extend(listing, log_tail, max_version)
+    listing = _listed_since(store, segment, log_tail, max_version)
     latest = listing.latest_version
     if latest is None or latest < segment.end_version or _rewritten(segment, listing):
         return None
     if latest == segment.end_version:
         return segment
-    checkpoint = segment.checkpoint
-    newer = [c for c in listing.checkpoints() if c.version > segment.end_version]
-    if newer and latest - (segment.checkpoint_version or 0) > _LONGEST_TAIL:
+    checkpoint, commits = segment.checkpoint, listing.commits
+    newer = [c for c in listing.checkpoints() if c.version > _before(segment)]
+    if newer and _is_long(segment, latest):
         checkpoint = newer[0]
     start = -1 if checkpoint is None else checkpoint.version
-    known = {c.version: c.file for c in segment.commits}
-    commits = {v: f for v, f in {**known, **listing.commits}.items() if start < v <= latest}
-    if sorted(commits) != list(range(start + 1, latest + 1)):
+    if not all(version in commits for version in range(max(start, segment.end_version) + 1, latest + 1)):
         return None
+    known = (commit for commit in segment.commits if commit.version > start and commit.version not in commits)
     found = (Compaction(name.start, name.end, file) for name, file in listing.compactions.items() if name.end <= latest)
     return LogSegment(
         table_location=segment.table_location,
         end_version=latest,
         checkpoint=checkpoint,
-        commits=tuple(CommitFile(v, commits[v]) for v in sorted(commits)),
+        commits=(*known, *(CommitFile(v, commits[v]) for v in sorted(commits) if start < v <= latest)),
         compactions=tuple(c for c in (*segment.compactions, *found) if c.start > start),
         checksum=listing.checksums.get(latest),
     )
 
 
+def _listed_since(
+    store: ObjectStore, segment: LogSegment, log_tail: tuple[FileStatus, ...], max_version: int | None
+) -> LogListing:
+    """What there is from the version of a segment on, or from a newer checkpoint that it should change over to."""
+    first = segment.end_version
+    listing = _enough(segment, log_tail, max_version)
+    if listing is None and lists_everything(segment.table_location):
+        if _is_long(segment, first) and (newer := _newer_checkpoint(store, segment)) is not None:
+            first = min(first, newer)
+        else:
+            listing = _named_since(store, segment, log_tail, max_version)
+    if listing is None:
+        listing = list_log(store, segment.table_location, first, max_version)
+        extend(listing, log_tail, max_version)
+    return listing
+
+
+def _named_since(
+    store: ObjectStore, segment: LogSegment, log_tail: tuple[FileStatus, ...], max_version: int | None
+) -> LogListing | None:
+    """The same without a listing, where the latest version is not far; compactions are left out."""
+    location, listing = segment.table_location, LogListing()
+    extend(listing, log_tail, max_version)
+    later = later_commits(store, location, segment.end_version, max_version, known=listing.commits)
+    if later is None:
+        return None
+    listing.commits.update(later)
+    take_checksum(listing, store, location, max(listing.commits))
+    return listing
+
+
+def _newer_checkpoint(store: ObjectStore, segment: LogSegment) -> int | None:
+    hint = read_last_checkpoint(store, segment.table_location)
+    return hint.version if hint is not None and hint.version > _before(segment) else None
+
+
+def _before(segment: LogSegment) -> int:
+    """The version of the checkpoint, -1 without one."""
+    return -1 if segment.checkpoint is None else segment.checkpoint.version
+
+
+def _is_long(segment: LogSegment, latest: int) -> bool:
+    """Whether so many commits follow the checkpoint that a newer one is wanted."""
+    return latest - max(_before(segment), 0) > _LONGEST_TAIL
+
+
 def _enough(segment: LogSegment, log_tail: tuple[FileStatus, ...], max_version: int | None) -> LogListing | None:
     """What a listing would find, where the answer of a catalog says it all (C463); None where it does not."""
-    if max_version is None or not segment.commits or max_version - (segment.checkpoint_version or 0) > _LONGEST_TAIL:
+    if max_version is None or not segment.commits or _is_long(segment, max_version):
         return None
     listing = LogListing(commits={segment.end_version: segment.commits[-1].file})
     extend(listing, log_tail, max_version)

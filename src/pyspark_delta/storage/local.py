@@ -61,10 +61,12 @@ class LocalStore:
             raise _translate("read", path, error) from error
 
     def status(self, path: str) -> FileStatus:
-        with _translated("read", path):
+        try:
             found = os.stat(path)
             if stat.S_ISDIR(found.st_mode):
                 raise IsADirectoryError(errno.EISDIR, "is a directory", path)
+        except OSError as error:
+            raise _translate("read", path, error) from error
         return _status(path, found)
 
     def list_from(self, start: str) -> Iterator[FileStatus]:
