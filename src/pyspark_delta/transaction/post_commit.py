@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 import warnings
+from collections import OrderedDict
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pyspark_delta.catalog.connections import managed_table
 from pyspark_delta.catalog.contract import Maintenance
@@ -13,8 +15,8 @@ from pyspark_delta.errors import DeltaError, DeltaWarning, FileNotFoundInStoreEr
 from pyspark_delta.log.checkpoint_writer import write_checkpoint
 from pyspark_delta.log.cleanup import clean_log
 from pyspark_delta.log.replay import LogReplay
-from pyspark_delta.log.segment import load_segment
-from pyspark_delta.protocol.properties import CHECKPOINT_INTERVAL, ENABLE_EXPIRED_LOG_CLEANUP
+from pyspark_delta.log.segment import published_segment
+from pyspark_delta.protocol.properties import CHECKPOINT_INTERVAL, ENABLE_EXPIRED_LOG_CLEANUP, LOG_RETENTION
 from pyspark_delta.protocol.ready import ReadyCommit
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.snapshot.cache import clear_cache
@@ -22,6 +24,10 @@ from pyspark_delta.storage import ObjectStore
 from pyspark_delta.transaction.version_checksum import Totals, write_version_checksum
 
 T = TypeVar("T")
+
+_DAY = 86_400  # seconds
+_REMEMBERED = 1000  # tables
+_cleaned: OrderedDict[str, tuple[Any, ...]] = OrderedDict()
 
 
 def post_commit(ready: ReadyCommit, base: TableState, store: ObjectStore) -> None:
@@ -59,7 +65,7 @@ def _checkpoint(ready: ReadyCommit, location: str, store: ObjectStore, *, counte
     """Write the checkpoint, and from what it counts the version checksum, where earlier ones did not lead to it."""
     if ready.configuration.is_catalog_managed and not _is_published(store, location, ready.version):
         return False
-    replay = LogReplay(store, load_segment(store, location, ready.version))
+    replay = LogReplay(store, published_segment(store, location, ready.version))
     written = write_checkpoint(replay, ready.configuration)
     if not counted:
         totals = Totals(written.totals, replay.replayed_transactions(), replay.replayed_domains())
@@ -77,7 +83,19 @@ def _is_published(store: ObjectStore, location: str, version: int) -> bool:
 
 
 def _clean(ready: ReadyCommit, base: TableState, store: ObjectStore) -> None:
+    """Clean up the log, unless this process has since the last midnight: what is old enough is told by midnights.
+
+    To find out again that there is nothing more takes a listing of the whole log.
+    """
     table = managed_table(base.storage_options)
     allowed = table is not None and Maintenance.LOG_CLEANUP in table.info.allowed_maintenance
-    if clean_log(store, base.location, ready.configuration, allowed_by_catalog=allowed).log_files:
+    configuration, now = ready.configuration, time.time()
+    kept = LOG_RETENTION.of(configuration.properties).total_seconds()
+    state = (now // _DAY, (now - kept) // _DAY, allowed, configuration.protocol, dict(configuration.properties))
+    if _cleaned.get(base.location) == state:
+        return
+    if clean_log(store, base.location, configuration, allowed_by_catalog=allowed).log_files:
         clear_cache(base.location)  # its snapshots may be read from what is gone
+    _cleaned[base.location] = state
+    while len(_cleaned) > _REMEMBERED:
+        _cleaned.popitem(last=False)
