@@ -72,11 +72,15 @@ class Goal:
 
 @dataclass(frozen=True)
 class Growth:
-    """Our time must be at most `factor` times that of the variant `base`, and `slack` seconds for noise."""
+    """Our time must be at most `factor` times that of the variant `base`, and `slack` seconds for noise.
+
+    With a `peer`, the time of that implementation, for workloads in which several are ours.
+    """
 
     base: str
     factor: float
     slack: float = 0.002
+    peer: str = ""
 
 
 @dataclass(frozen=True)

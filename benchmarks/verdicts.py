@@ -49,14 +49,15 @@ def _verdict(workload: Workload, variant: Variant, goal: Goal | Growth | AtMost,
         turns = _turns(rows, variant.name, goal.peer, against) if goal.measure == "seconds" else []
         sure = len({turn >= goal.ratio for turn in (*turns, ratio)}) == 1
         return Verdict(variant.name, text, f"{ratio:.3g}", ratio >= goal.ratio, sure)
-    seconds = _value(rows, variant.name, [OURS, ARROW], "seconds")
+    whose = [goal.peer] if isinstance(goal, Growth) and goal.peer else [OURS, ARROW]
+    seconds = _value(rows, variant.name, whose, "seconds")
     if isinstance(goal, AtMost):
         text = f"at most {goal.seconds:g} s"
         if seconds is None:
             return Verdict(variant.name, text, "", None)
         return Verdict(variant.name, text, f"{seconds:.3g} s", seconds <= goal.seconds)
-    text = f"at most {goal.factor:g} times the time of '{goal.base}'"
-    base = _value(rows, goal.base, [OURS, ARROW], "seconds")
+    text = f"{goal.peer}{' ' if goal.peer else ''}at most {goal.factor:g} times the time of '{goal.base}'"
+    base = _value(rows, goal.base, whose, "seconds")
     if seconds is None or base is None:
         return Verdict(variant.name, text, "", None)
     return Verdict(variant.name, text, f"{seconds / base:.2f}", seconds <= base * goal.factor + goal.slack)

@@ -10,6 +10,7 @@ import time
 import uuid
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -24,24 +25,27 @@ COMMITS = 200
 def workload(scale: Scale) -> Workload:
     """1, 4 and 8 processes on a new table; one on a table with many commits, all of which are published.
 
-    Those are there as if they had been made: one by one they would take minutes for each catalog.
+    Those are there as if they had been made: one by one they would take minutes for each catalog. Processes have opened
+    the table before the time begins: what opening takes is another question (B1, B6).
     """
     files = log(scale.files[0], checksum=True)
     old = scale.commits[1]
 
+    peers = (
+        Peer(OURS, f"{_HERE}:sqlite"),
+        Peer("pyspark-delta, PostgreSQL", f"{_HERE}:postgresql"),
+        Peer("pyspark-delta, catalog of files", f"{_HERE}:files"),
+        Peer("pyspark-delta, no catalog", f"{_HERE}:path"),
+    )
+
     def variant(name: str, processes: int, before: int) -> Variant:
-        goals = (Growth("1 process", 1.3, slack=0.3),) if before else ()
+        goals = tuple(Growth("1 process", 1.3, slack=0.02, peer=peer.name) for peer in peers) if before else ()
         return Variant(name, files, {"processes": processes, "before": before}, goals, repetitions=2)
 
     return Workload(
         "B25",
         f"{COMMITS} commits of a managed table by several processes",
-        (
-            Peer(OURS, f"{_HERE}:sqlite"),
-            Peer("pyspark-delta, PostgreSQL", f"{_HERE}:postgresql"),
-            Peer("pyspark-delta, catalog of files", f"{_HERE}:files"),
-            Peer("pyspark-delta, no catalog", f"{_HERE}:path"),
-        ),
+        peers,
         (
             *(variant(f"{n} process{'es' if n > 1 else ''}", n, 0) for n in (1, 4, 8)),
             variant(f"1 process after {old} commits", 1, old),
@@ -88,12 +92,16 @@ def _folder(location: str) -> Path:
 def _together(url: str, folder: Path, processes: int, before: int) -> Prepared:
     _create(url, folder)
     pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
-    list(pool.map(commit, [url] * processes * 4, [folder] * processes * 4, [0] * processes * 4))  # all have imported
     if before:
         pool.submit(fill, url, folder, before).result()
 
+    def committed(tasks: int, commits: int) -> int:
+        return sum(pool.map(commit, [url] * tasks, [folder] * tasks, [commits] * tasks))
+
+    committed(processes * 4, 0)  # so that all have opened the table
+
     def timed() -> int:
-        return sum(pool.map(commit, [url] * processes, [folder] * processes, [COMMITS // processes] * processes))
+        return committed(processes, COMMITS // processes)
 
     def answer(done: int) -> list[int]:
         pool.shutdown()
@@ -124,8 +132,9 @@ def _connect(url: str, folder: Path) -> Any:
     return connections.connect(url, "main", storage_root=str(folder / "tables"))
 
 
+@cache
 def _committer(url: str, folder: Path) -> tuple[Any, str, int]:
-    """A committer, the location of the table, and its latest version."""
+    """A committer, the location of the table, and its latest version; made once in each process."""
     from pyspark_delta.catalog.contract import TableName
     from pyspark_delta.catalog.managed_table import ManagedTable
     from pyspark_delta.commit.catalog import CatalogCommitter

@@ -49,6 +49,9 @@ def _workload(*goals: Goal | Growth | AtMost) -> Workload:
         (Growth("small", 2), True),
         (Growth("small", 1.5), False),
         (Growth("absent", 2), None),
+        (Growth("small", 1.4, peer="other"), True),
+        (Growth("small", 1.3, peer="other"), False),
+        (Growth("small", 2, peer="native"), None),
         (AtMost(1), True),
         (AtMost(0.9), False),
     ],
@@ -56,6 +59,7 @@ def _workload(*goals: Goal | Growth | AtMost) -> Workload:
 def test_goals_are_judged_by_medians(goal: Goal | Growth | AtMost, met: bool | None):
     rows = [
         _row("small", OURS, 0.5),
+        _row("small", "other", 3.0),
         _row("large", OURS, 1.0),
         _row("large", "other", 4.0),
         _row("large", ARROW, 0.2),
