@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Context, Decimal, InvalidOperation
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import orjson
@@ -37,10 +37,13 @@ from pyspark_delta.schema.types import (
     DataType,
     DecimalType,
 )
+from pyspark_delta.stats.uniform_texts import Bytes, Places, cut_out
 
 Tree: TypeAlias = dict[str, Any]  # path part -> Tree, or the Column at a leaf
 
 _INTEGERS = (BYTE, SHORT, INTEGER, LONG)
+_BARE = frozenset({*_INTEGERS, FLOAT, DOUBLE})
+_QUOTED = frozenset({STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ})
 _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "+Infinity": math.inf, "INF": math.inf}
 _EXACT = Context(prec=400)
 _OPEN, _CLOSE, _COMMA, _ZERO = map(ord, "{},0")
@@ -96,14 +99,48 @@ def _parse_block(texts: pa.Array, tree: Tree) -> dict[tuple[str, ...], pa.Array]
     found = _objects(texts)
     if found is None:
         return None
-    data, present = found
-    count = len(texts) if present is None else int(np.count_nonzero(present))
+    buffer, present, count = found.buffer, found.present, len(found.starts)
     if count == 0:
         return {}
     if present is None and list(tree) == [*_LEADING.path]:
         leading = _leading_counts(texts)
         if leading is not None:
             return {_LEADING.path: leading}
+    columns = _cut_block(found, tree)
+    if columns is None:
+        columns = _read_block(buffer, count, tree)
+    if present is None or columns is None:
+        return columns
+    rows = np.cumsum(present) - 1
+    indices = pa.array(rows, mask=~present)
+    return {path: column.take(indices) for path, column in columns.items()}
+
+
+def _cut_block(objects: _Objects, tree: Tree) -> dict[tuple[str, ...], pa.Array] | None:
+    """The values of texts that are all alike, which are cut out of them; None of others."""
+    leaves = {leaf.path: leaf.type for leaf in _leaves(tree)}
+    if not all(data_type in _BARE or data_type in _QUOTED for data_type in leaves.values()):
+        return None
+    quoted = {path: data_type in _QUOTED for path, data_type in leaves.items()}
+    found = cut_out(objects.data, objects.starts, objects.ends, quoted)
+    if found is None:
+        return None
+    try:
+        return {path: _typed(found[path].cast(_wire_type(leaves[path])), leaves[path]) for path in leaves}
+    except pa.ArrowInvalid:  # null, or another kind of number
+        return None
+
+
+def _leaves(tree: Tree) -> Iterator[Column]:
+    for node in tree.values():
+        if isinstance(node, Column):
+            yield node
+        else:
+            yield from _leaves(node)
+
+
+def _read_block(data: pa.Buffer, count: int, tree: Tree) -> dict[tuple[str, ...], pa.Array] | None:
+    """The values of so many texts, as Arrow reads a stream of objects; None when it does not."""
     fields = [_wire_field(name, node) for name, node in tree.items()]
     try:
         table = pj.read_json(
@@ -120,20 +157,30 @@ def _parse_block(texts: pa.Array, tree: Tree) -> dict[tuple[str, ...], pa.Array]
     for name, node in tree.items():
         chunks = table.column(name).chunks
         _collect(node, (name,), chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks), columns)
-    if present is None:
-        return columns
-    rows = np.cumsum(present) - 1
-    indices = pa.array(rows, mask=~present)
-    return {path: column.take(indices) for path, column in columns.items()}
+    return columns
 
 
-def _objects(texts: pa.Array) -> tuple[pa.Buffer, np.ndarray[Any, Any] | None] | None:
-    """The bytes of all texts, and which rows have one (None: all); None unless each text looks like an object."""
+class _Objects(NamedTuple):
+    """The texts of a block, one after another in `buffer`, and which rows have one (None: all).
+
+    `starts` and `ends` are those of the texts in `data`, of which the buffer is a part.
+    """
+
+    buffer: pa.Buffer
+    present: np.ndarray[Any, Any] | None
+    data: Bytes
+    starts: Places
+    ends: Places
+
+
+def _objects(texts: pa.Array) -> _Objects | None:
+    """All texts that there are; None unless each looks like an object."""
     if not pa.types.is_string(texts.type):
         return None
     buffers = texts.buffers()
     if buffers[2] is None:
-        return pa.py_buffer(b""), np.zeros(len(texts), dtype=bool)
+        nothing = np.zeros(0, dtype=np.int64)
+        return _Objects(pa.py_buffer(b""), None, np.zeros(0, dtype=np.uint8), nothing, nothing)
     offsets = np.frombuffer(buffers[1], dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1]
     present: np.ndarray[Any, Any] | None = offsets[1:] > offsets[:-1]
     if texts.null_count:
@@ -150,7 +197,8 @@ def _objects(texts: pa.Array) -> tuple[pa.Buffer, np.ndarray[Any, Any] | None] |
     if not (data[starts] == _OPEN).all() or not (data[ends - 1] == _CLOSE).all():
         return None
     first, last = int(offsets[0]), int(offsets[-1])
-    return buffers[2].slice(first, last - first), present
+    buffer = buffers[2].slice(first, last - first)
+    return _Objects(buffer, present, data, starts.astype(np.int64), ends.astype(np.int64))
 
 
 def _leading_counts(texts: pa.Array) -> pa.Array | None:
