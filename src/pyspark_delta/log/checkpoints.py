@@ -76,6 +76,8 @@ class CheckpointReader:
         for part in self.top_level:
             for name, fields in _rows(part, names):
                 found[name].append(fields)
+            if all(found[name] and name in _ONCE for name in names):
+                break
         return found
 
     def parts(self) -> Sequence[ParquetPart]:

@@ -8,9 +8,11 @@ from itertools import chain
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyspark_delta.errors import CorruptLogError, FileNotFoundInStoreError, StorageError
+from pyspark_delta.log.footer_head import first_row_group
 from pyspark_delta.storage import FileStatus, ObjectStore
 
 BATCH_ROWS = 8192  # large reads of long strings spend their time in page faults; small batches reuse memory
@@ -110,7 +112,13 @@ class ParquetPart:
 
         if self._metadata is not None and not any(map(groups_of, leaves)):
             return None
-        with self.reading() as file:  # opened once for the footer and for the rows
+        with self._translated():  # opened once for the footer and for the rows
+            source = self._store.open_input(self.path)
+            if self._metadata is None and self._is_local and all(column in once for column in leaves):
+                first = _first_rows(source, leaves)
+                if first is not None:
+                    return first
+        with self.reading(source=source) as file:
             groups = {column: groups_of(column) for column in leaves}
             present = [column for column in leaves if groups[column]]
             if not present:
@@ -120,22 +128,26 @@ class ParquetPart:
             return table
 
     @contextmanager
-    def reading(self, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
+    def reading(self, coded: Sequence[str] = (), source: Any = None) -> Iterator[pq.ParquetFile]:
         """The open file, for several reads in a row; the leaves `coded` are read as dictionary columns.
 
-        Errors inside become those of this class.
+        Errors inside become those of this class. `source` is the file where it was opened already.
         """
-        with self._translated(), self._file(coded) as file:
+        with self._translated(), self._file(coded, source) as file:
             if self._metadata is None:
                 self._take_footer(file)
             yield file
 
     @contextmanager
-    def _file(self, coded: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
-        source = self._store.open_input(self.path)
-        remote = not self.path.startswith("/")
+    def _file(self, coded: Sequence[str], source: Any) -> Iterator[pq.ParquetFile]:
+        source = self._store.open_input(self.path) if source is None else source
+        remote = not self._is_local
         with pq.ParquetFile(source, metadata=self._metadata, pre_buffer=remote, read_dictionary=list(coded)) as file:
             yield file
+
+    @property
+    def _is_local(self) -> bool:
+        return self.path.startswith("/")
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
@@ -155,6 +167,24 @@ class ParquetPart:
                 "It was damaged or cut off; restore or delete it.",
                 path=self.path,
             ) from error
+
+
+def _first_rows(source: Any, leaves: Mapping[str, str]) -> pa.Table | None:
+    """The first row group of some columns, where the footer is long and each column has a value there."""
+    metadata = first_row_group(source)
+    if metadata is None:
+        return None
+    with pq.ParquetFile(source, metadata=metadata) as file:
+        table = file.read_row_group(0, columns=list(leaves), use_threads=False)
+    for column, leaf in leaves.items():
+        if column not in table.column_names:
+            return None
+        values = table.column(column).combine_chunks()
+        required = pc.struct_field(values, leaf.split(".")[1:]) if pa.types.is_struct(values.type) else None
+        if required is None or required.null_count == len(required):
+            return None
+    table.validate(full=True)
+    return table
 
 
 def _first_line(error: BaseException) -> str:

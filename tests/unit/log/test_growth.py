@@ -63,8 +63,13 @@ def test_opening_looks_at_as_many_row_groups_whatever_there_are(
         return values_in(part, row_group, leaf)
 
     monkeypatch.setattr(ParquetPart, "values_in", counted)
-    opened(made(tmp_path, LARGE))
+    opened(made(tmp_path / "short", 4 * SMALL))
     assert sorted(set(looked_at)) == [(0, "metaData.id"), (0, "protocol.minReaderVersion")]
+    looked_at.clear()
+    read = []
+    monkeypatch.setattr(ParquetPart, "open", lambda part: read.append(part.path))
+    opened(made(tmp_path / "long", LARGE))
+    assert looked_at == read == []  # of its footer, only the beginning
 
 
 def test_opening_with_a_checksum_reads_neither_commits_nor_checkpoints(tmp_path: Path) -> None:
@@ -108,14 +113,14 @@ def test_an_update_reads_only_new_commits(tmp_path: Path) -> None:
         counts.reset()
         later = earlier.update()
         assert later.version == 13
-        assert counts.calls["list"] == 1
-        assert [path.rsplit("/")[-1] for kind, path in counts.log if kind != "list"] == [
+        assert counts.calls["list"] == 0
+        assert [path.rsplit("/")[-1] for kind, path in counts.log if kind != "status"] == [
             f"{13:020d}.json",
             f"{12:020d}.json",
         ]
         counts.reset()
         assert later.update() is later
-        assert (counts.calls["list"], counts.calls["read"]) == (1, 0)
+        assert (counts.calls["list"], counts.calls["read"]) == (0, 0)
 
 
 def test_loaded_columns_serve_later_versions_without_reading_the_checkpoint_again(tmp_path: Path) -> None:
