@@ -150,3 +150,10 @@ def test_other_texts_among_them_change_nothing(names: list[str], change: dict[st
 )
 def test_there_is_no_shape_in_other_texts(text: str) -> None:
     assert uniform_texts._shape(text.encode()) is None
+
+
+def test_c414_a_bracket_too_many_makes_a_text_malformed() -> None:
+    texts = [spelled(stats(number)) for number in range(400)]
+    texts[7] = texts[7].replace('},"maxValues"', '}},"maxValues"')
+    found = both(texts).column("numRecords").to_pylist()
+    assert found == [None if number == 7 else number for number in range(400)]
