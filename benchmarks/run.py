@@ -19,6 +19,7 @@ from benchmarks.verdicts import Row
 
 ROOT = Path(__file__).parents[1]
 TIMEOUT_SECONDS = 300  # of each variant in a process
+LONG_SECONDS = 20  # what takes a peer that long gets no second process
 Locate = Callable[[Dataset], str]
 
 
@@ -58,6 +59,11 @@ class Outcomes:
         self.measured: dict[tuple[str, str], list[Measurement]] = defaultdict(list)
         self.skipped: dict[tuple[str, str], str] = {}
 
+    def wants_more(self, variant: str, peer: str) -> bool:
+        """Whether another process of the peer is worth its time."""
+        key = variant, peer
+        return key not in self.skipped and all(run.seconds < LONG_SECONDS for run in self.measured[key])
+
     def brief(self, variant: Variant, peers: Sequence[Peer]) -> str:
         """The medians so far, in one line."""
         parts = []
@@ -73,8 +79,8 @@ class Outcomes:
 def run_peer(
     peer: Peer, variants: Sequence[Variant], locate: Locate, environments: Mapping[str, str], outcomes: Outcomes
 ) -> None:
-    """One fresh process of one peer for some variants; those that failed before are left out."""
-    variants = [variant for variant in variants if (variant.name, peer.name) not in outcomes.skipped]
+    """One fresh process of one peer for some variants; those that failed or took long before are left out."""
+    variants = [variant for variant in variants if outcomes.wants_more(variant.name, peer.name)]
     if not variants:
         return
     python = environments.get(peer.environment)

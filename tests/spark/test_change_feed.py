@@ -87,14 +87,48 @@ def ours(path: Path, *args: Any, **kwargs: Any) -> list[str]:
     return found
 
 
-def test_an_enabled_session_reads_any_range_in_three_scans(delta_spark: SparkSession, mixed: Path) -> None:
+def test_an_enabled_session_reads_any_range_in_four_scans(delta_spark: SparkSession, mixed: Path) -> None:
     frame = read(delta_spark, mixed, startingVersion=0)
     plan = frame._jdf.queryExecution().executedPlan().toString()
-    assert plan.count("FileScan parquet") == 3
+    assert plan.count("FileScan parquet") == 4
     assert "Python" not in plan
     assert content(frame.toArrow()) == ours(mixed, 0)
     short = read(delta_spark, mixed, startingVersion=9, endingVersion=11)
     assert content(short.toArrow()) == ours(mixed, 9, ending_version=11)  # before the columns changed
+
+
+@pytest.mark.parametrize(("commits", "readings"), [(1, 1), (3, 1), (15, 1), (16, 2)])
+def test_rows_that_many_commits_marked_are_read_at_once(
+    delta_spark: SparkSession, tmp_path: Path, commits: int, readings: int
+) -> None:
+    """Rows of all commits, in words of their own and in words of others; some come back and go again."""
+    made, rows = HandMade(tmp_path / "table"), 1000
+    made.commit(0, PROTOCOL, declared(mapped("id", "c1", 1), mapped("p", "c2", 2, "date"), partition=["p"]))
+    adds = [write(made, f"{name}.parquet", None, c1=list(range(rows)))["add"] for name in "ab"]
+    made.commit(1, *({"add": add} for add in adds))
+    marked: list[int] = []
+    for number in range(commits):
+        marked += [number * 3, 960 + number, 100 + (number * 419) % 800]
+        after = {**adds[0], **vector(*marked)}
+        made.commit(2 + number, remove(**adds[0]), {"add": after})
+        adds[0] = after
+    frame = read(delta_spark, made.path, startingVersion=2)
+    assert content(frame.toArrow()) == ours(made.path, 2)
+    assert scanned(frame) == readings
+    restored = {name: value for name, value in adds[0].items() if name != "deletionVector"}
+    made.commit(2 + commits, remove(**adds[0]), {"add": restored})
+    made.commit(3 + commits, remove(**restored), {"add": {**restored, **vector(*marked[:4], rows - 1)}})
+    made.commit(4 + commits, remove(**adds[1]), {"add": {**adds[1], **vector(*range(rows))}})
+    for condition in ("true", "_change_type = 'delete' and _commit_version > 3", "id > 500 or p is not null"):
+        again = read(delta_spark, made.path, startingVersion=0).where(condition)
+        assert content(again.toArrow()) == ours(made.path, 0, where=condition)
+    assert {f.nullable for f in frame.schema} == {True}
+
+
+def scanned(frame: DataFrame) -> int:
+    """How many files the scans of a plan read, one as often as it is read."""
+    leaves = frame._jdf.queryExecution().sparkPlan().collectLeaves()
+    return sum(leaves.apply(index).selectedPartitions().totalNumberOfFiles() for index in range(leaves.size()))
 
 
 def test_columns_and_conditions_may_name_the_columns_of_the_feed(

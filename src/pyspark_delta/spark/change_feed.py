@@ -1,8 +1,8 @@
-"""The change data feed as a DataFrame: Spark reads the files, at most three scans for a range of any length.
+"""The change data feed as a DataFrame: Spark reads the files, at most four scans for a range of any length.
 
-One scan is over change data files, one over files that were added or removed whole, one over files whose deletion
-vector says which rows count. The kind of change, the version and its time come with the file, as partition values do:
-through a file index where the session takes one, otherwise by a join on the paths of files.
+One scan is over change data files, two over files that were added or removed whole, with and without deletion vectors,
+one over files in which commits marked rows. The kind of change, the version and its time come with the file, as
+partition values do: through a file index where the session takes one, otherwise by a join on the paths of files.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from pyspark_delta.changes.versions import ChangeRequest, VersionRange, resolve_
 from pyspark_delta.data.reader import read_tasks
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.options import OUT_OF_RANGE
+from pyspark_delta.spark.quoting import quoted
 from pyspark_delta.spark.read import (
     read_by_workers,
     reads_natively,
@@ -36,7 +37,6 @@ from pyspark_delta.spark.read import (
     takes_file_index,
     with_all_columns,
 )
-from pyspark_delta.spark.scan.columns import quoted
 from pyspark_delta.spark.schemas import to_spark
 from pyspark_delta.spark.source.partitions import FilePartition, single_files
 
@@ -93,15 +93,23 @@ def _frame(spark: SparkSession, latest: Snapshot, plan: ChangePlan) -> DataFrame
 
 
 def _read_by_catalyst(spark: SparkSession, latest: Snapshot, parts: Iterable[tuple[FileSource, pa.Table]]) -> DataFrame:
-    from pyspark_delta.spark.scan.catalyst import catalyst_frame_of_files
-
-    frames = [
-        catalyst_frame_of_files(
-            spark, source, with_statuses(with_all_columns(files), latest.location, latest.storage_options)
-        )
-        for source, files in parts
-    ]
+    frames: list[DataFrame] = []
+    for source, files in parts:
+        known = with_statuses(with_all_columns(files), latest.location, latest.storage_options)
+        frames += _frames_by_catalyst(spark, source, known)
     return reduce(DataFrame.unionAll, frames)
+
+
+def _frames_by_catalyst(spark: SparkSession, source: FileSource, files: pa.Table) -> Iterator[DataFrame]:
+    """One frame over files that are read whole, one over files in which commits marked rows."""
+    from pyspark_delta.spark.scan.catalyst import catalyst_frame_of_files, catalyst_frame_of_marks
+
+    marked = pc.fill_null(files["selects_rows"], False)
+    whole = files.filter(pc.invert(marked))
+    if whole.num_rows:
+        yield catalyst_frame_of_files(spark, source, whole)
+    if whole.num_rows < files.num_rows:
+        yield catalyst_frame_of_marks(spark, source, files.filter(marked))
 
 
 def _parts(latest: Snapshot, plan: ChangePlan) -> Iterable[tuple[FileSource, pa.Table]]:

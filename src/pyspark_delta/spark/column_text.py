@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.schema.types import StructType
+from pyspark_delta.spark.quoting import quoted
 from pyspark_delta.spark.schemas import to_spark
-from pyspark_delta.spark.write.columns import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -74,7 +74,7 @@ def _connect_text(expression: Any) -> str:
         case "SQLExpression":
             return f"({expression._expr})"
         case "ColumnReference":
-            return ".".join(map(quote, _reference(expression)))
+            return ".".join(map(quoted, _reference(expression)))
         case "ColumnAlias":
             return _connect_text(expression._child)
         case "LiteralExpression":

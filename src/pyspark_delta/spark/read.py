@@ -19,7 +19,7 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.cache import latest_snapshot
 from pyspark_delta.spark.count import counting
 from pyspark_delta.spark.options import ReadOptions
-from pyspark_delta.spark.scan.columns import quoted
+from pyspark_delta.spark.quoting import quoted
 from pyspark_delta.spark.schemas import differences, to_spark
 from pyspark_delta.storage.hadoop import hadoop_options
 from pyspark_delta.storage.paths import split, to_hadoop

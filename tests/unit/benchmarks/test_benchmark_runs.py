@@ -37,6 +37,13 @@ def test_a_session_runs_all_variants_in_one_process_and_repeats_after_warming_up
     assert [(row["variant"], row["runs"], row["answer"][0]) for row in rows] == [("value 1", 3, 1), ("value 2", 3, 2)]
 
 
+def test_what_takes_long_is_not_repeated(monkeypatch: pytest.MonkeyPatch):
+    peers = [Peer(name, f"{_MODULE}:steady", inner=2, processes=3, session=True) for name in (OURS, "other")]
+    assert [row["runs"] for row in _run(*peers)] == [6, 6]
+    monkeypatch.setattr("benchmarks.run.LONG_SECONDS", 0)
+    assert [row["runs"] for row in _run(*peers)] == [2, 2]
+
+
 def test_a_different_answer_is_a_problem():
     ours, uncertain, wrong, bound = _run(
         Peer(OURS, f"{_MODULE}:steady"),

@@ -17,8 +17,9 @@ from pyspark_delta.scan.planner import ROW_ID_COLUMN
 from pyspark_delta.schema.types import LONG, StructField, StructType
 from pyspark_delta.spark.dml.target import FILE, ROW, Target
 from pyspark_delta.spark.dml.task import ChangeContext, RowAction
+from pyspark_delta.spark.quoting import quoted
 from pyspark_delta.spark.write.change_data import change_context
-from pyspark_delta.spark.write.columns import quote, spark_type
+from pyspark_delta.spark.write.columns import spark_type
 from pyspark_delta.spark.write.rows_written import with_columns
 from pyspark_delta.spark.write.rules import check_changed
 from pyspark_delta.transaction.row_rules import row_rules
@@ -76,7 +77,7 @@ def job_of(target: Target, changing: ChangeFrame, *, has_changes: bool) -> tuple
     is_checked = bool(context.checks)
     if is_checked:
         frame = frame.withColumnRenamed(frame.columns[-1], _VIOLATION)
-    actions, columns = changing.actions, [sf.col(quote(name)) for name in schema.names]
+    actions, columns = changing.actions, [sf.col(quoted(name)) for name in schema.names]
     checked, action = ([sf.col(_VIOLATION)] if is_checked else []), sf.col(ACTION)
     if has_changes:
         actions = (*actions, RowAction.PREIMAGE)
@@ -103,7 +104,7 @@ def _with_preimages(
     """
 
     def row(columns: Sequence[str], violation: Column, action: Column) -> Column:
-        members = [sf.col(quote(name)).alias(f"c{i}") for i, name in enumerate(columns)]
+        members = [sf.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(columns)]
         checked = [violation.alias(_VIOLATION)] if is_checked else []
         return sf.struct(*members, *checked, action.alias(ACTION))
 
@@ -128,4 +129,4 @@ def _computed(target: Target, column: ComputedColumn, given: Column | bool) -> C
     field = target.configuration.schema.find(column.name)
     assert field is not None
     value = sf.expr(column.expression).cast(spark_type(field.type))
-    return value if given is False else sf.when(given, sf.col(quote(column.name))).otherwise(value)
+    return value if given is False else sf.when(given, sf.col(quoted(column.name))).otherwise(value)

@@ -24,8 +24,8 @@ from pyspark_delta.spark.dml.outcome import draft_change, file_metrics, require_
 from pyspark_delta.spark.dml.plan import Found
 from pyspark_delta.spark.dml.target import FILE, ROW, Candidates, Condition, Target
 from pyspark_delta.spark.dml.task import ChangeContext, RowAction
+from pyspark_delta.spark.quoting import quoted
 from pyspark_delta.spark.write.change_data import change_context
-from pyspark_delta.spark.write.columns import quote
 from pyspark_delta.spark.write.replacement import count_rows
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ class Delete:
         columns = []
         if writes_changes:
             context = ChangeContext(_DELETE, target.context.schema, changes=change_context(target.context))
-            columns = [sf.col(quote(name)) for name in target.context.schema.names]
+            columns = [sf.col(quoted(name)) for name in target.context.schema.names]
         return change_rows(frame.select(*columns, sf.lit(0), sf.col(FILE), sf.col(ROW)), context)
 
     def _text(self, target: Target) -> str:

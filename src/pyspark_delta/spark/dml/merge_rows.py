@@ -19,8 +19,9 @@ from pyspark_delta.spark.dml.merge_clauses import Clause, RowKind, is_single_del
 from pyspark_delta.spark.dml.merge_sides import Sides
 from pyspark_delta.spark.dml.target import FILE, ROW, Target
 from pyspark_delta.spark.dml.task import ChangeContext, RowAction
+from pyspark_delta.spark.quoting import quoted
 from pyspark_delta.spark.write.change_data import change_context
-from pyspark_delta.spark.write.columns import quote, spark_type
+from pyspark_delta.spark.write.columns import spark_type
 from pyspark_delta.spark.write.optimized import rebalance, wants_optimized_write
 from pyspark_delta.spark.write.rules import number_rows, unfit_name
 from pyspark_delta.transaction.row_rules import row_rules
@@ -191,7 +192,7 @@ class MergedRows:
             return self.search()
         changing = self._changing(rows, has_changes=has_changes)
         if not is_written:
-            columns = [sf.col(quote(name)) for name in names]
+            columns = [sf.col(quoted(name)) for name in names]
             context = ChangeContext(self.actions, target.context.schema, changes=change_context(target.context))
             return changing.frame.select(*columns, sf.col(ACTION), sf.col(FILE), sf.col(ROW)), context
         frame, context = job_of(target, changing, has_changes=has_changes)

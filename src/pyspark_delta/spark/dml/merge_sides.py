@@ -18,7 +18,7 @@ from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.spark.dml.merge_clauses import Clause, RowKind
 from pyspark_delta.spark.dml.target import Condition, Target
-from pyspark_delta.spark.write.columns import quote
+from pyspark_delta.spark.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -73,12 +73,12 @@ class Sides:
 
     def _marked_target(self, rows: DataFrame) -> DataFrame:
         names = self.target.configuration.schema.names
-        copies = [sf.col(quote(name)).alias(_TARGET.format(i)) for i, name in enumerate(names)]
+        copies = [sf.col(quoted(name)).alias(_TARGET.format(i)) for i, name in enumerate(names)]
         return rows.select("*", *copies, sf.lit(True).alias(_IN_TARGET), *self._early(RowKind.BY_SOURCE))
 
     def _marked_source(self) -> DataFrame:
         copies = [
-            sf.col(quote(name)).alias(_SOURCE.format(i))
+            sf.col(quoted(name)).alias(_SOURCE.format(i))
             for i, name in enumerate(self.schema.names)
             if self._is_unique(name)
         ]

@@ -18,7 +18,7 @@ from pyspark_delta.expressions.tree import Expression, In, Literal, all_of
 from pyspark_delta.scan.bounds import NEVER
 from pyspark_delta.schema.types import BYTE, INTEGER, SHORT, DataType
 from pyspark_delta.spark.dml.merge_condition import Key
-from pyspark_delta.spark.write.columns import quote
+from pyspark_delta.spark.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -62,7 +62,7 @@ def find_keys(source: DataFrame, keys: Sequence[Key], time_zone: str) -> SourceK
     """Look at the keys of a source: all values where there are few, else their ranges. Runs one or two jobs."""
     names = [f"k{number}" for number in range(len(keys))]
     selected = source.select(
-        *(sf.col(".".join(map(quote, key.source))).alias(name) for key, name in zip(keys, names, strict=True))
+        *(sf.col(".".join(map(quoted, key.source))).alias(name) for key, name in zip(keys, names, strict=True))
     )
     bounds = [f(sf.col(n)).alias(f"{w}_{n}") for n in names for w, f in (("least", sf.min), ("greatest", sf.max))]
     [found] = selected.agg(sf.count(sf.lit(1)).alias("rows"), *bounds).toArrow().to_pylist()

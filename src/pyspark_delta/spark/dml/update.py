@@ -29,7 +29,7 @@ from pyspark_delta.spark.dml.outcome import draft_change, file_metrics, require_
 from pyspark_delta.spark.dml.plan import Found
 from pyspark_delta.spark.dml.target import FILE, ROW, Candidates, Condition, Target
 from pyspark_delta.spark.dml.task import ChangeContext, RowAction
-from pyspark_delta.spark.write.columns import quote
+from pyspark_delta.spark.quoting import quoted
 from pyspark_delta.spark.write.rules import unfit_name
 
 if TYPE_CHECKING:
@@ -108,14 +108,14 @@ class Update:
         schema = target.snapshot.schema
         resolved = resolve_assignments(schema, self.assignments, self.alias, "UPDATE")
         check_no_identity(schema, resolved, "UPDATE")
-        return assign(target.empty(), schema, resolved, lambda name: sf.col(quote(name)))
+        return assign(target.empty(), schema, resolved, lambda name: sf.col(quoted(name)))
 
     def _changing(self, target: Target, rows: DataFrame, assigned: Mapping[str, Assigned]) -> ChangeFrame:
         rows = self._where(rows)
         names = target.context.schema.names
-        columns = [(assigned[name].value if name in assigned else sf.col(quote(name))).alias(name) for name in names]
+        columns = [(assigned[name].value if name in assigned else sf.col(quoted(name))).alias(name) for name in names]
         if target.has_feed:
-            columns += [sf.col(quote(name)).alias(old_name(name)) for name in names]
+            columns += [sf.col(quoted(name)).alias(old_name(name)) for name in names]
         unfit = [one.field for one in assigned.values() if one.unfit is not None]
         columns += [one.unfit.alias(unfit_name(one.field)) for one in assigned.values() if one.unfit is not None]
         columns += [sf.lit(0).alias(ACTION), sf.col(FILE), sf.col(ROW)]

@@ -33,7 +33,6 @@ from pyspark_delta.spark.scan.file_index import (
     DEFAULT_ROW_COMMIT_VERSION,
     DELETED_ROWS,
     FILE_NUMBER,
-    SELECTS_ROWS,
     DeltaFileIndex,
     Files,
 )
@@ -47,6 +46,7 @@ from pyspark_delta.spark.scan.file_metadata import (
 from pyspark_delta.spark.scan.frames import FileSource
 from pyspark_delta.spark.scan.jvm import Jvm, jvm_of
 from pyspark_delta.spark.scan.listings import ChosenListing, Listing, SnapshotListing
+from pyspark_delta.spark.scan.marked_rows import change_columns, gather, is_marked
 from pyspark_delta.spark.scan.unsafe_rows import encode_rows
 from pyspark_delta.storage.paths import to_hadoop
 
@@ -102,9 +102,20 @@ def catalyst_frame_of_files(
         shows_row_tracking=row_tracking,
         file_number=file_number,
         row_index=row_index,
-        selecting="selects_rows" in files.column_names,
     )
     return relations.frame(_kinds(files["deletion_vector"]))
+
+
+def catalyst_frame_of_marks(spark: SparkSession, source: FileSource, files: pa.Table) -> DataFrame:
+    """The rows that the vectors of the files of a change feed mark, with the columns of the feed.
+
+    Each file must be as long as its "size" says. Raises DeletionVectorError.
+    """
+    ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
+    marked = gather(files.combine_chunks(), source.location, source.storage_options)
+    listing = ChosenListing(source.location, marked.files, source.version, source.storage_options)
+    columns = table_columns(source.configuration)
+    return _Relations(spark, jvm_of(spark), listing, columns, False, mark_width=marked.width).frame((Files.MARKED,))
 
 
 def unavailable(spark: SparkSession) -> str | None:
@@ -169,7 +180,7 @@ class _Relations:
     """Makes the relations over the files of a listing.
 
     `row_tracking`: they know the ids of rows; those may be columns, or in the hidden column `_metadata` alone. That one
-    is Spark's unless there must be one of our own. `selecting`: some of the vectors mark the only rows that count.
+    is Spark's unless there must be one of our own. `mark_width` is that of the numbers of changes.
     """
 
     spark: SparkSession
@@ -181,7 +192,7 @@ class _Relations:
     own_metadata: bool = False
     file_number: str | None = None
     row_index: str | None = None
-    selecting: bool = False
+    mark_width: int = 0
 
     def frame(self, kinds: tuple[Files, ...]) -> DataFrame:
         """The rows of the files of these kinds."""
@@ -198,11 +209,10 @@ class _Relations:
             kind,
             row_tracking=self.row_tracking,
             numbered=self.file_number is not None,
-            selecting=self.selecting,
             time_zone=spark.conf.get("spark.sql.session.timeZone") or "UTC",
         )
         session = spark._jsparkSession
-        needs_row_index = self.row_index is not None or self.row_tracking or kind is Files.DELETED_FROM
+        needs_row_index = self.row_index is not None or self.row_tracking or kind in (Files.DELETED_FROM, Files.MARKED)
         has_row_index = needs_row_index or self.own_metadata
         options = {
             **relation_options(self.listing.location, self.listing.storage_options, columns),
@@ -222,9 +232,9 @@ class _Relations:
         if self.own_metadata:
             frame, file_fields = with_file_metadata(jvm, frame)
         if kind is Files.DELETED_FROM:
-            kept = is_kept(jvm, DELETED_ROWS.name, ROW_INDEX.name)
-            # Not an equation, from which Catalyst would conclude something about the constant alone.
-            frame = frame.filter(F.when(F.col(SELECTS_ROWS.name), ~kept).otherwise(kept) if self.selecting else kept)
+            frame = frame.filter(is_kept(jvm, DELETED_ROWS.name, ROW_INDEX.name))
+        if kind is Files.MARKED:
+            frame = frame.filter(is_marked(jvm, ROW_INDEX.name, self.mark_width))
         return self._projected(frame, tuple(file_fields), is_bare=not (index.hidden or has_row_index))
 
     def _projected(self, frame: DataFrame, file_fields: tuple[str, ...], *, is_bare: bool) -> DataFrame:
@@ -236,10 +246,10 @@ class _Relations:
                 return frame
             renamed = jvm.once(("names", names), lambda: jvm.seq(names))
             return DataFrame(frame._jdf.toDF(renamed), self.spark)
-        shows = (self.row_tracking, self.shows_row_tracking, self.own_metadata, self.file_number, self.row_index)
+        shown = (self.row_tracking, self.shows_row_tracking, self.own_metadata, self.file_number, self.row_index)
         # The columns name those of the relation, whichever it is.
         made = jvm.once(
-            ("projection", columns, shows, file_fields),
+            ("projection", columns, shown, self.mark_width, file_fields),
             lambda: jvm.seq([one._jc for one in output_columns(columns, self._extra(file_fields))]),
         )
         return DataFrame(frame._jdf.select(made), self.spark)
@@ -254,6 +264,8 @@ class _Relations:
             extra[self.file_number] = F.col(FILE_NUMBER.name)
         if self.row_index is not None:
             extra[self.row_index] = F.col(ROW_INDEX.name)
+        if self.mark_width:
+            extra.update(change_columns(self.jvm, ROW_INDEX.name, self.mark_width))
         if self.own_metadata:
             more = {"row_index": F.col(ROW_INDEX.name)}
             if self.row_tracking:

@@ -24,6 +24,7 @@ from pyspark_delta.schema.types import (
     StructField,
     StructType,
 )
+from pyspark_delta.spark.quoting import quoted
 from pyspark_delta.spark.scan.predicates import RelationColumn
 from pyspark_delta.storage.hadoop import hadoop_options
 
@@ -161,11 +162,6 @@ def row_tracking_columns(
     if columns.stored_row_commit_version is not None:
         version = F.coalesce(F.col(quoted(columns.stored_row_commit_version)), version)
     return {ROW_ID_COLUMN: identity, ROW_COMMIT_VERSION_COLUMN: version}
-
-
-def quoted(name: str) -> str:
-    """A column name as `pyspark.sql.functions.col` takes it literally."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def user_metadata(field: StructField) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 
+from pyspark_delta.spark.scan.binary_constants import word_at
 from pyspark_delta.spark.scan.jvm import Jvm
 
 
@@ -24,7 +25,7 @@ def is_kept(jvm: Jvm, deleted_rows: str, row_index: str) -> Column:
 def _is_kept(jvm: Jvm, deleted_rows: str, row_index: str) -> Column:
     vector, position = F.col(deleted_rows), F.col(row_index)
     place = F.shiftleft(F.shiftright(position, 5).cast("int"), 2)
-    word = _word_at(jvm, vector, place)
+    word = word_at(jvm, vector, place)
     bit = F.call_function("shiftright", word, position.bitwiseAND(31).cast("int")).bitwiseAND(1)
     return F.when(place < F.octet_length(vector), bit == 0).otherwise(True)
 
@@ -38,25 +39,3 @@ def is_kept_by_words(words: str, row_index: str, selects: str) -> Column:
     word = F.call_function("get", F.col(words), F.shiftright(position, 6).cast("int"))
     bit = F.call_function("shiftright", word, position.bitwiseAND(63).cast("int")).bitwiseAND(1)
     return F.coalesce(bit == 1, F.lit(False)) == F.col(selects)
-
-
-def _word_at(jvm: Jvm, content: Column, place: Column) -> Column:
-    """Four bytes of a binary value as a number, little end first.
-
-    SQL has no function for it that makes no copy. The generated code calls a method that every Parquet reader has on
-    its class path, as fast as reading the row index alone.
-    """
-    utils = jvm.type("org.apache.spark.sql.classic.ExpressionUtils")
-    arguments = [utils.expression(column._jc) for column in (content, place)]
-    call = jvm.type("org.apache.spark.sql.catalyst.expressions.objects.StaticInvoke")(
-        jvm.load_class("org.apache.parquet.bytes.BytesUtils"),
-        jvm.data_type('"integer"'),
-        "readIntLittleEndian",
-        jvm.seq(arguments),
-        jvm.nil,
-        True,
-        False,
-        True,
-        jvm.none,
-    )
-    return Column(utils.column(call))

@@ -17,13 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.deletion_vectors.bitmap import to_words
-from pyspark_delta.deletion_vectors.files import read_deletion_vectors
-from pyspark_delta.errors import DeletionVectorError, DeltaError
-from pyspark_delta.scan.bounds import NUM_RECORDS
+from pyspark_delta.errors import DeltaError
 from pyspark_delta.schema.partition_values import parse_partition_column
-from pyspark_delta.schema.types import BINARY, BOOLEAN, LONG, DataType, StructField, StructType
+from pyspark_delta.schema.types import BINARY, LONG, DataType, StructField, StructType
 from pyspark_delta.spark.scan.columns import TableColumns
 from pyspark_delta.spark.scan.directories import (
     Groups,
@@ -38,14 +35,13 @@ from pyspark_delta.spark.scan.directories import (
 from pyspark_delta.spark.scan.failures import expect, relay
 from pyspark_delta.spark.scan.jvm import Jvm
 from pyspark_delta.spark.scan.listings import Listing
+from pyspark_delta.spark.scan.marked_rows import CHANGES, NUMBERS
 from pyspark_delta.spark.scan.predicates import Translator
 from pyspark_delta.spark.scan.unsafe_rows import encode_rows
-from pyspark_delta.stats.parse import parse_stats
-from pyspark_delta.storage import store_for
+from pyspark_delta.spark.scan.vectors import read_vectors
 from pyspark_delta.storage.paths import to_hadoop
 
 DELETED_ROWS = StructField("_pyspark_delta_deleted_rows", BINARY)
-SELECTS_ROWS = StructField("_pyspark_delta_selects_rows", BOOLEAN)
 BASE_ROW_ID = StructField("_pyspark_delta_base_row_id", LONG)
 DEFAULT_ROW_COMMIT_VERSION = StructField("_pyspark_delta_default_row_commit_version", LONG)
 FILE_NUMBER = StructField("_pyspark_delta_file_number", LONG)
@@ -58,6 +54,7 @@ class Files(Enum):
     ALL = "all"
     INTACT = "without deletion vector"
     DELETED_FROM = "with deletion vector"
+    MARKED = "with numbers of changes"
 
 
 class DeltaFileIndex:
@@ -79,7 +76,6 @@ class DeltaFileIndex:
         *,
         row_tracking: bool,
         numbered: bool = False,
-        selecting: bool = False,
         time_zone: str,
     ) -> None:
         self._jvm = jvm
@@ -90,10 +86,9 @@ class DeltaFileIndex:
         self._time_zone = time_zone
         self._row_tracking = row_tracking
         self._numbered = numbered
-        self._selecting = selecting and files is Files.DELETED_FROM
         self._hidden = (
             *((DELETED_ROWS,) if files is Files.DELETED_FROM else ()),
-            *((SELECTS_ROWS,) if self._selecting else ()),
+            *((NUMBERS, CHANGES) if files is Files.MARKED else ()),
             *(_ROW_TRACKING if row_tracking else ()),
             *((FILE_NUMBER,) if numbered else ()),
         )
@@ -204,7 +199,7 @@ class DeltaFileIndex:
         )
         if self._numbered:
             files = files.append_column(FILE_NUMBER.name, pa.array(np.arange(files.num_rows)))
-        if self._files is not Files.ALL:
+        if self._files in (Files.INTACT, Files.DELETED_FROM):
             marked = files["deletion_vector"].is_valid()
             files = files.filter(marked if self._files is Files.DELETED_FROM else pc.invert(marked))
         return files.combine_chunks()
@@ -228,8 +223,8 @@ class DeltaFileIndex:
         values: list[tuple[pa.Array, DataType]] = []
         if self._files is Files.DELETED_FROM:
             values.append((self._deleted_rows(files), BINARY))
-        if self._selecting:
-            values.append((pc.fill_null(files["selects_rows"].combine_chunks(), False), BOOLEAN))
+        if self._files is Files.MARKED:
+            values += [(files[constant.name].combine_chunks(), BINARY) for constant in (NUMBERS, CHANGES)]
         if self._row_tracking:
             values.append((files["base_row_id"].combine_chunks(), LONG))
             values.append((files["default_row_commit_version"].combine_chunks(), LONG))
@@ -238,14 +233,7 @@ class DeltaFileIndex:
         return values
 
     def _deleted_rows(self, files: pa.Table) -> pa.Array:
-        listing = self._listing
-        bitmaps = read_deletion_vectors(
-            lambda location: store_for(location, listing.storage_options),
-            listing.location,
-            [DeletionVectorDescriptor(**one) for one in files["deletion_vector"].to_pylist()],
-            data_files=files["path"].to_pylist(),
-        )
-        _check_positions(files, [bitmap.max() if len(bitmap) else -1 for bitmap in bitmaps])
+        bitmaps = read_vectors(files, self._listing.location, self._listing.storage_options)
         return pa.array([to_words(bitmap).tobytes() for bitmap in bitmaps], pa.large_binary())
 
     def _satisfying(
@@ -286,20 +274,6 @@ class DeltaFileIndex:
         numbers = rule.apply(logical.Project(self._jvm.seq([ordinal]), kept))
         text = numbers.data().mkString(";")
         return [int(row[1:-1]) for row in text.split(";")] if text else []
-
-
-def _check_positions(files: pa.Table, last: Sequence[int]) -> None:
-    """Raise DeletionVectorError for a vector that marks a row beyond the end of its file, where statistics tell it."""
-    (counts,) = parse_stats(files["stats"].combine_chunks(), (NUM_RECORDS,)).columns
-    beyond = pc.fill_null(pc.greater_equal(pa.array(last, pa.int64()), counts), False)
-    index = pc.index(beyond, True).as_py()
-    if index >= 0:
-        path = files["path"][index].as_py()
-        raise DeletionVectorError(
-            f"The deletion vector of data file '{path}' marks row {last[index]}, but by its statistics the file has "
-            f"only {counts[index].as_py()} rows. One of the two files does not belong to this version.",
-            path=path,
-        )
 
 
 def _restrict(

@@ -13,9 +13,10 @@ import pyarrow.compute as pc
 
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.scan.marked_rows import CHANGES, NUMBERS
 
 # A file may be listed more than once, with other constants or another vector.
-_TOLD_APART = ("path", "deletion_vector", "selects_rows", "partition_values")
+_TOLD_APART = ("path", "deletion_vector", "partition_values", NUMBERS.name, CHANGES.name)
 
 
 class Listing(Protocol):

@@ -23,6 +23,7 @@ from pyspark_delta.schema.types import (
     StructField,
     StructType,
 )
+from pyspark_delta.spark.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -43,12 +44,7 @@ def fitted(data: StructType, target: StructField) -> Column:
     source = data.find(target.name)
     if source is None or source.type == VOID:
         return sf.lit(None).cast(spark_type(target.type))
-    return fit(sf.col(quote(source.name)), source.type, target.type)
-
-
-def quote(name: str) -> str:
-    """The name of a column in SQL text."""
-    return f"`{name.replace('`', '``')}`"
+    return fit(sf.col(quoted(source.name)), source.type, target.type)
 
 
 def fit(value: Column, data: DataType, table: DataType) -> Column:

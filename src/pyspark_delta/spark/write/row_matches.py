@@ -24,8 +24,8 @@ from pyspark_delta.protocol.draft import ReadSet
 from pyspark_delta.scan.bounds import NEVER
 from pyspark_delta.schema.types import DOUBLE, FLOAT, StructField, StructType
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.quoting import quoted
 from pyspark_delta.spark.read import read_files
-from pyspark_delta.spark.scan.columns import quoted
 from pyspark_delta.spark.scan.frames import FileSource
 from pyspark_delta.spark.write.replacement import EXAMINED_COLUMNS, Replaced, live_rows, replace_matching
 

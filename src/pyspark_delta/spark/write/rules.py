@@ -19,7 +19,8 @@ from pyspark_delta.errors import ConstraintViolationError, InvalidOperationError
 from pyspark_delta.protocol.rows import CheckKind, ComputedColumn, ComputedKind, RowCheck
 from pyspark_delta.schema.store_assignment import is_numeric_narrowing
 from pyspark_delta.schema.types import VOID, StructField, StructType
-from pyspark_delta.spark.write.columns import align, fitted, quote, spark_type
+from pyspark_delta.spark.quoting import quoted
+from pyspark_delta.spark.write.columns import align, fitted, spark_type
 from pyspark_delta.transaction.row_rules import RowRules
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def check_changed(
     computed = {c.name: c for c in rules.computed if table.find(c.name) is not None}
     checks = [watch(check, table.names) for check in _checks(rules, computed, {}, numbered)]
     if not (unfit or checks):
-        return RuledFrame(frame.select(*(sf.col(quote(name)) for name in (*table.names, *carried))), context)
+        return RuledFrame(frame.select(*(sf.col(quoted(name)) for name in (*table.names, *carried))), context)
     frame, checks = _violations(frame, table, unfit, checks, carried)
     return RuledFrame(frame, replace(context, checks=tuple(checks)))
 
@@ -127,11 +128,11 @@ def _checks(
     numbered: Sequence[ComputedColumn],
 ) -> Iterator[RowCheck]:
     for column in numbered:  # its number is null when it is beyond the 64 bits of the type (C400)
-        yield RowCheck(column.name, f"{quote(column.name)} IS NOT NULL", CheckKind.RANGE)
+        yield RowCheck(column.name, f"{quoted(column.name)} IS NOT NULL", CheckKind.RANGE)
     yield from rules.checks
     for column in computed.values():
         if column.kind is ComputedKind.GENERATED and column.name not in absent:
-            yield RowCheck(column.name, f"{quote(column.name)} <=> ({column.expression})", CheckKind.GENERATED)
+            yield RowCheck(column.name, f"{quoted(column.name)} <=> ({column.expression})", CheckKind.GENERATED)
 
 
 def _is_narrowed(data: StructType, field: StructField) -> bool:
@@ -173,7 +174,7 @@ def _numbered(frame: DataFrame, numbered: Sequence[ComputedColumn]) -> DataFrame
     """
     if not numbered:
         return frame
-    columns = [sf.col(quote(name)) for name in frame.columns]
+    columns = [sf.col(quoted(name)) for name in frame.columns]
     frame = frame.select("*", sf.spark_partition_id().alias(_TASK), _row_of_task().alias(_ROW))
     unit = f"(shiftright({_ROW}, {_FIRST_RUN_BITS}) + 1)"
     frame = frame.select(
@@ -197,7 +198,7 @@ def number_rows(frame: DataFrame, numbered: Mapping[ComputedColumn, Column]) -> 
     hidden = {replace(column, name=f"{_HIDDEN}number_{column.name}"): column for column in numbered}
     frame = _numbered(frame, tuple(hidden))
     values = {
-        column.name: sf.when(numbered[column], sf.col(quote(number.name))).otherwise(sf.col(quote(column.name)))
+        column.name: sf.when(numbered[column], sf.col(quoted(number.name))).otherwise(sf.col(quoted(column.name)))
         for number, column in hidden.items()
     }
     return frame.withColumns(values) if values else frame
@@ -222,8 +223,8 @@ def _generated(frame: DataFrame, table: StructType, absent: dict[str, ComputedCo
         if column is not None and column.kind is ComputedKind.GENERATED:
             columns.append(sf.expr(column.expression).cast(spark_type(field.type)).alias(field.name))
         else:
-            columns.append(sf.col(quote(field.name)))
-    columns += [sf.col(quote(name)) for name in frame.columns if name.startswith(_UNFIT)]
+            columns.append(sf.col(quoted(field.name)))
+    columns += [sf.col(quoted(name)) for name in frame.columns if name.startswith(_UNFIT)]
     return frame.select(*columns)
 
 
@@ -245,12 +246,12 @@ def _violations(
         numbered.append(watched)
 
     for field in narrowed:
-        unfit = sf.col(quote(_UNFIT + field.name))
+        unfit = sf.col(quoted(_UNFIT + field.name))
         check = RowCheck(field.name, f"fits the type {field.type}", CheckKind.RANGE)
         add(WatchedCheck(check, (field.name,)), unfit.isNull(), [unfit])
     for watched in checks:
         passes = sf.coalesce(sf.expr(watched.check.condition), sf.lit(False))
-        add(watched, passes, [sf.col(quote(name)) for name in watched.columns])
-    columns = [sf.col(quote(name)) for name in (*table.names, *carried)]
+        add(watched, passes, [sf.col(quoted(name)) for name in watched.columns])
+    columns = [sf.col(quoted(name)) for name in (*table.names, *carried)]
     assert broken is not None
     return frame.select(*columns, broken.alias(_VIOLATION)), numbered
