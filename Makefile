@@ -11,7 +11,7 @@ NEWEST_PYSPARK := pyspark[connect]==4.3.0
 OLDEST_PYSPARK := pyspark[connect]==4.2.0
 
 .DEFAULT_GOAL := help
-.PHONY: help setup prepare demo test test-fast test-long lint format types conformance interoperability bench clean
+.PHONY: help setup prepare demo test test-fast test-long lint format types conformance interoperability peer-tables bench clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1|\2/' | column -t -s '|'
@@ -29,9 +29,10 @@ test: prepare  ## run the whole test suite
 test-fast: $(VENV)/.tests  ## run the tests that need no Spark
 	$(BIN)/python scripts/run_tests.py core
 
-test-long: $(VENV)/.tests  ## run the tests of concurrent writers and of random changes at full length
+test-long: prepare  ## run the whole test suite at full length, for hours
+	PYSPARK_DELTA_TEST_FULL=1 \
 	PYSPARK_DELTA_TEST_COMMITS=50 PYSPARK_DELTA_TEST_STATEMENTS=30 PYSPARK_DELTA_TEST_MODEL_RUNS=40 \
-	$(BIN)/python scripts/run_tests.py core classic -- tests/concurrency tests/spark/test_row_changes_model.py
+	$(BIN)/python scripts/run_tests.py
 
 lint: $(VENV)/.tests  ## check style, formatting and the layers of the package
 	$(BIN)/ruff check .
@@ -50,6 +51,9 @@ conformance: $(VENV)/.tests  ## write docs/conformance.md anew
 
 interoperability: $(VENV)/.tests  ## write docs/interoperability.md anew
 	$(BIN)/python scripts/interoperability.py
+
+peer-tables: prepare  ## have delta-spark make the tables anew that the repository keeps
+	$(BIN)/python scripts/keep_delta_spark_tables.py
 
 bench: $(VENV)/.bench $(VENV_OLDEST)/.tests .cache/.peers  ## run the benchmarks beside their peers
 	$(BIN)/python -m benchmarks $(BENCH)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import multiprocessing
 import os
 import uuid
 from collections.abc import Iterator, Mapping
@@ -13,6 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from tests.commits import create, draft, file
+from tests.processes import processes
 
 from pyspark_delta.errors import CommitConflictError
 from pyspark_delta.protocol.draft import ReadSet
@@ -26,8 +26,8 @@ from pyspark_delta.transaction.transaction import Transaction
 Options = Mapping[str, str]
 
 # Commits of each process; more than CI has time for show more.
-LOCAL = int(os.environ.get("PYSPARK_DELTA_TEST_COMMITS", "20"))
-REMOTE = int(os.environ.get("PYSPARK_DELTA_TEST_COMMITS", "6"))
+LOCAL = int(os.environ.get("PYSPARK_DELTA_TEST_COMMITS", "12"))
+REMOTE = int(os.environ.get("PYSPARK_DELTA_TEST_COMMITS", "5"))
 END = "the end"
 WRITERS = 8
 
@@ -35,7 +35,7 @@ WRITERS = 8
 @pytest.fixture(scope="module")
 def pool() -> Iterator[ProcessPoolExecutor]:
     """The writers, and a process that reads."""
-    with ProcessPoolExecutor(WRITERS + 1, mp_context=multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(WRITERS + 1, mp_context=processes()) as pool:
         yield pool
 
 

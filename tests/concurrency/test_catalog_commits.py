@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, wait
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.catalog_writers import TABLE, Address, commit, publish_all, read
+from tests.processes import processes
 
 from pyspark_delta.catalog.contract import Catalog
 from pyspark_delta.catalog.log_tail import published_path
@@ -18,13 +18,13 @@ from pyspark_delta.storage import normalize_location
 from pyspark_delta.testing.catalog_tables import create_table
 
 # Commits of each process; more than CI has time for show more.
-COMMITS = int(os.environ.get("PYSPARK_DELTA_TEST_COMMITS", "10"))
+COMMITS = int(os.environ.get("PYSPARK_DELTA_TEST_COMMITS", "6"))
 WRITERS, READERS = 8, 2
 
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[ProcessPoolExecutor]:
-    with ProcessPoolExecutor(WRITERS + READERS, mp_context=multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(WRITERS + READERS, mp_context=processes()) as pool:
         yield pool
 
 

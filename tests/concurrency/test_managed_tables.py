@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -10,18 +9,19 @@ from pathlib import Path
 
 import pytest
 from tests.managed import Warehouse
+from tests.processes import processes
 
 from pyspark_delta.log.listing import list_log
 from pyspark_delta.storage import store_for
 
 # Commits of each process; more than CI has time for show more.
-COMMITS = int(os.environ.get("PYSPARK_DELTA_TEST_COMMITS", "6"))
+COMMITS = int(os.environ.get("PYSPARK_DELTA_TEST_COMMITS", "4"))
 WRITERS = 4
 
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[ProcessPoolExecutor]:
-    with ProcessPoolExecutor(WRITERS, mp_context=multiprocessing.get_context("spawn")) as made:
+    with ProcessPoolExecutor(WRITERS, mp_context=processes()) as made:
         yield made
 
 

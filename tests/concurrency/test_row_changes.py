@@ -21,7 +21,7 @@ from pyspark_delta.spark.reexecution import REEXECUTIONS
 from pyspark_delta.spark.session import enable
 from pyspark_delta.spark.write import save
 
-STATEMENTS = int(os.environ.get("PYSPARK_DELTA_TEST_STATEMENTS", "6"))  # of each writer
+STATEMENTS = int(os.environ.get("PYSPARK_DELTA_TEST_STATEMENTS", "4"))  # of each writer
 WRITERS, ROWS = 3, 60
 ASKED = "spark.databricks.delta.commitInfo.userMetadata"
 

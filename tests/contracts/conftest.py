@@ -36,7 +36,7 @@ EMULATOR_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K
 
 
 @pytest.fixture
-def connect_sql() -> Iterator[Callable[..., SqlCatalog]]:
+def sql_catalog() -> Iterator[Callable[..., SqlCatalog]]:
     """`SqlCatalog.connect`; the connections are closed when the test ends."""
     made: list[SqlCatalog] = []
 

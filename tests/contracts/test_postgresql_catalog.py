@@ -35,9 +35,9 @@ class TestPostgresqlCatalog(
 ):
     @pytest.fixture
     def setup(
-        self, connect_sql: Callable[..., SqlCatalog], postgresql_database: Callable[[], str], tmp_path: Path
+        self, sql_catalog: Callable[..., SqlCatalog], postgresql_database: Callable[[], str], tmp_path: Path
     ) -> CatalogSetup:
         url = postgresql_database()
-        setup = CatalogSetup(make=lambda: connect_sql(url, str(tmp_path / "tables")))
+        setup = CatalogSetup(make=lambda: sql_catalog(url, str(tmp_path / "tables")))
         setup.make().create_schema(setup.catalog, setup.schema)
         return setup

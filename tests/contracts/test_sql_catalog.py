@@ -51,13 +51,13 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def connect(url: str, connect_sql: Callable[..., SqlCatalog], tmp_path: Path) -> Callable[..., SqlCatalog]:
-    return partial(connect_sql, url, str(tmp_path / "tables"))
+def anew(url: str, sql_catalog: Callable[..., SqlCatalog], tmp_path: Path) -> Callable[..., SqlCatalog]:
+    return partial(sql_catalog, url, str(tmp_path / "tables"))
 
 
 @pytest.fixture
-def setup(connect: Callable[..., SqlCatalog]) -> CatalogSetup:
-    setup = CatalogSetup(make=connect)
+def setup(anew: Callable[..., SqlCatalog]) -> CatalogSetup:
+    setup = CatalogSetup(make=anew)
     setup.make().create_schema(setup.catalog, setup.schema)
     return setup
 
@@ -109,16 +109,16 @@ def test_sqlite_writes_ahead_and_waits_for_the_disk(tmp_path: Path) -> None:
     catalog.close()
 
 
-def test_tables_of_a_newer_version_are_not_touched(url: str, connect: Callable[..., SqlCatalog]) -> None:
-    connect()
+def test_tables_of_a_newer_version_are_not_touched(url: str, anew: Callable[..., SqlCatalog]) -> None:
+    anew()
     _execute(url, update(schema.schema_version).values(version=99))
     with pytest.raises(CatalogError, match="99"):
-        connect()
+        anew()
 
 
-def test_threads_that_connect_first_at_once_find_one_catalog(url: str, connect: Callable[..., SqlCatalog]) -> None:
+def test_threads_that_connect_first_at_once_find_one_catalog(url: str, anew: Callable[..., SqlCatalog]) -> None:
     with ThreadPoolExecutor(8) as pool:
-        catalogs = list(pool.map(lambda _: connect(), range(8)))
+        catalogs = list(pool.map(lambda _: anew(), range(8)))
     catalogs[0].create_schema("main", "s")
     assert all(catalog.list_schemas("main") == ["s"] for catalog in catalogs)
     assert _execute(url, select(schema.schema_version.c.version)) == [(1,)]
@@ -223,8 +223,8 @@ def test_old_commits_are_forgotten_and_still_told_apart(url: str, setup: Catalog
             catalog.ratify(table, propose(setup, catalog, table, version))
 
 
-def test_files_are_trusted_where_the_catalog_cannot_see_them(connect: Callable[..., SqlCatalog]) -> None:
-    setup = CatalogSetup(make=lambda: connect(verify_files=False))
+def test_files_are_trusted_where_the_catalog_cannot_see_them(anew: Callable[..., SqlCatalog]) -> None:
+    setup = CatalogSetup(make=lambda: anew(verify_files=False))
     catalog = setup.make()
     catalog.create_schema(setup.catalog, setup.schema)
     table = create_table(setup, catalog)
@@ -256,8 +256,8 @@ def test_c473_a_gap_in_what_is_published_is_seen(setup: CatalogSetup) -> None:
         catalog.ratify(table, replace(propose(setup, catalog, table, 4), published_version=3))
 
 
-def test_the_limit_of_unpublished_commits_can_be_set(connect: Callable[..., SqlCatalog]) -> None:
-    setup = CatalogSetup(make=lambda: connect(max_unpublished=2))
+def test_the_limit_of_unpublished_commits_can_be_set(anew: Callable[..., SqlCatalog]) -> None:
+    setup = CatalogSetup(make=lambda: anew(max_unpublished=2))
     catalog = setup.make()
     catalog.create_schema(setup.catalog, setup.schema)
     table = create_table(setup, catalog)
@@ -382,10 +382,10 @@ def test_storage_options_are_handed_out(url: str, tmp_path: Path) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------- tokens
-def test_a_token_is_known_by_its_secret_alone(url: str, connect: Callable[..., SqlCatalog]) -> None:
-    tokens = connect().tokens
+def test_a_token_is_known_by_its_secret_alone(url: str, anew: Callable[..., SqlCatalog]) -> None:
+    tokens = anew().tokens
     made = tokens.create("ann", [Scope.READ, Scope.WRITE], [("Main", "Sales")], expires_at=2**60)
-    assert connect().tokens.look_up(made.secret) == made.token
+    assert anew().tokens.look_up(made.secret) == made.token
     assert made.token.allows(Scope.READ)
     assert made.token.allows(Scope.WRITE)
     assert not made.token.allows(Scope.ADMIN)
@@ -404,8 +404,8 @@ def test_a_token_is_known_by_its_secret_alone(url: str, connect: Callable[..., S
     assert {token.token_id for token in tokens.list_tokens()} == {made.token.token_id, another.token.token_id}
 
 
-def test_a_token_that_expired_or_was_revoked_is_unknown(connect: Callable[..., SqlCatalog]) -> None:
-    catalog = connect()
+def test_a_token_that_expired_or_was_revoked_is_unknown(anew: Callable[..., SqlCatalog]) -> None:
+    catalog = anew()
     now = [1000]
     catalog._settings = replace(catalog._settings, clock=lambda: now[0])
     made = catalog.tokens.create("ann", [Scope.READ], expires_at=2000)

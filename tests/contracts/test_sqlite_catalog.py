@@ -34,7 +34,7 @@ class TestSqliteCatalog(
     LiteralNames,
 ):
     @pytest.fixture
-    def setup(self, connect_sql: Callable[..., SqlCatalog], tmp_path: Path) -> CatalogSetup:
-        setup = CatalogSetup(make=lambda: connect_sql(f"sqlite:///{tmp_path}/catalog/catalog.db"))
+    def setup(self, sql_catalog: Callable[..., SqlCatalog], tmp_path: Path) -> CatalogSetup:
+        setup = CatalogSetup(make=lambda: sql_catalog(f"sqlite:///{tmp_path}/catalog/catalog.db"))
         setup.make().create_schema(setup.catalog, setup.schema)
         return setup

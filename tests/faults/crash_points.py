@@ -58,9 +58,7 @@ def new_location() -> str:
 
 def count_calls(operation: Operation) -> int:
     """How many storage calls the operation makes when nothing fails."""
-    location = new_location()
-    operation.prepare(location)
-    return _run(operation, location, Fault(nth=_NEVER)).calls
+    return _run(operation, prepared(operation), Fault(nth=_NEVER)).calls
 
 
 def crash_points(operation: Operation) -> Iterator[CrashPoint]:
@@ -71,10 +69,27 @@ def crash_points(operation: Operation) -> Iterator[CrashPoint]:
                 yield CrashPoint(nth, when, crashes)
 
 
-def survive(operation: Operation, point: CrashPoint) -> bool:
-    """Let the operation fail at a point, and check what is left; whether it was acknowledged all the same."""
+def prepared(operation: Operation) -> str:
+    """A place in which everything is ready for the operation."""
     location = new_location()
     operation.prepare(location)
+    return location
+
+
+def copy_of(original: str) -> str:
+    """A place of its own with the same files."""
+    location = new_location()
+    here, there = (store_for(place)._files for place in (original, location))  # type: ignore[attr-defined]
+    there.update({path.replace(original, location): file for path, file in here.items()})
+    return location
+
+
+def survive(operation: Operation, point: CrashPoint, ready: str) -> bool:
+    """Let the operation fail at a point, and check what is left; whether it was acknowledged all the same.
+
+    `ready` is where everything is ready for it.
+    """
+    location = copy_of(ready)
     acknowledged = True
     try:
         store = _run(operation, location, point.fault)

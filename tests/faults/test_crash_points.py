@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from tests.commits import declared
-from tests.faults.crash_points import Operation, Rows, content, count_calls, crash_points, survive
+from tests.faults.crash_points import Operation, Rows, content, count_calls, crash_points, prepared, survive
+from tests.processes import processes
 
 from pyspark_delta.log.cleanup import clean_log
 from pyspark_delta.log.listing import list_log
@@ -138,7 +137,8 @@ OPERATIONS: Sequence[Operation] = (
 def test_c012_c015_a_failure_at_any_storage_call_leaves_all_or_nothing(operation: Operation) -> None:
     points = list(crash_points(operation))
     assert len(points) >= 4 * 4  # at least two data files, the commit and its checksum
-    acknowledged = [survive(operation, point) for point in points]
+    ready = prepared(operation)
+    acknowledged = [survive(operation, point, ready) for point in points]
     assert any(acknowledged)  # what follows the commit may fail
     assert not all(acknowledged)
 
@@ -148,21 +148,21 @@ def test_the_harness_counts_the_calls_of_an_operation() -> None:
 
 
 # ------------------------------------------------------------------------------------------ processes that are killed
-_APPENDING = """
-import sys
-from tests.faults.test_crash_points import append_for_ever
-append_for_ever(sys.argv[1], int(sys.argv[2]))
-"""
-
-
-def append_for_ever(location: str, start: int) -> None:
-    """Append rows numbered from `start`, one commit each, and print each number when its commit is acknowledged."""
+def append_for_ever(location: str, start: int, told: Connection) -> None:
+    """Append rows numbered from `start`, one commit each, and tell each number when its commit is acknowledged."""
     number = start
     while True:
         with Transaction.on(Snapshot.load(location)) as transaction:
             transaction.write(batches(("x", number)))
-        print(number, flush=True)  # noqa: T201
+        told.send(number)
         number += 1
+
+
+def told_to(reader: Connection) -> Iterator[int]:
+    """The numbers, until the process ends."""
+    with reader, contextlib.suppress(EOFError):
+        while True:
+            yield reader.recv()
 
 
 def test_c013_c015_a_killed_process_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
@@ -172,15 +172,15 @@ def test_c013_c015_a_killed_process_loses_nothing_that_it_acknowledged(tmp_path:
         transaction.write([])
     acknowledged: list[int] = []
     for run in range(4):
-        command = [sys.executable, "-c", _APPENDING, location, str(1000 * run)]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-        with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, text=True) as process:
-            assert process.stdout is not None
-            for line in process.stdout:
-                acknowledged.append(int(line))
-                if len(acknowledged) % 5 == run % 5:  # in the middle of the next one
-                    process.send_signal(signal.SIGKILL)
-                    acknowledged.extend(int(rest) for rest in process.stdout)
+        reader, writer = processes().Pipe(duplex=False)
+        process = processes().Process(target=append_for_ever, args=(location, 1000 * run, writer))
+        process.start()
+        writer.close()
+        for number in told_to(reader):
+            acknowledged.append(number)
+            if len(acknowledged) % 5 == run % 5:  # in the middle of the next one
+                process.kill()
+        process.join()
     table = Table.open(location)
     found = sorted(table.scan(columns=["id"]).to_arrow().column("id").to_pylist())
     assert len(found) == len(set(found))

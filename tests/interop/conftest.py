@@ -14,7 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from tests.interop.kept_tables import NEVER_KEPT, unpack
 from tests.interop.unity_catalog_server import UnityCatalogServer, unity_catalog_jars
+from tests.lengths import FULL
 
 ROOT = Path(__file__).parents[2]
 
@@ -113,9 +115,11 @@ def delta_spark_server(
 
 @pytest.fixture(scope="session")
 def delta_spark_tables(delta_spark_server: DeltaSparkServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of tables that delta-spark made for this run, with the rows it reads itself beside them."""
+    """The folder of tables that delta-spark made, with the rows it reads itself beside them."""
     out = tmp_path_factory.mktemp("delta-spark-tables")
-    delta_spark_server.ask("tables", out=str(out))
+    if not FULL:
+        unpack(out)
+    delta_spark_server.ask("tables", out=str(out), only=None if FULL else NEVER_KEPT)
     return out
 
 

@@ -5,7 +5,7 @@ Questions: `{"do": "sql", "statements": [...]}`,
 `{"do": "query", "select": SQL, "out": ARROW_FILE}`, `{"do": "rows", "statement": SQL}`,
 `{"do": "append", "path": ..., "select": SQL}`, `{"do": "history", "path": ...}`,
 `{"do": "write", "path": ..., "select": SQL, "mode": ..., "partition_by": [...], "options": {...}}`,
-`{"do": "rules", "path": ...}`, `{"do": "tables", "out": FOLDER}`. Answers begin with `ANSWER `.
+`{"do": "rules", "path": ...}`, `{"do": "tables", "out": FOLDER, "only": NAMES or null}`. Answers begin with `ANSWER `.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from delta_spark_tables import make_tables, session
+from delta_spark_session import session
+from delta_spark_tables import BUILDERS, make_tables
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
@@ -58,7 +59,7 @@ def answer(spark: SparkSession, question: dict[str, Any]) -> Any:
             rows = spark.sql(f"describe history delta.`{path}`").orderBy("version")
             return [json.loads(row.text) for row in rows.selectExpr("to_json(struct(*)) as text").collect()]
         case "tables":
-            make_tables(spark.newSession(), Path(question["out"]))
+            make_tables(spark.newSession(), Path(question["out"]), question["only"] or BUILDERS)
             return None
         case "rules":
             _table_with_rules(spark, str(path))

@@ -12,13 +12,14 @@ import pytest
 from deltalake import DeltaTable as DeltaLake
 from pyspark.sql import SparkSession
 from tests.golden.catalogue import canonical_rows
+from tests.interop.conftest import DeltaSpark, DeltaSparkServer
 from tests.interop.content import content
+from tests.interop.kept_tables import MAKER, origin, unpack
 
 from pyspark_delta.data.reader import read_plan
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.table import Table
 
-MAKER = Path(__file__).with_name("delta_spark_tables.py")
 NAMES = [
     node.name
     for node in ast.parse(MAKER.read_text()).body
@@ -26,6 +27,20 @@ NAMES = [
     and any(isinstance(d, ast.Name) and d.id == "table" for d in node.decorator_list)
 ]
 CHANGE_FEEDS = ("change_feed", "change_feed_with_deletion_vectors")
+
+
+def test_the_tables_that_are_kept_are_of_this_program_and_this_delta_spark(
+    delta_spark_peer: DeltaSpark, delta_spark_server: DeltaSparkServer, tmp_path: Path
+) -> None:
+    kept, new, name = tmp_path / "kept", tmp_path / "new", "append_only"
+    assert unpack(kept) == origin(delta_spark_peer.jars), "run `make peer-tables`, and commit what it made"
+    delta_spark_server.ask("tables", out=str(new), only=[name])
+    [first, last] = json.loads((kept / f"{name}.json").read_text())["versions"]
+    for version in (first, last):
+        assert content(Table.open(kept / name, version=version).scan().to_arrow()) == content(
+            Table.open(new / name, version=version).scan().to_arrow()
+        )
+    assert Table.open(kept / name).snapshot.protocol == Table.open(new / name).snapshot.protocol
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from pyspark_delta.spark.session import disable, enable
@@ -63,6 +64,9 @@ def plain_spark(spark: SparkSession) -> SparkSession:
 @pytest.fixture(scope="session")
 def plain_connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """The Spark Connect session of this process, with a server of its own."""
+    # Spark that knows that it is tested runs rules twice to compare: its JVM is started before it is told.
+    _prepare_environment()
+    SparkContext._ensure_initialized(conf=SparkConf().setAll(list(SETTINGS.items())))
     os.environ["SPARK_TESTING"] = "1"  # the server takes any free port, and the client asks it which
     session = _start(SparkSession.builder.remote("local[2]"), tmp_path_factory)
     yield session
@@ -93,10 +97,14 @@ def count_jobs(spark: SparkSession) -> Callable[[Callable[[], object]], int]:
     return count
 
 
-def _start(builder: SparkSession.Builder, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
-    # Spark's Python processes must be those of this environment, and find the package where it is not installed.
+def _prepare_environment() -> None:
+    """Spark's Python processes must be those of this environment, and find the package where it is not installed."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(SOURCES), os.environ.get("PYTHONPATH")]))
+
+
+def _start(builder: SparkSession.Builder, tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
+    _prepare_environment()
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
     warehouse = tmp_path_factory.mktemp("warehouse")

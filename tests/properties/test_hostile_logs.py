@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import random
 import warnings
 from pathlib import Path
 
 import pytest
+from tests.lengths import length
 
 from pyspark_delta.errors import DeltaError, DeltaWarning
 from pyspark_delta.scan.planner import plan_scan
@@ -92,7 +92,7 @@ def use(location: str) -> None:
     snapshot.checksum_differences()
 
 
-CASES = int(os.environ.get("PYSPARK_DELTA_FUZZ_CASES", "800"))  # 10000 take minutes
+CASES = length(320, 8000)
 SEEDS = 8
 
 

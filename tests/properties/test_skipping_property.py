@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.lengths import length
 
 from pyspark_delta.actions.model import Metadata, Protocol
 from pyspark_delta.expressions.coercion import compare
@@ -325,7 +326,7 @@ def test_c412_simple_conditions_on_every_pair_of_values(name: str, style: str) -
             assert kept is not False or not any(naive(condition, row) for row in file), (to_sql(condition), file)
 
 
-SETTINGS = settings(max_examples=700, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=length(250, 2000), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @SETTINGS
@@ -352,7 +353,7 @@ def test_c408_c414_skipping_never_loses_a_row(
         assert not matching, to_sql(parts.stats)
 
 
-@settings(SETTINGS, max_examples=400)
+@SETTINGS
 @given(predicates(opaque=True), st.lists(rows, min_size=1, max_size=3), st.sampled_from(["reference", "footer"]))
 def test_c414_c416_conditions_on_partitions_and_statistics_never_lose_a_row(
     predicate: Expression, file: list[dict[str, Any]], style: str

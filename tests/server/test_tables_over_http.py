@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from tests.concurrency.test_managed_tables import WRITERS, check_writers
 from tests.faults.test_catalog_crash_points import append, runs_of
 from tests.managed import Warehouse
+from tests.processes import processes
 from tests.served import BASE, Application, Served
 
 from pyspark_delta.catalog.connections import disconnect_catalog, managed_table
@@ -107,7 +107,7 @@ def test_c468_answers_that_get_lost(warehouse: Warehouse) -> None:
 
 
 def test_c469_c473_writers_through_a_server(served: Served, warehouse: Warehouse) -> None:
-    with ProcessPoolExecutor(WRITERS, mp_context=multiprocessing.get_context("spawn")) as pool:
+    with ProcessPoolExecutor(WRITERS, mp_context=processes()) as pool:
         check_writers(warehouse, pool)
 
 

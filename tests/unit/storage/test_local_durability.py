@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import multiprocessing
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.processes import processes as started
 
 from pyspark_delta.errors import FileAlreadyExistsError, PermissionDeniedError, StorageError
 from pyspark_delta.storage.local import LocalStore
@@ -149,7 +149,7 @@ def _race(number: int, path: str, barrier: Any, results: Any) -> None:
 
 
 def test_one_of_eight_processes_wins(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
+    context = started()
     barrier, results = context.Barrier(8), context.Queue()
     processes = [context.Process(target=_race, args=(number, str(tmp_path), barrier, results)) for number in range(8)]
     for process in processes:

@@ -1,0 +1,35 @@
+"""Makes the tables of tests/interop/delta_spark_tables.py with delta-spark, and keeps them in the repository."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PYTHON = ROOT / ".venv-4.2" / "bin" / "python"
+JARS = ROOT / ".cache" / "jars"
+sys.path.insert(0, str(ROOT))
+
+from tests.interop.kept_tables import ARCHIVE, MAKER, keep  # noqa: E402
+
+
+def main() -> int:
+    """0 when every table could be made."""
+    jars = sorted(JARS.glob("*.jar"))
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([str(PYTHON), str(MAKER), folder, *map(str, jars)], check=True)
+        descriptions = [json.loads(path.read_text()) for path in Path(folder).glob("*.json")]
+        failed = {found["name"]: found["error"] for found in descriptions if "error" in found}
+        if failed or not descriptions:
+            sys.stderr.write(f"Nothing is kept: {failed or 'no table was made'}\n")
+            return 1
+        keep(Path(folder), jars)
+    sys.stdout.write(f"{ARCHIVE.relative_to(ROOT)}: {len(descriptions)} tables\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
