@@ -41,11 +41,11 @@ def test_changes_through_an_enabled_session(delta_spark: SparkSession, table: Go
     assert_content(rows_of(feed_of(delta_spark, table)), table.expected["cdf"])
 
 
-@parametrize("table", only=has_changes, sample=True)
+@parametrize("table", only=has_changes)
 def test_changes_through_the_python_data_source(plain_spark: SparkSession, table: GoldenTable) -> None:
     assert_content(rows_of(feed_of(plain_spark, table)), table.expected["cdf"])
 
 
-@parametrize("table", only=has_changes, sample=True)
+@parametrize("table", only=has_changes)
 def test_changes_through_spark_connect(delta_connect: SparkSession, table: GoldenTable) -> None:
     assert_content(rows_of(feed_of(delta_connect, table)), table.expected["cdf"])
