@@ -268,6 +268,22 @@ def test_rows_have_the_columns_at_the_end_of_the_range(made: HandMade) -> None:
     assert changes(made, 0) == [(1, "insert", 1, None), (3, "insert", 2**40, "x")]
 
 
+@pytest.mark.parametrize("partition", [["p"], []])
+def test_columns_may_be_spelled_in_another_case_by_a_new_schema(made: HandMade, partition: list[str]) -> None:
+    begin(made, field("ID"), field("P", "string"), partition=["P"])
+    file = made.data("a.parquet", {"ID": [1]}, {"P": "x"})
+    made.commit(1, file)
+    rows = {"id": [2]} if partition else {"id": [2], "p": ["y"]}
+    made.commit(
+        2,
+        remove("a.parquet", partitionValues={"P": "x"}),
+        metadata(field("id"), field("p", "string"), partition=partition, configuration=FEED),
+        made.data("b.parquet", rows, {"p": "y"} if partition else {}),
+    )
+    assert changes(made, 0) == [(1, "insert", 1, "x"), (2, "delete", 1, "x"), (2, "insert", 2, "y")]
+    assert changes(made, 2, where="p = 'x'") == [(2, "delete", 1, "x")]
+
+
 def mapped(name: str, physical: str, number: int, data_type: str = "long") -> Json:
     """A field of a table with column mapping."""
     return field(name, data_type, **{"delta.columnMapping.id": number, "delta.columnMapping.physicalName": physical})
