@@ -312,6 +312,15 @@ def test_c246_c248_mapped_columns_are_found_under_their_new_names(made: HandMade
     ]
 
 
+def test_a_partition_column_that_had_a_name_of_the_feed_is_refused(made: HandMade) -> None:
+    columns = [mapped("id", "c1", 1), mapped("v", "_Commit_Version", 2)]
+    protocol = {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}
+    begin(made, *columns, protocol=protocol, configuration=MAPPED, partition=["v"])
+    made.commit(1, made.data("a.parquet", {"c1": [1]}, {"_Commit_Version": "77"}))
+    with pytest.raises(UnsupportedTableError, match="name '_Commit_Version', which the change data feed"):
+        changes(made, 0)
+
+
 @pytest.mark.parametrize(
     ("later", "problem"),
     [
@@ -451,7 +460,7 @@ def test_times_name_the_versions_between_them(
         ({"starting_version": 2, "ending_version": 1}, "DELTA_INVALID_CDC_RANGE"),
         ({"starting_timestamp": 3_000_000, "ending_timestamp": 2_000_000}, "DELTA_INVALID_CDC_RANGE"),
         ({"starting_version": 3, "ending_timestamp": 2_000_000}, "DELTA_INVALID_CDC_RANGE"),
-        ({"starting_version": 4}, "DELTA_VERSION_NOT_FOUND"),
+        ({"starting_version": 4}, "DELTA_CDC_START_VERSION_AFTER_LATEST"),
         ({"starting_timestamp": 4_000_001}, "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"),
         ({"starting_timestamp": 5_000_000}, "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"),
         ({"starting_version": 1, "ending_timestamp": 5_000_000}, "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"),
