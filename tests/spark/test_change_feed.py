@@ -180,7 +180,10 @@ def test_c421_workers_know_the_time_zone_of_the_session(
     for native in (True, False):
         if not native:
             monkeypatch.setattr(reading, "_jvm_reads", lambda *_: False)  # as for a store that Hadoop does not know
-        for frame in (table.changes(0, where="p = '2024-01-01 12:00:00'"), table.toDF(where="p < '2024-01-01 12:30:00'")):
+        for frame in (
+            table.changes(0, where="p = '2024-01-01 12:00:00'"),
+            table.toDF(where="p < '2024-01-01 12:30:00'"),
+        ):
             assert frame.selectExpr("unix_seconds(p) p").collect() == [(1_704_092_400,)]  # 07:00 UTC
 
 

@@ -165,9 +165,7 @@ def _with_constants(files: pa.Table, eras: Sequence[Era], times: dict[int, int],
     """With the constants of the feed among the partition values of each file."""
     files = files.combine_chunks()
     maps = files["partition_values"].combine_chunks()
-    own = {
-        name: pc.coalesce(*(map_value(maps, key) for key in keys)) for name, keys in _partition_keys(eras).items()
-    }
+    own = {name: pc.coalesce(*(map_value(maps, key) for key in keys)) for name, keys in _partition_keys(eras).items()}
     in_order = pa.array([times[v] * 1000 for v in range(versions.first, versions.last + 1)], pa.timestamp("us", "UTC"))
     texts = serialize_partition_column(in_order, TIMESTAMP)
     constants = [

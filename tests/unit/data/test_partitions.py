@@ -87,6 +87,19 @@ def test_rows_without_partitions_are_gathered_to_row_groups() -> None:
     assert by_bytes == [((), list(range(start, start + 20))) for start in range(0, 100, 20)]
 
 
+def test_what_is_one_short_of_a_row_group_waits_for_more() -> None:
+    table = pa.table({"id": range(100)})
+    for limit in ({"row_group_rows": 21}, {"row_group_bytes": 8 * 20 + 1}):
+        made = found(context(table.schema, **limit), table.to_batches(max_chunksize=10))
+        assert [len(ids) for _, ids in made] == [30, 30, 30, 10]
+
+
+def test_batches_without_rows_make_no_pieces() -> None:
+    [batch] = MIXED.slice(0, 10).combine_chunks().to_batches()
+    for partition in ((), ("p",)):
+        assert found(context(MIXED.schema, *partition), [batch.slice(0, 0), batch.slice(5, 0)]) == []
+
+
 def test_more_partitions_than_two_bytes_can_count() -> None:
     count = (1 << 16) + 1
     table = pa.table({"id": range(count), "p": range(count)})
