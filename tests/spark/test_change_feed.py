@@ -185,6 +185,8 @@ def test_c421_workers_know_the_time_zone_of_the_session(
             table.toDF(where="p < '2024-01-01 12:30:00'"),
         ):
             assert frame.selectExpr("unix_seconds(p) p").collect() == [(1_704_092_400,)]  # 07:00 UTC
+            plan = frame._jdf.queryExecution().executedPlan().toString()
+            assert ("FileScan parquet" in plan) == native
 
 
 @pytest.fixture
