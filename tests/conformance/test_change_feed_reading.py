@@ -268,6 +268,22 @@ def test_rows_have_the_columns_at_the_end_of_the_range(made: HandMade) -> None:
     assert changes(made, 0) == [(1, "insert", 1, None), (3, "insert", 2**40, "x")]
 
 
+@pytest.mark.parametrize("partition", [["p"], []])
+def test_columns_may_be_spelled_in_another_case_by_a_new_schema(made: HandMade, partition: list[str]) -> None:
+    begin(made, field("ID"), field("P", "string"), partition=["P"])
+    file = made.data("a.parquet", {"ID": [1]}, {"P": "x"})
+    made.commit(1, file)
+    rows = {"id": [2]} if partition else {"id": [2], "p": ["y"]}
+    made.commit(
+        2,
+        remove("a.parquet", partitionValues={"P": "x"}),
+        metadata(field("id"), field("p", "string"), partition=partition, configuration=FEED),
+        made.data("b.parquet", rows, {"p": "y"} if partition else {}),
+    )
+    assert changes(made, 0) == [(1, "insert", 1, "x"), (2, "delete", 1, "x"), (2, "insert", 2, "y")]
+    assert changes(made, 2, where="p = 'x'") == [(2, "delete", 1, "x")]
+
+
 def mapped(name: str, physical: str, number: int, data_type: str = "long") -> Json:
     """A field of a table with column mapping."""
     return field(name, data_type, **{"delta.columnMapping.id": number, "delta.columnMapping.physicalName": physical})
@@ -294,6 +310,15 @@ def test_c246_c248_mapped_columns_are_found_under_their_new_names(made: HandMade
         {"key": 1, "new": None, "_change_type": "insert", "_commit_version": 1},
         {"key": 3, "new": None, "_change_type": "delete", "_commit_version": 2},
     ]
+
+
+def test_a_partition_column_that_had_a_name_of_the_feed_is_refused(made: HandMade) -> None:
+    columns = [mapped("id", "c1", 1), mapped("v", "_Commit_Version", 2)]
+    protocol = {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}
+    begin(made, *columns, protocol=protocol, configuration=MAPPED, partition=["v"])
+    made.commit(1, made.data("a.parquet", {"c1": [1]}, {"_Commit_Version": "77"}))
+    with pytest.raises(UnsupportedTableError, match="name '_Commit_Version', which the change data feed"):
+        changes(made, 0)
 
 
 @pytest.mark.parametrize(
@@ -435,7 +460,7 @@ def test_times_name_the_versions_between_them(
         ({"starting_version": 2, "ending_version": 1}, "DELTA_INVALID_CDC_RANGE"),
         ({"starting_timestamp": 3_000_000, "ending_timestamp": 2_000_000}, "DELTA_INVALID_CDC_RANGE"),
         ({"starting_version": 3, "ending_timestamp": 2_000_000}, "DELTA_INVALID_CDC_RANGE"),
-        ({"starting_version": 4}, "DELTA_VERSION_NOT_FOUND"),
+        ({"starting_version": 4}, "DELTA_CDC_START_VERSION_AFTER_LATEST"),
         ({"starting_timestamp": 4_000_001}, "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"),
         ({"starting_timestamp": 5_000_000}, "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"),
         ({"starting_version": 1, "ending_timestamp": 5_000_000}, "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"),

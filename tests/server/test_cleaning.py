@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.served import first_version
 
+from pyspark_delta.catalog.cleaning import remove_left_behind
 from pyspark_delta.catalog.contract import StagingTable, TableName
 from pyspark_delta.catalog.sql import SqlCatalog
 from pyspark_delta.server.cleaning import clean_once
@@ -58,6 +59,17 @@ def test_unfinished_tables_are_removed_by_a_server_that_is_told_to(
     left = [one.name.name for one in catalog.left_behind(2**62)]
     assert left == (["new"] if clean_after == WEEK else ["old", "new"])
     assert Path(old.location).exists() == (clean_after != WEEK)
+
+
+def test_what_another_one_was_faster_about_stays(
+    catalog: SqlCatalog, old: StagingTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = [table for table in catalog.left_behind(2**62) if table.table_id == old.table_id]
+    assert catalog.drop_staging_table(old.table_id)  # as where it got its name
+    monkeypatch.setattr(SqlCatalog, "left_behind", lambda *_: found)
+    assert found
+    assert remove_left_behind(catalog, 2**62) == []
+    assert Path(old.location).exists()
 
 
 def test_a_failure_is_logged_and_made_up_for(

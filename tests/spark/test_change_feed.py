@@ -15,6 +15,8 @@ from tests.interop.content import content
 
 from pyspark_delta.deletion_vectors import encode_inline, of_indexes
 from pyspark_delta.errors import DataFileError, DeltaError, VersionNotFoundError, translate
+from pyspark_delta.spark import read as reading
+from pyspark_delta.spark.scan import catalyst
 from pyspark_delta.spark.table import DeltaTable
 from pyspark_delta.table import Table
 
@@ -131,6 +133,15 @@ def scanned(frame: DataFrame) -> int:
     return sum(leaves.apply(index).selectedPartitions().totalNumberOfFiles() for index in range(leaves.size()))
 
 
+def test_a_session_that_takes_no_file_index_joins_the_constants(
+    delta_spark: SparkSession, mixed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalyst, "unavailable", lambda _: "another Spark")
+    frame = read(delta_spark, mixed, startingVersion=0)
+    assert "Join" in frame._jdf.queryExecution().executedPlan().toString()
+    assert content(frame.toArrow()) == ours(mixed, 0)
+
+
 def test_columns_and_conditions_may_name_the_columns_of_the_feed(
     delta_spark: SparkSession, plain_spark: SparkSession, mixed: Path
 ) -> None:
@@ -189,6 +200,27 @@ def test_what_spark_cannot_read_itself_is_read_by_workers(delta_connect: SparkSe
     finally:
         for name in ("enabled", "ignoreMissing"):
             delta_connect.conf.unset(f"spark.sql.parquet.fieldId.read.{name}")
+
+
+def test_c421_workers_know_the_time_zone_of_the_session(
+    delta_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = HandMade(tmp_path / "table")
+    made.commit(0, PROTOCOL, declared(mapped("id", "c1", 1), mapped("p", "c2", 2, "timestamp"), partition=["p"]))
+    made.commit(1, write(made, "a.parquet", "2024-01-01 12:00:00", c1=[1]))
+    here = delta_spark.newSession()
+    here.conf.set("spark.sql.session.timeZone", "+05:00")
+    table = DeltaTable.forPath(here, str(made.path))
+    for native in (True, False):
+        if not native:
+            monkeypatch.setattr(reading, "_jvm_reads", lambda *_: False)  # as for a store that Hadoop does not know
+        for frame in (
+            table.changes(0, where="p = '2024-01-01 12:00:00'"),
+            table.toDF(where="p < '2024-01-01 12:30:00'"),
+        ):
+            assert frame.selectExpr("unix_seconds(p) p").collect() == [(1_704_092_400,)]  # 07:00 UTC
+            plan = frame._jdf.queryExecution().executedPlan().toString()
+            assert ("FileScan parquet" in plan) == native
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
+from tests.hand_made import HandMade, features, field, metadata
 from tests.lengths import only_in_full
 
 from pyspark_delta import DeltaTable, Table
@@ -332,6 +333,19 @@ class TestClassic(RowChanges):
         ).collect()
         assert table.delete("n = -1").collect()[0][0] >= 1
         assert {1, 2, 3, 9}.isdisjoint(content(table))
+
+    def test_c168_a_protocol_without_the_feature_has_no_change_data_files(
+        self, session: SparkSession, tmp_path: Path
+    ) -> None:
+        made = HandMade(tmp_path / "t")
+        made.commit(0, features("appendOnly", reader=[]), metadata(field("id"), configuration=FEED))
+        made.commit(1, made.data("a.parquet", {"id": [1, 2]}))
+        table = DeltaTable.forPath(session, str(made.path))
+        table.delete("id = 1")
+        table.update("id = 2", {"id": "3"})
+        save(session.sql("select 4L id"), str(made.path), "overwrite", options={"replaceWhere": "id = 4"})
+        assert (version(table), content(table)) == (4, [3, 4])
+        assert not (made.path / "_change_data").exists()
 
 
 @only_in_full(

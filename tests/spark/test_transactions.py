@@ -118,6 +118,8 @@ def test_what_one_transaction_cannot_do(delta_spark: SparkSession, path: str) ->
             getattr(txn.append(more), second)(given)
     with failing(InvalidOperationError, match="dataChange"), table.transaction() as txn:
         txn.append(more).append(more, dataChange=False)
+    with failing(InvalidOperationError, match="Row tracking cannot be enabled"), table.transaction() as txn:
+        txn.setProperties({"delta.enableRowTracking": True})  # which the files that stay would have to be numbered for
     for version in (-1, "x", True):
         with failing(InvalidOptionError, match="whole number"), table.transaction() as txn:
             txn.setTransaction("a", version)  # type: ignore[arg-type]
@@ -146,6 +148,10 @@ def test_c169_all_parts_of_a_transaction_are_in_the_change_data_feed(delta_spark
         assert list(Path(path, "_change_data").rglob("*.parquet")) != changes
     assert rows(path) == [1, 4, 5, 7, 8]
     assert feed(path, 3) == [("delete", 3), ("delete", 6), ("insert", 7)]
+    with failing(InvalidOperationError, match="change data feed"), table.transaction() as txn:
+        txn.delete("id = 4")
+        again = delta_spark.sql("select 8L id, 4 p, '' n")  # which leaves, too
+        txn.overwrite(again, partitionOverwriteMode="dynamic")
     with failing(ZeroDivisionError), table.transaction() as txn:
         before = data_files(path)
         txn.update({"p": "p + 1"})
@@ -273,17 +279,21 @@ def test_statements_in_transactions_conflict_with_what_they_read(delta_spark: Sp
         txn.setTransaction("a", 1)
         txn.append(more)
     with table.transaction() as txn:
-        txn.setTransaction("a", 1)
+        txn.setTransaction("a", 1).setTransaction("b", 1)  # what the table holds already, it is not to get twice
         assert txn.delete().collect() == [(0,)]
+        assert txn.merge(more.alias("s"), "id = s.id").whenMatchedDelete().execute().collect() == [(0, 0, 0, 0)]
     assert (txn.version, len(rows(path))) == (None, 9)
+    with pytest.raises(InvalidOperationError, match="discarded"):
+        txn.delete()
 
 
 def test_c180_a_named_transaction_has_its_effect_once(delta_spark: SparkSession, path: str) -> None:
     table, more = DeltaTable.forPath(delta_spark, path), delta_spark.sql("select 7L id, 0 p")
     for version, committed in ((5, 1), (5, None), (4, None), (6, 2)):
         with table.transaction() as txn:
-            txn.append(more).setTransaction("a", version)
+            txn.append(more, userMetadata="some").userMetadata("").setTransaction("a", version)
         assert txn.version == committed
+    assert Table.open(path).history(1)[0]["userMetadata"] == ""
     with table.transaction() as txn:
         txn.append(more, txnAppId="a", txnVersion=6)
     assert (txn.version, rows(path).count(7)) == (None, 2)
@@ -291,6 +301,13 @@ def test_c180_a_named_transaction_has_its_effect_once(delta_spark: SparkSession,
         txn.append(more).setTransaction("a", 7)
         save(more, path, "append", options={"txnAppId": "a", "txnVersion": 7})
     assert rows(path).count(7) == 3
+    here, setting = delta_spark.newSession(), "spark.databricks.delta.write."
+    for name, value in {"txnAppId": "s", "txnVersion": "1", "txnVersion.autoReset.enabled": "true"}.items():
+        here.conf.set(setting + name, value)
+    with DeltaTable.forPath(here, path).transaction() as txn:
+        txn.delete("id = 7")
+    assert Table.open(path).snapshot.transactions()["s"].version == 1
+    assert here.conf.get(f"{setting}txnVersion", None) is None
 
 
 def test_conflicts(delta_spark: SparkSession, path: str) -> None:

@@ -88,11 +88,8 @@ def _configuration(latest: Snapshot, version: int) -> TableConfiguration:
 
 # ------------------------------------------------------------------------------------------- was the feed enabled
 def check_enabled(eras: Sequence[Era], versions: VersionRange, location: str) -> None:
-    """Raise InvalidOperationError, naming the versions, when the feed was off in any version of the range (C167).
-
-    The property counts only where the protocol supports the feature (C168).
-    """
-    off = [(first, last) for first, last, era in _spans(eras, versions) if not _is_enabled(era.configuration)]
+    """Raise InvalidOperationError, naming the versions, when the feed was off in any version of the range (C167)."""
+    off = [(first, last) for first, last, era in _spans(eras, versions) if not keeps_changes(era.configuration)]
     if not off:
         return
     merged: list[tuple[int, int]] = []
@@ -127,7 +124,8 @@ def _spans(eras: Sequence[Era], versions: VersionRange) -> Iterator[tuple[int, i
     yield eras[-1].first, versions.last, eras[-1]
 
 
-def _is_enabled(configuration: TableConfiguration) -> bool:
+def keeps_changes(configuration: TableConfiguration) -> bool:
+    """Whether commits tell which rows change: the property counts only where the protocol has the feature (C168)."""
     supported = configuration.supports("changeDataFeed", legacy_writer=4)
     return supported and ENABLE_CHANGE_DATA_FEED.of(configuration.properties)
 

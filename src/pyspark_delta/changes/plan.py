@@ -30,6 +30,7 @@ from pyspark_delta.changes.eras import Era, check_columns, check_enabled, eras_o
 from pyspark_delta.changes.removed_files import with_partition_values
 from pyspark_delta.changes.vectors import paired, vector_changes
 from pyspark_delta.changes.versions import VersionRange
+from pyspark_delta.errors import UnsupportedTableError
 from pyspark_delta.expressions.evaluate import evaluate
 from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.expressions.text import columns_of, conjuncts, is_opaque
@@ -164,8 +165,7 @@ def _with_constants(files: pa.Table, eras: Sequence[Era], times: dict[int, int],
     """With the constants of the feed among the partition values of each file."""
     files = files.combine_chunks()
     maps = files["partition_values"].combine_chunks()
-    names = [name for name in dict.fromkeys(n for era in eras for n in era.partition_names) if name not in _CONSTANTS]
-    own = [map_value(maps, name) for name in names]
+    own = {name: pc.coalesce(*(map_value(maps, key) for key in keys)) for name, keys in _partition_keys(eras).items()}
     in_order = pa.array([times[v] * 1000 for v in range(versions.first, versions.last + 1)], pa.timestamp("us", "UTC"))
     texts = serialize_partition_column(in_order, TIMESTAMP)
     constants = [
@@ -173,10 +173,32 @@ def _with_constants(files: pa.Table, eras: Sequence[Era], times: dict[int, int],
         files["version"].combine_chunks().cast(pa.string()),
         texts.take(pc.subtract(files["version"].combine_chunks(), versions.first)),
     ]
-    merged = map_array([*names, *_CONSTANTS], [*own, *constants], files.num_rows)
+    merged = map_array([*own, *_CONSTANTS], [*own.values(), *constants], files.num_rows)
     files = files.set_column(files.column_names.index("partition_values"), "partition_values", merged)
     size = pc.fill_null(files["size"], 0)  # which a remove need not tell
     return files.set_column(files.column_names.index("size"), "size", size)
+
+
+def _partition_keys(eras: Sequence[Era]) -> dict[str, list[str]]:
+    """The physical names of partition columns at the end of the range, each with the keys that partition values have.
+
+    An overwritten schema may spell a column in another case. Raises UnsupportedTableError for a name of the feed, which
+    a column may have had before it was renamed.
+    """
+    last = eras[-1].configuration
+    at_end = (physical_field(field, mapping_mode(last)).name for field in last.schema)
+    spelled = {name.casefold(): name for name in at_end}
+    found: dict[str, list[str]] = {}
+    for key in dict.fromkeys(name for era in eras for name in era.partition_names):
+        if key.casefold() in _CONSTANTS:
+            raise UnsupportedTableError(
+                f"The changes of '{last.location}' cannot be read: partition values go by the name '{key}', which the "
+                "change data feed keeps for itself. Copy the table to one that never had a column of that name.",
+                error_class="DELTA_RESERVED_COLUMN_NAMES",
+                column=key,
+            )
+        found.setdefault(spelled.get(key.casefold(), key), []).append(key)
+    return found
 
 
 def _matching(files: pa.Table, context: ReadContext) -> pa.Table:

@@ -92,7 +92,10 @@ class _Keys:
 
     @classmethod
     def of(cls, context: WriteContext, batch: pa.RecordBatch) -> _Keys:
-        """Raises InvalidOperationError for a value without a text, ConstraintViolationError for one of another type."""
+        """Those of a batch that has rows.
+
+        Raises InvalidOperationError for a value without a text, ConstraintViolationError for one of another type.
+        """
         codes: Numbers = np.zeros(batch.num_rows, np.int64)
         texts, places = [], []
         fields = [field for name in context.partition_columns if (field := context.schema.find(name)) is not None]
@@ -103,7 +106,7 @@ class _Keys:
             codes = codes * len(distinct) + place
             if len(fields) > 1:  # without gaps again, so that no product overflows
                 codes = np.asarray(pa.array(codes).dictionary_encode().indices)
-        small = len(codes) and codes.max() < _SORTED_BY_DIGITS
+        small = codes.max() < _SORTED_BY_DIGITS
         return cls(codes.astype(np.uint16 if small else np.int64), texts, places)
 
     def partitions(self, rows: Numbers) -> Iterator[Partition]:

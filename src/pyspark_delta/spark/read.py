@@ -143,12 +143,16 @@ def _read_by_tasks(spark: SparkSession, snapshot: Snapshot, where: str | None, r
 
 
 def read_by_workers(spark: SparkSession, snapshot: Snapshot, options: Mapping[str, str]) -> DataFrame:
-    """What the read options ask of the table of a snapshot, through the Python Data Source."""
+    """What the read options ask of the table of a snapshot, through the Python Data Source.
+
+    Spark does not tell a data source the time zone of the session, which partition values and conditions may be in.
+    """
     from pyspark_delta.spark.session import plain_reader
     from pyspark_delta.spark.source import DeltapySource
 
     spark.dataSource.register(DeltapySource)
-    reader = plain_reader(spark).format(DeltapySource.name()).options(**snapshot.storage_options, **options)
+    given = {"timeZone": session_time_zone(spark), **snapshot.storage_options, **options}
+    reader = plain_reader(spark).format(DeltapySource.name()).options(**given)
     return cast(DataFrame, reader.load(to_hadoop(snapshot.location)))
 
 

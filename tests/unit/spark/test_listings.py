@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 
+from pyspark_delta.actions.columns import DELETION_VECTOR
 from pyspark_delta.spark.scan.listings import ChosenListing
 from pyspark_delta.spark.scan.marked_rows import CHANGES, NUMBERS
 
+VECTOR = {"storage_type": "i", "path_or_inline_dv": "x", "offset": None, "size_in_bytes": 1, "cardinality": 1}
 
-def chosen(version: str, **marks: bytes) -> str:
+
+def chosen(version: str, **other: Any) -> ChosenListing:
+    values = {"path": "a.parquet", "deletion_vector": None, "size": 3, **other}
+    types = {"deletion_vector": DELETION_VECTOR.type}
+    columns = {name: pa.array([value], types.get(name)) for name, value in values.items()}
     constants = pa.array([[("_commit_version", version)]], pa.map_(pa.string(), pa.string()))
-    files = {"path": ["a.parquet"], "deletion_vector": pa.nulls(1), "partition_values": constants}
-    return ChosenListing("/table", pa.table({**files, **{name: [value] for name, value in marks.items()}})).identity
+    return ChosenListing("/table", pa.table({**columns, "partition_values": constants}))
 
 
 def test_files_are_told_apart_by_their_constants_and_by_the_changes_of_their_rows() -> None:
-    assert chosen("1") == chosen("1")
-    marked = [{NUMBERS.name: numbers, CHANGES.name: changes} for numbers in (b"a", b"b") for changes in (b"a", b"b")]
-    assert len({chosen("1"), chosen("2"), *(chosen("1", **marks) for marks in marked)}) == 6
+    marks = [{NUMBERS.name: numbers, CHANGES.name: changes} for numbers in (b"a", b"b") for changes in (b"a", b"b")]
+    others = [*marks, {"path": "b.parquet"}, {"deletion_vector": VECTOR}]
+    found = [chosen("1"), chosen("2"), *(chosen("1", **other) for other in others)]
+    assert len({one.identity for one in found}) == len(found)
+    assert chosen("1").identity == chosen("1").identity
+
+
+def test_the_size_is_that_of_all_files() -> None:
+    both = pa.concat_tables([chosen("1").files, chosen("2", size=4).files])
+    assert ChosenListing("/table", both).size_in_bytes() == 7
+    assert ChosenListing("/table", both.slice(0, 0)).size_in_bytes() == 0

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from pyspark_delta.actions.columns import FILE_FIELDS
 from pyspark_delta.actions.model import Metadata, Protocol
+from pyspark_delta.changes.eras import keeps_changes
 from pyspark_delta.data.writer import WriteContext
 from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.expressions.tree import Expression
@@ -24,7 +25,6 @@ from pyspark_delta.spark.column_text import condition_text
 from pyspark_delta.spark.read import read_files, session_time_zone
 from pyspark_delta.spark.scan.frames import FileSource
 from pyspark_delta.spark.schemas import to_spark
-from pyspark_delta.spark.write.change_data import keeps_changes
 from pyspark_delta.spark.write.options import WriteOptions
 from pyspark_delta.spark.write.rows_written import has_row_ids
 from pyspark_delta.spark.write.session_defaults import file_options, with_session_defaults

@@ -16,6 +16,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType as SparkStruct
 
+from pyspark_delta.changes.eras import keeps_changes
 from pyspark_delta.data.conform import conform
 from pyspark_delta.data.parts import write_side_by_side
 from pyspark_delta.data.reader import read_tasks, tasks_of
@@ -30,7 +31,6 @@ from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.source.boundary import boundary
 from pyspark_delta.spark.source.time_zone import settled_zone, zone_needed, zone_of_task
-from pyspark_delta.spark.write.change_data import keeps_changes
 from pyspark_delta.spark.write.drafts import Staged, draft_write
 from pyspark_delta.spark.write.options import WriteOptions, parse_options
 from pyspark_delta.spark.write.replacement import (

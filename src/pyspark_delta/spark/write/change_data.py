@@ -14,8 +14,6 @@ import pyarrow.compute as pc
 import pyspark.sql.functions as sf
 
 from pyspark_delta.data.writer import WriteContext
-from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.protocol.properties import ENABLE_CHANGE_DATA_FEED
 from pyspark_delta.schema.types import STRING, StructField, StructType
 from pyspark_delta.spark.write.columns import align
 from pyspark_delta.spark.write.job import write_frame
@@ -28,11 +26,6 @@ if TYPE_CHECKING:
 CHANGE_DATA_DIRECTORY = "_change_data"
 CHANGE_TYPE = "_change_type"
 _KIND = StructField(CHANGE_TYPE, STRING)
-
-
-def keeps_changes(configuration: TableConfiguration) -> bool:
-    """Whether commits to the table record which rows change."""
-    return ENABLE_CHANGE_DATA_FEED.of(configuration.properties)
 
 
 def write_changes(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, assert_never
 import pyarrow as pa
 
 from pyspark_delta.actions.model import SetTransaction
+from pyspark_delta.changes.eras import keeps_changes
 from pyspark_delta.errors import (
     ConcurrentAppendError,
     ConcurrentDeleteDeleteError,
@@ -31,7 +32,7 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.read import read_files, session_time_zone
 from pyspark_delta.spark.reexecution import discard, reexecutions
 from pyspark_delta.spark.scan.frames import FileSource
-from pyspark_delta.spark.write.change_data import keeps_changes, write_changes, write_inserts
+from pyspark_delta.spark.write.change_data import write_changes, write_inserts
 from pyspark_delta.spark.write.columns import frame_schema
 from pyspark_delta.spark.write.drafts import Staged, draft_write
 from pyspark_delta.spark.write.job import write_frame
