@@ -99,6 +99,19 @@ def test_an_enabled_session_reads_any_range_in_four_scans(delta_spark: SparkSess
     assert content(short.toArrow()) == ours(mixed, 9, ending_version=11)  # before the columns changed
 
 
+def test_ranges_of_one_table_are_not_taken_for_one_another(delta_spark: SparkSession, mixed: Path) -> None:
+    """Spark takes rows that it has cached for any plan that is equal to theirs."""
+    cached = [read(delta_spark, mixed, startingVersion=v, endingVersion=v).cache() for v in (1, 2)]
+    try:
+        assert [frame.count() for frame in cached] == [3, 1]
+        for version in (5, 6):  # which added a file as 1 did, and marked a row of it as 2 did
+            frame = read(delta_spark, mixed, startingVersion=version, endingVersion=version)
+            assert content(frame.toArrow()) == ours(mixed, version, ending_version=version)
+    finally:
+        for frame in cached:
+            frame.unpersist()
+
+
 @pytest.mark.parametrize(("commits", "readings"), [(1, 1), (3, 1), (15, 1), (16, 2)])
 def test_rows_that_many_commits_marked_are_read_at_once(
     delta_spark: SparkSession, tmp_path: Path, commits: int, readings: int
