@@ -3,8 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 VENV_OLDEST := .venv-4.2
 BIN := $(VENV)/bin
-# Modules are compiled when they are first imported: most of those installed never are.
+# Modules are compiled when they are first imported: most of those installed never are. They must be kept then, or each
+# of Spark's workers would compile them anew.
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
+unexport PYTHONDONTWRITEBYTECODE
 
 # What the two virtual environments hold on top of the package and its extras.
 NEWEST_PYSPARK := pyspark[connect]==4.3.0
