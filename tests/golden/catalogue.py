@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,7 +15,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from tests.golden.columnar_digest import columnar_digest
-from tests.lengths import FULL
 
 GOLDEN = Path(os.environ.get("PYSPARK_DELTA_GOLDEN") or Path(__file__).parents[3] / "shared" / "golden")
 
@@ -36,20 +35,6 @@ REFUSED = {
 }
 
 
-def type_shape(data_type: Any) -> str:
-    """A type without the names of fields and the digits of decimals."""
-    match data_type:
-        case str():
-            return data_type.partition("(")[0]
-        case {"type": "struct", "fields": fields}:
-            return f"struct<{','.join(sorted({type_shape(field['type']) for field in fields}))}>"
-        case {"type": "array", "elementType": element}:
-            return f"array<{type_shape(element)}>"
-        case {"type": "map", "keyType": key, "valueType": value}:
-            return f"map<{type_shape(key)},{type_shape(value)}>"
-    raise AssertionError(data_type)
-
-
 @dataclass(frozen=True)
 class GoldenTable:
     """One table: its folder and what its expected.json says."""
@@ -61,12 +46,6 @@ class GoldenTable:
     @property
     def kind(self) -> str:
         return str(self.expected["kind"])
-
-    @cached_property
-    def properties(self) -> frozenset[str]:
-        """What the manifest found in its log, such as features and types, and the types of its columns in full."""
-        types = {type_shape(field["type"]) for field in self.expected["schema_json"]["fields"]}
-        return frozenset(self.expected["features"]) | types
 
 
 @cache
@@ -83,30 +62,13 @@ def golden_tables() -> tuple[GoldenTable, ...]:
     )
 
 
-def parametrize(
-    *kinds: str, only: Callable[[GoldenTable], bool] = lambda _: True, sample: bool = False
-) -> pytest.MarkDecorator:
-    """Run a test once for each readable table of these kinds; skipped with a reason where the folder is absent.
-
-    Where `sample`, `make test` runs it for a few that have between them all that any has, `make test-long` for all.
-    """
+def parametrize(*kinds: str, only: Callable[[GoldenTable], bool] = lambda _: True) -> pytest.MarkDecorator:
+    """Run a test once for each readable table of these kinds; skipped with a reason where the folder is absent."""
     chosen = [t for t in golden_tables() if t.kind in kinds and t.id not in REFUSED and only(t)]
-    if sample and not FULL:
-        chosen = covering(chosen)
     if not golden_tables():
         absent = pytest.mark.skip(reason=f"golden tables not found at {GOLDEN}; set PYSPARK_DELTA_GOLDEN")
         return pytest.mark.parametrize("table", [pytest.param(None, marks=absent, id="absent")])
     return pytest.mark.parametrize("table", [pytest.param(t, id=t.id) for t in chosen])
-
-
-def covering(tables: Sequence[GoldenTable]) -> list[GoldenTable]:
-    """A few of the tables such that whatever property one of them all has, one of the few has."""
-    left, few = set().union(*(table.properties for table in tables)), set()
-    while left:
-        best = max(tables, key=lambda table: len(table.properties & left))
-        few.add(best.id)
-        left -= best.properties
-    return [table for table in tables if table.id in few]
 
 
 @cache

@@ -1,8 +1,4 @@
-"""Every golden table through Spark: Catalyst scan, DataFrame scan, Python Data Source and Connect give equal rows.
-
-The DataFrame scan is that of Connect, which reads them all: on classic sessions `make test` reads tables with every
-feature and type between them by it, and `make test-long` all.
-"""
+"""Every golden table through Spark: Catalyst scan, DataFrame scan and Python Data Source give equal rows."""
 
 from __future__ import annotations
 
@@ -65,7 +61,7 @@ def test_catalyst_scan(delta_spark: SparkSession, table: GoldenTable, tmp_path: 
     assert_content(rows_of(frame, tmp_path), table.expected)
 
 
-@parametrize("table", sample=True)
+@parametrize("table")
 def test_data_frame_scan(spark_by_ids: SparkSession, table: GoldenTable, tmp_path: Path) -> None:
     snapshot = Snapshot.load(str(table.path))
     assert frame_can_read(spark_by_ids, file_source(snapshot), snapshot.files(columns=("path",)))

@@ -12,7 +12,6 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from tests.hand_made import field
-from tests.lengths import only_in_full
 from tests.spark.rule_cases import identity, mark_of, rows_in, table_of
 
 from pyspark_delta import DeltaTable, Table
@@ -342,7 +341,6 @@ class TestClassic(Merges):
         assert sorted(row[0] for row in content(table) if row[2] == "new" and row[0] is not None) == [5, 25, 99]
 
 
-@only_in_full("test_several_rows_that_match_one", "test_files_beyond_the_keys_of_the_source_are_not_read")
 class TestConnect(Merges):
     """Through Spark Connect."""
 

@@ -12,7 +12,6 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from tests.hand_made import HandMade, features, field, metadata
-from tests.lengths import only_in_full
 
 from pyspark_delta import DeltaTable, Table
 from pyspark_delta.data.reader import read_plan
@@ -348,14 +347,6 @@ class TestClassic(RowChanges):
         assert not (made.path / "_change_data").exists()
 
 
-@only_in_full(
-    "test_c161_c252_c256_c413_vectors_are_merged_and_share_a_file",
-    "test_c252_files_of_which_all_rows_go_are_removed",
-    "test_c396_rules_hold",
-    "test_c321_c324_c326_c338_c339_c340_c341_rows_keep_their_ids",
-    "test_c162_c167_c169_change_data_files_where_readers_need_them",
-    "test_a_plan_changes_nothing_until_it_is_executed",
-)
 class TestConnect(RowChanges):
     @pytest.fixture
     def session(self, delta_connect: SparkSession) -> SparkSession:

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from tests.lengths import only_in_full
 
 from pyspark_delta.data.reader import read_plan
 from pyspark_delta.errors import (
@@ -408,12 +407,6 @@ class TestClassic(WriteModes):
         return plain_spark
 
 
-@only_in_full(
-    "test_dynamic_partition_overwrite",
-    "test_replace_using_and_on",
-    "test_c162_c174_change_data_files_where_readers_could_not_tell",
-    "test_optimized_write",
-)
 class TestConnect(WriteModes):
     @pytest.fixture
     def session(self, plain_connect: SparkSession) -> SparkSession:

@@ -57,9 +57,9 @@ def resolve_range(latest: Snapshot, request: ChangeRequest) -> VersionRange:
         if request.allow_out_of_range:
             return VersionRange(latest.version + 1, latest.version)
         earliest = earliest_version(latest.store, latest.location)
-        error = VersionNotFoundError(first, earliest, latest.version, latest.location)
-        error.error_class = "DELTA_CDC_START_VERSION_AFTER_LATEST"
-        raise error
+        raise VersionNotFoundError(
+            first, earliest, latest.version, latest.location, error_class="DELTA_CDC_START_VERSION_AFTER_LATEST"
+        )
     last = _last(latest, request)
     by_time = request.starting_timestamp is not None and request.ending_timestamp is not None
     if last < first and not (by_time and last == first - 1):  # two times may lie between two commits

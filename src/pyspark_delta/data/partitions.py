@@ -92,10 +92,7 @@ class _Keys:
 
     @classmethod
     def of(cls, context: WriteContext, batch: pa.RecordBatch) -> _Keys:
-        """Those of a batch that has rows.
-
-        Raises InvalidOperationError for a value without a text, ConstraintViolationError for one of another type.
-        """
+        """Raises InvalidOperationError for a value without a text, ConstraintViolationError for one of another type."""
         codes: Numbers = np.zeros(batch.num_rows, np.int64)
         texts, places = [], []
         fields = [field for name in context.partition_columns if (field := context.schema.find(name)) is not None]
@@ -106,7 +103,7 @@ class _Keys:
             codes = codes * len(distinct) + place
             if len(fields) > 1:  # without gaps again, so that no product overflows
                 codes = np.asarray(pa.array(codes).dictionary_encode().indices)
-        small = codes.max() < _SORTED_BY_DIGITS
+        small = len(codes) and codes.max() < _SORTED_BY_DIGITS
         return cls(codes.astype(np.uint16 if small else np.int64), texts, places)
 
     def partitions(self, rows: Numbers) -> Iterator[Partition]:

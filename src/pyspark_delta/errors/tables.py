@@ -41,10 +41,13 @@ class VersionNotFoundError(DeltaError):
     error_class = "DELTA_VERSION_NOT_FOUND"
     sqlstate = "22003"
 
-    def __init__(self, requested: int, earliest: int, latest: int, location: str = "") -> None:
+    def __init__(
+        self, requested: int, earliest: int, latest: int, location: str = "", *, error_class: str | None = None
+    ) -> None:
         where = f" of '{location}'" if location else ""
         super().__init__(
             f"Version {requested}{where} does not exist; available versions are {earliest} to {latest}.",
+            error_class=error_class,
             requested=requested,
             earliest=earliest,
             latest=latest,

@@ -59,7 +59,6 @@ def catalyst_frame(spark: SparkSession, snapshot: Snapshot, *, row_tracking: boo
     The hidden column `_metadata` has what Spark knows of files and, where rows have ids, the names that delta-spark has
     for them. Raises InvalidOperationError for `row_tracking` on a table that has no row ids.
     """
-    ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
     columns = table_columns(snapshot.configuration)
     if row_tracking:
         require_row_tracking(snapshot.configuration)
@@ -90,7 +89,6 @@ def catalyst_frame_of_files(
 
     Each file must be as long as its "size" says: Spark reads no more of it.
     """
-    ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
     listing = ChosenListing(source.location, files.combine_chunks(), source.version, source.storage_options)
     columns = table_columns(source.configuration, source.stored_too, source.constants)
     relations = _Relations(
@@ -111,7 +109,6 @@ def catalyst_frame_of_marks(spark: SparkSession, source: FileSource, files: pa.T
 
     Each file must be as long as its "size" says. Raises DeletionVectorError.
     """
-    ensure_callback_server_started(spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
     marked = gather(files.combine_chunks(), source.location, source.storage_options)
     listing = ChosenListing(source.location, marked.files, source.version, source.storage_options)
     columns = table_columns(source.configuration)
@@ -196,6 +193,7 @@ class _Relations:
 
     def frame(self, kinds: tuple[Files, ...]) -> DataFrame:
         """The rows of the files of these kinds."""
+        ensure_callback_server_started(self.spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
         parts = [self._relation(kind) for kind in kinds]
         frame = parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
         return hide_last_column(self.jvm, frame) if self.own_metadata else frame
