@@ -19,6 +19,7 @@ from pyspark_delta.errors import (
     AppendOnlyTableError,
     CommitConflictError,
     ConcurrentAppendError,
+    ConcurrentTransactionError,
     ConstraintViolationError,
     InvalidOperationError,
     InvalidOptionError,
@@ -231,13 +232,14 @@ class RowChanges:
         assert racing.delete("n = 3").collect() == [(10,)]
         assert content(table) == [i for i in range(40) if i % 4 != 3]
         meanwhile = iter([lambda: save(session.sql("select 51L id, 2 n, 'v' v"), path, "append")])
-        session.conf.set(REEXECUTIONS, "0")
+        session.conf.set(REEXECUTIONS, " 0 ")
         try:
             with pytest.raises(ConcurrentAppendError, match="n = 2"):
                 Racing(table, once).update("n = 2", {"v": "'y'"})
-            session.conf.set(REEXECUTIONS, "often")
-            with pytest.raises(InvalidOptionError):
-                table.delete("n = 3")
+            for wrong in ("often", "-1", "\N{SUPERSCRIPT TWO}"):
+                session.conf.set(REEXECUTIONS, wrong)
+                with pytest.raises(InvalidOptionError, match="a number of times"):
+                    table.delete("n = 3")
         finally:
             session.conf.unset(REEXECUTIONS)
         named = {add["path"] for v in range(version(table) + 1) for add in adds(path, v)}
@@ -332,6 +334,38 @@ class TestClassic(RowChanges):
         ).collect()
         assert table.delete("n = -1").collect()[0][0] >= 1
         assert {1, 2, 3, 9}.isdisjoint(content(table))
+
+    def test_c180_a_statement_of_a_named_application_has_its_effect_once(
+        self, delta_spark: SparkSession, tmp_path: Path
+    ) -> None:
+        session, prefix = delta_spark.newSession(), "spark.databricks.delta."
+        table = make(session, tmp_path, VECTORS)
+        for name, value in {"write.txnAppId": "job", "write.txnVersion": "5", "commitInfo.userMetadata": "x"}.items():
+            session.conf.set(prefix + name, value)
+        assert table.delete("id = 1").collect() == [(1,)]
+        assert [(t["appId"], t["version"]) for t in commit(table, "txn")] == [("job", 5)]
+        assert commit(table, "commitInfo")[0]["userMetadata"] == "x"
+        assert table.delete("id = 2").collect() == [(0,)]
+        assert table.update("id = 2", {"v": "'x'"}).collect() == [(0,)]
+        source = session.sql("select 2L as id").alias("s")
+        merge = table.alias("t").merge(source, "t.id = s.id").whenMatchedDelete()
+        assert merge.execute().collect() == [(0, 0, 0, 0)]
+        assert version(table) == 1
+        session.conf.set(f"{prefix}write.txnVersion", "6")
+        other = {"txnAppId": "job", "txnVersion": 6}
+
+        def meanwhile(snapshot: Snapshot) -> Snapshot:
+            save(session.sql("select 50L id, 3 n, 'v50' v"), str(tmp_path), "append", options=other)
+            return snapshot
+
+        with pytest.raises(ConcurrentTransactionError):  # and not run again, as after other conflicts
+            Racing(table, meanwhile).delete("id = 2")
+        assert (version(table), 2 in content(table)) == (2, True)
+        for number, deleted in (("7", 2), ("7", 0)):
+            session.conf.set(f"{prefix}write.txnVersion", number)
+            session.conf.set(f"{prefix}write.txnVersion.autoReset.enabled", "true")
+            assert table.delete("id in (2, 3)").collect() == [(deleted,)]
+            assert session.conf.get(f"{prefix}write.txnVersion", None) is None
 
     def test_c168_a_protocol_without_the_feature_has_no_change_data_files(
         self, session: SparkSession, tmp_path: Path
