@@ -24,8 +24,14 @@ from pyspark_delta.errors import (
     InvalidPredicateError,
     SchemaMismatchError,
 )
+from pyspark_delta.expressions.text import to_sql
+from pyspark_delta.expressions.tree import Column
 from pyspark_delta.scan.planner import plan_scan
+from pyspark_delta.schema.types import BYTE, INTEGER
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.dml import merge_source
+from pyspark_delta.spark.dml.merge_condition import Key
+from pyspark_delta.spark.dml.merge_source import SourceKeys, find_keys
 from pyspark_delta.spark.write import save
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -313,6 +319,18 @@ class TestClassic(Merges):
     def session(self, delta_spark: SparkSession) -> SparkSession:
         return delta_spark
 
+    def test_keys_of_a_source_are_its_values_where_they_are_few(
+        self, session: SparkSession, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        source = session.sql("select col k from values (127), (128), (-128), (-129), (null) v(col)")
+        key = Key(Column(("b",), BYTE), ("k",), INTEGER)
+        assert _shown(find_keys(source, [key], "UTC")) == (5, "b = b AND b = b AND b IN (-128Y, 127Y)")
+        assert _shown(find_keys(source.where("k is null"), [key], "UTC")) == (1, "false")
+        monkeypatch.setattr(merge_source, "_MOST_VALUES", 5)
+        assert "IN" in _shown(find_keys(source, [key], "UTC"))[1]
+        monkeypatch.setattr(merge_source, "_MOST_VALUES", 4)
+        assert "IN" not in _shown(find_keys(source, [key], "UTC"))[1]
+
     def test_an_upsert_looks_for_rows_that_match_before_it_keeps_the_source(
         self, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -339,6 +357,11 @@ class TestClassic(Merges):
         assert counts(inserts.execute()) == (1, 0, 0, 1)
         assert "LeftSemi" not in plans[2]
         assert sorted(row[0] for row in content(table) if row[2] == "new" and row[0] is not None) == [5, 25, 99]
+
+
+def _shown(keys: SourceKeys) -> tuple[int, str]:
+    assert keys.predicate is not None
+    return keys.rows, to_sql(keys.predicate)
 
 
 class TestConnect(Merges):
