@@ -125,8 +125,6 @@ class RowTracking(TableFeature):
 
 def _numbered(adds: pa.Table, mark: int, version: int) -> tuple[pa.Table, int]:
     """The files with row ids and commit versions, and the highest id that is given out."""
-    if not adds.num_rows:
-        return adds, mark
     versions = _column(adds, DEFAULT_ROW_COMMIT_VERSION)
     adds = _with(adds, DEFAULT_ROW_COMMIT_VERSION, pc.fill_null(versions, version))
     known = _column(adds, BASE_ROW_ID)
