@@ -14,7 +14,7 @@ from tests.commits import actions, commit, create, draft, file, info, memory_loc
 
 from pyspark_delta.actions.columns import DELETION_VECTOR, FILE_FIELDS
 from pyspark_delta.deletion_vectors import encode_inline
-from pyspark_delta.errors import AppendOnlyTableError, InvalidOperationError
+from pyspark_delta.errors import AppendOnlyTableError, DeletionVectorError, InvalidOperationError
 from pyspark_delta.protocol.draft import CommitDraft, Operation
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.schema.types import LONG, StructField, StructType
@@ -95,13 +95,17 @@ def test_c256_statistics_that_are_cut_off_keep_their_count(tmp_path: Path) -> No
 def test_c252_rows_that_were_gone_before_are_gone_still(tmp_path: Path) -> None:
     files = pa.concat_tables([written(tmp_path).files(ALL)] * 2)
     vectors = [encode_inline(BitMap64([row])) for row in (1, 2)]
-    column = pa.array([{f.name: getattr(one, f.name) for f in DELETION_VECTOR.type} for one in vectors])
-    marked = files.set_column(
-        files.column_names.index("deletion_vector"), DELETION_VECTOR, column.cast(DELETION_VECTOR.type)
-    )
+    values = [{f.name: getattr(one, f.name) for f in DELETION_VECTOR.type} for one in vectors]
+    at, kind = files.column_names.index("deletion_vector"), DELETION_VECTOR.type
+    marked = files.set_column(at, DELETION_VECTOR, pa.array(values, kind))
     hits = {1: BitMap64([9])}
     assert take_rows(str(tmp_path), {}, marked, hits).gone == [BitMap64([2, 9])]
     assert hits == {1: BitMap64([9])}  # whose number is still to be counted
+    values[1]["path_or_inline_dv"] = "00000"
+    broken = marked.set_column(at, DELETION_VECTOR, pa.array(values, kind))
+    broken = broken.set_column(broken.column_names.index("path"), "path", pa.array(["a", "b"]))
+    with pytest.raises(DeletionVectorError, match="'b'"):
+        take_rows(str(tmp_path), {}, broken, {0: BitMap64([5]), **hits})
 
 
 def test_c252_c279_a_file_without_rows_left_is_removed(tmp_path: Path) -> None:

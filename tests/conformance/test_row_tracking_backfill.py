@@ -248,13 +248,15 @@ def test_c336_an_interrupted_run_is_continued(monkeypatch: pytest.MonkeyPatch) -
 def test_c330_c408_files_without_statistics_are_counted_by_their_footers(tmp_path: Path) -> None:
     location = str(tmp_path / "t")
     Path(location).mkdir()
-    for name, rows in (("a.parquet", 3), ("b.parquet", 5)):
+    for name, rows in (("a.parquet", 3), ("b.parquet", 5), ("c.parquet", 1)):
         pq.write_table(pa.table({"p": ["x"] * rows, "id": list(range(rows))}), f"{location}/{name}")
-    base = create(location, adds=[{**file("b.parquet"), "stats": '{"maxValues":{"id":4}}'}])
+    texts = {"b.parquet": '{"maxValues":{"id":4},"numRecords":null}', "c.parquet": "[2]"}
+    base = create(location, adds=[{**file(name), "stats": text} for name, text in texts.items()])
     commit(draft(adds=[{**file("a.parquet"), "stats": None}]), base)
     enable(location)
     stats = {path: json.loads(str(row["stats"])) for path, row in live(location).items()}
-    assert stats == {"a.parquet": {"numRecords": 3}, "b.parquet": {"numRecords": 5, "maxValues": {"id": 4}}}
+    assert stats.pop("b.parquet") == {"numRecords": 5, "maxValues": {"id": 4}}
+    assert stats == {"a.parquet": {"numRecords": 3}, "c.parquet": {"numRecords": 1}}
 
 
 def test_c330_a_file_that_cannot_be_counted_ends_it_before_ids_are_promised(tmp_path: Path) -> None:
