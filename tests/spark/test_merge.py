@@ -325,7 +325,7 @@ class TestClassic(Merges):
         source = session.sql("select col k from values (127), (128), (-128), (-129), (null) v(col)")
         key = Key(Column(("b",), BYTE), ("k",), INTEGER)
         assert _shown(find_keys(source, [key], "UTC")) == (5, "b = b AND b = b AND b IN (-128Y, 127Y)")
-        assert _shown(find_keys(source.where("k is null"), [key], "UTC")) == (1, "false")
+        assert _shown(find_keys(source.where("k is null"), [key], "UTC")) == (1, "FALSE")
         monkeypatch.setattr(merge_source, "_MOST_VALUES", 5)
         assert "IN" in _shown(find_keys(source, [key], "UTC"))[1]
         monkeypatch.setattr(merge_source, "_MOST_VALUES", 4)
