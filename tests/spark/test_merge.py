@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +194,7 @@ class Merges:
         changes = [row for c in commit(table, "cdc") for row in pq.read_table(tmp_path / c["path"]).to_pylist()]
         assert sorted(row["id"] for row in changes) == [1, 5]
         assert counts(goes.execute()) == (3, 0, 0, 3)
+        assert commit(table, "cdc") == []  # rows were added, and nothing else
         # One of them changes the row: nothing is ambiguous.
         assert counts(merge.whenMatchedUpdate("s.v <> 'a'", {"v": "s.v"}).execute()) == (3, 3, 0, 0)
 
@@ -299,8 +301,11 @@ class Merges:
         assert (found[39], found[40], found[0]) == (
             (5000000000, "old", {"x": 1}), (1, None, None), (0, "old", None),
         )  # fmt: skip
-        nested = session.sql("select 39L id, named_struct('x', 2, 'y', 3) more, 1 unused").alias("s")
-        merge = table.merge(nested, "t.id = s.id").whenMatchedUpdate(set={"more.y": "s.more.y"})
+        nested = session.sql(
+            "select 39L id, named_struct('x', 2, 'y', 3, 'at', timestamp_ntz'2024-01-01') more, 1 unused"
+        ).alias("s")
+        merge = table.merge(nested, "t.id = s.id")
+        merge = merge.whenMatchedUpdate(set={"more.y": "s.more.y", "more.at": "s.more.at"})
         with pytest.raises(InvalidOperationError, match=r"more\.y"):
             merge.execute()
         session.conf.set("spark.databricks.delta.schema.autoMerge.enabled", "true")
@@ -308,7 +313,8 @@ class Merges:
             assert counts(merge.execute()) == (1, 1, 0, 0)
         finally:
             session.conf.unset("spark.databricks.delta.schema.autoMerge.enabled")
-        assert {row[0]: row[3] for row in content(table)}[39] == {"x": 1, "y": 3}
+        assert {row[0]: row[3] for row in content(table)}[39] == {"x": 1, "y": 3, "at": datetime(2024, 1, 1)}
+        assert "timestampNtz" in Table.open(str(tmp_path)).snapshot.configuration.protocol.writer_features
         assert "unused" not in Table.open(str(tmp_path)).schema.names
 
 

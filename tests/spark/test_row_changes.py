@@ -213,6 +213,9 @@ class RowChanges:
             assert sorted((r["id"], r["_change_type"]) for r in changes) == (
                 [(2, "delete"), (3, "delete")] if table is rewritten else []
             )
+            table.update({"v": "'all'"})  # no row stays in its file
+            changes = [row["_change_type"] for cdc in commit(table, "cdc") for row in read(table, cdc)]
+            assert changes.count("update_preimage") == changes.count("update_postimage") == len(content(table))
             before = set(Path(table._location, "_change_data").iterdir())
             table.delete("v is not null and length(v) > 0")  # which no statistics decide, and every row meets
             assert (commit(table, "cdc"), content(table)) == ([], [])
@@ -354,7 +357,7 @@ class TestClassic(RowChanges):
         self, delta_spark: SparkSession, tmp_path: Path
     ) -> None:
         session, prefix = delta_spark.newSession(), "spark.databricks.delta."
-        table = make(session, tmp_path, VECTORS)
+        table = make(session, tmp_path, REWRITE, FEED)
         for name, value in {"write.txnAppId": "job", "write.txnVersion": "5", "commitInfo.userMetadata": "x"}.items():
             session.conf.set(prefix + name, value)
         assert table.delete("id = 1").collect() == [(1,)]
@@ -373,8 +376,10 @@ class TestClassic(RowChanges):
             save(session.sql("select 50L id, 3 n, 'v50' v"), str(tmp_path), "append", options=other)
             return snapshot
 
+        files = set(tmp_path.rglob("*.parquet"))
         with pytest.raises(ConcurrentTransactionError):  # and not run again, as after other conflicts
             Racing(table, meanwhile).delete("id = 2")
+        assert len(set(tmp_path.rglob("*.parquet")) - files) == 1  # the winner's
         assert (version(table), 2 in content(table)) == (2, True)
         for number, deleted in (("7", 2), ("7", 0)):
             session.conf.set(f"{prefix}write.txnVersion", number)
@@ -386,7 +391,8 @@ class TestClassic(RowChanges):
         self, session: SparkSession, tmp_path: Path
     ) -> None:
         made = HandMade(tmp_path / "t")
-        made.commit(0, features("appendOnly", reader=[]), metadata(field("id"), configuration=FEED))
+        configuration = {**FEED, "delta.appendOnly": "true"}  # which means nothing either
+        made.commit(0, features("invariants", reader=[]), metadata(field("id"), configuration=configuration))
         made.commit(1, made.data("a.parquet", {"id": [1, 2]}))
         table = DeltaTable.forPath(session, str(made.path))
         table.delete("id = 1")
