@@ -15,7 +15,7 @@ from pyspark_delta.changes.versions import VersionRange
 from pyspark_delta.deletion_vectors import encode_inline, of_indexes
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.read import with_all_columns
-from pyspark_delta.spark.scan.marked_rows import CHANGES, NUMBERS, gather
+from pyspark_delta.spark.scan.marked_rows import CHANGES, NUMBERS, MarkedFiles, gather
 
 PROTOCOL = features("changeDataFeed", "deletionVectors", reader=["deletionVectors"])
 CHANGE = np.dtype([("version", "<i8"), ("microseconds", "<i8"), ("kind", "<i4")])
@@ -50,12 +50,15 @@ def vector(rows: set[int]) -> Json:
     }
 
 
-def read(latest: Snapshot) -> tuple[int, list[tuple[str, Marks]]]:
-    """How many bits each row has, and for each reading the marked rows, with version and kind of their change."""
+def gathered(latest: Snapshot) -> MarkedFiles:
     [scan] = plan_changes(latest, VersionRange(2, latest.version)).scans
     files = with_all_columns(scan.plan.files)
-    marked = gather(files.filter(pc.fill_null(files["selects_rows"], False)), latest.location, {})
-    return marked.width, [_reading(row, marked.width) for row in marked.files.to_pylist()]
+    return gather(files.filter(pc.fill_null(files["selects_rows"], False)), latest.location, {})
+
+
+def readings(marked: MarkedFiles) -> list[tuple[str, Marks]]:
+    """For each reading the marked rows, with version and kind of their change."""
+    return [_reading(row, marked.width) for row in marked.files.to_pylist()]
 
 
 def _reading(row: Json, width: int) -> tuple[str, Marks]:
@@ -69,20 +72,21 @@ def _reading(row: Json, width: int) -> tuple[str, Marks]:
 
 
 @pytest.mark.parametrize(
-    ("commits", "width", "readings"), [(1, 1, 1), (2, 2, 1), (3, 2, 1), (4, 4, 1), (15, 4, 1), (16, 4, 2)]
+    ("commits", "width", "times"), [(1, 1, 1), (2, 2, 1), (3, 2, 1), (4, 4, 1), (15, 4, 1), (16, 4, 2)]
 )
-def test_a_row_has_as_many_bits_as_the_commits_need(tmp_path: Path, commits: int, width: int, readings: int) -> None:
+def test_a_row_has_as_many_bits_as_the_commits_need(tmp_path: Path, commits: int, width: int, times: int) -> None:
     rows = [3 * number + 31 for number in range(commits)]  # the first is the last of a word of one bit for each row
-    found = read(marking(tmp_path / "t", (("a", set(rows[:n])) for n in range(1, commits + 1))))
-    assert (found[0], len(found[1])) == (width, readings)
-    together = {row: change for _, marks in found[1] for row, change in marks.items()}
+    found = gathered(marking(tmp_path / "t", (("a", set(rows[:n])) for n in range(1, commits + 1))))
+    assert (found.width, found.kind, found.files.num_rows) == (width, "delete", times)
+    together = {row: change for _, marks in readings(found) for row, change in marks.items()}
     assert together == {row: (2 + number, "delete") for number, row in enumerate(rows)}
 
 
 def test_a_file_is_read_no_more_often_than_a_row_of_it_was_marked(tmp_path: Path) -> None:
     commits = [("a", {0}), ("b", {5}), ("a", set[int]()), ("a", {0, 1}), ("a", {0})]
-    _, found = read(marking(tmp_path / "t", commits))
-    assert found == [
+    found = gathered(marking(tmp_path / "t", commits))
+    assert found.kind is None
+    assert readings(found) == [
         ("a.parquet", {0: (2, "delete"), 1: (6, "insert")}),
         ("a.parquet", {0: (4, "insert")}),
         ("a.parquet", {0: (5, "delete"), 1: (5, "delete")}),
@@ -91,5 +95,5 @@ def test_a_file_is_read_no_more_often_than_a_row_of_it_was_marked(tmp_path: Path
 
 
 def test_a_vector_that_marks_nothing_changes_nothing(tmp_path: Path) -> None:
-    _, found = read(marking(tmp_path / "t", [("a", set[int]()), ("b", {99})]))
-    assert found == [("a.parquet", {}), ("b.parquet", {99: (3, "delete")})]
+    found = gathered(marking(tmp_path / "t", [("a", set[int]()), ("b", {99})]))
+    assert readings(found) == [("a.parquet", {}), ("b.parquet", {99: (3, "delete")})]
