@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from tests.declarations import declare, protocol
-from tests.evolving import PLAIN, changed, columns, created, features
+from tests.evolving import changed, columns, created, features
 
 from pyspark_delta.errors import DeltaError, InvalidOperationError, InvalidPredicateError, UnsupportedTableError
 from pyspark_delta.schema.types import (
@@ -98,16 +98,19 @@ def test_c324_c336_names_of_stored_ids_are_given_once() -> None:
     replaced = replace(table.metadata, configuration={"delta.enableRowTracking": "true"})
     anew = evolve(table, replaced, keeps_files=False)
     assert (anew.properties[ROW_ID], anew.properties[ROW_VERSION]) == names
-    other = created({"delta.enableRowTracking": "true"}).properties[ROW_ID]
-    assert other != names[0]
+    other = created({"delta.enableRowTracking": "true"})
+    assert other.properties[ROW_ID] != names[0]
+    assert evolve(created(), other.metadata, keeps_files=False).properties[ROW_ID] == other.properties[ROW_ID]
 
 
 @pytest.mark.parametrize("stored", [ROW_ID, ROW_VERSION])
 def test_c337_no_column_takes_the_name_of_a_stored_id(stored: str) -> None:
-    table = created({"delta.enableRowTracking": "true"})
-    taken = StructType((*PLAIN, StructField(table.properties[stored], LONG)))
-    with pytest.raises(InvalidOperationError, match="taken by row tracking"):
-        changed(table, schema=taken)
+    table = created({"delta.enableRowTracking": "true", "delta.columnMapping.mode": "name"})
+    name = table.properties[stored]
+    mapped = {"delta.columnMapping.id": 9, "delta.columnMapping.physicalName": name}
+    for field in (StructField(name, LONG), StructField("x", LONG, metadata=mapped)):
+        with pytest.raises(InvalidOperationError, match="taken by row tracking"):
+            changed(table, schema=StructType((*table.schema, field)))
 
 
 def test_c325_c336_files_without_ids_stand_in_the_way_of_row_tracking() -> None:
@@ -115,6 +118,11 @@ def test_c325_c336_files_without_ids_stand_in_the_way_of_row_tracking() -> None:
         changed(created(), {"delta.enableRowTracking": "true"})
     supported = changed(created(), {"delta.feature.rowTracking": "supported"})
     assert ROW_ID in supported.properties
+    with pytest.raises(InvalidOperationError, match="no row ids"):
+        changed(supported, {"delta.enableRowTracking": "true"})
+    meaningless = declare(protocol(1, 2), properties={"delta.enableRowTracking": "true"})
+    with pytest.raises(InvalidOperationError, match="no row ids"):
+        changed(meaningless, {"delta.feature.rowTracking": "supported"})
     enabled = changed(supported, {"delta.enableRowTracking": "true"}, keeps_files=False)  # they have been given ids
     assert changed(enabled, {"mine": "1"}).properties["delta.enableRowTracking"] == "true"
 

@@ -12,8 +12,9 @@ import pytest
 from pyroaring import BitMap64
 from tests.commits import actions, commit, create, draft, file, info, memory_location
 
-from pyspark_delta.actions.columns import FILE_FIELDS
-from pyspark_delta.errors import AppendOnlyTableError, InvalidOperationError
+from pyspark_delta.actions.columns import DELETION_VECTOR, FILE_FIELDS
+from pyspark_delta.deletion_vectors import encode_inline
+from pyspark_delta.errors import AppendOnlyTableError, DeletionVectorError, InvalidOperationError
 from pyspark_delta.protocol.draft import CommitDraft, Operation
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.schema.types import LONG, StructField, StructType
@@ -78,10 +79,33 @@ def test_c254_c256_c278_c279_every_new_vector_is_in_a_file_of_its_own_beside_all
 def test_c256_statistics_that_are_cut_off_keep_their_count(tmp_path: Path) -> None:
     snapshot = written(tmp_path)
     files = snapshot.files(ALL)
-    cut = pa.array(['{"numRecords":10,"minValues":{"id"'])
-    files = files.set_column(files.column_names.index("stats"), "stats", cut)
-    [text] = take_rows(snapshot.location, {}, files, {0: BitMap64([1])}).marked()["stats"].to_pylist()
-    assert json.loads(text) == {"numRecords": 10, "tightBounds": False}
+    whole = ['{"numRecords":1,"tightBounds":true}', '{"numRecords":10,"tightBounds":true}']
+    broken = ['{"numRecords":10,"minValues":{"id"', '{"numRecords":11,"minValues":{"x":NaN}}']
+    files = pa.concat_tables([files] * 4)
+    files = files.set_column(files.column_names.index("stats"), "stats", pa.array([*whole, *broken]))
+    hits = {3: BitMap64([3]), 0: BitMap64([0]), 1: BitMap64([1]), 2: BitMap64([2])}  # as workers found them
+    taken = take_rows(snapshot.location, {}, files, hits)
+    assert taken.gone == [BitMap64([row]) for row in range(4)]
+    assert taken.whole["stats"].to_pylist() == whole[:1]
+    texts = taken.marked("ab")["stats"].to_pylist()
+    assert [json.loads(text) for text in texts] == [{"numRecords": n, "tightBounds": False} for n in (10, 10, 11)]
+    assert len(list(tmp_path.glob("ab/deletion_vector_*.bin"))) == 1
+
+
+def test_c252_rows_that_were_gone_before_are_gone_still(tmp_path: Path) -> None:
+    files = pa.concat_tables([written(tmp_path).files(ALL)] * 2)
+    vectors = [encode_inline(BitMap64([row])) for row in (1, 2)]
+    values = [{f.name: getattr(one, f.name) for f in DELETION_VECTOR.type} for one in vectors]
+    at, kind = files.column_names.index("deletion_vector"), DELETION_VECTOR.type
+    marked = files.set_column(at, DELETION_VECTOR, pa.array(values, kind))
+    hits = {1: BitMap64([9])}
+    assert take_rows(str(tmp_path), {}, marked, hits).gone == [BitMap64([2, 9])]
+    assert hits == {1: BitMap64([9])}  # whose number is still to be counted
+    values[1]["path_or_inline_dv"] = "00000"
+    broken = marked.set_column(at, DELETION_VECTOR, pa.array(values, kind))
+    broken = broken.set_column(broken.column_names.index("path"), "path", pa.array(["a", "b"]))
+    with pytest.raises(DeletionVectorError, match="'b'"):
+        take_rows(str(tmp_path), {}, broken, {0: BitMap64([5]), **hits})
 
 
 def test_c252_c279_a_file_without_rows_left_is_removed(tmp_path: Path) -> None:

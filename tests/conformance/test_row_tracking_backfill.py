@@ -12,10 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from tests.commits import NO_WAIT, actions, commit, create, draft, file, has_version, info, memory_location
 
+from pyspark_delta.actions.model import Protocol
 from pyspark_delta.ddl.change import TableChange, commit_change
 from pyspark_delta.ddl.properties import set_properties
 from pyspark_delta.ddl.row_ids import enable_row_ids, promises_row_ids
-from pyspark_delta.errors import DataFileError, InvalidOperationError
+from pyspark_delta.errors import DataFileError, InvalidOperationError, MetadataChangedError
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage import store_for
 from pyspark_delta.transaction.attempts import AttemptPolicy
@@ -100,6 +101,27 @@ def test_c330_c331_files_that_have_ids_are_left_alone() -> None:
     assert {path: row["base_row_id"] for path, row in live(location).items()} == {"new": 0, "old": 2}
 
 
+def test_c331_c335_what_a_file_has_of_its_ids_already_stays() -> None:
+    location = memory_location()
+    create(location, adds=[file("id", base_row_id=70), file("version", default_row_commit_version=0)])
+    enable(location)
+    found = {path: (row["base_row_id"], row["default_row_commit_version"]) for path, row in live(location).items()}
+    assert found == {"id": (70, 2), "version": (80, 0)}
+
+
+def test_c325_c336_a_promise_that_means_nothing_is_not_kept_and_one_that_is_kept_not_made_again() -> None:
+    location = memory_location()
+    create(location, properties={ENABLED: "true"}, adds=["a"])  # without the feature
+    with pytest.raises(InvalidOperationError, match="no row ids"):
+        enable(location)
+    assert not has_version(location, 1)
+    location = memory_location()
+    create(location, adds=["a"])
+    enable(location)
+    snapshot = Snapshot.load(location)
+    assert not promises_row_ids(enabling(snapshot), snapshot)
+
+
 def _support(location: str) -> TableChange:
     snapshot = Snapshot.load(location)
     return set_properties(snapshot.configuration, {"delta.feature.rowTracking": "supported"})
@@ -161,6 +183,51 @@ def test_c325_a_batch_that_loses_to_a_removal_does_not_bring_the_file_back(monke
     assert [len(actions(location, version, "add")) for version in range(2, 5)] == [0, 1, 0]
 
 
+def test_c325_batches_become_smaller_with_each_conflict(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyspark_delta.ddl import row_ids
+
+    location = memory_location()
+    create(location, adds=[file(f"f{i}") for i in range(6)])
+
+    def act(call: int) -> None:
+        if call in (0, 2):
+            snapshot = Snapshot.load(location)
+            commit_change(set_properties(snapshot.configuration, {"owner": str(call)}), snapshot, policy=NO_WAIT)
+
+    _during_batches(monkeypatch, act)
+    monkeypatch.setattr(row_ids, "_FEWEST_FILES", 1)
+    monkeypatch.setattr(row_ids, "_MOST_CONFLICTS", 1)  # one after another
+    enable(location, files_per_commit=6)
+    batches = [len(actions(location, version, "add")) for version in range(2, Snapshot.load(location).version)]
+    assert batches == [0, 3, 0, 1, 1, 1]
+
+
+def test_c325_it_ends_where_every_batch_loses(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pyspark_delta.ddl import row_ids
+
+    location = memory_location()
+    create(location, adds=["a"])
+
+    def act(call: int) -> None:
+        snapshot = Snapshot.load(location)
+        commit_change(set_properties(snapshot.configuration, {"owner": str(call)}), snapshot, policy=NO_WAIT)
+
+    _during_batches(monkeypatch, act)
+    monkeypatch.setattr(row_ids, "_MOST_CONFLICTS", 2)
+    with pytest.raises(MetadataChangedError):
+        enable(location)
+    assert ENABLED not in Snapshot.load(location).properties
+
+
+def test_c325_a_batch_ends_within_what_the_log_gives_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    location = memory_location()
+    base = create(location, adds=[file(f"old{i}") for i in range(3)])
+    Snapshot.load(location).checkpoint()
+    commit(draft(adds=[file(f"new{i}") for i in range(3)]), base)
+    enable(location, files_per_commit=4)
+    assert [len(actions(location, version, "add")) for version in (3, 4)] == [4, 2]
+
+
 def test_c336_an_interrupted_run_is_continued(monkeypatch: pytest.MonkeyPatch) -> None:
     location = memory_location()
     create(location, adds=[file(f"f{i}") for i in range(4)])
@@ -181,13 +248,15 @@ def test_c336_an_interrupted_run_is_continued(monkeypatch: pytest.MonkeyPatch) -
 def test_c330_c408_files_without_statistics_are_counted_by_their_footers(tmp_path: Path) -> None:
     location = str(tmp_path / "t")
     Path(location).mkdir()
-    for name, rows in (("a.parquet", 3), ("b.parquet", 5)):
+    for name, rows in (("a.parquet", 3), ("b.parquet", 5), ("c.parquet", 1)):
         pq.write_table(pa.table({"p": ["x"] * rows, "id": list(range(rows))}), f"{location}/{name}")
-    base = create(location, adds=[{**file("b.parquet"), "stats": '{"maxValues":{"id":4}}'}])
+    texts = {"b.parquet": '{"maxValues":{"id":4},"numRecords":null}', "c.parquet": "[2]"}
+    base = create(location, adds=[{**file(name), "stats": text} for name, text in texts.items()])
     commit(draft(adds=[{**file("a.parquet"), "stats": None}]), base)
     enable(location)
     stats = {path: json.loads(str(row["stats"])) for path, row in live(location).items()}
-    assert stats == {"a.parquet": {"numRecords": 3}, "b.parquet": {"numRecords": 5, "maxValues": {"id": 4}}}
+    assert stats.pop("b.parquet") == {"numRecords": 5, "maxValues": {"id": 4}}
+    assert stats == {"a.parquet": {"numRecords": 3}, "c.parquet": {"numRecords": 1}}
 
 
 def test_c330_a_file_that_cannot_be_counted_ends_it_before_ids_are_promised(tmp_path: Path) -> None:
@@ -196,6 +265,20 @@ def test_c330_a_file_that_cannot_be_counted_ends_it_before_ids_are_promised(tmp_
     with pytest.raises(DataFileError, match=r"a\.parquet"):
         enable(location)
     assert ENABLED not in Snapshot.load(location).properties
+
+
+def test_c336_a_writer_that_drops_the_feature_meanwhile_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    location = memory_location()
+    create(location, adds=["a", "b"])
+
+    def act(call: int) -> None:
+        assert call == 0
+        plain = Protocol(min_reader_version=1, min_writer_version=2)
+        commit(draft("DROP FEATURE", protocol=plain), state_of(Snapshot.load(location)))
+
+    _during_batches(monkeypatch, act)
+    with pytest.raises(InvalidOperationError, match=r"rowTracking was dropped"):
+        enable(location)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -96,32 +97,52 @@ def test_c331_c335_files_that_are_committed_again_keep_their_ids(location: str) 
 
 def test_c333_ids_from_elsewhere_raise_the_mark(location: str) -> None:
     base = tracked(location)
-    commit(draft("CLONE", [file("copied", records=5, base_row_id=100), file("new", records=1)]), base)
-    assert mark(location, 1) == 104
+    copied = [file("new", records=2), file("copied", records=5, base_row_id=1), file("other", records=3)]
+    commit(draft("CLONE", copied), base)
+    assert ids(location, 1) == [("new", 6, 1), ("copied", 1, 1), ("other", 8, 1)]  # no two rows share one
+    assert mark(location, 1) == 10
 
 
 def test_c333_a_mark_that_the_draft_brings_is_kept(location: str) -> None:
     base = tracked(location)
     domain = DomainMetadata(domain="delta.rowTracking", configuration='{"rowIdHighWaterMark":50}')
-    commit(draft("CLONE", [file("new", records=2)], domains=(domain,)), base)
+    base = commit(draft("CLONE", [file("new", records=2)], domains=(domain,)), base)
     assert ids(location, 1) == [("new", 51, 1)]
     assert mark(location, 1) == 52
+    higher = DomainMetadata(domain="delta.rowTracking", configuration='{"rowIdHighWaterMark":90}')
+    commit(draft("CLONE", [file("copied", records=5, base_row_id=60)], domains=(higher,)), base)
+    assert mark(location, 2) == 90
 
 
 def test_c330_files_without_a_row_count_are_refused(location: str) -> None:
     base = tracked(location)
     with pytest.raises(InvalidOperationError, match=r"'b'.*numRecords"):
-        commit(draft(adds=[file("a"), file("b", records=None)]), base)
+        commit(draft(adds=[file("a"), file("numbered", records=None, base_row_id=0), file("b", records=None)]), base)
 
 
-def test_c334_a_mark_that_cannot_be_read_stops_writing(location: str) -> None:
+def test_c333_a_numbered_file_without_a_row_count_has_one_row_at_least(location: str) -> None:
     base = tracked(location)
-    broken = DomainMetadata(domain="delta.rowTracking", configuration='{"highWaterMark":5}')
-    base = TableState(
-        location=location, version=0, configuration=base.configuration, domains={"delta.rowTracking": broken}
-    )
+    commit(draft("CLONE", [file("copied", records=None, base_row_id=100)]), base)
+    assert (ids(location, 1), mark(location, 1)) == ([("copied", 100, 1)], 100)
+
+
+def counted_to(base: TableState, configuration: str, **more: Any) -> TableState:
+    """The same table with another metadata domain of row tracking."""
+    domain = DomainMetadata(domain="delta.rowTracking", configuration=configuration, **more)
+    return replace(base, domains={domain.domain: domain})
+
+
+@pytest.mark.parametrize(
+    "configuration", ['{"highWaterMark":5}', '{"rowIdHighWaterMark":"5"}', '{"rowIdHighWaterMark":true}', "[5]", "{5"]
+)
+def test_c334_a_mark_that_cannot_be_read_stops_writing(location: str, configuration: str) -> None:
     with pytest.raises(CorruptLogError, match="which row ids are taken"):
-        commit(draft(adds=["a"]), base)
+        commit(draft(adds=["a"]), counted_to(tracked(location), configuration))
+
+
+def test_c334_a_mark_that_was_removed_counts_no_more(location: str) -> None:
+    commit(draft(adds=["a"]), counted_to(tracked(location), '{"rowIdHighWaterMark":5}', removed=True))
+    assert ids(location, 1) == [("a", 0, 1)]
 
 
 def test_c330_nothing_is_numbered_while_row_tracking_is_suspended(location: str) -> None:

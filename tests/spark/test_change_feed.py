@@ -15,6 +15,7 @@ from tests.interop.content import content
 
 from pyspark_delta.deletion_vectors import encode_inline, of_indexes
 from pyspark_delta.errors import DataFileError, DeltaError, VersionNotFoundError, translate
+from pyspark_delta.spark import change_feed
 from pyspark_delta.spark import read as reading
 from pyspark_delta.spark.scan import catalyst
 from pyspark_delta.spark.table import DeltaTable
@@ -129,7 +130,7 @@ def test_rows_that_many_commits_marked_are_read_at_once(
         adds[0] = after
     frame = read(delta_spark, made.path, startingVersion=2)
     assert content(frame.toArrow()) == ours(made.path, 2)
-    assert scanned(frame) == readings
+    assert scanned(frame) == [readings]
     restored = {name: value for name, value in adds[0].items() if name != "deletionVector"}
     made.commit(2 + commits, remove(**adds[0]), {"add": restored})
     made.commit(3 + commits, remove(**restored), {"add": {**restored, **vector(*marked[:4], rows - 1)}})
@@ -140,10 +141,10 @@ def test_rows_that_many_commits_marked_are_read_at_once(
     assert {f.nullable for f in frame.schema} == {True}
 
 
-def scanned(frame: DataFrame) -> int:
-    """How many files the scans of a plan read, one as often as it is read."""
+def scanned(frame: DataFrame) -> list[int]:
+    """How many files each scan of a plan reads, one as often as it is read."""
     leaves = frame._jdf.queryExecution().sparkPlan().collectLeaves()
-    return sum(leaves.apply(index).selectedPartitions().totalNumberOfFiles() for index in range(leaves.size()))
+    return [leaves.apply(index).selectedPartitions().totalNumberOfFiles() for index in range(leaves.size())]
 
 
 def test_a_session_that_takes_no_file_index_joins_the_constants(
@@ -224,11 +225,13 @@ def test_c421_workers_know_the_time_zone_of_the_session(
     here = delta_spark.newSession()
     here.conf.set("spark.sql.session.timeZone", "+05:00")
     table = DeltaTable.forPath(here, str(made.path))
-    for native in (True, False):
+    for native, managed in ((True, False), (False, False), (False, True)):
         if not native:
             monkeypatch.setattr(reading, "_jvm_reads", lambda *_: False)  # as for a store that Hadoop does not know
+        if managed:
+            monkeypatch.setattr(change_feed, "known_table", lambda _: True)
         for frame in (
-            table.changes(0, where="p = '2024-01-01 12:00:00'"),
+            table.changes(1, where="p = '2024-01-01 12:00:00'"),
             table.toDF(where="p < '2024-01-01 12:30:00'"),
         ):
             assert frame.selectExpr("unix_seconds(p) p").collect() == [(1_704_092_400,)]  # 07:00 UTC

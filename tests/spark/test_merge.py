@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +25,14 @@ from pyspark_delta.errors import (
     InvalidPredicateError,
     SchemaMismatchError,
 )
+from pyspark_delta.expressions.text import to_sql
+from pyspark_delta.expressions.tree import Column
 from pyspark_delta.scan.planner import plan_scan
+from pyspark_delta.schema.types import BYTE, INTEGER
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.dml import merge_source
+from pyspark_delta.spark.dml.merge_condition import Key
+from pyspark_delta.spark.dml.merge_source import SourceKeys, find_keys
 from pyspark_delta.spark.write import save
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -187,6 +194,7 @@ class Merges:
         changes = [row for c in commit(table, "cdc") for row in pq.read_table(tmp_path / c["path"]).to_pylist()]
         assert sorted(row["id"] for row in changes) == [1, 5]
         assert counts(goes.execute()) == (3, 0, 0, 3)
+        assert commit(table, "cdc") == []  # rows were added, and nothing else
         # One of them changes the row: nothing is ambiguous.
         assert counts(merge.whenMatchedUpdate("s.v <> 'a'", {"v": "s.v"}).execute()) == (3, 3, 0, 0)
 
@@ -293,8 +301,11 @@ class Merges:
         assert (found[39], found[40], found[0]) == (
             (5000000000, "old", {"x": 1}), (1, None, None), (0, "old", None),
         )  # fmt: skip
-        nested = session.sql("select 39L id, named_struct('x', 2, 'y', 3) more, 1 unused").alias("s")
-        merge = table.merge(nested, "t.id = s.id").whenMatchedUpdate(set={"more.y": "s.more.y"})
+        nested = session.sql(
+            "select 39L id, named_struct('x', 2, 'y', 3, 'at', timestamp_ntz'2024-01-01') more, 1 unused"
+        ).alias("s")
+        merge = table.merge(nested, "t.id = s.id")
+        merge = merge.whenMatchedUpdate(set={"more.y": "s.more.y", "more.at": "s.more.at"})
         with pytest.raises(InvalidOperationError, match=r"more\.y"):
             merge.execute()
         session.conf.set("spark.databricks.delta.schema.autoMerge.enabled", "true")
@@ -302,7 +313,8 @@ class Merges:
             assert counts(merge.execute()) == (1, 1, 0, 0)
         finally:
             session.conf.unset("spark.databricks.delta.schema.autoMerge.enabled")
-        assert {row[0]: row[3] for row in content(table)}[39] == {"x": 1, "y": 3}
+        assert {row[0]: row[3] for row in content(table)}[39] == {"x": 1, "y": 3, "at": datetime(2024, 1, 1)}
+        assert "timestampNtz" in Table.open(str(tmp_path)).snapshot.configuration.protocol.writer_features
         assert "unused" not in Table.open(str(tmp_path)).schema.names
 
 
@@ -312,6 +324,18 @@ class TestClassic(Merges):
     @pytest.fixture
     def session(self, delta_spark: SparkSession) -> SparkSession:
         return delta_spark
+
+    def test_keys_of_a_source_are_its_values_where_they_are_few(
+        self, session: SparkSession, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        source = session.sql("select col k from values (127), (128), (-128), (-129), (null) v(col)")
+        key = Key(Column(("b",), BYTE), ("k",), INTEGER)
+        assert _shown(find_keys(source, [key], "UTC")) == (5, "b = b AND b = b AND b IN (-128Y, 127Y)")
+        assert _shown(find_keys(source.where("k is null"), [key], "UTC")) == (1, "FALSE")
+        monkeypatch.setattr(merge_source, "_MOST_VALUES", 5)
+        assert "IN" in _shown(find_keys(source, [key], "UTC"))[1]
+        monkeypatch.setattr(merge_source, "_MOST_VALUES", 4)
+        assert "IN" not in _shown(find_keys(source, [key], "UTC"))[1]
 
     def test_an_upsert_looks_for_rows_that_match_before_it_keeps_the_source(
         self, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -339,6 +363,11 @@ class TestClassic(Merges):
         assert counts(inserts.execute()) == (1, 0, 0, 1)
         assert "LeftSemi" not in plans[2]
         assert sorted(row[0] for row in content(table) if row[2] == "new" and row[0] is not None) == [5, 25, 99]
+
+
+def _shown(keys: SourceKeys) -> tuple[int, str]:
+    assert keys.predicate is not None
+    return keys.rows, to_sql(keys.predicate)
 
 
 class TestConnect(Merges):

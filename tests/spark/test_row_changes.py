@@ -19,6 +19,7 @@ from pyspark_delta.errors import (
     AppendOnlyTableError,
     CommitConflictError,
     ConcurrentAppendError,
+    ConcurrentTransactionError,
     ConstraintViolationError,
     InvalidOperationError,
     InvalidOptionError,
@@ -89,7 +90,8 @@ class RowChanges:
         [add], [remove] = commit(table, "add"), commit(table, "remove")
         assert add["deletionVector"]["cardinality"] == 5
         assert remove["deletionVector"] == first[add["path"]]["deletionVector"]
-        assert commit(table, "commitInfo")[0]["operationMetrics"]["numDeletionVectorsUpdated"] == "1"
+        metrics = commit(table, "commitInfo")[0]["operationMetrics"]
+        assert (metrics["numDeletionVectorsUpdated"], metrics["numRemovedFiles"]) == ("1", "0")
         assert content(table) == [i for i in range(4, 40) if i % 10 != 3]
 
     def test_c252_files_of_which_all_rows_go_are_removed(self, session: SparkSession, tmp_path: Path) -> None:
@@ -132,6 +134,8 @@ class RowChanges:
         stayed = json.loads(before["stats"])["numRecords"] - 1
         assert stayed > 1
         assert (metrics["numUpdatedRows"], metrics["numCopiedRows"]) == ("1", "0" if way is VECTORS else str(stayed))
+        assert metrics["numRemovedFiles"] == "1"  # though it comes back with a vector, unlike for DELETE
+        assert metrics["numAddedFiles"] == ("1" if way is VECTORS else "2")  # of new rows, and of those that stay
 
     def test_parts_of_structs(self, session: SparkSession, tmp_path: Path) -> None:
         select = (
@@ -205,11 +209,13 @@ class RowChanges:
                 (30, "update_postimage", "new"),
                 (30, "update_preimage", "v30"),
             ]
-            table.delete("id in (2, 3)")
+            table.delete("id in (2, 3) or id >= 20")  # all rows of a file, and a part of others
             changes = [row for cdc in commit(table, "cdc") for row in read(table, cdc)]
-            assert sorted((r["id"], r["_change_type"]) for r in changes) == (
-                [(2, "delete"), (3, "delete")] if table is rewritten else []
-            )
+            gone = (2, 3, *range(20, 40)) if table is rewritten else ()
+            assert sorted((r["id"], r["_change_type"]) for r in changes) == [(i, "delete") for i in gone]
+            table.update({"v": "'all'"})  # no row stays in its file
+            changes = [row["_change_type"] for cdc in commit(table, "cdc") for row in read(table, cdc)]
+            assert changes.count("update_preimage") == changes.count("update_postimage") == len(content(table))
             before = set(Path(table._location, "_change_data").iterdir())
             table.delete("v is not null and length(v) > 0")  # which no statistics decide, and every row meets
             assert (commit(table, "cdc"), content(table)) == ([], [])
@@ -231,13 +237,14 @@ class RowChanges:
         assert racing.delete("n = 3").collect() == [(10,)]
         assert content(table) == [i for i in range(40) if i % 4 != 3]
         meanwhile = iter([lambda: save(session.sql("select 51L id, 2 n, 'v' v"), path, "append")])
-        session.conf.set(REEXECUTIONS, "0")
+        session.conf.set(REEXECUTIONS, " 0 ")
         try:
             with pytest.raises(ConcurrentAppendError, match="n = 2"):
                 Racing(table, once).update("n = 2", {"v": "'y'"})
-            session.conf.set(REEXECUTIONS, "often")
-            with pytest.raises(InvalidOptionError):
-                table.delete("n = 3")
+            for wrong in ("often", "-1", "\N{SUPERSCRIPT TWO}"):
+                session.conf.set(REEXECUTIONS, wrong)
+                with pytest.raises(InvalidOptionError, match="a number of times"):
+                    table.delete("n = 3")
         finally:
             session.conf.unset(REEXECUTIONS)
         named = {add["path"] for v in range(version(table) + 1) for add in adds(path, v)}
@@ -314,7 +321,8 @@ class RowChanges:
         for change in (lambda: table.delete("id = 1"), lambda: table.update(set={"v": "'x'"})):
             with pytest.raises(AppendOnlyTableError, match="appendOnly"):
                 change()
-        assert set(tmp_path.rglob("*.parquet")) == {f for f in files if f.suffix == ".parquet"}
+        others = [{f for f in found if "_delta_log" not in f.parts} for found in (files, tmp_path.rglob("*"))]
+        assert others[0] == others[1]
         assert version(table) == 1
 
 
@@ -333,11 +341,60 @@ class TestClassic(RowChanges):
         assert table.delete("n = -1").collect()[0][0] >= 1
         assert {1, 2, 3, 9}.isdisjoint(content(table))
 
+    def test_rows_that_nobody_counts_go_without_a_number(self, session: SparkSession, tmp_path: Path) -> None:
+        made = HandMade(tmp_path / "t")
+        made.commit(0, features("appendOnly", reader=[]), metadata(field("id"), field("p", "string"), partition=["p"]))
+        made.commit(1, *(made.data(f"{p}.parquet", {"id": [1, 2]}, {"p": p}) for p in "ab"))
+        table = DeltaTable.forPath(session, str(made.path))
+        assert table.delete("p = 'a'", plan=True).rows_affected == -1
+        assert table.delete("p = 'a'").collect() == [(-1,)]
+        info = commit(table, "commitInfo")[0]
+        assert "numDeletedRows" not in info["operationMetrics"]
+        assert "tags" not in info  # which are about row ids
+        for nothing in (table.delete("id % 50 = 49"), table.update("id % 50 = 49", {"id": "0"})):
+            assert nothing.collect() == [(0,)]
+        assert (version(table), content(table)) == (2, [1, 2])
+
+    def test_c180_a_statement_of_a_named_application_has_its_effect_once(
+        self, delta_spark: SparkSession, tmp_path: Path
+    ) -> None:
+        session, prefix = delta_spark.newSession(), "spark.databricks.delta."
+        table = make(session, tmp_path, REWRITE, FEED)
+        for name, value in {"write.txnAppId": "job", "write.txnVersion": "5", "commitInfo.userMetadata": "x"}.items():
+            session.conf.set(prefix + name, value)
+        assert table.delete("id = 1").collect() == [(1,)]
+        assert [(t["appId"], t["version"]) for t in commit(table, "txn")] == [("job", 5)]
+        assert commit(table, "commitInfo")[0]["userMetadata"] == "x"
+        assert table.delete("id = 2").collect() == [(0,)]
+        assert table.update("id = 2", {"v": "'x'"}).collect() == [(0,)]
+        source = session.sql("select 2L as id").alias("s")
+        merge = table.alias("t").merge(source, "t.id = s.id").whenMatchedDelete()
+        assert merge.execute().collect() == [(0, 0, 0, 0)]
+        assert version(table) == 1
+        session.conf.set(f"{prefix}write.txnVersion", "6")
+        other = {"txnAppId": "job", "txnVersion": 6}
+
+        def meanwhile(snapshot: Snapshot) -> Snapshot:
+            save(session.sql("select 50L id, 3 n, 'v50' v"), str(tmp_path), "append", options=other)
+            return snapshot
+
+        files = set(tmp_path.rglob("*.parquet"))
+        with pytest.raises(ConcurrentTransactionError):  # and not run again, as after other conflicts
+            Racing(table, meanwhile).delete("id = 2")
+        assert len(set(tmp_path.rglob("*.parquet")) - files) == 1  # the winner's
+        assert (version(table), 2 in content(table)) == (2, True)
+        for number, deleted in (("7", 2), ("7", 0)):
+            session.conf.set(f"{prefix}write.txnVersion", number)
+            session.conf.set(f"{prefix}write.txnVersion.autoReset.enabled", "true")
+            assert table.delete("id in (2, 3)").collect() == [(deleted,)]
+            assert session.conf.get(f"{prefix}write.txnVersion", None) is None
+
     def test_c168_a_protocol_without_the_feature_has_no_change_data_files(
         self, session: SparkSession, tmp_path: Path
     ) -> None:
         made = HandMade(tmp_path / "t")
-        made.commit(0, features("appendOnly", reader=[]), metadata(field("id"), configuration=FEED))
+        configuration = {**FEED, "delta.appendOnly": "true"}  # which means nothing either
+        made.commit(0, features("invariants", reader=[]), metadata(field("id"), configuration=configuration))
         made.commit(1, made.data("a.parquet", {"id": [1, 2]}))
         table = DeltaTable.forPath(session, str(made.path))
         table.delete("id = 1")

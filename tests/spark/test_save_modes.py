@@ -336,6 +336,8 @@ class WriteModes:
             with setting(session, f"{prefix}write.txnVersion.autoReset.enabled", "true"):
                 session.conf.set(f"{prefix}write.txnVersion", "6")
                 assert save(session.range(1), table, "append") == 3
+                session.conf.set(f"{prefix}write.txnVersion", "6")
+                assert save(session.range(1), table, "append") is None
                 with pytest.raises(InvalidOptionError, match="both txnAppId and txnVersion"):
                     save(session.range(1), table, "append")
         with setting(session, f"{prefix}commitInfo.userMetadata", "nightly"):

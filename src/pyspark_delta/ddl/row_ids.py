@@ -111,9 +111,8 @@ def _unnumbered(snapshot: Snapshot, limit: int) -> pa.Table:
         for batch in batches:
             ids, versions = batch.column("base_row_id"), batch.column("default_row_commit_version")
             batch = batch.filter(pc.or_(pc.is_null(ids), pc.is_null(versions))).slice(0, limit - missing)
-            if batch.num_rows:
-                found.append(batch)
-                missing += batch.num_rows
+            found.append(batch)
+            missing += batch.num_rows
             if missing >= limit:
                 break
     return pa.Table.from_batches(found, pa.schema(FILE_FIELDS))

@@ -125,17 +125,16 @@ class RowTracking(TableFeature):
 
 def _numbered(adds: pa.Table, mark: int, version: int) -> tuple[pa.Table, int]:
     """The files with row ids and commit versions, and the highest id that is given out."""
-    if not adds.num_rows:
-        return adds, mark
     versions = _column(adds, DEFAULT_ROW_COMMIT_VERSION)
     adds = _with(adds, DEFAULT_ROW_COMMIT_VERSION, pc.fill_null(versions, version))
     known = _column(adds, BASE_ROW_ID)
     new = np.asarray(pc.is_null(known))
-    counts = _record_counts(adds, new)
-    starts = mark + 1 + np.cumsum(np.where(new, counts, 0)) - np.where(new, counts, 0)
-    first = np.where(new, starts, np.asarray(pc.fill_null(known, -1)))
+    counts, first = _record_counts(adds, new), np.asarray(pc.fill_null(known, 0))
+    taken = int((first + counts - 1).max(initial=mark, where=~new))  # by files from elsewhere, too
+    given = np.where(new, counts, 0)
+    first = np.where(new, taken + 1 + np.cumsum(given) - given, first)
     adds = _with(adds, BASE_ROW_ID, pa.array(first, pa.int64()))
-    return adds, max(mark, int((first + counts - 1).max()))
+    return adds, taken + int(given.sum())
 
 
 def _record_counts(adds: pa.Table, new: np.ndarray) -> np.ndarray:

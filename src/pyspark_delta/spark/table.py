@@ -262,7 +262,7 @@ class DeltaTable:
         return DeltaMergeBuilder(Merge(source, condition, self._alias), self._run_merge, self._plan_merge)
 
     def _run_merge(self, merge: Merge) -> DataFrame:
-        return self._counts(execute(self._spark, self._open, lambda snapshot: merge.stage(self._spark, snapshot)))
+        return self._counts(execute(self._spark, self._open, merge))
 
     def _plan_merge(self, merge: Merge) -> ChangePlan:
         return plan_change(self._spark, self._open, merge, self._counts)
@@ -270,7 +270,7 @@ class DeltaTable:
     def _run(self, statement: Statement, plan: bool) -> DataFrame | ChangePlan:
         if plan:
             return plan_change(self._spark, self._open, statement, self._counts)
-        return self._counts(execute(self._spark, self._open, lambda snapshot: statement.stage(self._spark, snapshot)))
+        return self._counts(execute(self._spark, self._open, statement))
 
     def _counts(self, done: Staged) -> DataFrame:
         return counts_frame(self._spark, done.result)

@@ -20,7 +20,6 @@ from pyspark_delta.spark.dml.merge_builder import DeltaMergeBuilder
 from pyspark_delta.spark.dml.plan import ChangePlan, Statement
 from pyspark_delta.spark.dml.target import Condition
 from pyspark_delta.spark.dml.update import Update
-from pyspark_delta.spark.reexecution import discard
 from pyspark_delta.spark.write.options import WriteOptions, parse_options, transaction_of
 from pyspark_delta.spark.write.save_modes import TableWrite, stage_change
 from pyspark_delta.spark.write.session_defaults import after_commit, with_session_defaults
@@ -88,7 +87,7 @@ class DeltaTransaction:
         options = self._options(given)
         if not self._is_done:
             storage_options = {**(self._snapshot.storage_options or {}), **options.files.storage_options}
-            options = replace(options, files=replace(options.files, storage_options=storage_options), transaction=None)
+            options = replace(options, files=replace(options.files, storage_options=storage_options))
             write = TableWrite(frame, self._snapshot.location, mode, options, must_exist=True)
             tells_inserts = mode == "append" and self._transaction.draft.changes.num_rows > 0
             configuration = self._transaction.configuration
@@ -129,10 +128,9 @@ class DeltaTransaction:
     def _run(self, statement: Statement) -> DataFrame:
         self._options({})
         if self._is_done:
-            return counts_frame(self._spark, (0,) * (4 if isinstance(statement, Merge) else 1))
+            return counts_frame(self._spark, (0,) * statement.counts)
         staged = statement.stage(self._spark, self._snapshot, self._transaction.configuration)
         if staged.draft is None:
-            discard(self._snapshot, staged.written)
             self._transaction.depend_on(Operation(statement.name), staged.reads)
         else:
             self._stage(staged.draft, staged.written)

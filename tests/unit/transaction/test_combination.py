@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.commits import declared, draft, file, files, reading
 
 from pyspark_delta.actions.model import DomainMetadata, SetTransaction
 from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel, Operation
+from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel, Operation, ReadSet
+from pyspark_delta.schema.json import schema_to_json
+from pyspark_delta.schema.types import TIMESTAMP, StructField, StructType
 from pyspark_delta.transaction.combination import combine, operation_of
-from pyspark_delta.transaction.overlap import unseen
+from pyspark_delta.transaction.overlap import matching, unseen
 
 
 def test_everything_of_both_is_in_the_commit() -> None:
@@ -47,14 +52,36 @@ def test_everything_of_both_is_in_the_commit() -> None:
     assert (both.reads.time_zone, both.reads.whole_table) == ("UTC", False)
 
 
+def test_where_both_say_something_of_the_same_kind_the_second_counts() -> None:
+    old, new = declared(), declared("rowTracking", properties={"owner": "me"})
+    first = draft(protocol=old[0], metadata=old[1], user_metadata="first", tags={"a": "1", "b": "1"})
+    second = draft(protocol=new[0], metadata=new[1], user_metadata="second", tags={"a": "2"})
+    both = combine(first, second)
+    assert (both.protocol, both.metadata) == new
+    assert (both.user_metadata, both.tags) == ("second", {"a": "2", "b": "1"})
+
+
 def test_predicates_of_two_time_zones_decide_nothing_about_timestamps() -> None:
     there, here = (
         draft(reads=reading("id = 1", time_zone="Asia/Tokyo")),
         draft(reads=reading("id = 1", time_zone="UTC")),
     )
     assert combine(there, here).reads.time_zone is None
-    assert combine(there, draft(reads=reading(whole_table=True))).reads.time_zone == "Asia/Tokyo"
-    assert combine(there, draft(reads=reading(whole_table=True))).reads.whole_table
+    everything = draft(reads=reading(whole_table=True))
+    for both in (combine(there, everything), combine(everything, there)):
+        assert (both.reads.time_zone, both.reads.whole_table) == ("Asia/Tokyo", True)
+
+
+@pytest.mark.parametrize(("zone", "may_match"), [("Asia/Tokyo", 1), ("UTC", 0), (None, 1)])
+def test_a_time_without_a_zone_tells_no_partitions_apart(zone: str | None, may_match: int) -> None:
+    schema = StructType((StructField("t", TIMESTAMP),))
+    protocol, metadata = declared()
+    metadata = replace(metadata, schema_string=schema_to_json(schema), partition_columns=("t",))
+    noon = {**file("new"), "partition_values": [("t", "2024-01-01 12:00:00")]}
+    predicate = parse_predicate("t = '2024-01-01 12:00:00'", schema, time_zone="Asia/Tokyo")
+    reader = draft(reads=ReadSet(predicates=(predicate,), time_zone=zone))
+    found = matching(files(noon), predicate, reader, TableConfiguration(protocol, metadata, "memory://x/t"))
+    assert found.num_rows == may_match
 
 
 def test_c139_a_commit_changes_data_or_it_does_not() -> None:
@@ -84,6 +111,7 @@ DONE = draft(adds=[file("new", ids=(0, 9)), file("marked", ids=(10, 19))], remov
     [
         (draft(adds=["x"]), []),
         (draft(reads=reading("id > 5")), ["new"]),
+        (draft(reads=reading("false", "id = null")), []),
         (draft(reads=reading("id > 9", "id < 0")), []),  # nothing but what it looked at can have been marked
         (draft(reads=reading("id = 12", paths=["marked", "other"])), ["marked"]),
         (draft(reads=reading("id = 30"), removes=["gone", "other"]), ["gone"]),

@@ -41,6 +41,7 @@ class Delete:
     condition: Condition | None = None
     alias: str | None = None
     name: ClassVar[str] = "DELETE"
+    counts: ClassVar[int] = 1
 
     def stage(self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None) -> Staged:
         """Find the rows and write what takes their place; the draft of the commit.
@@ -57,7 +58,7 @@ class Delete:
         changes = settle_files(target, candidates.partly, rows, candidates.inside)
         deleted = _deleted(candidates, rows)
         if changes.is_nothing:
-            return Staged(None, (0,), changes.written, candidates.reads)
+            return Staged(None, (0,), reads=candidates.reads)
         metrics = file_metrics(changes)
         if deleted is not None:
             metrics["numDeletedRows"] = deleted

@@ -15,12 +15,15 @@ from pyspark_delta.errors import CommitConflictError, ConcurrentTransactionError
 from pyspark_delta.protocol.draft import CommitDraft, ReadSet
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.reexecution import discard, reexecutions
-from pyspark_delta.spark.write.session_defaults import after_commit
+from pyspark_delta.spark.write.options import WriteOptions
+from pyspark_delta.spark.write.session_defaults import after_commit, is_done, with_session_defaults
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from pyspark_delta.spark.dml.plan import Statement
 
 _AFFECTED = ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows")
 
@@ -40,12 +43,11 @@ class Staged:
 
 
 def execute(
-    spark: SparkSession,
-    current: Callable[[], Snapshot],
-    stage: Callable[[Snapshot], Staged],
-    limit: int | None = None,
+    spark: SparkSession, current: Callable[[], Snapshot], statement: Statement, limit: int | None = None
 ) -> Staged:
     """Stage a statement on the newest version and commit it; what was staged for the commit that landed.
+
+    Nothing is done where the session names a transaction that the table holds already (C180).
 
     `limit` is how often it may run again, by default as the session says. Raises what staging raises, and as
     `commit_draft` once the statement was run again that often.
@@ -53,9 +55,11 @@ def execute(
     left = reexecutions(spark) if limit is None else limit
     while True:
         snapshot = current()
-        staged = stage(snapshot)
+        if is_done(snapshot, with_session_defaults(spark, WriteOptions()).transaction):
+            after_commit(spark)
+            return Staged(None, (0,) * statement.counts)
+        staged = statement.stage(spark, snapshot)
         if staged.draft is None:
-            discard(snapshot, staged.written)
             return staged
         try:
             commit_draft(staged.draft, state_of(snapshot))

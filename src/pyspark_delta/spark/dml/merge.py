@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pyspark_delta.errors import DeltaError, InvalidOptionError
 from pyspark_delta.expressions.tree import Expression, all_of
@@ -58,11 +58,8 @@ class Merge:
     alias: str | None = None
     clauses: tuple[Clause, ...] = ()
     evolves: bool = False
-
-    @property
-    def name(self) -> str:
-        """The name of the operation."""
-        return "MERGE"
+    name: ClassVar[str] = "MERGE"
+    counts: ClassVar[int] = 4
 
     def find(self, spark: SparkSession, snapshot: Snapshot) -> Found:
         """The rows that it changes; nothing is written. Raises as `stage` about conditions and values."""
@@ -148,7 +145,7 @@ class _Staging:
         counts = merge_counts(self._clauses, rows)
         result = (counts.affected, counts.updated, counts.deleted, counts.inserted)
         if changes.is_nothing and self._target.metadata is None:
-            return Staged(None, result, changes.written, candidates.reads)
+            return Staged(None, result, reads=candidates.reads)
         times = MergeTimes(milliseconds_since(self._start), self._materialize_ms, scanned)
         metrics = merge_metrics(changes, counts, self._count.get(), times)
         operation = Operation("MERGE", self._parameters(), metrics)

@@ -99,8 +99,6 @@ def settle_files(target: Target, candidates: pa.Table, rows: ChangedRows, whole:
 def draft_change(target: Target, changes: FileChanges, operation: Operation, reads: ReadSet) -> CommitDraft:
     """The draft of the commit. Rows that stay, or are changed, keep their ids (C341)."""
     options = target.options
-    transactions = () if options.transaction is None else (options.transaction,)
-    applications = frozenset(t.app_id for t in transactions)
     return CommitDraft(
         operation=operation,
         adds=changes.added,
@@ -108,8 +106,8 @@ def draft_change(target: Target, changes: FileChanges, operation: Operation, rea
         changes=changes.rows.changes,
         protocol=target.protocol,
         metadata=move_marks(target.configuration, changes.rows.new.marks) or target.metadata,
-        transactions=transactions,
-        reads=replace(reads, transactions=applications),
+        transactions=() if options.transaction is None else (options.transaction,),
+        reads=reads,
         user_metadata=options.user_metadata,
         tags=_PRESERVED if target.has_row_ids else {},
         engine_info=engine_info(f"PySpark/{target.spark.version}"),

@@ -57,6 +57,10 @@ class Statement(Protocol):
     def name(self) -> str:
         """The name of the operation."""
 
+    @property
+    def counts(self) -> int:
+        """How many counts its result has."""
+
     def find(self, spark: SparkSession, snapshot: Snapshot) -> Found:
         """The rows that it concerns; nothing is written."""
 
@@ -126,7 +130,7 @@ def plan_change(
     gone = sum(len(b) for b, whole in zip(touched.gone, touched.is_whole.to_pylist(), strict=True) if not whole)
 
     def carry_out() -> DataFrame:
-        return shown(execute(spark, current, lambda newest: statement.stage(spark, _unmoved(newest, snapshot)), 0))
+        return shown(execute(spark, lambda: _unmoved(current(), snapshot), statement, 0))
 
     return ChangePlan(
         operation=statement.name,

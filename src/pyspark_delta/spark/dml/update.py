@@ -46,6 +46,7 @@ class Update:
     condition: Condition | None = None
     alias: str | None = None
     name: ClassVar[str] = "UPDATE"
+    counts: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         if not self.assignments:
@@ -69,7 +70,7 @@ class Update:
         scanned = milliseconds_since(start)
         changes = settle_files(target, files, rows, files.slice(0, 0))
         if changes.is_nothing:
-            return Staged(None, (0,), changes.written, candidates.reads)
+            return Staged(None, (0,), reads=candidates.reads)
         updated = rows.counts[0]
         metrics = {
             **file_metrics(changes, with_marked=True),

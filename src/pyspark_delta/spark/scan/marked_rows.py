@@ -121,8 +121,8 @@ def _readings(paths: Sequence[str], bitmaps: Sequence[BitMap64]) -> Iterator[_Re
 def _numbers(bitmaps: Sequence[BitMap64], width: int) -> bytes:
     """The number of each row, up to the last that has one and a word of zeros beyond, `width` bits each."""
     per_byte, per_word = 8 // width, 32 // width
-    rows = max(bitmap.max() if bitmap else 0 for bitmap in bitmaps) + 1
-    numbers = np.zeros((rows // per_word + 2) * per_word, np.uint8)
+    last = max(bitmap.max() if bitmap else 0 for bitmap in bitmaps)
+    numbers = np.zeros((last // per_word + 2) * per_word, np.uint8)
     for number, bitmap in enumerate(bitmaps, 1):
         numbers[to_indexes(bitmap)] = number
     packed = np.zeros(len(numbers) // per_byte, np.uint8)

@@ -43,7 +43,6 @@ def draft_write(
         changes=staged.changes,
         deleted_rows=_deleted_rows(replaced, kept),
     )
-    transactions = () if options.transaction is None else (options.transaction,)
     draft = CommitDraft(
         operation=table_operation(statement, options, metrics)
         if statement
@@ -53,16 +52,13 @@ def draft_write(
         data_change=options.data_change,
         protocol=target.protocol,
         metadata=move_marks(target.configuration, new.marks) or target.metadata,
-        transactions=transactions,
+        transactions=() if options.transaction is None else (options.transaction,),
         domains=target.domains,
         isolation=None if options.data_change else IsolationLevel.SNAPSHOT,
         user_metadata=options.user_metadata,
         engine_info=engine_info(engine),
     )
-    applications = frozenset(t.app_id for t in transactions)
-    if replaced is None:
-        return replace(draft, reads=replace(draft.reads, transactions=applications))
-    return replace(draft, removes=replaced.removed, reads=replace(replaced.reads, transactions=applications))
+    return draft if replaced is None else replace(draft, removes=replaced.removed, reads=replaced.reads)
 
 
 def _deleted_rows(replaced: Replaced | None, kept: Written) -> int | None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, assert_never
 
 import pyarrow as pa
 
-from pyspark_delta.actions.model import SetTransaction
 from pyspark_delta.changes.eras import keeps_changes
 from pyspark_delta.errors import (
     ConcurrentAppendError,
@@ -61,6 +60,7 @@ from pyspark_delta.spark.write.session_defaults import (
     after_commit,
     default_properties,
     file_options,
+    is_done,
     with_session_defaults,
 )
 from pyspark_delta.spark.write.target import Target, existing_target, new_target, target_clustering
@@ -129,7 +129,10 @@ def write_table(write: TableWrite) -> int | None:
     else:
         if write.mode == "error":
             raise TableAlreadyExistsError(write.location)
-        if write.mode == "ignore" or _is_done(snapshot, write.options.transaction):
+        if write.mode == "ignore":
+            return None
+        if is_done(snapshot, write.options.transaction):
+            after_commit(spark)
             return None
         _warn_about_append(write)
         state = _change(spark, write, data, snapshot)
@@ -217,14 +220,6 @@ def _open(write: TableWrite) -> Snapshot | None:
         if write.must_exist:
             raise
         return None
-
-
-def _is_done(snapshot: Snapshot, transaction: SetTransaction | None) -> bool:
-    """Whether the table holds this write of the application already (C180)."""
-    if transaction is None:
-        return False
-    known = snapshot.transactions().get(transaction.app_id)
-    return known is not None and known.version >= transaction.version
 
 
 def _warn_about_append(write: TableWrite) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pyspark_delta.actions.model import SetTransaction
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.log.checkpoint_writer import TopLevelFormat, check_top_level
 from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.write.options import WriteOptions, parse_overwrite_mode, transaction_of
 from pyspark_delta.transaction.write_plan import FileOptions
 
@@ -54,8 +56,16 @@ def with_session_defaults(spark: SparkSession, options: WriteOptions) -> WriteOp
     return options
 
 
+def is_done(snapshot: Snapshot, transaction: SetTransaction | None) -> bool:
+    """Whether the table holds this write of an application already (C180)."""
+    if transaction is None:
+        return False
+    known = snapshot.transactions().get(transaction.app_id)
+    return known is not None and known.version >= transaction.version
+
+
 def after_commit(spark: SparkSession) -> None:
-    """Forget the transaction version of the session where it is to count for one write only."""
+    """Forget the transaction version of the session where it is to count for one write only, made now or before."""
     if (spark.conf.get(_AUTO_RESET, None) or "").lower() == "true":
         spark.conf.unset(_TRANSACTION_VERSION)
 
