@@ -8,6 +8,7 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_delta.data.lists import list_parts
 from pyspark_delta.errors import ConstraintViolationError, SchemaMismatchError
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.types import VOID, ArrayType, DataType, MapType, StructType
@@ -47,14 +48,14 @@ def _fit(values: pa.Array, data: DataType, table: DataType, name: str) -> pa.Arr
         case StructType(), StructType():
             return _fit_struct(values, data, table, name)
         case ArrayType(source), ArrayType(target):
-            offsets, elements = values.offsets, values.values
+            offsets, elements = list_parts(values)
             fitted = _fit(elements, source, target, f"{name}.element")
             return pa.ListArray.from_arrays(offsets, fitted, mask=values.is_null() if values.null_count else None)
         case MapType(), MapType():
-            keys = _fit(values.keys, data.key_type, table.key_type, f"{name}.key")
-            items = _fit(values.items, data.value_type, table.value_type, f"{name}.value")
-            mask = values.is_null() if values.null_count else None
-            return pa.MapArray.from_arrays(values.offsets, keys, items, mask=mask)
+            offsets, entries = list_parts(values)
+            keys = _fit(entries.field(0), data.key_type, table.key_type, f"{name}.key")
+            items = _fit(entries.field(1), data.value_type, table.value_type, f"{name}.value")
+            return pa.MapArray.from_arrays(offsets, keys, items, mask=values.is_null() if values.null_count else None)
         case _:
             return cast_values(values, to_arrow(table), name)
 
