@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyspark_delta.data.columns import Column, FileSchema, leaves, read_column
-from pyspark_delta.data.legacy_calendar import LegacyCalendar, legacy_calendar
+from pyspark_delta.schema.legacy_calendar import LegacyCalendar, legacy_calendar
 from pyspark_delta.data.row_groups import RowGroupFilter
 from pyspark_delta.errors import CorruptLogError, DataFileError, DeletionVectorError, FileNotFoundInStoreError
 from pyspark_delta.expressions.evaluate import evaluate
