@@ -32,15 +32,24 @@ def conform(batch: pa.RecordBatch, data: StructType, table: StructType) -> pa.Re
     return pa.RecordBatch.from_arrays(columns, names=list(table.names))
 
 
-def require_columns(batches: Iterable[pa.RecordBatch], schema: StructType) -> Iterator[pa.RecordBatch]:
-    """The batches. Raises SchemaMismatchError for one with other columns than those of the schema."""
+def require_columns(
+    batches: Iterable[pa.RecordBatch], stored: StructType, table: StructType
+) -> Iterator[pa.RecordBatch]:
+    """The batches with the `stored` columns of a table: void ones of its schema, which no file holds, may be there.
+
+    Raises SchemaMismatchError for a batch with other columns.
+    """
+    void = {field.name for field in table if field.type == VOID}
     for batch in batches:
-        if sorted(batch.schema.names) != sorted(schema.names):
+        columns = enumerate(batch.schema.names)
+        kept = [i for i, name in columns if name not in void or batch.column(i).null_count < batch.num_rows]
+        names = [batch.schema.names[i] for i in kept]
+        if sorted(names) != sorted(stored.names):
             raise SchemaMismatchError(
-                f"The rows to write have the columns {', '.join(batch.schema.names)}, and the table has "
-                f"{', '.join(schema.names)}. Give exactly these, by the same names."
+                f"The rows to write have the columns {', '.join(names)}, and the table has {', '.join(stored.names)}. "
+                "Give exactly these, by the same names."
             )
-        yield batch
+        yield batch.select(kept)
 
 
 def _fit(values: pa.Array, data: DataType, table: DataType, name: str) -> pa.Array:
