@@ -129,8 +129,8 @@ class FileSchema:
         return self._column(found, logical.type, physical.type, where)
 
     def _match(self, candidates: Sequence[FileField], physical: StructField, where: str) -> FileField | None:
-        if self._by_id:
-            wanted = field_id(physical)
+        wanted = field_id(physical) if self._by_id else None
+        if wanted is not None:  # the mode asks for the ids of all fields but those inside user-defined types
             matches = [f for f in candidates if f.id is not None and f.id == wanted]
         else:
             matches = [f for f in candidates if f.name == physical.name]
