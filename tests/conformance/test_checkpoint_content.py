@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from pyspark_delta.log.request import FileRequest
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.table import Table
 from pyspark_delta.testing.table_builder import TableBuilder, add, metadata, protocol, remove
 
 SCHEMA = {"asset": "string", "quantity": "long", "at": "timestamp", "date": "date", "region": "string"}
@@ -198,3 +200,61 @@ def test_requests_without_predicates_give_every_file(tmp_path: Path) -> None:
     snapshot = Snapshot.load(table_with(tmp_path, text=True, parsed=True).location)
     for _ in range(3):
         assert sum(len(b) for b in snapshot.read_files(FileRequest(("path", "size")))) == 10
+
+
+DAYS_SCHEMA = {"day": "date", "p": "date"}
+DAYS = pa.struct([("day", pa.date32())])
+OLD_DAY = -171_595  # 1500-03-11 today, and 1500-03-01 in the calendar of Spark 2
+
+
+def table_of_old_days(path: Path, *, text: bool) -> TableBuilder:
+    """A table whose checkpoint was written in the calendar of Spark 2, of a file with 1500-03-01 and one without."""
+    table, files = TableBuilder(path), []
+    for number, (stored, day) in enumerate([(OLD_DAY, "1500-03-01"), (0, "1970-01-01")]):
+        bound = {"day": stored}
+        typed = {"numRecords": 1, "minValues": bound, "maxValues": bound}
+        stats = {"stats": json.dumps({"numRecords": 1, "minValues": {"day": day}, "maxValues": {"day": day}})}
+        parsed = {"stats_parsed": typed, "partitionValues_parsed": {"p": stored}}
+        files.append(add(f"f{number}", {"p": day}, **parsed, **(stats if text else {})))
+    types = pa.struct([("numRecords", pa.int64()), ("minValues", DAYS), ("maxValues", DAYS)])
+    table.classic_checkpoint(
+        3,
+        [protocol(), metadata(DAYS_SCHEMA, ["p"]), *files],
+        stats_parsed=types,
+        partition_values_parsed=pa.struct([("p", pa.date32())]),
+        drop=() if text else ("stats",),
+    )
+    (checkpoint,) = table.log.glob("*.parquet")
+    footer = {"org.apache.spark.version": "3.5.0", "org.apache.spark.legacyDateTime": ""}
+    pq.write_table(pq.read_table(checkpoint).replace_schema_metadata(footer), checkpoint)
+    return table
+
+
+@pytest.mark.parametrize("text", [True, False])
+def test_typed_values_in_the_calendar_of_spark_2_skip_no_file(tmp_path: Path, text: bool) -> None:
+    table = table_of_old_days(tmp_path, text=text)
+    assert selected(table, "p = '1500-03-01'") == ["f0"]
+    assert selected(table, "day = '1500-03-01'") == (["f0"] if text else ["f0", "f1"])
+
+
+@pytest.mark.parametrize("text", [True, False])
+def test_typed_values_in_the_calendar_of_spark_2_are_not_copied(tmp_path: Path, text: bool) -> None:
+    table = table_of_old_days(tmp_path, text=text)
+    table.commit(4, [metadata(DAYS_SCHEMA, ["p"], {"delta.checkpoint.writeStatsAsStruct": "true"})])
+    Table.open(tmp_path).checkpoint()
+    stats = pq.read_table(next(table.log.glob("*04.checkpoint.parquet")))["add"].combine_chunks().field("stats_parsed")
+    found = [row for row in stats.to_pylist() if row is not None]
+    days = [date(1500, 3, 1), date(1970, 1, 1)] if text else [None, None]
+    assert [row["minValues"]["day"] for row in found] == days
+    assert [row["numRecords"] for row in found] == [1, 1]
+
+
+def test_typed_dates_that_python_does_not_have_skip_no_row_group(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path)
+    bound = {"day": 3_000_000}  # in the year 10183
+    files = [add("f0", stats_parsed={"numRecords": 1, "minValues": bound, "maxValues": bound})]
+    types = pa.struct([("numRecords", pa.int64()), ("minValues", DAYS), ("maxValues", DAYS)])
+    actions = [protocol(), metadata({"day": "date"}), *files]
+    table.classic_checkpoint(3, actions, stats_parsed=types, drop=("stats",))
+    assert selected(table, "day > '9999-12-31'") == ["f0"]
+    assert selected(table, "day < '9999-12-31'") == []

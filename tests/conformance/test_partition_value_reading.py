@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from tests.unit.data.planned import rows_of, schema_of, write
 
+from pyspark_delta.data.partition_paths import NULL_DIRECTORY
 from pyspark_delta.errors import CorruptLogError, InvalidOperationError, InvalidOptionError
 from pyspark_delta.schema.partition_values import (
     parse_partition_column,
@@ -63,6 +64,12 @@ def test_c416_c417_the_empty_string_and_null_are_null_in_every_type(data_type: D
     assert parse(["", None], data_type) == [None, None]
     values = pa.nulls(2, parse_partition_column(pa.array([""]), data_type).type)
     assert serialize_partition_column(values, data_type).to_pylist() == [None, None]
+
+
+@pytest.mark.parametrize("data_type", EVERY_TYPE, ids=str)
+def test_c416_the_name_of_hives_directory_of_nulls_is_null_where_it_is_not_a_text(data_type: DataType) -> None:
+    kept = {STRING: NULL_DIRECTORY, BINARY: NULL_DIRECTORY.encode()}
+    assert parse([NULL_DIRECTORY, None], data_type) == [kept.get(data_type), None]
 
 
 def test_c417_strings_are_as_they_are_and_an_empty_one_is_lost() -> None:

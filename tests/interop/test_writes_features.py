@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.ml.linalg import Vectors, VectorUDT
 from pyspark.sql import SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
 from tests.interop.conftest import DeltaSparkServer
 from tests.interop.content import content
 
 from pyspark_delta.errors import ConstraintViolationError
+from pyspark_delta.spark.write import save
 from pyspark_delta.table import Table
 
 EVERY_TYPE = """select * from values
@@ -115,3 +118,23 @@ def test_variants_written_here_are_read_by_delta_spark(
     assert [row["absent"] for row in found] == [False, True, False, False]
     [stats] = stats_of(path, 1)
     assert stats["nullCount"] == {"id": 0, "v": 1, "s": {"w": 1}}
+
+
+@pytest.mark.parametrize("mode", ["none", "id"])
+def test_vectors_go_to_and_fro(
+    our_spark: SparkSession, delta_spark_server: DeltaSparkServer, tmp_path: Path, mode: str
+) -> None:
+    """What delta-spark writes of our rows is as long as ours: both take a vector for one column."""
+    path, schema = str(tmp_path / "t"), StructType([StructField("id", LongType()), StructField("v", VectorUDT())])
+    rows = [(1, Vectors.dense([1.0, 2.0])), (2, None), (3, Vectors.sparse(3, [1], [5.0]))]
+    save(our_spark.createDataFrame(rows, schema).coalesce(1), path, options={"delta.columnMapping.mode": mode})
+    delta_spark_server.sql(f"insert into delta.`{path}` select id + 10, v from delta.`{path}`")
+    expected = [*rows, *((number + 10, vector) for number, vector in rows)]
+    found = our_spark.read.format("delta").load(path).orderBy("id").collect()
+    assert [tuple(row) for row in found] == expected
+    theirs = delta_spark_server.query(f"select id, cast(v as string) as v from delta.`{path}` where v is not null")
+    assert sorted(map(tuple, zip(*theirs.to_pydict().values(), strict=True))) == [
+        (number, str(vector)) for number, vector in expected if vector is not None
+    ]
+    ours, others = (json.loads(text) for text in Table.open(path).snapshot.files(["stats"])["stats"].to_pylist())
+    assert sorted(ours["nullCount"].values()) == sorted(others["nullCount"].values()) == [0, 1]

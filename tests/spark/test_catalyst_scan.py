@@ -244,6 +244,14 @@ def test_special_file_names(metered: SparkSession, tmp_path: Path, name: str) ->
         assert [row.id for row in data_frame(metered, snapshot).collect()] == [1, 2]
 
 
+def test_columns_are_nullable_whatever_files_there_are(metered: SparkSession, days: str) -> None:
+    """A table with files of one partition alone has a constant in its place."""
+    whole, part = Snapshot.load(days), "day = '2024-01-01'"
+    for frame in (data_frame(metered, whole), data_frame(metered, whole, where=part)):
+        assert frame.schema == load(metered, days).schema
+    assert data_frame(metered, whole, where=part).count() == 30
+
+
 def test_metadata_of_files(metered: SparkSession, days: str) -> None:
     row = load(metered, days).where("id = 57").select("_metadata.file_name", "_metadata.file_modification_time").first()
     assert row is not None

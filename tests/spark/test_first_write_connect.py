@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pyspark.ml.linalg import Vectors, VectorUDT
 from pyspark.sql import SparkSession, functions
+from pyspark.sql.types import LongType, StructField, StructType
 
 from pyspark_delta.errors import ConstraintViolationError, SchemaMismatchError, TableAlreadyExistsError
 from pyspark_delta.spark.write import save
@@ -34,3 +36,13 @@ def test_errors_keep_their_class(plain_connect: SparkSession, tmp_path: Path) ->
     with pytest.raises(ConstraintViolationError, match="does not fit"):
         save(plain_connect.sql("select 3000000000L id"), path, "append")
     assert Table.open(path).version == 0
+
+
+def test_vectors_come_back_as_vectors(delta_connect: SparkSession, tmp_path: Path) -> None:
+    path, rows = (
+        str(tmp_path / "table"),
+        [(1, Vectors.dense([1.0, 2.0])), (2, None), (3, Vectors.sparse(3, [1], [5.0]))],
+    )
+    schema = StructType([StructField("id", LongType()), StructField("v", VectorUDT())])
+    save(delta_connect.createDataFrame(rows, schema), path)
+    assert [tuple(row) for row in delta_connect.read.format("delta").load(path).orderBy("id").collect()] == rows

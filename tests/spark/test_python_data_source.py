@@ -216,6 +216,18 @@ def test_every_type_arrives_in_spark(read: Callable[..., DataFrame], tmp_path: P
     assert all(value is None for value in empty)
 
 
+def test_constants_of_many_digits_find_their_rows(
+    read: Callable[..., DataFrame], pushdown: str, tmp_path: Path
+) -> None:
+    """PySpark rounds the constants that it hands to a data source to 28 digits."""
+    largest = Decimal("9" * 28 + "." + "9" * 10)
+    table = HandMade(tmp_path / "t", [field("d", "decimal(38,10)")])
+    table.append(pa.table({"d": pa.array([largest, Decimal("0.0123456789")], pa.decimal128(38, 10))}))
+    for condition in (f"d >= {largest}", f"d = {largest}", f"d in ({largest}, 1)"):
+        assert read(table.path).where(condition).collect() == [(largest,)]
+    assert read(table.path).where("d < 1").count() == 1
+
+
 def test_timestamps_are_instants(read: Callable[..., DataFrame], plain_spark: SparkSession, tmp_path: Path) -> None:
     table = HandMade(tmp_path / "t", [field("ts", "timestamp")])
     table.append(pa.table({"ts": pa.array([dt.datetime(2024, 1, 1, 12)], pa.timestamp("us", tz="UTC"))}))

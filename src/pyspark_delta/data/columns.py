@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyspark_delta.data.casts import Conversion, conversion
+from pyspark_delta.data.lists import list_parts
 from pyspark_delta.data.variants import reassemble
 from pyspark_delta.errors import DataFileError
 from pyspark_delta.schema.arrow import is_list_like, to_arrow
@@ -129,8 +129,8 @@ class FileSchema:
         return self._column(found, logical.type, physical.type, where)
 
     def _match(self, candidates: Sequence[FileField], physical: StructField, where: str) -> FileField | None:
-        if self._by_id:
-            wanted = field_id(physical)
+        wanted = field_id(physical) if self._by_id else None
+        if wanted is not None:  # the mode asks for the ids of all fields but those inside user-defined types
             matches = [f for f in candidates if f.id is not None and f.id == wanted]
         else:
             matches = [f for f in candidates if f.name == physical.name]
@@ -218,11 +218,11 @@ def read_column(column: Column, array: pa.Array) -> pa.Array:
         case Struct(_, target, members):
             return _read_struct(target, members, array)
         case List(_, target, element):
-            offsets, values = _list_parts(array)
+            offsets, values = list_parts(array)
             mask = array.is_null() if array.null_count else None
             return pa.ListArray.from_arrays(offsets, read_column(element, values), type=target, mask=mask)
         case Map(_, target, key, value):
-            offsets, entries = _list_parts(array)
+            offsets, entries = list_parts(array)
             mask = array.is_null() if array.null_count else None
             keys, items = read_column(key, entries.field(0)), read_column(value, entries.field(1))
             return pa.MapArray.from_arrays(offsets, keys, items, type=target, mask=mask)
@@ -244,27 +244,6 @@ def _read_struct(target: pa.DataType, members: tuple[tuple[str, Column], ...], a
         return pa.Array.from_buffers(target, len(array), [validity])
     mask = array.is_null() if array.null_count else None
     return pa.StructArray.from_arrays(children, fields=list(target), mask=mask)
-
-
-def _list_parts(array: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Offsets from zero, and just the values below them, of any list."""
-    types = pa.types
-    if types.is_map(array.type) or types.is_list(array.type):
-        offsets = array.offsets
-        values = array.values if types.is_list(array.type) else _map_entries(array)
-    else:
-        array = array.cast(pa.list_(array.type.value_field))
-        offsets, values = array.offsets, array.values
-    if not len(array):
-        return pa.array([0], pa.int32()), values.slice(0, 0)
-    first, last = offsets[0].as_py(), offsets[-1].as_py()
-    if first == 0 and offsets.offset == 0:
-        return offsets, values.slice(0, last)
-    return pc.subtract(offsets, pa.scalar(first, pa.int32())), values.slice(first, last - first)
-
-
-def _map_entries(array: pa.Array) -> pa.Array:
-    return pa.StructArray.from_arrays([array.keys, array.items], names=["key", "value"])
 
 
 def _entries(source: FileField) -> tuple[FileField, FileField] | None:

@@ -8,6 +8,7 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_delta.data.lists import list_parts
 from pyspark_delta.errors import ConstraintViolationError, SchemaMismatchError
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.types import VOID, ArrayType, DataType, MapType, StructType
@@ -31,15 +32,24 @@ def conform(batch: pa.RecordBatch, data: StructType, table: StructType) -> pa.Re
     return pa.RecordBatch.from_arrays(columns, names=list(table.names))
 
 
-def require_columns(batches: Iterable[pa.RecordBatch], schema: StructType) -> Iterator[pa.RecordBatch]:
-    """The batches. Raises SchemaMismatchError for one with other columns than those of the schema."""
+def require_columns(
+    batches: Iterable[pa.RecordBatch], stored: StructType, table: StructType
+) -> Iterator[pa.RecordBatch]:
+    """The batches with the `stored` columns of a table: void ones of its schema, which no file holds, may be there.
+
+    Raises SchemaMismatchError for a batch with other columns.
+    """
+    void = {field.name for field in table if field.type == VOID}
     for batch in batches:
-        if sorted(batch.schema.names) != sorted(schema.names):
+        columns = enumerate(batch.schema.names)
+        kept = [i for i, name in columns if name not in void or batch.column(i).null_count < batch.num_rows]
+        names = [batch.schema.names[i] for i in kept]
+        if sorted(names) != sorted(stored.names):
             raise SchemaMismatchError(
-                f"The rows to write have the columns {', '.join(batch.schema.names)}, and the table has "
-                f"{', '.join(schema.names)}. Give exactly these, by the same names."
+                f"The rows to write have the columns {', '.join(names)}, and the table has {', '.join(stored.names)}. "
+                "Give exactly these, by the same names."
             )
-        yield batch
+        yield batch.select(kept)
 
 
 def _fit(values: pa.Array, data: DataType, table: DataType, name: str) -> pa.Array:
@@ -47,14 +57,14 @@ def _fit(values: pa.Array, data: DataType, table: DataType, name: str) -> pa.Arr
         case StructType(), StructType():
             return _fit_struct(values, data, table, name)
         case ArrayType(source), ArrayType(target):
-            offsets, elements = values.offsets, values.values
+            offsets, elements = list_parts(values)
             fitted = _fit(elements, source, target, f"{name}.element")
             return pa.ListArray.from_arrays(offsets, fitted, mask=values.is_null() if values.null_count else None)
         case MapType(), MapType():
-            keys = _fit(values.keys, data.key_type, table.key_type, f"{name}.key")
-            items = _fit(values.items, data.value_type, table.value_type, f"{name}.value")
-            mask = values.is_null() if values.null_count else None
-            return pa.MapArray.from_arrays(values.offsets, keys, items, mask=mask)
+            offsets, entries = list_parts(values)
+            keys = _fit(entries.field(0), data.key_type, table.key_type, f"{name}.key")
+            items = _fit(entries.field(1), data.value_type, table.value_type, f"{name}.value")
+            return pa.MapArray.from_arrays(offsets, keys, items, mask=values.is_null() if values.null_count else None)
         case _:
             return cast_values(values, to_arrow(table), name)
 

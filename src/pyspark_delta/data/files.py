@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyspark_delta.data.columns import Column, FileSchema, leaves, read_column
-from pyspark_delta.data.legacy_calendar import LegacyCalendar, legacy_calendar
 from pyspark_delta.data.row_groups import RowGroupFilter
 from pyspark_delta.errors import CorruptLogError, DataFileError, DeletionVectorError, FileNotFoundInStoreError
 from pyspark_delta.expressions.evaluate import evaluate
@@ -36,6 +35,7 @@ from pyspark_delta.scan.plan import (
     ScanTask,
 )
 from pyspark_delta.schema.arrow import to_arrow
+from pyspark_delta.schema.legacy_calendar import LegacyCalendar, legacy_calendar
 from pyspark_delta.schema.types import LONG, StructField
 from pyspark_delta.storage import store_for
 from pyspark_delta.storage.paths import resolve_file

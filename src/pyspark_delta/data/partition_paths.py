@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-NULL_DIRECTORY = "__HIVE_DEFAULT_PARTITION__"
+from pyspark_delta.schema.partition_values import HIVE_NULL
+
+NULL_DIRECTORY = HIVE_NULL
 
 _ESCAPED = re.compile(r"[\x01-\x1f\"#%'*/:=?\\\x7f{\[\]^]")
 _TOO_LONG = 240  # bytes; file systems allow 255 for a name

@@ -88,7 +88,8 @@ def _check(schema: StructType, paths: Sequence[tuple[str, ...]]) -> None:
         raise InvalidOperationError("A clustering column is named twice.", error_class="DELTA_DUPLICATE_COLUMNS_FOUND")
     for path in paths:
         found = type_at(schema, path)
-        if isinstance(found, StructType | ArrayType | MapType) or str(found) in ("boolean", "binary", "variant"):
+        has_order = found.annotation is None and not isinstance(found, StructType | ArrayType | MapType)
+        if not has_order or str(found) in ("boolean", "binary", "variant"):
             raise InvalidOperationError(
                 f"The column '{column_path_text(path)}' of type {found} has no smallest and largest value, so files "
                 "cannot be clustered by it.",

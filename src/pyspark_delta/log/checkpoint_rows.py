@@ -22,6 +22,7 @@ from pyspark_delta.log.replay import LogReplay
 from pyspark_delta.log.skipping import partition_column
 from pyspark_delta.log.struct_types import fitted, fitted_as_far_as_possible
 from pyspark_delta.log.workers import in_order
+from pyspark_delta.schema.legacy_calendar import LegacyCalendar
 from pyspark_delta.stats.parse import parse_stats
 from pyspark_delta.stats.texts import stats_texts
 
@@ -100,6 +101,7 @@ def _stored_files(part: ParquetPart, layout: CheckpointLayout) -> Iterator[pa.Re
         return
     fields = list(FILE_FIELDS)
     stored = part.schema.field("add").type
+    calendar = part.calendar(part.leaves_below(f"add.{_PARSED}"))
     with part.reading() as file:
         for group in groups:
             names = leaf_columns(part, "add", fields, group)
@@ -107,19 +109,31 @@ def _stored_files(part: ParquetPart, layout: CheckpointLayout) -> Iterator[pa.Re
             if parsed:
                 names.append(f"add.{_PARSED}")
             for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=names):
-                yield from _files_of(batch.column("add"), part.path, parsed=parsed)
+                yield from _files_of(batch.column("add"), part.path, parsed=parsed, calendar=calendar)
 
 
-def _files_of(rows: pa.StructArray, path: str, *, parsed: bool) -> Iterator[pa.RecordBatch]:
+def _files_of(
+    rows: pa.StructArray, path: str, *, parsed: bool, calendar: LegacyCalendar | None
+) -> Iterator[pa.RecordBatch]:
     files = extract(rows, list(FILE_FIELDS), path)
     if parsed:
-        files = files.append_column(_PARSED, pc.struct_field(rows, [_PARSED]))
+        stats = pc.struct_field(rows, [_PARSED])
+        files = files.append_column(_PARSED, stats if calendar is None else _without(calendar, stats))
     present = files.column("path").is_valid()
     if files.column("path").null_count:
         files = chosen_rows(files, present)
     if len(files):
         files.validate(full=True)  # Parquet readers take any bytes for text
         yield files
+
+
+def _without(calendar: LegacyCalendar, stats: pa.StructArray) -> pa.StructArray:
+    """Statistics without the members that may be in another calendar: as text they are in that of today."""
+    kept = [i for i, f in enumerate(stats.type) if pa.types.is_struct(f.type) or not calendar.concerns(f.type)]
+    members = [stats.field(i) for i in kept]
+    members = [_without(calendar, m) if pa.types.is_struct(m.type) else m for m in members]
+    fields = [stats.type.field(i).with_type(m.type) for i, m in zip(kept, members, strict=True)]
+    return pa.StructArray.from_arrays(members, fields=fields, mask=stats.is_null() if stats.null_count else None)
 
 
 def _needs_parsed(part: ParquetPart, group: int, layout: CheckpointLayout) -> bool:

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 from pyspark_delta.errors import CorruptLogError, FileNotFoundInStoreError, StorageError
 from pyspark_delta.log.footer_head import first_row_group
+from pyspark_delta.schema.legacy_calendar import LegacyCalendar, legacy_calendar
 from pyspark_delta.storage import FileStatus, ObjectStore
 
 BATCH_ROWS = 8192  # large reads of long strings spend their time in page faults; small batches reuse memory
@@ -66,6 +67,17 @@ class ParquetPart:
         """The index of a leaf column, None when the file has none of that path."""
         self.open()
         return self._leaves.get(path)
+
+    def has_other_calendar(self, leaf: str, data_type: pa.DataType) -> bool:
+        """Whether values of a leaf, and of that type, may be in the calendar of Spark 2."""
+        calendar = self.calendar([leaf])
+        return calendar is not None and calendar.concerns(data_type)
+
+    def calendar(self, leaves: Sequence[str]) -> LegacyCalendar | None:
+        """Which values of some leaves may be in the calendar of Spark 2; None where none are."""
+        indexes = [index for leaf in leaves if (index := self.leaf(leaf)) is not None]
+        schema = self.metadata.schema
+        return legacy_calendar(self.metadata.metadata, [schema.column(index).physical_type for index in indexes])
 
     def leaves_below(self, path: str) -> list[str]:
         """The leaf columns of a nested column."""

@@ -34,6 +34,7 @@ from pyspark_delta.log.skipping import (
     stats_batch,
 )
 from pyspark_delta.log.workers import in_order, worker_count
+from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.types import DOUBLE, FLOAT, TIMESTAMP, DataType
 from pyspark_delta.stats.parse import parse_stats
 
@@ -120,14 +121,19 @@ class PartScan:
         values = statistics.null_count < row_group.num_rows
         if not statistics.has_min_max:
             return Range(None, None, nulls, values)
-        high = None if data_type in (FLOAT, DOUBLE) else statistics.max  # NaN is the greatest, and never in there
-        return Range(statistics.min, high, nulls, values)
+        try:
+            low, high = statistics.min, statistics.max
+        except (OverflowError, ValueError):  # a date or time that Python does not have
+            return Range(None, None, nulls, values)
+        return Range(low, None if data_type in (FLOAT, DOUBLE) else high, nulls, values)  # NaN is not in there
 
     def _parsed_partition_leaf(self, name: str, data_type: DataType, group: int) -> str | None:
         if "." in name or data_type == TIMESTAMP:
             return None
         leaf = f"{self._action}.partitionValues_parsed.{name}"
-        return leaf if self.part.leaf(leaf) is not None and not self.part.all_null(group, leaf) else None
+        if self.part.leaf(leaf) is None or self.part.has_other_calendar(leaf, to_arrow(data_type)):
+            return None
+        return leaf if not self.part.all_null(group, leaf) else None
 
     def _stats_leaf(self, leaf: Column) -> str | None:
         if any("." in part for part in leaf.path):
@@ -135,7 +141,8 @@ class PartScan:
         for first in (leaf.path[0], "nullCounts") if leaf.path[0] == "nullCount" else (leaf.path[0],):
             name = ".".join((self._action, "stats_parsed", first, *leaf.path[1:]))
             if self.part.leaf(name) is not None:
-                return name
+                # As text they are in the calendar of today.
+                return name if not self.part.has_other_calendar(name, to_arrow(leaf.type)) else None
         return None
 
     # --------------------------------------------------------------------------------------- by the predicates

@@ -167,7 +167,7 @@ def _statistics_columns(configuration: TableConfiguration) -> dict[tuple[str, ..
     def visit(f: StructField, physical: StructField, above: tuple[StructField, ...], path: tuple[str, ...]) -> None:
         chain, stored = (*above, f), (*path, physical.name)
         found[tuple(x.name for x in chain)] = StatisticsColumn(stored, _unusable(chain))
-        if isinstance(f.type, StructType) and isinstance(physical.type, StructType):
+        if isinstance(f.type, StructType) and isinstance(physical.type, StructType) and f.type.annotation is None:
             for inner, inner_physical in zip(f.type, physical.type, strict=True):
                 visit(inner, inner_physical, chain, stored)
 

@@ -130,6 +130,8 @@ def _map_fields(schema: StructType, change: Callable[[StructField], StructField]
 
 def _map_type(data_type: DataType, change: Callable[[StructField], StructField]) -> DataType:
     match data_type:
+        case _ if data_type.annotation is not None:
+            return data_type
         case StructType():
             return _map_fields(data_type, change)
         case ArrayType(element, contains_null):
@@ -141,8 +143,10 @@ def _map_type(data_type: DataType, change: Callable[[StructField], StructField])
 
 
 def _element_paths(data_type: DataType, prefix: str) -> Iterator[str]:
-    """The paths of list elements, map keys and map values down to the next struct."""
+    """The paths of list elements, map keys and map values down to the next struct or user-defined type."""
     match data_type:
+        case _ if data_type.annotation is not None:
+            return
         case ArrayType(element):
             yield f"{prefix}element"
             yield from _element_paths(element, f"{prefix}element.")
@@ -185,6 +189,8 @@ def _counterpart(field: StructField, before: StructType) -> StructField | None:
 
 def _inherit_type(data_type: DataType, before: DataType, taken: frozenset[int]) -> DataType:
     match data_type, before:
+        case _ if data_type.annotation is not None:
+            return data_type
         case StructType(), StructType():
             return _inherit_struct(data_type, before, taken)
         case ArrayType(element, contains_null), ArrayType(known):

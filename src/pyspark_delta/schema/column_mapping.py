@@ -109,6 +109,8 @@ def nested_ids(field: StructField) -> dict[str, int]:
 
 def _physical_type(data_type: DataType, mode: str, where: str) -> DataType:
     match data_type:
+        case _ if data_type.annotation is not None:
+            return data_type
         case StructType(fields):
             return StructType(tuple(physical_field(f, mode, parent=where) for f in fields))
         case ArrayType(element, contains_null):

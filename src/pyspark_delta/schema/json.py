@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -103,6 +104,8 @@ def parse_type(value: Any, *, where: str = "schema", depth: int = 0) -> DataType
                 parse_type(_member(value, "valueType", where), where=f"{where}.value", depth=depth + 1),
                 _flag(value, "valueContainsNull", where),
             )
+        case "udt":
+            return _parse_user_defined(value, where, depth)
         case str(name):  # {"type": "variant"} is seen for elements of arrays
             return _parse_primitive(name, where)
         case other:
@@ -111,6 +114,9 @@ def parse_type(value: Any, *, where: str = "schema", depth: int = 0) -> DataType
 
 def type_to_json(data_type: DataType) -> Any:
     """The JSON form of one type, as plain Python values."""
+    if data_type.annotation is not None:
+        stored = type_to_json(replace(data_type, annotation=None))
+        return {"type": "udt", **data_type.annotation, "sqlType": stored}
     match data_type:
         case StructType(fields):
             return {
@@ -136,6 +142,16 @@ def type_to_json(data_type: DataType) -> Any:
             }
         case _:
             return str(data_type)
+
+
+def _parse_user_defined(value: Mapping[str, Any], where: str, depth: int) -> DataType:
+    """The type that values of a user-defined type are stored as, with the rest as its annotation."""
+    stored = parse_type(_member(value, "sqlType", where), where=where, depth=depth + 1)
+    annotation = {key: found for key, found in value.items() if key not in ("type", "sqlType")}
+    for key, found in annotation.items():
+        if not isinstance(found, str | None):
+            raise CorruptLogError(f"Expected a text for '{key}' of the type at {where}, found {_short(found)}.")
+    return replace(stored, annotation=annotation)
 
 
 def _parse_primitive(name: str, where: str) -> DataType:

@@ -49,6 +49,8 @@ def merge_schemas(table: StructType, data: StructType, *, widen: bool = False) -
 def without_void(data_type: DataType) -> DataType:
     """The type without void fields in its structs."""
     match data_type:
+        case _ if data_type.annotation is not None:
+            return data_type
         case StructType(fields):
             return StructType(tuple(replace(f, type=without_void(f.type)) for f in fields if f.type != VOID))
         case ArrayType(element, contains_null):
@@ -89,6 +91,8 @@ def _type_changes(before: DataType, after: DataType, path: tuple[str, ...]) -> I
 
 def _merge_types(table: DataType, data: DataType, widen: bool) -> DataType:
     match table, data:
+        case _ if table.annotation is not None:
+            return table
         case StructType(), StructType():
             return merge_schemas(table, data, widen=widen)
         case ArrayType(ours, contains_null), ArrayType(theirs):
@@ -131,6 +135,8 @@ def _keep_identity(field: StructField, before: StructField | None) -> StructFiel
 
 def _keep_inner(data_type: DataType, before: DataType) -> DataType:
     match data_type, before:
+        case _ if data_type.annotation is not None:
+            return data_type
         case StructType(), StructType():
             return keep_identities(data_type, before)
         case ArrayType(element, contains_null), ArrayType(old):

@@ -39,6 +39,10 @@ from pyspark_delta.schema.types import (
     DecimalType,
 )
 
+# The name of Hive's directory of nulls. Tables that were made from such directories have it for null, as other readers
+# take it, too; a text may be just that.
+HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+
 # Each parser gets distinct texts without nulls, and answers null for what it cannot read.
 _Parser = Callable[[pa.Array, DataType, str], pa.Array]
 
@@ -70,14 +74,15 @@ def parse_partition_column(
     distinct = encoded.dictionary
     values = parser(distinct, data_type, time_zone)
     if values.null_count:
-        wrong = distinct.filter(values.is_null())[0].as_py()
-        raise CorruptLogError(
-            f"The partition value {wrong!r} of column '{column}'{of_table} is not of type {data_type}. "
-            "The log or the schema is damaged, or was written by a faulty writer.",
-            path=table,
-            column=column,
-            value=wrong,
-        )
+        wrong = distinct.filter(pc.and_(values.is_null(), pc.not_equal(distinct, HIVE_NULL))).to_pylist()
+        if wrong:
+            raise CorruptLogError(
+                f"The partition value {wrong[0]!r} of column '{column}'{of_table} is not of type {data_type}. "
+                "The log or the schema is damaged, or was written by a faulty writer.",
+                path=table,
+                column=column,
+                value=wrong[0],
+            )
     return values.cast(arrow_type).take(encoded.indices)
 
 

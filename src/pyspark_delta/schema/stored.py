@@ -34,7 +34,10 @@ def without_void(schema: StructType) -> StructType:
     """The schema without void columns and void members of structs, whether files may be written with it or not."""
     kept = (field for field in schema if field.type != VOID)
     return StructType(
-        tuple(replace(f, type=without_void(f.type)) if isinstance(f.type, StructType) else f for f in kept)
+        tuple(
+            replace(f, type=without_void(f.type)) if isinstance(f.type, StructType) and f.type.annotation is None else f
+            for f in kept
+        )
     )
 
 
@@ -51,6 +54,8 @@ def _stored(field: StructField) -> StructField:
 
 def _without_void(data_type: DataType, column: str) -> DataType:
     match data_type:
+        case _ if data_type.annotation is not None:
+            return data_type
         case StructType(fields):
             kept = tuple(replace(f, type=_without_void(f.type, column)) for f in fields if f.type != VOID)
             if not kept:

@@ -5,6 +5,10 @@
 Primitive names are the serialized ones: string, long, integer, short, byte, float, double, boolean, binary, date,
 timestamp, timestamp_ntz, void, variant, `interval year to month`, `interval day to second`. Geometry and geography
 types are recognised, so that they can be refused by name.
+
+A user-defined type is the type that its values are stored as, with an `annotation`: what its engine finds the code of
+the type by, kept as it is (RFC of user-defined types). Types that differ in nothing else are equal. Column mapping,
+statistics and changes of the schema take it as one column, whatever is in it.
 """
 
 from __future__ import annotations
@@ -13,12 +17,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+Annotation: TypeAlias = Mapping[str, str | None]
+
 
 @dataclass(frozen=True, slots=True)
 class PrimitiveType:
     """A type without parameters; `name` is its serialized name."""
 
     name: str
+    annotation: Annotation | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __str__(self) -> str:
         return self.name
@@ -30,6 +37,7 @@ class DecimalType:
 
     precision: int
     scale: int
+    annotation: Annotation | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __str__(self) -> str:
         return f"decimal({self.precision},{self.scale})"
@@ -41,6 +49,7 @@ class ArrayType:
 
     element_type: DataType
     contains_null: bool = True
+    annotation: Annotation | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __str__(self) -> str:
         return f"array<{self.element_type}>"
@@ -53,6 +62,7 @@ class MapType:
     key_type: DataType
     value_type: DataType
     value_contains_null: bool = True
+    annotation: Annotation | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __str__(self) -> str:
         return f"map<{self.key_type},{self.value_type}>"
@@ -73,6 +83,7 @@ class StructType:
     """An ordered set of fields; the schema of a table is one."""
 
     fields: tuple[StructField, ...] = ()
+    annotation: Annotation | None = field(default=None, compare=False, repr=False, kw_only=True)
 
     def __str__(self) -> str:
         return f"struct<{','.join(f'{f.name}:{f.type}' for f in self.fields)}>"

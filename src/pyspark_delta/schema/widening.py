@@ -46,6 +46,8 @@ def is_widening(narrow: DataType, wide: DataType) -> bool:
     """Whether `narrow` may be changed to the different type `wide` without rewriting files."""
     if narrow == VOID:
         return wide != VOID
+    if narrow.annotation is not None or wide.annotation is not None:
+        return False
     if isinstance(wide, DecimalType):
         if isinstance(narrow, DecimalType):
             more_scale = wide.scale - narrow.scale

@@ -9,6 +9,7 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from pyspark_delta.schema.json import type_to_json
 from pyspark_delta.schema.types import StructType
+from pyspark_delta.spark.user_defined_types import is_loadable
 
 # Field metadata that is the table's business: column mapping, generation expressions, type changes (C431).
 _INTERNAL = ("delta.", "parquet.field.")
@@ -42,6 +43,8 @@ def _readable(value: Any) -> Any:
         return [_readable(item) for item in value]
     if not isinstance(value, dict):
         return value
+    if value.get("type") == "udt":
+        return value if is_loadable(value) else _readable(value["sqlType"])
     readable = {key: _readable(item) for key, item in value.items() if key != "metadata"}
     readable |= {key: True for key in _NULLABILITY if key in value}
     return readable | ({"metadata": _public(value["metadata"])} if "metadata" in value else {})

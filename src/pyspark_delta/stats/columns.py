@@ -18,7 +18,8 @@ _WITHOUT_BOUNDS = frozenset(["boolean", "binary", "void", "variant"])
 class StatsColumn:
     """A column that statistics are collected for: its physical path and type.
 
-    `leaf` is the number of its Parquet leaf column, None for arrays, maps and variants: their leaves do not count rows.
+    `leaf` is the number of its Parquet leaf column, None for arrays, maps, variants and
+    structs of a user-defined type: their leaves do not count rows.
     """
 
     path: tuple[str, ...]
@@ -28,7 +29,9 @@ class StatsColumn:
     @property
     def has_bounds(self) -> bool:
         """Whether minValues and maxValues are kept, or only nullCount (C415)."""
-        return self.leaf is not None and not (
+        if self.leaf is None or self.type.annotation is not None:
+            return False
+        return not (
             isinstance(self.type, PrimitiveType) and (self.type.name in _WITHOUT_BOUNDS or " " in self.type.name)
         )
 
@@ -60,9 +63,9 @@ def _walk(struct: StructType, prefix: tuple[str, ...], leaves: Iterator[int]) ->
         path = (*prefix, field.name)
         if field.type == VOID:
             continue  # never stored
-        if isinstance(field.type, StructType):
+        if isinstance(field.type, StructType) and field.type.annotation is None:
             yield from _walk(field.type, path, leaves)
-        elif isinstance(field.type, ArrayType | MapType) or field.type == VARIANT:
+        elif isinstance(field.type, ArrayType | MapType | StructType) or field.type == VARIANT:
             _skip(field.type, leaves)
             yield StatsColumn(path, field.type, None)
         else:

@@ -80,7 +80,8 @@ def resolve_partitioning(schema: StructType, names: Sequence[str]) -> tuple[str,
             raise InvalidOperationError(
                 f"The partition column '{name}' is named twice.", error_class="DELTA_DUPLICATE_COLUMNS_FOUND"
             )
-        if isinstance(field.type, ArrayType | MapType | StructType) or field.type in (VARIANT, VOID):
+        is_plain = field.type.annotation is None and not isinstance(field.type, ArrayType | MapType | StructType)
+        if not is_plain or field.type in (VARIANT, VOID):
             raise InvalidOperationError(
                 f"The column '{name}' of type {field.type} cannot be a partition column.",
                 error_class="DELTA_INVALID_PARTITION_COLUMN_TYPE",

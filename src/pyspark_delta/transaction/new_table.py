@@ -72,6 +72,8 @@ def stored_columns(schema: StructType) -> StructType:
 def nullable_type(data_type: DataType) -> DataType:
     """The type with every nested field, element and value nullable, and without void fields in structs."""
     match data_type:
+        case _ if data_type.annotation is not None:
+            return data_type
         case StructType():
             return stored_columns(data_type)
         case ArrayType(element):

@@ -205,7 +205,7 @@ class Transaction:
         options = options or FileOptions(storage_options=self._base.storage_options)
         clustering = clustering_paths(self._base.domains, self._draft.domains)
         context = write_context(self._base.location, self.configuration, options, clustering=clustering)
-        found = write_in_any_order(context, require_columns(batches, context.schema))
+        found = write_in_any_order(context, require_columns(batches, context.schema, self.configuration.schema))
         self._written += [written.path for written in found]
         files = written_files(found)
         self.add(files.select([name for name in files.column_names if name in _FIELDS]))

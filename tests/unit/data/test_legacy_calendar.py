@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.hand_made import PLAIN, HandMade, add, field, metadata, struct_of
 
-from pyspark_delta.data.legacy_calendar import LegacyCalendar
+from pyspark_delta.schema.legacy_calendar import LegacyCalendar
 from pyspark_delta.table import Table
 
 # From which day on (days since the epoch) the same date is how many days later in the proleptic Gregorian calendar:

@@ -286,6 +286,20 @@ def test_rows_can_be_written_to_a_table_with_not_null_columns(location: str) -> 
     assert Snapshot.load(location).num_files() == 1
 
 
+def test_rows_of_a_table_with_void_columns_go_in_as_they_come_out(location: str) -> None:
+    members = {"type": "struct", "fields": [field("a"), {**field("v"), "type": "void"}]}
+    fields = [field("id"), {**field("n"), "type": "void"}, {**field("s"), "type": members}]
+    with Transaction.creating(location, declare(protocol(1, 2), fields=fields)) as transaction:
+        transaction.write([pa.RecordBatch.from_pylist([{"id": 1, "s": {"a": 1, "v": None}}])])
+    read = Table.open(location).scan().to_arrow()
+    assert read.to_pylist() == [{"id": 1, "n": None, "s": {"a": 1, "v": None}}]
+    with Transaction.on(Snapshot.load(location)) as transaction:
+        transaction.write(read.to_batches())
+    assert Table.open(location).scan().to_arrow().to_pylist() == read.to_pylist() * 2
+    with pytest.raises(SchemaMismatchError, match="id, n, s"), Transaction.on(Snapshot.load(location)) as transaction:
+        transaction.write([pa.RecordBatch.from_pylist([{"id": 1, "n": 5, "s": None}])])
+
+
 def test_rows_that_need_spark_are_refused(location: str) -> None:
     checked, metadata = declared("checkConstraints", properties={"delta.constraints.positive": "id > 0"})
     with pytest.raises(InvalidOperationError, match=r"CHECK constraint 'positive'.*DataFrame"):

@@ -26,6 +26,7 @@ from pyspark_delta.schema.types import (
 )
 from pyspark_delta.spark.quoting import quoted
 from pyspark_delta.spark.scan.predicates import RelationColumn
+from pyspark_delta.spark.user_defined_types import is_opaque
 from pyspark_delta.storage.hadoop import hadoop_options
 
 PARQUET_FIELD_ID = "parquet.field.id"
@@ -218,6 +219,8 @@ def _readable(field: StructField, *, by_id: bool) -> StructField:
 
 
 def _readable_type(data_type: DataType, *, by_id: bool) -> DataType:
+    if is_opaque(data_type):
+        return data_type
     match data_type:
         case StructType(fields):
             return StructType(tuple(_readable(f, by_id=by_id) for f in fields))
@@ -226,10 +229,12 @@ def _readable_type(data_type: DataType, *, by_id: bool) -> DataType:
         case MapType(key, value):
             return MapType(_readable_type(key, by_id=by_id), _readable_type(value, by_id=by_id))
         case _:
-            return data_type
+            return replace(data_type, annotation=None)
 
 
 def _nullable(data_type: DataType) -> DataType:
+    if is_opaque(data_type):
+        return data_type
     match data_type:
         case StructType(fields):
             return StructType(tuple(replace(f, type=_nullable(f.type), nullable=True, metadata={}) for f in fields))
@@ -238,4 +243,4 @@ def _nullable(data_type: DataType) -> DataType:
         case MapType(key, value):
             return MapType(_nullable(key), _nullable(value))
         case _:
-            return data_type
+            return replace(data_type, annotation=None)

@@ -308,7 +308,9 @@ def _literal(spark: SparkSession, field: StructField, value: pa.Scalar) -> Colum
     plain = value.as_py()
     if plain is None:
         return F.lit(None).cast(spark_type)
-    return F.lit(plain).cast(spark_type)
+    # A constant is never null to Spark, but columns of the table are nullable whatever files there are to read. What
+    # is always true must not look so before the plan is optimized.
+    return F.when(F.lit(1) == F.lit(1), F.lit(plain).cast(spark_type))
 
 
 def _spark_type(schema: StructType) -> spark_types.StructType:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from datetime import date, datetime
-from decimal import Decimal
+from decimal import Decimal, DefaultContext
 from typing import Any
 
 from pyspark.sql.datasource import (
@@ -115,7 +115,10 @@ def _literal(value: Any, data_type: DataType) -> tree.Literal | None:
 
 
 def _fits(value: Any, data_type: DecimalType) -> bool:
+    """Whether the value is what Spark compares with: PySpark rounds constants to as many digits as a `Decimal` has."""
     if not isinstance(value, Decimal) or not value.is_finite():
         return False
-    exponent = value.as_tuple().exponent
-    return isinstance(exponent, int) and -exponent <= data_type.scale and value.adjusted() < data_type.precision
+    _, digits, exponent = value.as_tuple()
+    if len(digits) >= DefaultContext.prec or not isinstance(exponent, int):
+        return False
+    return -exponent <= data_type.scale and value.adjusted() < data_type.precision - data_type.scale

@@ -37,6 +37,7 @@ SCHEMA = t.StructType(
         t.StructField("ts", t.TIMESTAMP),
         t.StructField("ntz", t.TIMESTAMP_NTZ),
         t.StructField("dec", t.DecimalType(6, 2)),
+        t.StructField("wide", t.DecimalType(38, 10)),
         t.StructField("b", t.BOOLEAN),
         t.StructField("s", INNER),
         t.StructField("v", t.VARIANT),
@@ -70,7 +71,15 @@ def test_filters_become_predicates(given: Filter, predicate: tree.Expression) ->
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("d", date(2024, 1, 1)), ("ts", AWARE), ("ntz", NAIVE), ("dec", Decimal("1.5")), ("f", 0.5), ("b", True)],
+    [
+        ("d", date(2024, 1, 1)),
+        ("ts", AWARE),
+        ("ntz", NAIVE),
+        ("dec", Decimal("1.5")),
+        ("wide", Decimal("1E+26")),
+        ("f", 0.5),
+        ("b", True),
+    ],
 )
 def test_constants_take_the_type_of_the_column(name: str, value: object) -> None:
     (found,) = to_expressions([EqualTo((name,), value)], SCHEMA)
@@ -92,7 +101,10 @@ def test_constants_take_the_type_of_the_column(name: str, value: object) -> None
         EqualTo(("ts",), NAIVE),
         EqualTo(("ntz",), AWARE),
         EqualTo(("dec",), Decimal("1.005")),
+        EqualTo(("dec",), Decimal("12345")),
         EqualTo(("dec",), Decimal("Infinity")),
+        EqualTo(("wide",), Decimal("1E+28")),
+        EqualTo(("wide",), Decimal("123456789012345678901234567.5")),  # perhaps rounded, as 28 digits may be
         EqualTo(("dec",), 1),
         EqualTo(("f",), float("nan")),
         EqualTo(("v",), 1),
