@@ -133,6 +133,22 @@ class RowChanges:
         assert stayed > 1
         assert (metrics["numUpdatedRows"], metrics["numCopiedRows"]) == ("1", "0" if way is VECTORS else str(stayed))
 
+    def test_columns_may_be_named_with_the_alias_of_the_table(self, session: SparkSession, tmp_path: Path) -> None:
+        table = make(session, tmp_path, VECTORS).alias("t")
+        assert table.update(F.col("t.id") < 2, {"t.v": F.col("t.n")}).collect() == [(2,)]
+        assert table.delete(F.expr("t.id = 1")).collect() == [(1,)]
+        [predicate] = json.loads(commit(table, "commitInfo")[0]["operationParameters"]["predicate"])
+        assert predicate.startswith("(t.id = ") or predicate == "(t.id = 1)"
+        assert content(table, "id", "v")[:2] == [(0, "0"), (2, "v2")]
+
+    def test_nan_is_found_in_what_was_written_before(self, session: SparkSession, tmp_path: Path) -> None:
+        rows = "select id, if(id % 2 = 1, double('NaN'), 8.0D) f from range(0, 6, 1, 1)"
+        save(session.sql(rows), str(tmp_path), options=REWRITE)
+        table = DeltaTable.forPath(session, str(tmp_path))
+        assert table.update("f > 9 and id > 2", {"f": "f + 1"}).collect() == [(2,)]
+        assert table.delete("f = double('NaN')").collect() == [(3,)]
+        assert content(table) == [0, 2, 4]
+
     def test_parts_of_structs(self, session: SparkSession, tmp_path: Path) -> None:
         select = (
             "select id, if(id = 1, null, named_struct('a', id, 'b', named_struct('c', 1, 'd', 'x'))) s from range(3)"

@@ -19,7 +19,6 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.scan.planner import ROW_ID_COLUMN
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.column_text import condition_text
 from pyspark_delta.spark.dml.assignments import Assigned, assign, check_no_identity, resolve_assignments
 from pyspark_delta.spark.dml.changed import ACTION, ChangeFrame, generated, job_of, old_name
 from pyspark_delta.spark.dml.conditions import check_condition
@@ -127,5 +126,4 @@ class Update:
     def _parameters(self, target: Target) -> dict[str, str]:
         if self.condition is None:
             return {"predicate": orjson.dumps([]).decode()}
-        text = condition_text(target.spark, self.condition, target.snapshot.schema)
-        return {"predicate": orjson.dumps([text]).decode()}
+        return {"predicate": orjson.dumps([target.text(self.condition)]).decode()}
