@@ -24,7 +24,7 @@ _OPERATORS = {"==": "=", "and": "AND", "or": "OR"} | {
 
 def column_name(column: Column | str, where: str) -> str:
     """The name of a top-level column. Raises InvalidOptionError for an expression, such as a partition transform."""
-    path = _name_parts(column)
+    path = name_parts(column)
     if path is not None and len(path) == 1:
         return path[0]
     found = _REPRESENTATION.fullmatch(str(column))
@@ -38,7 +38,7 @@ def column_name(column: Column | str, where: str) -> str:
     return text[1:-1].replace("``", "`") if text.startswith("`") else text
 
 
-def _name_parts(column: Any) -> tuple[str, ...] | None:
+def name_parts(column: Any) -> tuple[str, ...] | None:
     """The parts of the name of a column that was given by its name alone; None for others."""
     if hasattr(column, "_jc"):
         node = column._jc.node()

@@ -19,7 +19,13 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.scan.planner import ROW_ID_COLUMN
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.dml.assignments import Assigned, assign, check_no_identity, resolve_assignments
+from pyspark_delta.spark.dml.assignments import (
+    Assigned,
+    assign,
+    check_no_identity,
+    fill_defaults,
+    resolve_assignments,
+)
 from pyspark_delta.spark.dml.changed import ACTION, ChangeFrame, generated, job_of, old_name
 from pyspark_delta.spark.dml.conditions import check_condition
 from pyspark_delta.spark.dml.execution import Staged, milliseconds_since
@@ -105,7 +111,8 @@ class Update:
 
     def _assigned(self, target: Target) -> dict[str, Assigned]:
         schema = target.snapshot.schema
-        resolved = resolve_assignments(schema, self.assignments, self.alias, "UPDATE")
+        given = fill_defaults(self.assignments, target.configuration, self.alias, "UPDATE")
+        resolved = resolve_assignments(schema, given, self.alias, "UPDATE")
         check_no_identity(schema, resolved, "UPDATE")
         return assign(target.empty(), schema, resolved, lambda name: sf.col(quoted(name)))
 
