@@ -313,7 +313,11 @@ class Merges:
             "select id, if(id = 3, null, named_struct('C', if(id = 2, null, named_struct('z', 9, 'x', id)))) S "
             "from range(1, 5)"
         )
-        merge = table.merge(source.alias("s"), "t.id = s.id").whenMatchedUpdateAll().whenNotMatchedInsertAll()
+        merge = table.merge(source.alias("s"), "t.id = s.id")
+        with pytest.raises(SchemaMismatchError, match=r"lacks s\.a, s\.b, s\.c\.y") as caught:
+            merge.whenMatchedUpdate(set={"s": "named_struct('c', named_struct('x', s.s.c.x))"}).execute()
+        assert caught.value.error_class == "DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION"
+        merge = merge.whenMatchedUpdateAll().whenNotMatchedInsertAll()
         assert counts(merge.withSchemaEvolution().execute()) == (4, 3, 0, 1)
         old = {"a": 1, "b": "old"}
         assert [row[1] for row in sorted(content(table), key=lambda row: row[0])] == [

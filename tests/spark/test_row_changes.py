@@ -187,8 +187,12 @@ class RowChanges:
                 table.update("id = 1", new)
             assert caught.value.error_class == "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
         assert table.update("id = 0", bad[1][0]).collect() == [(1,)]
-        for new in ({"l": "array(named_struct('k', 'x', 'z', 1))"}, {"m": "array(1)"}):
-            with pytest.raises(SchemaMismatchError):
+        for new, shown in (
+            ({"l": "array(named_struct('k', 'x', 'v', null, 'z', 1))"}, r"l\.element\.z"),
+            ({"m": "array(1)"}, "a different kind of type"),
+            ({"l": "array(named_struct('k', 'x'))"}, r"lacks l\.element\.v"),
+        ):
+            with pytest.raises(SchemaMismatchError, match=shown):
                 table.update(set=new)
 
     def test_c392_default_is_the_default_of_the_column(self, session: SparkSession, tmp_path: Path) -> None:

@@ -103,11 +103,13 @@ def assign(
     resolved: Mapping[tuple[str, ...], Column | str],
     old: Callable[[str], Column],
     *,
+    fills: bool = False,
     keeps: bool = False,
 ) -> dict[str, Assigned]:
     """The new values by top-level column; `old` gives the value that a column had.
 
-    With `keeps`, all paths are of top-level columns, and what a new struct lacks stays as it was.
+    With `fills`, new structs may lack members; with `keeps`, where all paths are of top-level columns, these stay as
+    they were.
 
     `probe` is an empty frame on which the values are analyzed. A part of a struct is replaced within it, and a struct
     that was null comes to be then. Raises SchemaMismatchError for a value of a type that the column cannot take, and
@@ -122,7 +124,7 @@ def assign(
         fields = find_fields(path, schema)
         assert found is not None
         assert fields is not None
-        fitting[path] = fit_value(value, found.type, fields[-1], old(fields[0].name) if keeps else None)
+        fitting[path] = fit_value(value, found.type, fields[-1], old(fields[0].name) if keeps else None, fills=fills)
     assigned = {}
     for top in dict.fromkeys(path[0] for path in fitting):
         field = schema.find(top)

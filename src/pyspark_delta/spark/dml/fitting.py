@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 import pyspark.sql.functions as sf
 
+from pyspark_delta.errors import SchemaMismatchError
+from pyspark_delta.schema.column_paths import column_path_text
 from pyspark_delta.schema.store_assignment import check_storable
 from pyspark_delta.schema.types import VOID, ArrayType, DataType, MapType, StructField, StructType
 from pyspark_delta.spark.write.columns import is_same_type, spark_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from pyspark.sql import Column
 
@@ -27,14 +29,27 @@ class Fitting:
     unfit: Column | None = None
 
 
-def fit_value(value: Column, data: DataType, field: StructField, old: Column | None = None) -> Fitting:
+def fit_value(
+    value: Column, data: DataType, field: StructField, old: Column | None = None, *, fills: bool = False
+) -> Fitting:
     """A value of the type `data` as one for a column, by name within structs.
 
-    Members that a struct lacks are null; with `old`, which is what the column was, they stay as they were, also where
-    null comes in the place of the struct. Raises SchemaMismatchError for members that the column does not have and for
-    other kinds of types, and what Spark says about types that cannot be cast.
+    With `fills`, structs may lack members: these are null, or with `old`, which is what the column was, they stay as
+    they were, also where null comes in the place of the struct. Raises SchemaMismatchError for members that are lacking
+    otherwise, for those that the column does not have and for other kinds of types, and what Spark says about types
+    that cannot be cast.
     """
     check_storable(StructType((StructField(field.name, data),)), StructType((field,)), casts=True)
+    lacking = () if fills else tuple(_lacking(data, field.type, (field.name,)))
+    if lacking:
+        names = ", ".join(map(column_path_text, lacking))
+        raise SchemaMismatchError(
+            f"The new value of the column '{field.name}' lacks {names}. Give each a value, if only null, or set "
+            "parts of the column one by one; a merge with withSchemaEvolution() takes them for null.",
+            error_class="DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
+            sqlstate="42846",
+            column=field.name,
+        )
     found, is_unfit = _fit(value, data, field.type, old)
     return Fitting(found, None if is_unfit is None else sf.when(is_unfit, value.cast("string")))
 
@@ -57,18 +72,19 @@ def _fit(value: Column, data: DataType, table: DataType, old: Column | None = No
 
 
 def _fit_struct(value: Column, data: StructType, table: StructType, old: Column | None) -> tuple[Column, Column | None]:
-    members, unfit, kept = [], [], []
+    members, unfit = [], []
     for field in table:
         source = data.find(field.name)
         before = None if old is None else old.getField(field.name)
         if source is None:
             member = sf.lit(None).cast(spark_type(field.type)) if before is None else before
-            kept += [] if before is None else [before]
         else:
             member, is_unfit = _fit(value.getField(source.name), source.type, field.type, before)
             unfit += [] if is_unfit is None else [is_unfit]
         members.append(member.alias(field.name))
-    is_there = reduce(or_, (one.isNotNull() for one in kept), value.isNotNull())
+    is_there = value.isNotNull()
+    if old is not None and any(_lacking(data, table, ())):
+        is_there |= old.isNotNull()
     return sf.when(is_there, sf.struct(*members)), _any(unfit)
 
 
@@ -104,3 +120,18 @@ def _is_any_unfit(values: Column, data: DataType, table: DataType) -> Column | N
 def _any(unfit: Iterable[Column]) -> Column | None:
     found = [sf.coalesce(one, sf.lit(False)) for one in unfit]
     return reduce(or_, found) if found else None
+
+
+def _lacking(data: DataType, table: DataType, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """The members of the table's structs that those of the data do not have."""
+    match data, table:
+        case StructType(), StructType():
+            for field in table:
+                source = data.find(field.name)
+                inner = (*path, field.name)
+                yield from (inner,) if source is None else _lacking(source.type, field.type, inner)
+        case ArrayType(source), ArrayType(target):
+            yield from _lacking(source, target, (*path, "element"))
+        case MapType(), MapType():
+            yield from _lacking(data.key_type, table.key_type, (*path, "key"))
+            yield from _lacking(data.value_type, table.value_type, (*path, "value"))

@@ -73,7 +73,7 @@ class _Resolver:
             return self._all_columns(clause)
         resolved = resolve_assignments(self._schema, clause.values, self._sides.target.alias, clause.name)
         self._check_identity(clause, resolved)
-        return assign(self._probe, self._schema, resolved, self._old(clause))
+        return assign(self._probe, self._schema, resolved, self._old(clause), fills=self._evolves)
 
     def _all_columns(self, clause: Clause) -> Mapping[str, Assigned]:
         given: dict[tuple[str, ...], Column | str] = {}
@@ -96,7 +96,9 @@ class _Resolver:
         self._check_identity(clause, given)
         keeps = self._evolves and clause.action is RowAction.UPDATE
         if keeps not in self._all:
-            self._all[keeps] = assign(self._probe, self._schema, given, self._sides.old, keeps=keeps)
+            self._all[keeps] = assign(
+                self._probe, self._schema, given, self._sides.old, fills=self._evolves, keeps=keeps
+            )
         return self._all[keeps]
 
     def _old(self, clause: Clause) -> _Old:
