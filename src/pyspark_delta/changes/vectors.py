@@ -68,13 +68,17 @@ def _read(
         for row, (old, new) in enumerate(zip(olds, news, strict=True))
         if old is not None and new is not None and old != new
     }
+    described = {row: tuple(DeletionVectorDescriptor(**vector) for vector in pair) for row, pair in pairs.items()}
+    # What a commit makes of a vector is what the next one begins with.
+    wanted = {descriptor: paths[row] for row, pair in described.items() for descriptor in pair}
     bitmaps = read_deletion_vectors(
         lambda location: store_for(location, latest.storage_options),
         latest.location,
-        [DeletionVectorDescriptor(**vector) for pair in pairs.values() for vector in pair],
-        data_files=[paths[row] for row in pairs for _ in range(2)],
+        list(wanted),
+        data_files=list(wanted.values()),
     )
-    return {row: (bitmaps[2 * i], bitmaps[2 * i + 1]) for i, row in enumerate(pairs)}
+    found = dict(zip(wanted, bitmaps, strict=True))
+    return {row: (found[old], found[new]) for row, (old, new) in described.items()}
 
 
 def _wire(descriptor: DeletionVectorDescriptor) -> _Vector:

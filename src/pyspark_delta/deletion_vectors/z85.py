@@ -12,7 +12,8 @@ import numpy as np
 ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 
 _CHARACTERS = np.frombuffer(ALPHABET.encode(), dtype=np.uint8)
-_POWERS = np.array([85**4, 85**3, 85**2, 85, 1], dtype=np.uint64)
+_BASE, _DIGITS = 85, 5
+_POWERS = _BASE ** np.arange(_DIGITS, dtype=np.uint64)[::-1]
 _MARK = ALPHABET[84]
 _INVALID = 255
 _VALUES = np.full(256, _INVALID, dtype=np.uint8)
@@ -22,14 +23,18 @@ _VALUES[_CHARACTERS] = np.arange(85, dtype=np.uint8)
 def encode(data: bytes) -> str:
     """The text of `data`, zero-padded to a multiple of four bytes."""
     padded = data + b"\0" * (-len(data) % 4)
-    groups = np.frombuffer(padded, dtype=">u4").astype(np.uint64)
-    digits = groups[:, None] // _POWERS % 85
-    return _CHARACTERS[digits.astype(np.intp)].tobytes().decode("ascii")
+    rest = np.frombuffer(padded, dtype=">u4").astype(np.uint32)
+    digits = np.empty((len(rest), _DIGITS), np.uint8)
+    for place in reversed(range(_DIGITS)):
+        quotients = rest // np.uint32(_BASE)  # by one number at a time, which processors do for many at once
+        digits[:, place] = rest - quotients * np.uint32(_BASE)
+        rest = quotients
+    return _CHARACTERS[digits].tobytes().decode("ascii")
 
 
 def decode(text: str) -> bytes:
     """The bytes of `text`, padding included. Raises ValueError for text that is not Z85."""
-    if len(text) % 5:
+    if len(text) % _DIGITS:
         raise ValueError(f"its length {len(text)} is not a multiple of five")
     tail = b""
     if text[-5:].startswith(_MARK):
@@ -40,7 +45,7 @@ def decode(text: str) -> bytes:
         raise ValueError("it holds characters outside of ASCII") from None
     if (values == _INVALID).any():
         raise ValueError(f"it holds the character {text[int((values == _INVALID).argmax())]!r}")
-    groups = values.reshape(-1, 5).astype(np.uint64) @ _POWERS
+    groups = values.reshape(-1, _DIGITS).astype(np.uint64) @ _POWERS
     if (groups >> np.uint64(32)).any():
         raise ValueError("it holds a group beyond 32 bits")
     return groups.astype(">u4").tobytes() + tail

@@ -112,7 +112,10 @@ def catalyst_frame_of_marks(spark: SparkSession, source: FileSource, files: pa.T
     marked = gather(files.combine_chunks(), source.location, source.storage_options)
     listing = ChosenListing(source.location, marked.files, source.version, source.storage_options)
     columns = table_columns(source.configuration)
-    return _Relations(spark, jvm_of(spark), listing, columns, False, mark_width=marked.width).frame((Files.MARKED,))
+    relations = _Relations(
+        spark, jvm_of(spark), listing, columns, False, mark_width=marked.width, marked_kind=marked.kind
+    )
+    return relations.frame((Files.MARKED,))
 
 
 def unavailable(spark: SparkSession) -> str | None:
@@ -177,7 +180,8 @@ class _Relations:
     """Makes the relations over the files of a listing.
 
     `row_tracking`: they know the ids of rows; those may be columns, or in the hidden column `_metadata` alone. That one
-    is Spark's unless there must be one of our own. `mark_width` is that of the numbers of changes.
+    is Spark's unless there must be one of our own. `mark_width` is that of the numbers of changes, `marked_kind` the
+    kind that all of them are of.
     """
 
     spark: SparkSession
@@ -190,6 +194,7 @@ class _Relations:
     file_number: str | None = None
     row_index: str | None = None
     mark_width: int = 0
+    marked_kind: str | None = None
 
     def frame(self, kinds: tuple[Files, ...]) -> DataFrame:
         """The rows of the files of these kinds."""
@@ -247,7 +252,7 @@ class _Relations:
         shown = (self.row_tracking, self.shows_row_tracking, self.own_metadata, self.file_number, self.row_index)
         # The columns name those of the relation, whichever it is.
         made = jvm.once(
-            ("projection", columns, shown, self.mark_width, file_fields),
+            ("projection", columns, shown, self.mark_width, self.marked_kind, file_fields),
             lambda: jvm.seq([one._jc for one in output_columns(columns, self._extra(file_fields))]),
         )
         return DataFrame(frame._jdf.select(made), self.spark)
@@ -263,7 +268,7 @@ class _Relations:
         if self.row_index is not None:
             extra[self.row_index] = F.col(ROW_INDEX.name)
         if self.mark_width:
-            extra.update(change_columns(self.jvm, ROW_INDEX.name, self.mark_width))
+            extra.update(change_columns(self.jvm, ROW_INDEX.name, self.mark_width, self.marked_kind))
         if self.own_metadata:
             more = {"row_index": F.col(ROW_INDEX.name)}
             if self.row_tracking:

@@ -38,10 +38,14 @@ _MICROSECONDS, _KIND = 8, 16  # where these begin
 
 @dataclass(frozen=True, slots=True)
 class MarkedFiles:
-    """Files with the constants NUMBERS, of `width` bits for each row, and CHANGES."""
+    """Files with the constants NUMBERS, of `width` bits for each row, and CHANGES.
+
+    `kind` is what happened to all marked rows, None where not the same happened to all.
+    """
 
     files: pa.Table
     width: int
+    kind: str | None
 
 
 @dataclass(slots=True)
@@ -74,7 +78,9 @@ def gather(files: pa.Table, location: str, storage_options: Mapping[str, str]) -
     first = files.take(pa.array([reading.changes[0] for reading in readings]))
     first = first.append_column(NUMBERS.name, pa.array(numbers, pa.large_binary()))
     of_each = [changes[reading.changes].tobytes() for reading in readings]
-    return MarkedFiles(first.append_column(CHANGES.name, pa.array(of_each, pa.large_binary())), width)
+    kinds = files[CHANGE_TYPE.name].unique().to_pylist()
+    with_changes = first.append_column(CHANGES.name, pa.array(of_each, pa.large_binary()))
+    return MarkedFiles(with_changes, width, kinds[0] if len(kinds) == 1 else None)
 
 
 def is_marked(jvm: Jvm, row_index: str, width: int) -> Column:
@@ -82,13 +88,15 @@ def is_marked(jvm: Jvm, row_index: str, width: int) -> Column:
     return _number(jvm, row_index, width) != 0
 
 
-def change_columns(jvm: Jvm, row_index: str, width: int) -> dict[str, Column]:
+def change_columns(jvm: Jvm, row_index: str, width: int, kind: str | None) -> dict[str, Column]:
     """The columns of the feed for a row that has a number; they may be null by their schema."""
     changes, number = F.col(CHANGES.name), _number(jvm, row_index, width)
     place = F.greatest(number - 1, F.lit(0)) * _CHANGE.itemsize
-    kind = word_at(jvm, changes, place + _KIND)
+    of_row = word_at(jvm, changes, place + _KIND)
+    of_rows = F.when(of_row == 0, _KINDS[0]).when(of_row == 1, _KINDS[1])
     return {
-        CHANGE_TYPE.name: F.when(kind == 0, _KINDS[0]).when(kind == 1, _KINDS[1]),
+        # Spark neither compares a constant row by row nor groups by it.
+        CHANGE_TYPE.name: of_rows if kind is None else F.nullif(F.lit(kind), F.lit("")),
         COMMIT_VERSION.name: F.when(number > 0, long_at(jvm, changes, place)),
         COMMIT_TIMESTAMP.name: F.when(number > 0, F.timestamp_micros(long_at(jvm, changes, place + _MICROSECONDS))),
     }
