@@ -69,7 +69,8 @@ def fill_defaults(
     """
     if not any(_is_default(value) for value in given.values()) or configuration.schema.find(_DEFAULT) is not None:
         return given
-    defaults = {(c.name,): c.expression for c in row_rules(configuration).computed if c.kind is ComputedKind.DEFAULT}
+    computed = row_rules(configuration).computed
+    defaults: dict[tuple[str, ...], str] = {(c.name,): c.expression for c in computed if c.kind is ComputedKind.DEFAULT}
 
     return {
         name: defaults.get(_resolve(configuration.schema, name, alias, statement), "NULL")
