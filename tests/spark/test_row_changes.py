@@ -201,10 +201,11 @@ class RowChanges:
         table = DeltaTable.forPath(session, str(tmp_path)).alias("t")
         table.alter().setDefault("n", "3 + 4")
         table.update("id = 0", {"n": "default", "t.v": " DEFAULT "})
-        table.update("id = 1", {"n": F.col("default")})
+        table.update("id = 1", {"n": F.col("default"), "v": F.lit("default")})
+        table.update("id = 0", {"n": F.expr("Default")})
         merge = table.merge(session.range(2, 4).alias("s"), "t.id = s.id").whenMatchedUpdate(set={"n": "default"})
         merge.whenNotMatchedInsert(values={"id": "s.id", "t.n": "default", "v": "default"}).execute()
-        assert content(table, "id", "n", "v") == [(0, 7, None), (1, 7, "x"), (2, 7, "x"), (3, 7, None)]
+        assert content(table, "id", "n", "v") == [(0, 7, None), (1, 7, "default"), (2, 7, "x"), (3, 7, None)]
 
     def test_c396_rules_hold(self, session: SparkSession, tmp_path: Path) -> None:
         path = str(tmp_path)

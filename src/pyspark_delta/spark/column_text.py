@@ -50,6 +50,15 @@ def name_parts(column: Any) -> tuple[str, ...] | None:
     return _reference(expression) if type(expression).__name__ == "ColumnReference" else None
 
 
+def sql_of(column: Any) -> str | None:
+    """The SQL that a column was made of with `F.expr`; None for others."""
+    if hasattr(column, "_jc"):
+        node = column._jc.node()
+        return str(node.expression()) if node.getClass().getSimpleName() == "SqlExpression" else None
+    expression = getattr(column, "_expr", None)
+    return str(expression._expr) if type(expression).__name__ == "SQLExpression" else None
+
+
 def _reference(expression: Any) -> tuple[str, ...]:
     return parse_column_path(expression._unparsed_identifier)
 

@@ -15,7 +15,7 @@ from pyspark_delta.protocol.identity import STEP
 from pyspark_delta.protocol.rows import ComputedKind
 from pyspark_delta.schema.column_paths import column_path_text, parse_column_path
 from pyspark_delta.schema.types import DataType, StructField, StructType
-from pyspark_delta.spark.column_text import name_parts
+from pyspark_delta.spark.column_text import name_parts, sql_of
 from pyspark_delta.spark.dml.fitting import Fitting, fit_value
 from pyspark_delta.spark.write.columns import frame_schema
 from pyspark_delta.transaction.row_rules import row_rules
@@ -81,7 +81,8 @@ def fill_defaults(
 
 
 def _is_default(value: Column | str) -> bool:
-    parts = (value.strip(),) if isinstance(value, str) else name_parts(value)
+    text = value if isinstance(value, str) else sql_of(value)
+    parts = name_parts(value) if text is None else (text.strip(),)
     return parts is not None and len(parts) == 1 and parts[0].casefold() == _DEFAULT
 
 
