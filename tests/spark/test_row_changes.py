@@ -187,6 +187,8 @@ class RowChanges:
                 table.update("id = 1", new)
             assert caught.value.error_class == "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
         assert table.update("id = 0", bad[1][0]).collect() == [(1,)]
+        with pytest.raises(AnalysisException, match="cannot cast"):  # also where no row is concerned
+            table.update("id > 100", {"id": "current_date()"})
         for new, shown in (
             ({"l": "array(named_struct('k', 'x', 'v', null, 'z', 1))"}, r"l\.element\.z"),
             ({"m": "array(1)"}, "a different kind of type"),

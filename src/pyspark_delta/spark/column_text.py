@@ -55,7 +55,7 @@ def sql_of(column: Any) -> str | None:
     if hasattr(column, "_jc"):
         node = column._jc.node()
         return str(node.expression()) if node.getClass().getSimpleName() == "SqlExpression" else None
-    expression = getattr(column, "_expr", None)
+    expression: Any = getattr(column, "_expr", None)
     return str(expression._expr) if type(expression).__name__ == "SQLExpression" else None
 
 

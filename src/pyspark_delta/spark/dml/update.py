@@ -66,6 +66,7 @@ class Update:
         target, candidates, assigned = self._look(spark, snapshot, declared)
         files = candidates.all
         if not files.num_rows:
+            _ = target.empty().select(*(one.value for one in assigned.values())).schema  # casts that Spark refuses
             return Staged(None, (0,), reads=candidates.reads)
         frame, context = job_of(
             target, self._changing(target, target.rows(files), assigned), has_changes=target.has_feed
