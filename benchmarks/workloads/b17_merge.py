@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from benchmarks.model import Goal, Scale, Variant, Workload, dataset, size
+from benchmarks.model import Goal, Growth, Scale, Variant, Workload, dataset, size
 from benchmarks.tpch import KEY, MEASURE
-from benchmarks.workloads.row_changes import AS_DELTA_SPARK, DELTALAKE, FILES, PEERS
+from benchmarks.workloads.row_changes import AS_DELTA_SPARK, BY_HAND, DELTALAKE, FILES, PEERS
+
+_GOALS = (AS_DELTA_SPARK, Goal(BY_HAND, 1 / 1.3))
+_SPREAD = "upsert of 1 %, spread"
 
 
 def workload(scale: Scale) -> Workload:
@@ -15,12 +18,15 @@ def workload(scale: Scale) -> Workload:
     spread = {"start": 0, "stop": rows, "step": 100, "new": rows // 1000}
     few = {"start": rows // 2, "stop": rows // 2 + rows // 100, "step": 1, "new": rows // 1000}
 
-    def variant(name: str, goal: tuple[Goal, ...] = (), *, vectors: bool, **statement: Any) -> Variant:
+    rewrite = f"{size(rows)} rows, {_SPREAD}, rewrite"
+    spread_goals = (Goal(DELTALAKE, 1 / 1.5), Growth(rewrite, 1 / 3.5))
+
+    def variant(name: str, *goals: Goal | Growth, vectors: bool, **statement: Any) -> Variant:
         return Variant(
             f"{size(rows)} rows, {name}, {'vectors' if vectors else 'rewrite'}",
             dataset("data", rows=rows, files=FILES, vectors=vectors),
             {"kind": "merge", "rows": rows, **statement},
-            (AS_DELTA_SPARK, *goal),
+            (*_GOALS, *goals),
             others={"plain": dataset("data", rows=rows, files=FILES)},
         )
 
@@ -29,8 +35,8 @@ def workload(scale: Scale) -> Workload:
         "Merge",
         PEERS,
         (
-            variant("upsert of 1 %, spread", (Goal(DELTALAKE, 1 / 1.5),), vectors=True, **spread),
-            variant("upsert of 1 %, spread", vectors=False, **spread),
+            variant(_SPREAD, *spread_goals, vectors=True, **spread),
+            variant(_SPREAD, vectors=False, **spread),
             variant("upsert of 1 %, in one file", vectors=True, **few),
             variant("upsert of 1 %, in one file", vectors=False, **few),
             variant("insert of 0.1 %", vectors=True, updates=False, **{**spread, "step": rows // 10}),
@@ -48,6 +54,6 @@ def _lineitem(rows: int, *, vectors: bool) -> Variant:
         f"TPC-H lineitem, {size(rows)} rows, upsert of 1 %, {'vectors' if vectors else 'rewrite'}",
         dataset("lineitem", rows=rows, files=FILES, vectors=vectors),
         {"kind": "merge", "key": KEY, "measure": MEASURE},
-        (AS_DELTA_SPARK,),
+        _GOALS,
         others={"plain": dataset("lineitem", rows=rows, files=FILES), "source": source},
     )

@@ -12,11 +12,12 @@ from typing import Any
 from benchmarks.model import OURS, Goal, Peer, Prepared
 
 _HERE = __name__
-DELTA_SPARK, DELTALAKE = "delta-spark", "deltalake"
+DELTA_SPARK, DELTALAKE, BY_HAND = "delta-spark", "deltalake", "Spark by hand"
 INNER, PROCESSES, FILES = 3, 2, 40
 PEERS = (
     Peer(OURS, f"{_HERE}:ours", inner=INNER, processes=PROCESSES, session=True),
     Peer(DELTA_SPARK, f"{_HERE}:delta_spark", "delta-spark", INNER, PROCESSES, session=True),
+    Peer(BY_HAND, "benchmarks.workloads.by_hand:change", inner=INNER, processes=PROCESSES, session=True),
     Peer(DELTALAKE, f"{_HERE}:deltalake", inner=INNER, processes=PROCESSES),
 )
 AS_DELTA_SPARK = Goal(DELTA_SPARK, 1)
@@ -112,16 +113,16 @@ def _condition(statement: Mapping[str, Any]) -> str:
 
 def _source(spark: Any, statement: Mapping[str, Any]) -> Any:
     """The rows to merge, from a file that is made once."""
-    return spark.read.parquet(_source_file(statement))
+    return spark.read.parquet(source_file(statement))
 
 
 def _arrow_source(statement: Mapping[str, Any]) -> Any:
     import pyarrow.parquet as pq
 
-    return pq.read_table(_source_file(statement))
+    return pq.read_table(source_file(statement))
 
 
-def _source_file(statement: Mapping[str, Any]) -> str:
+def source_file(statement: Mapping[str, Any]) -> str:
     """Every `step`-th row from `start` to `stop`, with another amount, and `new` rows behind the end of the table.
 
     A statement may name the folder of a dataset with such rows instead.
@@ -163,6 +164,10 @@ def _on_copies(location: str, change: Callable[[str], None], statement: Mapping[
         from pyspark_delta.table import Table
 
         measure = statement.get("measure", "amount")
+        if statement.get("without_data"):
+            files = Table.open(table).files().num_rows
+            shutil.rmtree(table)
+            return {"files": files}
         found = Table.open(table).scan(columns=[measure]).to_arrow()
         shutil.rmtree(table)
         import pyarrow.compute as pc
