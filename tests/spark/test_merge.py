@@ -317,6 +317,29 @@ class Merges:
         assert "timestampNtz" in Table.open(str(tmp_path)).snapshot.configuration.protocol.writer_features
         assert "unused" not in Table.open(str(tmp_path)).schema.names
 
+    def test_what_structs_of_the_source_lack_stays_as_it_was(self, session: SparkSession, tmp_path: Path) -> None:
+        rows = "select id, named_struct('a', 1, 'b', 'old', 'c', named_struct('x', 2, 'y', 3)) s from range(4)"
+        save(session.sql(rows), str(tmp_path), options=FEED)
+        table = DeltaTable.forPath(session, str(tmp_path)).alias("t")
+        source = session.sql(
+            "select id, if(id = 3, null, named_struct('C', if(id = 2, null, named_struct('z', 9, 'x', id)))) S "
+            "from range(1, 5)"
+        )
+        merge = table.merge(source.alias("s"), "t.id = s.id")
+        with pytest.raises(SchemaMismatchError, match=r"lacks s\.a, s\.b, s\.c\.y") as caught:
+            merge.whenMatchedUpdate(set={"s": "named_struct('c', named_struct('x', s.s.c.x))"}).execute()
+        assert caught.value.error_class == "DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION"
+        merge = merge.whenMatchedUpdateAll().whenNotMatchedInsertAll()
+        assert counts(merge.withSchemaEvolution().execute()) == (4, 3, 0, 1)
+        old = {"a": 1, "b": "old"}
+        assert [row[1] for row in sorted(content(table), key=lambda row: row[0])] == [
+            {**old, "c": {"x": 2, "y": 3, "z": None}},
+            {**old, "c": {"x": 1, "y": 3, "z": 9}},
+            {**old, "c": {"x": None, "y": 3, "z": None}},
+            {**old, "c": {"x": None, "y": 3, "z": None}},
+            {"a": None, "b": None, "c": {"x": 4, "y": None, "z": 9}},
+        ]
+
 
 class TestClassic(Merges):
     """On a classic session."""

@@ -137,6 +137,22 @@ class RowChanges:
         assert metrics["numRemovedFiles"] == "1"  # though it comes back with a vector, unlike for DELETE
         assert metrics["numAddedFiles"] == ("1" if way is VECTORS else "2")  # of new rows, and of those that stay
 
+    def test_columns_may_be_named_with_the_alias_of_the_table(self, session: SparkSession, tmp_path: Path) -> None:
+        table = make(session, tmp_path, VECTORS).alias("t")
+        assert table.update(F.col("t.id") < 2, {"t.v": F.col("t.n")}).collect() == [(2,)]
+        assert table.delete(F.expr("t.id = 1")).collect() == [(1,)]
+        [predicate] = json.loads(commit(table, "commitInfo")[0]["operationParameters"]["predicate"])
+        assert predicate.startswith("(t.id = ") or predicate == "(t.id = 1)"
+        assert content(table, "id", "v")[:2] == [(0, "0"), (2, "v2")]
+
+    def test_nan_is_found_in_what_was_written_before(self, session: SparkSession, tmp_path: Path) -> None:
+        rows = "select id, if(id % 2 = 1, double('NaN'), 8.0D) f from range(0, 6, 1, 1)"
+        save(session.sql(rows), str(tmp_path), options=REWRITE)
+        table = DeltaTable.forPath(session, str(tmp_path))
+        assert table.update("f > 9 and id > 2", {"f": "f + 1"}).collect() == [(2,)]
+        assert table.delete("f = double('NaN')").collect() == [(3,)]
+        assert content(table) == [0, 2, 4]
+
     def test_parts_of_structs(self, session: SparkSession, tmp_path: Path) -> None:
         select = (
             "select id, if(id = 1, null, named_struct('a', id, 'b', named_struct('c', 1, 'd', 'x'))) s from range(3)"
@@ -151,9 +167,51 @@ class RowChanges:
             {"a": 7, "b": {"c": None, "d": None}},
             {"a": 7, "b": {"c": 2, "d": "x"}},
         ]
+        table.update("id = 2", {"s": "named_struct('b', named_struct('D', 5, 'C', '12'), 'A', 1.0)"})
+        assert {"a": 1, "b": {"c": 12, "d": "5"}} in Table.open(str(tmp_path)).scan(columns=["s"]).to_arrow()[
+            "s"
+        ].to_pylist()
         with pytest.raises(InvalidOperationError, match="two values") as caught:
             table.update(set={"s.b": "null", "s.b.c": "1"})
         assert caught.value.error_class == "DELTA_CONFLICT_SET_COLUMN"
+
+    def test_parts_of_collections_are_cast_or_refused(self, session: SparkSession, tmp_path: Path) -> None:
+        select = "select id, map('a', 1) m, array(named_struct('k', 'x', 'v', array(1Y))) l from range(2)"
+        save(session.sql(select), str(tmp_path), options={**VECTORS, **FEED})
+        table = DeltaTable.forPath(session, str(tmp_path))
+        table.update(
+            "id = 1", {"m": "map(1, '5', 2, null)", "l": "array(null, named_struct('V', array('7', null), 'K', id))"}
+        )
+        [changed] = Table.open(str(tmp_path)).scan(where="id = 1").to_arrow().to_pylist()
+        assert changed["m"] == [("1", 5), ("2", None)]
+        assert changed["l"] == [None, {"k": "1", "v": [7, None]}]
+        bad = ({"m": "map('a', 'x')"}, "x"), ({"l": "array(named_struct('k', 'x', 'v', array(id * 300)))"}, "300")
+        for new, shown in bad:
+            with pytest.raises(ConstraintViolationError, match=shown) as caught:
+                table.update("id = 1", new)
+            assert caught.value.error_class == "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
+        assert table.update("id = 0", bad[1][0]).collect() == [(1,)]
+        with pytest.raises(AnalysisException, match="cannot cast"):  # also where no row is concerned
+            table.update("id > 100", {"id": "current_date()"})
+        for new, shown in (
+            ({"l": "array(named_struct('k', 'x', 'v', null, 'z', 1))"}, r"l\.element\.z"),
+            ({"m": "array(1)"}, "a different kind of type"),
+            ({"l": "array(named_struct('k', 'x'))"}, r"lacks l\.element\.v"),
+        ):
+            with pytest.raises(SchemaMismatchError, match=shown):
+                table.update(set=new)
+
+    def test_c392_default_is_the_default_of_the_column(self, session: SparkSession, tmp_path: Path) -> None:
+        rows = session.sql("select id, 1 n, 'x' v from range(3)")
+        save(rows, str(tmp_path), options={"delta.feature.allowColumnDefaults": "supported"})
+        table = DeltaTable.forPath(session, str(tmp_path)).alias("t")
+        table.alter().setDefault("n", "3 + 4")
+        table.update("id = 0", {"n": "default", "t.v": " DEFAULT "})
+        table.update("id = 1", {"n": F.col("default"), "v": F.lit("default")})
+        table.update("id = 0", {"n": F.expr("Default")})
+        merge = table.merge(session.range(2, 4).alias("s"), "t.id = s.id").whenMatchedUpdate(set={"n": "default"})
+        merge.whenNotMatchedInsert(values={"id": "s.id", "t.n": "default", "v": "default"}).execute()
+        assert content(table, "id", "n", "v") == [(0, 7, None), (1, 7, "default"), (2, 7, "x"), (3, 7, None)]
 
     def test_c396_rules_hold(self, session: SparkSession, tmp_path: Path) -> None:
         path = str(tmp_path)

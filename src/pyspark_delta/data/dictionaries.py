@@ -6,11 +6,11 @@ is hashed, and what was written so far stays in the file: a column of distinct v
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from pyspark_delta.data.parquet_columns import parquet_columns
 
 _SAMPLE = 2048  # rows
 _LARGEST = 1 << 20  # bytes of a dictionary that is kept
@@ -26,7 +26,7 @@ def dictionary_columns(rows: pa.Table) -> list[str]:
     paths: list[str] = []
     for place, field in enumerate(rows.schema):
         if pa.types.is_nested(field.type):
-            paths += _leaves(field.name, field.type)
+            paths += (path for path, _ in parquet_columns(field.name, field.type))
         elif _is_worth_it(sample.column(place), rows.num_rows):
             paths.append(field.name)
     return paths
@@ -58,17 +58,3 @@ def _is_worth_it(sample: pa.ChunkedArray, rows: int) -> bool:
     repeated = 1 + equal * (rows - 1) / pairs if equal < len(known) / 2 else rows / (len(known) - equal)
     size = known.nbytes / len(known)
     return bool(repeated >= _LEAST_REPEATED and rows / repeated * size <= _LARGEST)
-
-
-def _leaves(path: str, data_type: pa.DataType) -> Iterator[str]:
-    """The Parquet columns below a column."""
-    if pa.types.is_struct(data_type):
-        for field in data_type:
-            yield from _leaves(f"{path}.{field.name}", field.type)
-    elif pa.types.is_map(data_type):
-        yield from _leaves(f"{path}.key_value.{data_type.key_field.name}", data_type.key_type)
-        yield from _leaves(f"{path}.key_value.{data_type.item_field.name}", data_type.item_type)
-    elif pa.types.is_list(data_type):
-        yield from _leaves(f"{path}.list.element", data_type.value_type)
-    else:
-        yield path

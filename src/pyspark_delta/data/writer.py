@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from pyspark_delta.data.conform import cast_values
 from pyspark_delta.data.dictionaries import dictionary_columns
+from pyspark_delta.data.parquet_columns import bounded_columns
 from pyspark_delta.data.partition_paths import partition_directory
 from pyspark_delta.data.variant_shredding import Shredding
 from pyspark_delta.data.variant_storage import fill_variants, has_variants
@@ -252,11 +253,13 @@ class DataFile:
         context = self._context
         store = store_for(context.table_location, context.storage_options)
         self._sink = self._stack.enter_context(store.open_output(self.location))
+        schema = self._shredding.schema(self._layout.schema)
         self._writer = pq.ParquetWriter(
             self._sink,
-            self._shredding.schema(self._layout.schema),
+            schema,
             compression=_codec(context.compression),
             use_dictionary=self._layout.dictionaries(first),
+            write_statistics=bounded_columns(schema),
             metadata_collector=self._footer,
             **_format(context.format_version),
         )

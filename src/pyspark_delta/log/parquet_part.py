@@ -31,6 +31,7 @@ class ParquetPart:
         self._metadata: pq.FileMetaData | None = None
         self._schema: pa.Schema | None = None
         self._leaves: dict[str, int] = {}
+        self._key_values: dict[bytes, bytes] | None = None
 
     @property
     def path(self) -> str:
@@ -47,7 +48,7 @@ class ParquetPart:
         metadata = file.metadata
         self._schema = metadata.schema.to_arrow_schema()
         self._leaves = {metadata.schema.column(i).path: i for i in range(metadata.num_columns)}
-        self._metadata = metadata
+        self._metadata, self._key_values = metadata, metadata.metadata
 
     @property
     def schema(self) -> pa.Schema:
@@ -77,7 +78,7 @@ class ParquetPart:
         """Which values of some leaves may be in the calendar of Spark 2; None where none are."""
         indexes = [index for leaf in leaves if (index := self.leaf(leaf)) is not None]
         schema = self.metadata.schema
-        return legacy_calendar(self.metadata.metadata, [schema.column(index).physical_type for index in indexes])
+        return legacy_calendar(self._key_values, (schema.column(index).physical_type for index in indexes))
 
     def leaves_below(self, path: str) -> list[str]:
         """The leaf columns of a nested column."""

@@ -45,12 +45,15 @@ class Difference:
     problem: str
 
 
-def check_storable(data: StructType, table: StructType, *, can_overwrite: bool = False, merging: bool = False) -> None:
+def check_storable(
+    data: StructType, table: StructType, *, can_overwrite: bool = False, merging: bool = False, casts: bool = False
+) -> None:
     """Raises SchemaMismatchError with a table of every column that does not fit, and the option that mends it.
 
-    `can_overwrite`: the write may replace the schema; `merging`: it adds new columns already.
+    `can_overwrite`: the write may replace the schema; `merging`: it adds new columns already; `casts`: it casts values,
+    so that only names and kinds of types must agree.
     """
-    found = tuple(differences(data, table))
+    found = tuple(d for d in differences(data, table) if not (casts and _is_castable(d)))
     if found:
         raise SchemaMismatchError(_message(found, can_overwrite, merging), differences=found)
 
@@ -106,6 +109,12 @@ def _problem(data: DataType, table: DataType) -> str:
     if _is_number(data) and _is_number(table):
         return "values could be rounded"
     return "a different kind of type"
+
+
+def _is_castable(difference: Difference) -> bool:
+    """Whether Spark may know how to cast: both sides are there, and neither is a nested type or a variant."""
+    sides = (difference.data, difference.table)
+    return not any(side is None or _is_nested(side) or side == VARIANT for side in sides)
 
 
 def _is_exact(data_type: DataType) -> bool:

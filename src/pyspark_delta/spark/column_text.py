@@ -24,7 +24,7 @@ _OPERATORS = {"==": "=", "and": "AND", "or": "OR"} | {
 
 def column_name(column: Column | str, where: str) -> str:
     """The name of a top-level column. Raises InvalidOptionError for an expression, such as a partition transform."""
-    path = _name_parts(column)
+    path = name_parts(column)
     if path is not None and len(path) == 1:
         return path[0]
     found = _REPRESENTATION.fullmatch(str(column))
@@ -38,7 +38,7 @@ def column_name(column: Column | str, where: str) -> str:
     return text[1:-1].replace("``", "`") if text.startswith("`") else text
 
 
-def _name_parts(column: Any) -> tuple[str, ...] | None:
+def name_parts(column: Any) -> tuple[str, ...] | None:
     """The parts of the name of a column that was given by its name alone; None for others."""
     if hasattr(column, "_jc"):
         node = column._jc.node()
@@ -48,6 +48,15 @@ def _name_parts(column: Any) -> tuple[str, ...] | None:
         return tuple(str(parts.apply(number)) for number in range(parts.size()))
     expression = getattr(column, "_expr", None)
     return _reference(expression) if type(expression).__name__ == "ColumnReference" else None
+
+
+def sql_of(column: Any) -> str | None:
+    """The SQL that a column was made of with `F.expr`; None for others."""
+    if hasattr(column, "_jc"):
+        node = column._jc.node()
+        return str(node.expression()) if node.getClass().getSimpleName() == "SqlExpression" else None
+    expression: Any = getattr(column, "_expr", None)
+    return str(expression._expr) if type(expression).__name__ == "SQLExpression" else None
 
 
 def _reference(expression: Any) -> tuple[str, ...]:

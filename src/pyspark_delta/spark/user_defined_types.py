@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from pyspark import SparkContext
+from pyspark.sql.types import UserDefinedType
 
 from pyspark_delta.schema.types import DataType
 
@@ -18,7 +19,7 @@ _OF_SPARK = "org.apache.spark."
 def is_loadable(annotation: Mapping[str, str | None]) -> bool:
     """Whether PySpark finds the Python class of a user-defined type, and the session its JVM class, if it has one.
 
-    Of a JVM in another process only Spark's own classes are known to be there. Types without a Python class are not
+    PySpark calls what goes by that name, so it must be such a class and nothing else. Of a JVM in another process only Spark's own classes are known to be there. Types without a Python class are not
     loadable: PySpark has no schema with them.
     """
     python, jvm = annotation.get(_PYTHON_CLASS), annotation.get(_JVM_CLASS)
@@ -38,9 +39,10 @@ def _is_in_python(name: str) -> bool:
     if not module:
         return False
     try:
-        return hasattr(import_module(module), member)
+        found = getattr(import_module(module), member, None)
     except Exception:  # whatever the code of the user's module does
         return False
+    return isinstance(found, type) and issubclass(found, UserDefinedType)
 
 
 def _is_in_jvm(name: str) -> bool:

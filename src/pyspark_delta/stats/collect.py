@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pyarrow.parquet as pq
 
-from pyspark_delta.schema.types import DecimalType, PrimitiveType
+from pyspark_delta.schema.types import DOUBLE, FLOAT, DecimalType, PrimitiveType
 from pyspark_delta.stats.columns import DEFAULT_STRING_PREFIX, StatsColumn
 from pyspark_delta.stats.observe import Observations
 
@@ -41,7 +41,7 @@ def collect_stats(
         _put(nulls, column.path, null_count)
         if column.has_bounds and low is not None and high is not None:
             _put(minimum, column.path, _lower(column, low, string_prefix))
-            if column.path not in observations.nan:  # NaN is larger than any number, and footers do not count it
+            if column.path not in observations.nan:  # which is larger than any number
                 _put(maximum, column.path, _upper(column, high, string_prefix))
     stats = {
         "numRecords": footer.num_rows,
@@ -57,6 +57,9 @@ def _footer_column(
     footer: pq.FileMetaData, column: StatsColumn, leaf: int, observations: Observations
 ) -> tuple[int | None, Any, Any]:
     """Null count and physical bounds over all row groups; None for what some row group does not tell."""
+    if column.type in (FLOAT, DOUBLE):
+        low, high = observations.ranges.get(column.path, (None, None))
+        return observations.null_counts.get(column.path, 0), low, high
     nulls: int | None = 0
     lows: list[Any] = []
     highs: list[Any] = []

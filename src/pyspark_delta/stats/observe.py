@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,12 +19,13 @@ _LONGEST_FOOTER_BOUND = 4096
 class Observations:
     """Facts of one file, row group by row group.
 
-    Footers ignore NaN, count the null *elements* of arrays and maps instead of the null rows, and have no bounds for
-    long strings.
+    Footers have nothing about floating-point numbers (`data.parquet_columns`), count the null *elements* of arrays and
+    maps instead of the null rows, and have no bounds for long strings. NaN is not within `ranges`.
     """
 
     def __init__(self, columns: Sequence[StatsColumn], string_prefix: int) -> None:
         self.nan: set[tuple[str, ...]] = set()
+        self.ranges: dict[tuple[str, ...], tuple[float, float]] = {}
         self.null_counts: dict[tuple[str, ...], int] = {}
         self.bounds: dict[tuple[int, int], tuple[str, str]] = {}  # by row group and leaf, cut after prefix + 1
         self._string_prefix = string_prefix
@@ -35,14 +37,27 @@ class Observations:
     def add(self, rows: pa.Table) -> None:
         """Look at the rows of the next row group; columns as in the file."""
         for column in self._floats:
-            if column.path not in self.nan and pc.any(pc.is_nan(select(rows, column.path))).as_py():
-                self.nan.add(column.path)
+            self._observe_numbers(column, select(rows, column.path))
         for column in self._nested:
-            found = select(rows, column.path).null_count
-            self.null_counts[column.path] = self.null_counts.get(column.path, 0) + found
+            self._count_nulls(column, select(rows, column.path))
         for column in self._strings:
             self._observe_string(column, select(rows, column.path))
         self._row_groups += 1
+
+    def _count_nulls(self, column: StatsColumn, values: Any) -> None:
+        self.null_counts[column.path] = self.null_counts.get(column.path, 0) + values.null_count
+
+    def _observe_numbers(self, column: StatsColumn, values: Any) -> None:
+        self._count_nulls(column, values)
+        if column.path not in self.nan and pc.any(pc.is_nan(values)).as_py():
+            self.nan.add(column.path)
+        found = pc.min_max(values).as_py()
+        if found["min"] is None or math.isnan(found["min"]):  # none but NaN
+            return
+        # Of two zeros with different signs, Arrow takes either.
+        lowest, highest = found["min"] or -0.0, found["max"] or 0.0
+        low, high = self.ranges.get(column.path, (lowest, highest))
+        self.ranges[column.path] = min(low, lowest), max(high, highest)
 
     def _observe_string(self, column: StatsColumn, values: Any) -> None:
         longest = pc.max(pc.binary_length(values)).as_py()

@@ -64,6 +64,19 @@ def test_row_groups_are_limited_in_bytes(tmp_path: Path) -> None:
     assert pq.read_metadata(tmp_path / file.path).num_row_groups == 4
 
 
+def test_footers_have_no_bounds_of_numbers_that_may_be_nan(tmp_path: Path) -> None:
+    """They would not count NaN, which Spark takes for the greatest number when it skips row groups."""
+    rows = {"x": [8.0, float("nan"), None], "n": [1, 2, 3], "s": [{"f": -1.5, "l": [2.5]}, None, {"f": 3.0, "l": []}]}
+    [file] = write_files(context(tmp_path, table := pa.table(rows)), table.to_batches())
+    group = pq.read_metadata(tmp_path / file.path).row_group(0)
+    columns = [group.column(i) for i in range(group.num_columns)]
+    assert [c.path_in_schema for c in columns if c.statistics is not None] == ["n"]
+    stats = json.loads(file.stats)
+    assert stats["minValues"] == {"x": 8.0, "n": 1, "s": {"f": -1.5}}
+    assert stats["maxValues"] == {"n": 3, "s": {"f": 3.0}}
+    assert stats["nullCount"] == {"x": 1, "n": 0, "s": {"f": 1, "l": 1}}
+
+
 def test_files_are_limited_in_rows_and_bytes(tmp_path: Path) -> None:
     table = pa.table({"x": range(1000)})
     files = list(write_files(context(tmp_path, table, max_records_per_file=300), table.to_batches(max_chunksize=70)))

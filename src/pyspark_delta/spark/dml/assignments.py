@@ -10,16 +10,21 @@ import pyspark.sql.functions as sf
 
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.expressions.columns import find_fields, suggestion
+from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.identity import STEP
+from pyspark_delta.protocol.rows import ComputedKind
 from pyspark_delta.schema.column_paths import column_path_text, parse_column_path
-from pyspark_delta.schema.store_assignment import check_storable
-from pyspark_delta.schema.types import VARIANT, VOID, ArrayType, DataType, MapType, StructField, StructType
-from pyspark_delta.spark.write.columns import fit, frame_schema, spark_type
+from pyspark_delta.schema.types import DataType, StructField, StructType
+from pyspark_delta.spark.column_text import name_parts, sql_of
+from pyspark_delta.spark.dml.fitting import Fitting, fit_value
+from pyspark_delta.spark.write.columns import frame_schema
+from pyspark_delta.transaction.row_rules import row_rules
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _VALUE = "__pyspark_delta_value_{}"
+_DEFAULT = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +60,32 @@ def resolve_assignments(
     return found
 
 
+def fill_defaults(
+    given: Mapping[str, Column | str], configuration: TableConfiguration, alias: str | None, statement: str
+) -> Mapping[str, Column | str]:
+    """The new values with what SQL's word DEFAULT stands for: the default of the column, or null where it has none.
+
+    Raises InvalidOperationError for a column that is not there.
+    """
+    if not any(_is_default(value) for value in given.values()) or configuration.schema.find(_DEFAULT) is not None:
+        return given
+    computed = row_rules(configuration).computed
+    defaults: dict[tuple[str, ...], str] = {(c.name,): c.expression for c in computed if c.kind is ComputedKind.DEFAULT}
+
+    return {
+        name: defaults.get(_resolve(configuration.schema, name, alias, statement), "NULL")
+        if _is_default(value)
+        else value
+        for name, value in given.items()
+    }
+
+
+def _is_default(value: Column | str) -> bool:
+    text = value if isinstance(value, str) else sql_of(value)
+    parts = name_parts(value) if text is None else (text.strip(),)
+    return parts is not None and len(parts) == 1 and parts[0].casefold() == _DEFAULT
+
+
 def check_no_identity(schema: StructType, paths: Mapping[tuple[str, ...], object], statement: str) -> None:
     """Raise InvalidOperationError where an identity column would be changed."""
     for path in paths:
@@ -73,8 +104,14 @@ def assign(
     schema: StructType,
     resolved: Mapping[tuple[str, ...], Column | str],
     old: Callable[[str], Column],
+    *,
+    fills: bool = False,
+    keeps: bool = False,
 ) -> dict[str, Assigned]:
     """The new values by top-level column; `old` gives the value that a column had.
+
+    With `fills`, new structs may lack members; with `keeps`, where all paths are of top-level columns, these stay as
+    they were.
 
     `probe` is an empty frame on which the values are analyzed. A part of a struct is replaced within it, and a struct
     that was null comes to be then. Raises SchemaMismatchError for a value of a type that the column cannot take, and
@@ -83,13 +120,13 @@ def assign(
     values = [sf.expr(value) if isinstance(value, str) else value for value in resolved.values()]
     names = [_VALUE.format(number) for number in range(len(values))]
     types = frame_schema(probe.select(*(value.alias(name) for value, name in zip(values, names, strict=True))))
-    fitting: dict[tuple[str, ...], _Fitting] = {}
+    fitting: dict[tuple[str, ...], Fitting] = {}
     for path, value, name in zip(resolved, values, names, strict=True):
         found = types.find(name)
         fields = find_fields(path, schema)
         assert found is not None
         assert fields is not None
-        fitting[path] = _fit(value, found.type, fields[-1])
+        fitting[path] = fit_value(value, found.type, fields[-1], old(fields[0].name) if keeps else None, fills=fills)
     assigned = {}
     for top in dict.fromkeys(path[0] for path in fitting):
         field = schema.find(top)
@@ -102,23 +139,7 @@ def assign(
     return assigned
 
 
-@dataclass(frozen=True, slots=True)
-class _Fitting:
-    value: Column
-    unfit: Column | None
-
-
-def _fit(value: Column, data: DataType, field: StructField) -> _Fitting:
-    """A value as the type of a column: what no value of another type can become is null, and `unfit` says it."""
-    if _is_nested(data) or _is_nested(field.type) or data in (field.type, VOID):
-        given = StructType((StructField(field.name, data),))
-        check_storable(given, StructType((field,)))
-        return _Fitting(fit(value, data, field.type), None)
-    cast = value.try_cast(spark_type(field.type))
-    return _Fitting(cast, sf.when(value.isNotNull() & cast.isNull(), value.cast("string")))
-
-
-def _rebuilt(data_type: DataType, parts: Mapping[tuple[str, ...], _Fitting], old: Column) -> Column:
+def _rebuilt(data_type: DataType, parts: Mapping[tuple[str, ...], Fitting], old: Column) -> Column:
     """A value with some of its parts replaced."""
     if () in parts:
         return parts[()].value
@@ -148,7 +169,3 @@ def _resolve(schema: StructType, name: str, alias: str | None, statement: str) -
             column=name,
         )
     return tuple(field.name for field in fields)
-
-
-def _is_nested(data_type: DataType) -> bool:
-    return isinstance(data_type, StructType | ArrayType | MapType) or data_type == VARIANT

@@ -16,7 +16,6 @@ import pyspark.sql.functions as sf
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.column_text import condition_text
 from pyspark_delta.spark.dml.conditions import check_condition
 from pyspark_delta.spark.dml.execution import Staged, milliseconds_since
 from pyspark_delta.spark.dml.job import ChangedRows, change_rows
@@ -97,9 +96,7 @@ class Delete:
         return change_rows(frame.select(*columns, sf.lit(0), sf.col(FILE), sf.col(ROW)), context)
 
     def _text(self, target: Target) -> str:
-        text = (
-            "true" if self.condition is None else condition_text(target.spark, self.condition, target.snapshot.schema)
-        )
+        text = "true" if self.condition is None else target.text(self.condition)
         return orjson.dumps([text]).decode()
 
 

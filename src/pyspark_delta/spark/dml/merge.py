@@ -18,6 +18,7 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.column_text import text_on
+from pyspark_delta.spark.dml.assignments import fill_defaults
 from pyspark_delta.spark.dml.conditions import check_analyzed, check_deterministic
 from pyspark_delta.spark.dml.execution import Staged, milliseconds_since
 from pyspark_delta.spark.dml.job import ChangedRows, change_rows
@@ -98,7 +99,7 @@ class _Staging:
         scopes = Scopes(target.empty(), merge.source)
         resolve(scopes.joined, [merge.condition], "the condition of the merge")
         check_analyzed(scopes.joined.where(merge.condition), merge.condition, "MERGE")
-        self._clauses, early = scopes.settle(merge.clauses)
+        self._clauses, early = scopes.settle([self._filled(clause) for clause in merge.clauses])
         for given, clause in zip(merge.clauses, self._clauses, strict=True):
             if given.condition is not None:
                 name = f"the clause {clause.name}"
@@ -109,6 +110,12 @@ class _Staging:
         self._sides = sides
         self._count = SourceCount()
         self._materialize_ms = 0
+
+    def _filled(self, clause: Clause) -> Clause:
+        if clause.values is None:
+            return clause
+        target = self._target
+        return replace(clause, values=fill_defaults(clause.values, target.configuration, target.alias, clause.name))
 
     def find(self) -> Found:
         """Run the job that finds the rows."""

@@ -58,13 +58,13 @@ def row_changes(sides: Sides, clauses: Sequence[Clause], *, evolves: bool) -> tu
 
 
 class _Resolver:
-    """Gives the values of clauses; those of all columns are the same for updates and inserts."""
+    """Gives the values of clauses; those of all columns are found once."""
 
     def __init__(self, sides: Sides, probe: DataFrame, evolves: bool) -> None:
         self._sides, self._probe, self._evolves = sides, probe, evolves
         self._schema = sides.target.configuration.schema
         self._computed = {c.name: c for c in row_rules(sides.target.configuration).computed}
-        self._all: dict[str, Assigned] | None = None
+        self._all: dict[bool, dict[str, Assigned]] = {}  # by whether what the source lacks stays as it was
 
     def values(self, clause: Clause) -> Mapping[str, Assigned]:
         if clause.action is RowAction.DELETE:
@@ -73,7 +73,7 @@ class _Resolver:
             return self._all_columns(clause)
         resolved = resolve_assignments(self._schema, clause.values, self._sides.target.alias, clause.name)
         self._check_identity(clause, resolved)
-        return assign(self._probe, self._schema, resolved, self._old(clause))
+        return assign(self._probe, self._schema, resolved, self._old(clause), fills=self._evolves)
 
     def _all_columns(self, clause: Clause) -> Mapping[str, Assigned]:
         given: dict[tuple[str, ...], Column | str] = {}
@@ -94,9 +94,12 @@ class _Resolver:
                     column=one.name,
                 )
         self._check_identity(clause, given)
-        if self._all is None:
-            self._all = assign(self._probe, self._schema, given, self._sides.old)
-        return self._all
+        keeps = self._evolves and clause.action is RowAction.UPDATE
+        if keeps not in self._all:
+            self._all[keeps] = assign(
+                self._probe, self._schema, given, self._sides.old, fills=self._evolves, keeps=keeps
+            )
+        return self._all[keeps]
 
     def _old(self, clause: Clause) -> _Old:
         return _Old(self._schema, None if clause.kind is RowKind.NOT_MATCHED else self._sides)

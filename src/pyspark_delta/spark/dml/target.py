@@ -21,7 +21,7 @@ from pyspark_delta.protocol.draft import ReadSet
 from pyspark_delta.protocol.properties import ENABLE_DELETION_VECTORS
 from pyspark_delta.scan.matches import MatchedFiles, match_files
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.column_text import condition_text
+from pyspark_delta.spark.column_text import text_on
 from pyspark_delta.spark.read import read_files, session_time_zone
 from pyspark_delta.spark.scan.frames import FileSource
 from pyspark_delta.spark.schemas import to_spark
@@ -141,10 +141,13 @@ class Target:
         """No rows, of the table's schema and under its name: to ask Spark about conditions."""
         return self._named(self.spark.createDataFrame([], to_spark(self.configuration.schema)))
 
+    def text(self, condition: Condition) -> str:
+        """The condition, which may call the table by its alias, in SQL. Raises as `text_on`."""
+        return condition if isinstance(condition, str) else text_on(self.empty(), condition)
+
     def predicate(self, condition: Condition) -> Expression:
         """The condition as far as files can be skipped by it."""
-        text = condition_text(self.spark, condition, self.snapshot.schema)
-        return parse_predicate(text, self.snapshot.schema, on_opaque="keep", time_zone=self.time_zone)
+        return parse_predicate(self.text(condition), self.snapshot.schema, on_opaque="keep", time_zone=self.time_zone)
 
     def candidates(self, predicate: Expression | None) -> Candidates:
         """The files that may hold rows that a condition is true for; all where it is None."""

@@ -19,8 +19,13 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.scan.planner import ROW_ID_COLUMN
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.column_text import condition_text
-from pyspark_delta.spark.dml.assignments import Assigned, assign, check_no_identity, resolve_assignments
+from pyspark_delta.spark.dml.assignments import (
+    Assigned,
+    assign,
+    check_no_identity,
+    fill_defaults,
+    resolve_assignments,
+)
 from pyspark_delta.spark.dml.changed import ACTION, ChangeFrame, generated, job_of, old_name
 from pyspark_delta.spark.dml.conditions import check_condition
 from pyspark_delta.spark.dml.execution import Staged, milliseconds_since
@@ -62,6 +67,7 @@ class Update:
         target, candidates, assigned = self._look(spark, snapshot, declared)
         files = candidates.all
         if not files.num_rows:
+            _ = target.empty().select(*(one.value for one in assigned.values())).schema  # casts that Spark refuses
             return Staged(None, (0,), reads=candidates.reads)
         frame, context = job_of(
             target, self._changing(target, target.rows(files), assigned), has_changes=target.has_feed
@@ -107,7 +113,8 @@ class Update:
 
     def _assigned(self, target: Target) -> dict[str, Assigned]:
         schema = target.snapshot.schema
-        resolved = resolve_assignments(schema, self.assignments, self.alias, "UPDATE")
+        given = fill_defaults(self.assignments, target.configuration, self.alias, "UPDATE")
+        resolved = resolve_assignments(schema, given, self.alias, "UPDATE")
         check_no_identity(schema, resolved, "UPDATE")
         return assign(target.empty(), schema, resolved, lambda name: sf.col(quoted(name)))
 
@@ -128,5 +135,4 @@ class Update:
     def _parameters(self, target: Target) -> dict[str, str]:
         if self.condition is None:
             return {"predicate": orjson.dumps([]).decode()}
-        text = condition_text(target.spark, self.condition, target.snapshot.schema)
-        return {"predicate": orjson.dumps([text]).decode()}
+        return {"predicate": orjson.dumps([target.text(self.condition)]).decode()}

@@ -49,7 +49,7 @@ def fitted(data: StructType, target: StructField) -> Column:
 
 def fit(value: Column, data: DataType, table: DataType) -> Column:
     """A value of one type as another, by name within structs, as far as no value can fail to be cast."""
-    if _same(data, table):
+    if is_same_type(data, table):
         return value
     match data, table:
         case StructType(), StructType():
@@ -80,24 +80,24 @@ def _fit_struct(value: Column, data: StructType, table: StructType) -> Column:
 
 
 def _fit_map(value: Column, data: MapType, table: MapType) -> Column:
-    if not _same(data.key_type, table.key_type):
+    if not is_same_type(data.key_type, table.key_type):
         value = sf.transform_keys(value, lambda key, _: fit(key, data.key_type, table.key_type))
-    if not _same(data.value_type, table.value_type):
+    if not is_same_type(data.value_type, table.value_type):
         value = sf.transform_values(value, lambda _, item: fit(item, data.value_type, table.value_type))
     return value
 
 
-def _same(data: DataType, table: DataType) -> bool:
+def is_same_type(data: DataType, table: DataType) -> bool:
     """Whether the types agree in everything but nullability and metadata."""
     match data, table:
         case StructType(ours), StructType(theirs):
             return len(ours) == len(theirs) and all(
-                a.name == b.name and _same(a.type, b.type) for a, b in zip(ours, theirs, strict=True)
+                a.name == b.name and is_same_type(a.type, b.type) for a, b in zip(ours, theirs, strict=True)
             )
         case ArrayType(ours), ArrayType(theirs):
-            return _same(ours, theirs)
+            return is_same_type(ours, theirs)
         case MapType(), MapType():
-            return _same(data.key_type, table.key_type) and _same(data.value_type, table.value_type)
+            return is_same_type(data.key_type, table.key_type) and is_same_type(data.value_type, table.value_type)
         case _:
             return data == table
 
