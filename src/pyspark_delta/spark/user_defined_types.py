@@ -19,8 +19,9 @@ _OF_SPARK = "org.apache.spark."
 def is_loadable(annotation: Mapping[str, str | None]) -> bool:
     """Whether PySpark finds the Python class of a user-defined type, and the session its JVM class, if it has one.
 
-    PySpark calls what goes by that name, so it must be such a class and nothing else. Of a JVM in another process only Spark's own classes are known to be there. Types without a Python class are not
-    loadable: PySpark has no schema with them.
+    PySpark calls what goes by that name, so it must be such a class and nothing else. Of a JVM in another process only
+    Spark's own classes are known to be there. Types without a Python class are not loadable: PySpark has no schema with
+    them.
     """
     python, jvm = annotation.get(_PYTHON_CLASS), annotation.get(_JVM_CLASS)
     if python is None or not _is_in_python(python):
