@@ -65,6 +65,21 @@ def test_vectors_come_back_as_vectors(
     assert Table.open(location).scan(where="id = 30").to_arrow()["s"].to_pylist() == [{"w": None}] * 2
 
 
+def test_merges_take_vectors_as_they_are(delta_spark: SparkSession, tmp_path: Path) -> None:
+    location = str(tmp_path / "table")
+    save(delta_spark.createDataFrame(ROWS, SCHEMA), location)
+    new = [(2, SPARSE, [DENSE], (SPARSE,)), (4, DENSE, None, None)]
+    source = delta_spark.createDataFrame(
+        [(*row, 7) for row in new], StructType([*SCHEMA, StructField("n", LongType())])
+    )
+    merge = DeltaTable.forPath(delta_spark, location).alias("t").merge(source.alias("s"), "t.id = s.id")
+    merge.withSchemaEvolution().whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+    read = delta_spark.read.format("delta").load(location)
+    assert rows(read) == [ROWS[0], new[0], ROWS[2], new[1]]
+    assert types(location)["v"] == VECTOR
+    assert types(location)["a"] == ARRAY
+
+
 def test_types_that_are_not_there_are_read_as_they_are_stored(
     delta_spark: SparkSession, plain_spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -56,8 +56,8 @@ def fit_value(
 
 def _fit(value: Column, data: DataType, table: DataType, old: Column | None = None) -> tuple[Column, Column | None]:
     """The value, and whether a part of it does not fit."""
-    if old is None and is_same_type(data, table):
-        return value, None
+    if is_same_type(data, table) and (old is None or table.annotation is not None):
+        return value, None  # parts of user-defined types are nobody's business
     match data, table:
         case StructType(), StructType():
             return _fit_struct(value, data, table, old)
