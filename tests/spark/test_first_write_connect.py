@@ -28,6 +28,13 @@ def test_modes_and_partitions(plain_connect: SparkSession, tmp_path: Path) -> No
         save(frame, path)
 
 
+def test_days_of_partitions_that_python_does_not_have(delta_connect: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "table")
+    save(delta_connect.sql("select 1L id, date_add(date'9999-12-31', 1) day"), path, partition_by=["day"])
+    read = delta_connect.read.format("delta").load(path)
+    assert read.selectExpr("id", "cast(day as string)").collect() == [(1, "+10000-01-01")]
+
+
 def test_errors_keep_their_class(plain_connect: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "table")
     save(plain_connect.sql("select 1 id"), path)

@@ -217,7 +217,8 @@ class _Scan:
             return [self._joined(files, paths, values, with_vectors)]
         groups = group_files(values, files.num_rows)
         # Constants of single files make as many groups: they are joined, so that there is one scan.
-        if len(groups) > (1 if self._source.constants else _MOST_LITERAL_GROUPS):
+        most = 1 if self._source.constants else _MOST_LITERAL_GROUPS
+        if len(groups) > most or not _has_python_values(values):
             return [self._joined(files, paths, values, with_vectors)]
         return [
             self._literal(
@@ -301,6 +302,15 @@ class _Scan:
             data_files=files["path"].to_pylist(),
         )
         return pa.array([to_words(bitmap) for bitmap in bitmaps], pa.list_(pa.int64()))
+
+
+def _has_python_values(columns: Sequence[pa.Array]) -> bool:
+    """Whether all dates and times are of the years 1 to 9999, as they are in Python."""
+    try:
+        _ = [column.unique().to_pylist() for column in columns]
+    except (OverflowError, ValueError):
+        return False
+    return True
 
 
 def _literal(spark: SparkSession, field: StructField, value: pa.Scalar) -> Column:
