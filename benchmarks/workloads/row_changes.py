@@ -178,4 +178,4 @@ def _on_copies(location: str, change: Callable[[str], None], statement: Mapping[
 
 
 def _link(source: str, target: str) -> None:
-    (shutil.copy if "_delta_log" in source else os.link)(source, target)
+    (shutil.copy if source.endswith(".json") else os.link)(source, target)
