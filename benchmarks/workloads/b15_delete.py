@@ -45,7 +45,7 @@ def workload(scale: Scale) -> Workload:
             Variant(
                 f"{size(scale.files[-1])} files, one of 365 days",
                 files,
-                {"kind": "delete", "where": "day = '2024-02-01'", "without_data": True},
+                {"kind": "delete", "where": "p_date = '2024-02-01'", "without_data": True},
                 others={"plain": files},
                 peers=(OURS,),  # deltalake opens the data files, which are not there
             ),
