@@ -8,13 +8,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.hand_made import HandMade, Json, add, features, field, metadata, remove
+from tests.inline_vectors import vector
 
-from pyspark_delta.deletion_vectors import encode_inline, of_indexes
 from pyspark_delta.errors import (
     CorruptLogError,
     DataFileError,
@@ -51,19 +50,6 @@ def cdc(
     made.data(f"_change_data/{name}", table)
     path = f"_change_data/{name}".replace(" ", "%20")
     return {"cdc": {"path": path, "partitionValues": partition or {}, "size": 1, "dataChange": False}}
-
-
-def vector(*rows: int) -> Json:
-    """An inline deletion vector, as adds and removes have it."""
-    made = encode_inline(of_indexes(np.array(rows)))
-    return {
-        "deletionVector": {
-            "storageType": made.storage_type,
-            "pathOrInlineDv": made.path_or_inline_dv,
-            "sizeInBytes": made.size_in_bytes,
-            "cardinality": made.cardinality,
-        }
-    }
 
 
 def changes(made: HandMade, *args: Any, **kwargs: Any) -> list[tuple[Any, ...]]:

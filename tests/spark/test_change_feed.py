@@ -6,14 +6,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from tests.hand_made import HandMade, Json, features, field, metadata, remove
+from tests.inline_vectors import vector
 from tests.interop.content import content
 
-from pyspark_delta.deletion_vectors import encode_inline, of_indexes
 from pyspark_delta.errors import DataFileError, DeltaError, VersionNotFoundError, translate
 from pyspark_delta.spark import change_feed
 from pyspark_delta.spark import read as reading
@@ -33,13 +32,6 @@ def mapped(name: str, physical: str, number: int, data_type: str = "long") -> Js
 def declared(*fields: Json, mode: str = "name", **extra: Any) -> Json:
     configuration = {"delta.enableChangeDataFeed": "true", "delta.columnMapping.mode": mode}
     return metadata(*fields, configuration=configuration, **extra)
-
-
-def vector(*rows: int) -> Json:
-    made = encode_inline(of_indexes(np.array(rows)))
-    names = {"storageType": "storage_type", "pathOrInlineDv": "path_or_inline_dv"}
-    sizes = {"sizeInBytes": "size_in_bytes", "cardinality": "cardinality"}
-    return {"deletionVector": {wire: getattr(made, name) for wire, name in (names | sizes).items()}}
 
 
 def write(made: HandMade, name: str, partition: str | None, *, ids: bool = False, **columns: Any) -> Json:

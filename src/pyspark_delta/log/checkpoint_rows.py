@@ -133,7 +133,7 @@ def _without(calendar: LegacyCalendar, stats: pa.StructArray) -> pa.StructArray:
     members = [stats.field(i) for i in kept]
     members = [_without(calendar, m) if pa.types.is_struct(m.type) else m for m in members]
     fields = [stats.type.field(i).with_type(m.type) for i, m in zip(kept, members, strict=True)]
-    return pa.StructArray.from_arrays(members, fields=fields, mask=stats.is_null() if stats.null_count else None)
+    return pa.StructArray.from_arrays(members, fields=fields, mask=stats.is_null())  # which tells how long it is
 
 
 def _needs_parsed(part: ParquetPart, group: int, layout: CheckpointLayout) -> bool:

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow.compute as pc
 import pytest
 from tests.hand_made import HandMade, Json, features, field, metadata, remove
+from tests.inline_vectors import vector
 
 from pyspark_delta.changes.plan import plan_changes
 from pyspark_delta.changes.versions import VersionRange
-from pyspark_delta.deletion_vectors import encode_inline, of_indexes
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.read import with_all_columns
 from pyspark_delta.spark.scan.marked_rows import CHANGES, NUMBERS, MarkedFiles, gather
@@ -32,22 +32,10 @@ def marking(path: Path, commits: Iterable[tuple[str, set[int]]]) -> Snapshot:
     made.commit(1, *({"add": add} for add in before.values()))
     for version, (name, rows) in enumerate(commits, 2):
         plain = {key: value for key, value in before[name].items() if key != "deletionVector"}
-        after: Json = {**plain, **vector(rows)}
+        after: Json = {**plain, **vector(*rows)}
         made.commit(version, remove(**before[name]), {"add": after})
         before[name] = after
     return Snapshot.load(str(path))
-
-
-def vector(rows: set[int]) -> Json:
-    made = encode_inline(of_indexes(np.array(sorted(rows), np.int64)))
-    return {
-        "deletionVector": {
-            "storageType": made.storage_type,
-            "pathOrInlineDv": made.path_or_inline_dv,
-            "sizeInBytes": made.size_in_bytes,
-            "cardinality": made.cardinality,
-        }
-    }
 
 
 def gathered(latest: Snapshot) -> MarkedFiles:
