@@ -131,7 +131,7 @@ class DataFileReader:
                 for plan, column, legacy in zip(self._context.columns, layout.columns, layout.legacy, strict=True)
             ]
             groups = self._row_groups.groups(file.metadata, zip(self._names, in_file, strict=True))
-            groups = marks.groups(file.metadata, groups)
+            groups = marks.groups(file.metadata, _shared(file.metadata, groups, task.share))
             for start, batch in self._raw_batches(file, layout, groups, path):
                 kept = marks.kept(start, len(batch))
                 if kept is None:
@@ -150,7 +150,8 @@ class DataFileReader:
     ) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Batches of some row groups with the position of their first row in the file."""
         if not layout.names:
-            yield from _empty_batches(file.metadata.num_rows)
+            for run, start in _runs(file.metadata, groups):
+                yield from _empty_batches(start, sum(file.metadata.row_group(i).num_rows for i in run))
             return
         for run, start in _runs(file.metadata, groups):
             position = start
@@ -320,6 +321,16 @@ def _stable(
     )
 
 
+def _shared(metadata: pq.FileMetaData, wanted: Sequence[int], share: tuple[int, int] | None) -> Sequence[int]:
+    """Those of the wanted row groups that belong to a share: the one that the middle of their rows lies in."""
+    if share is None:
+        return wanted
+    number, of = share
+    rows = np.array([metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)], np.int64)
+    shares = (2 * np.cumsum(rows) - rows) * of // (2 * max(1, metadata.num_rows))
+    return [group for group in wanted if shares[group] == number]
+
+
 def _runs(metadata: pq.FileMetaData, wanted: Sequence[int]) -> Iterator[tuple[list[int], int]]:
     """Neighbouring row groups that are fetched together, with the position of their first row."""
     run: list[int] = []
@@ -350,9 +361,9 @@ def _batch_rows(metadata: pq.FileMetaData, run: Sequence[int], leaves: Sequence[
     return max(1, min(_BATCH_ROWS, _BATCH_BYTES * rows // max(1, size)))
 
 
-def _empty_batches(rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+def _empty_batches(first: int, rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
     for start in range(0, rows, _BATCH_ROWS):
-        yield start, without_columns(min(_BATCH_ROWS, rows - start))
+        yield first + start, without_columns(min(_BATCH_ROWS, rows - start))
 
 
 def without_columns(rows: int) -> pa.RecordBatch:

@@ -37,6 +37,7 @@ TASK_COLUMNS = (
     "base_row_id",
     "default_row_commit_version",
     "selects_rows",
+    "share",
 )
 """The columns of a file table that tasks are made of."""
 
@@ -202,7 +203,7 @@ def tasks_of(files: pa.Table) -> Iterator[ScanTask]:
         return files.column(name).to_pylist() if name in files.column_names else [None] * files.num_rows
 
     columns = (column(name) for name in TASK_COLUMNS)
-    for path, size, values, vector, base_row_id, version, selects in zip(*columns, strict=True):
+    for path, size, values, vector, base_row_id, version, selects, share in zip(*columns, strict=True):
         yield ScanTask(
             path=path,
             size=size or 0,
@@ -211,4 +212,5 @@ def tasks_of(files: pa.Table) -> Iterator[ScanTask]:
             base_row_id=base_row_id,
             default_row_commit_version=version,
             selects_rows=bool(selects),
+            share=None if share is None else (share["number"], share["of"]),
         )

@@ -101,7 +101,8 @@ class ReadContext:
 class ScanTask:
     """One data file to read. `path` is as in the log; `partition_values` by physical name, as text.
 
-    `deletion_vector` marks rows that are gone or, with `selects_rows`, the only rows to show.
+    `deletion_vector` marks rows that are gone or, with `selects_rows`, the only rows to show. With `share` = (n, of),
+    only the n-th of so many like shares of its row groups is read.
     """
 
     path: str
@@ -111,6 +112,7 @@ class ScanTask:
     base_row_id: int | None = None
     default_row_commit_version: int | None = None
     selects_rows: bool = False
+    share: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)

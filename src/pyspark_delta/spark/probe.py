@@ -13,6 +13,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from pyspark_delta.spark.cores import cores_of
+
 
 def versions() -> dict[str, str | None]:
     """The versions of this process; None for what cannot be imported. Stands alone: workers may lack the package."""
@@ -55,17 +57,9 @@ def _ask_workers(spark: SparkSession) -> list[dict[str, str | None]]:
             pass
         yield pa.RecordBatch.from_pydict({"report": [worker_json.dumps(ask())]})
 
-    tasks = _cores(spark)
+    tasks = max(2, min(256, cores_of(spark)))  # as many as cores reach every machine
     rows = spark.range(0, tasks, 1, tasks).mapInArrow(answer, "report string").collect()
     return [json.loads(text) for text in sorted({row["report"] for row in rows})]
-
-
-def _cores(spark: SparkSession) -> int:
-    """As many tasks as cores reach every machine; Spark Connect does not tell how many there are."""
-    try:
-        return max(2, min(256, spark.sparkContext.defaultParallelism))
-    except Exception:
-        return 8
 
 
 def _self_contained(function: Any) -> Any:

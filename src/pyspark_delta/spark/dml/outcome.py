@@ -18,7 +18,8 @@ from pyspark_delta.protocol.properties import APPEND_ONLY
 from pyspark_delta.spark.dml.job import ChangedRows
 from pyspark_delta.spark.dml.target import Target
 from pyspark_delta.spark.reexecution import discard
-from pyspark_delta.spark.write.rows_written import Written, write_kept
+from pyspark_delta.spark.write.rewriting import rewrite_files
+from pyspark_delta.spark.write.rows_written import Written
 from pyspark_delta.transaction.commit_info import engine_info
 from pyspark_delta.transaction.deleted_rows import take_rows
 
@@ -87,7 +88,7 @@ def settle_files(target: Target, candidates: pa.Table, rows: ChangedRows, whole:
     if partly.num_rows and target.uses_vectors:
         marked = touched.marked(_prefix(target.context.random_prefix_length))
     elif partly.num_rows:
-        kept = write_kept(target.plain_rows(touched.readable()), target.configuration, target.context)
+        kept = rewrite_files(target.spark, target.source, touched.readable(), target.context)
     only_leave = not partly.num_rows and not rows.new.files.num_rows
     if only_leave or not rows.gone:
         # Only whole files leave, or rows are only inserted: readers see it from the log (C162).

@@ -168,7 +168,7 @@ class Target:
         """
         frame = read_files(
             self.spark,
-            self._source,
+            self.source,
             files,
             row_tracking=self.has_row_ids,
             file_number=FILE,
@@ -176,12 +176,9 @@ class Target:
         )
         return self._named(frame)
 
-    def plain_rows(self, files: pa.Table) -> DataFrame:
-        """The rows of some files to be written anew: with their ids where they have some."""
-        return read_files(self.spark, self._source, files, row_tracking=self.has_row_ids)
-
     @property
-    def _source(self) -> FileSource:
+    def source(self) -> FileSource:
+        """What its files belong to."""
         snapshot = self.snapshot
         return FileSource(snapshot.location, self.configuration, snapshot.storage_options, snapshot.version)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from pyspark_delta.data.reader import TASK_COLUMNS, tasks_of
-from pyspark_delta.scan.plan import ReadContext, ScanPlan, ScanTask
+from pyspark_delta.scan.plan import ReadContext, ScanTask
 
 # As spark.sql.files.maxPartitionBytes and spark.sql.files.openCostInBytes, whose values do not arrive here.
 _MAX_PARTITION_BYTES = 128 * 1024 * 1024
@@ -43,9 +43,20 @@ def single_files(context: ReadContext, files: pa.Table) -> Iterator[FilePartitio
         yield FilePartition(context, files.slice(number, 1))
 
 
-def group_files(plan: ScanPlan, cores: int) -> Iterator[FilePartition]:
-    """The files of a plan, in order, in partitions of some 128 MB, or of less where cores would stay idle."""
-    files = _told(plan.files)
+def in_shares(files: pa.Table) -> pa.Table:
+    """The files, those of more than 128 MB once for each share of their row groups that a task reads."""
+    sizes = files["size"].to_numpy()
+    shares = np.maximum(1, -(-sizes // _MAX_PARTITION_BYTES))
+    told = _told(files).take(pa.array(np.repeat(np.arange(files.num_rows), shares)))
+    of = np.repeat(shares, shares)
+    number = np.arange(len(of)) - np.repeat(np.cumsum(shares) - shares, shares)
+    told = told.set_column(told.column_names.index("size"), "size", pa.array(np.repeat(sizes, shares) // of))
+    return told.append_column("share", pa.StructArray.from_arrays([pa.array(number), pa.array(of)], ["number", "of"]))
+
+
+def group_files(context: ReadContext, files: pa.Table, cores: int) -> Iterator[FilePartition]:
+    """Files, in order, in partitions of some 128 MB, or of less where cores would stay idle."""
+    files = _told(files)
     if files.num_rows == 0:
         return
     ends = np.cumsum(files["size"].to_numpy() + _OPEN_COST_BYTES)
@@ -53,7 +64,7 @@ def group_files(plan: ScanPlan, cores: int) -> Iterator[FilePartition]:
     starts = ends - files["size"].to_numpy() - _OPEN_COST_BYTES
     bounds = [0, *(np.flatnonzero(np.diff(starts // limit)) + 1).tolist(), files.num_rows]
     for start, end in pairwise(bounds):
-        yield FilePartition(plan.context, files.slice(start, end - start))
+        yield FilePartition(context, files.slice(start, end - start))
 
 
 def _told(files: pa.Table) -> pa.Table:

@@ -35,7 +35,7 @@ class DeltaReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         with boundary():
             plans = self._request.plans(self._pushed)
-            return [part for plan in plans for part in group_files(plan, os.cpu_count() or 1)]
+            return [part for plan in plans for part in group_files(plan.context, plan.files, os.cpu_count() or 1)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with boundary():

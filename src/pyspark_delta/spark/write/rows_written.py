@@ -58,15 +58,24 @@ def write_kept(frame: DataFrame, before: TableConfiguration, context: WriteConte
 
     Row ids and commit versions are stored in columns of their own, since the new files imply others (C324, C326).
     """
-    if not has_row_ids(before):
+    extended = with_row_ids(before, context)
+    if extended is context:
         return Written.of(write_frame(align(frame, before.schema, context.schema), context), context)
-    require_row_tracking(before)
     shown = StructType((StructField(ROW_ID_COLUMN, LONG), StructField(ROW_COMMIT_VERSION_COLUMN, LONG)))
-    names = (MATERIALIZED_ROW_ID.of(before.properties), MATERIALIZED_ROW_COMMIT_VERSION.of(before.properties))
-    stored = StructType(tuple(StructField(name, LONG) for name in names if name is not None))
-    extended = with_columns(context, stored)
     aligned = align(frame, StructType((*before.schema, *shown)), StructType((*context.schema, *shown)))
     return Written.of(write_frame(aligned, extended), extended)
+
+
+def with_row_ids(before: TableConfiguration, context: WriteContext) -> WriteContext:
+    """The context for files with rows that the table has already: after its columns, those with their ids, if any.
+
+    Raises as `require_row_tracking`.
+    """
+    if not has_row_ids(before):
+        return context
+    require_row_tracking(before)
+    names = (MATERIALIZED_ROW_ID.of(before.properties), MATERIALIZED_ROW_COMMIT_VERSION.of(before.properties))
+    return with_columns(context, StructType(tuple(StructField(name, LONG) for name in names if name is not None)))
 
 
 def with_columns(context: WriteContext, columns: StructType) -> WriteContext:

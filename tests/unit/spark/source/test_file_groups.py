@@ -9,15 +9,15 @@ import pytest
 
 from pyspark_delta.actions.columns import FILE_FIELDS
 from pyspark_delta.actions.model import DeletionVectorDescriptor
-from pyspark_delta.scan.plan import ReadContext, ScanPlan
-from pyspark_delta.schema.types import StructType
-from pyspark_delta.spark.source.partitions import FilePartition, group_files, single_files
+from pyspark_delta.scan.plan import ReadContext
+from pyspark_delta.spark.source.partitions import FilePartition, group_files, in_shares, single_files
 
 MB = 1024 * 1024
+CONTEXT = ReadContext("/t", (), ())
 
 
-def plan(sizes: list[int]) -> ScanPlan:
-    """A plan over files of those sizes."""
+def files(sizes: list[int]) -> pa.Table:
+    """Files of those sizes."""
     rows = [
         {
             "path": f"f{number}.parquet",
@@ -40,7 +40,7 @@ def plan(sizes: list[int]) -> ScanPlan:
         for number, size in enumerate(sizes)
     ]
     schema = pa.schema([field for field in FILE_FIELDS if field.name not in ("tags", "clustering_provider")])
-    return ScanPlan(1, StructType(), ReadContext("/t", (), ()), pa.Table.from_pylist(rows, schema=schema))
+    return pa.Table.from_pylist(rows, schema=schema)
 
 
 def paths(groups: list[FilePartition]) -> list[list[str]]:
@@ -49,12 +49,12 @@ def paths(groups: list[FilePartition]) -> list[list[str]]:
 
 
 def test_every_file_is_in_one_partition_in_order() -> None:
-    groups = list(group_files(plan([5 * MB] * 100), cores=4))
+    groups = list(group_files(CONTEXT, files([5 * MB] * 100), cores=4))
     assert [path for group in paths(groups) for path in group] == [f"f{n}.parquet" for n in range(100)]
 
 
 def test_no_file_no_partition() -> None:
-    assert list(group_files(plan([]), cores=4)) == []
+    assert list(group_files(CONTEXT, files([]), cores=4)) == []
 
 
 @pytest.mark.parametrize(
@@ -68,13 +68,13 @@ def test_no_file_no_partition() -> None:
     ],
 )
 def test_partitions_are_balanced(sizes: list[int], cores: int, least: int, most: int) -> None:
-    groups = list(group_files(plan(sizes), cores=cores))
+    groups = list(group_files(CONTEXT, files(sizes), cores=cores))
     assert least <= len(groups) <= most
     assert all(group.number_of_files for group in groups)
 
 
 def test_tasks_hold_what_the_log_says() -> None:
-    (group,) = group_files(plan([1, 2]), cores=1)
+    (group,) = group_files(CONTEXT, files([1, 2]), cores=1)
     first, second = group.tasks()
     assert (first.path, first.size, first.partition_values) == ("f0.parquet", 1, {"p": "0"})
     assert (first.deletion_vector, first.base_row_id, first.default_row_commit_version) == (None, 0, 3)
@@ -85,11 +85,25 @@ def test_tasks_hold_what_the_log_says() -> None:
 
 
 def test_a_partition_travels_alone() -> None:
-    asked = plan([64 * MB] * 200)
-    for groups in (list(group_files(asked, cores=1)), list(single_files(asked.context, asked.files))):
+    asked = files([64 * MB] * 200)
+    for groups in (list(group_files(CONTEXT, asked, cores=1)), list(single_files(CONTEXT, asked))):
         message = pickle.dumps(groups[0])
         assert len(message) < 5000
         copy = pickle.loads(message)
         assert copy.tasks() == groups[0].tasks()
         assert copy.context == groups[0].context
     assert paths(groups) == [[f"f{number}.parquet"] for number in range(200)]
+
+
+def test_large_files_are_shared_by_tasks() -> None:
+    shares = in_shares(files([300 * MB, 5 * MB, 128 * MB, 0]))
+    assert shares["size"].to_pylist() == [100 * MB, 100 * MB, 100 * MB, 5 * MB, 128 * MB, 0]
+    tasks = [task for group in group_files(CONTEXT, shares, cores=2) for task in group.tasks()]
+    assert [(task.path, task.share) for task in tasks] == [
+        ("f0.parquet", (0, 3)),
+        ("f0.parquet", (1, 3)),
+        ("f0.parquet", (2, 3)),
+        ("f1.parquet", (0, 1)),
+        ("f2.parquet", (0, 1)),
+        ("f3.parquet", (0, 1)),
+    ]

@@ -1,0 +1,73 @@
+"""Files of which rows leave, written anew: workers read the rows that stay, and write them, with Arrow.
+
+Spark only hands out the files. Their rows stay in the memory of one worker, as they are: nothing is converted for Spark
+and back, and the rows that leave are told by their positions, which Arrow knows for nothing.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.data.reader import partition_text, read_tasks
+from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext
+from pyspark_delta.scan.planner import read_context
+from pyspark_delta.spark.cores import cores_of
+from pyspark_delta.spark.read import session_time_zone
+from pyspark_delta.spark.scan.file_tasks import spread
+from pyspark_delta.spark.scan.frames import FileSource
+from pyspark_delta.spark.source.partitions import group_files, in_shares
+from pyspark_delta.spark.write.job import run_on_workers
+from pyspark_delta.spark.write.rows_written import Written, with_row_ids
+from pyspark_delta.spark.write.task import RESULT, write_partition
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def rewrite_files(spark: SparkSession, source: FileSource, files: pa.Table, context: WriteContext) -> Written:
+    """Write the rows of files that their deletion vectors do not mark, with their ids where they have some.
+
+    `files` have columns of `actions.columns`; rows are read in the schema of `source`, and written as `context` says.
+    Small files of a partition of the table become one.
+
+    Raises as `read_tasks` and `write_files`. Files that other tasks wrote stay behind then; no commit names them.
+    """
+    extended = with_row_ids(source.configuration, context)
+    read = read_context(
+        source.location,
+        source.configuration,
+        context.schema.fields,
+        row_ids=extended is not context,
+        storage_options=source.storage_options,
+        time_zone=session_time_zone(spark),
+    )
+    shares = in_shares(_by_partition(files, context))
+    frame = spread(spark, group_files(read, shares, cores_of(spark)))
+    rows = run_on_workers(frame, partial(_rewrite, extended), RESULT)
+    return Written.of(rows.select(WRITTEN_SCHEMA.names).cast(WRITTEN_SCHEMA), extended)
+
+
+def _by_partition(files: pa.Table, context: WriteContext) -> pa.Table:
+    """The files, those of a partition of the table side by side, so that a task has one file open at a time."""
+    if not context.partition_names:
+        return files
+    keys = pa.table({name: partition_text(files, name) for name in context.partition_names})
+    return files.take(pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names]))
+
+
+def _rewrite(context: WriteContext, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from write_partition(context, False, _rows(batches))
+
+
+def _rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows of the files that a task was given."""
+    for batch in batches:
+        for pickled in batch.column(0):
+            group = pickle.loads(pickled.as_py())
+            yield from read_tasks(group.context, group.tasks())
