@@ -124,13 +124,17 @@ class HandMade:
         return path
 
     def data(
-        self, name: str, rows: pa.Table | Mapping[str, Any], partition: Mapping[str, str | None] | None = None
+        self,
+        name: str,
+        rows: pa.Table | Mapping[str, Any],
+        partition: Mapping[str, str | None] | None = None,
+        **options: Any,
     ) -> Json:
-        """Write a data file; the add action for it."""
+        """Write a data file, with the options of Arrow's Parquet writer; the add action for it."""
         path = self.path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         table = rows if isinstance(rows, pa.Table) else pa.table(dict(rows))
-        pq.write_table(table, path)
+        pq.write_table(table, path, **options)
         return add(name, path.stat().st_size, partition)
 
     def vectors(self, *members: bytes) -> tuple[str, list[tuple[int, int]]]:

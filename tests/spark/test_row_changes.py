@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
-from tests.hand_made import HandMade, features, field, metadata
+from tests.hand_made import PLAIN, HandMade, features, field, metadata
 
 from pyspark_delta import DeltaTable, Table
 from pyspark_delta.data.reader import read_plan
@@ -49,6 +49,11 @@ def make(session: SparkSession, path: Path, *properties: dict[str, str], rows: i
 def content(table: DeltaTable, *columns: str) -> list[Any]:
     found = Table.open(table._location).scan(columns=columns or ("id",)).to_arrow().to_pylist()
     return sorted(tuple(row.values()) if columns else row["id"] for row in found)
+
+
+def all_rows(table: DeltaTable) -> list[str]:
+    """As text, in which even NaN is equal to itself."""
+    return [str(row) for row in Table.open(table._location).scan().to_arrow().sort_by("id").to_pylist()]
 
 
 def commit(table: DeltaTable, kind: str) -> list[dict[str, Any]]:
@@ -115,6 +120,47 @@ class RowChanges:
         assert version(table) == 1
         assert table.delete().collect() == [(30,)]
         assert commit(table, "commitInfo")[0]["operationParameters"] == {"predicate": '["true"]'}
+
+    # ------------------------------------------------------------------------------------------------ rewriting
+    def test_rows_that_stay_are_as_they_were(self, session: SparkSession, tmp_path: Path) -> None:
+        """Of all types, and in partitions of values that are not their own text."""
+        rows = (
+            "select id, named_struct('x', id, 'y', array(map('k', cast(null as string)))) s, "
+            "cast('1500-03-01' as date) d, timestamp'0001-01-01 01:02:03.000004' t, timestamp_ntz'9999-12-31' u, "
+            "cast('nan' as double) f, cast(id as decimal(38, 18)) e, cast('' as binary) b, parse_json('[1, {}]') j, "
+            "cast(null as void) v, "
+            "timestamp_seconds(id % 3 + 0.25) p, if(id % 2 = 0, null, 'a b/c=ü%') q, cast(id % 2 as decimal(9, 4)) r "
+            "from range(0, 60, 1, 3)"
+        )
+        zone = session.conf.get("spark.sql.session.timeZone")
+        session.conf.set("spark.sql.session.timeZone", "America/New_York")
+        try:
+            save(session.sql(rows), str(tmp_path), options={**REWRITE, **ROW_IDS}, partition_by=["p", "q", "r"])
+            table = DeltaTable.forPath(session, str(tmp_path))
+            before, ids = all_rows(table), row_ids(table)
+            partitions = [dict(sorted(add["partitionValues"].items())) for add in commit(table, "add")]
+            table.delete("id % 30 between 0 and 5")
+        finally:
+            session.conf.set("spark.sql.session.timeZone", zone or "UTC")
+        assert all_rows(table) == [text for i, text in enumerate(before) if i % 30 > 5]
+        assert row_ids(table) == {i: known for i, known in ids.items() if i % 30 > 5}
+        assert "numCopiedRows': '48'" in str(commit(table, "commitInfo")[0]["operationMetrics"])
+        added = [dict(sorted(add["partitionValues"].items())) for add in commit(table, "add")]
+        assert all(values in partitions for values in added)
+        assert len(added) == len({str(values) for values in added}) == 6  # the files of a partition become one
+
+    def test_large_files_are_rewritten_in_parts(
+        self, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("pyspark_delta.spark.source.partitions._MAX_PARTITION_BYTES", 4000)
+        made = HandMade(tmp_path / "t")
+        made.commit(0, PLAIN, metadata(field("id")))
+        made.commit(1, made.data("a.parquet", {"id": range(5000)}, row_group_size=500))
+        table = DeltaTable.forPath(session, str(made.path))
+        table.delete("id % 100 = 7")
+        assert content(table) == [i for i in range(5000) if i % 100 != 7]
+        assert len(commit(table, "remove")) == 1
+        assert len(commit(table, "add")) > 1
 
     # ----------------------------------------------------------------------------------------------- new values
     @pytest.mark.parametrize("way", [VECTORS, REWRITE])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
@@ -285,6 +286,23 @@ def test_wide_rows_come_in_smaller_batches(tmp_path: Path) -> None:
     assert max(sizes) <= 400
     narrow = plan_of(tmp_path, schema_of(n=LONG), [file])
     assert [b.num_rows for b in read_plan(narrow)] == [1500]
+
+
+@pytest.mark.parametrize("output", [["x", "_row_id"], []])
+@pytest.mark.parametrize("size", [3, 7, 40, 150])
+def test_shares_of_a_file_are_all_of_it(tmp_path: Path, size: int, output: list[str]) -> None:
+    file = write(tmp_path, numbers(150), row_group_size=size)
+    file |= {"deletion_vector": encode_inline(of_indexes(np.array([0, 49, 149]))), "base_row_id": 1000}
+    plan = plan_of(tmp_path, X, [file], extra=[ROW_ID], output=output)
+    for of in (1, 2, 4, 200):
+        tasks = [replace(task, share=(number, of)) for task in tasks_of(plan.files) for number in range(of)]
+        shares = [[row for batch in read_task(plan.context, task) for row in batch.to_pylist()] for task in tasks]
+        together = [row for share in shares for row in share]
+        assert len(together) == 147
+        assert sum(bool(share) for share in shares) == min(of, -(-150 // size))
+        if output:
+            assert [row["x"] for row in together] == [i for i in range(150) if i not in (0, 49, 149)]
+            assert all(row["_row_id"] == row["x"] + 1000 for row in together)
 
 
 def test_tasks_are_read_together(tmp_path: Path) -> None:
