@@ -132,10 +132,11 @@ class RowChanges:
             "timestamp_seconds(id % 3 + 0.25) p, if(id % 2 = 0, null, 'a b/c=ü%') q, cast(id % 2 as decimal(9, 4)) r "
             "from range(0, 60, 1, 3)"
         )
+        properties = {**REWRITE, **ROW_IDS, "delta.randomizeFilePrefixes": "true"}
         zone = session.conf.get("spark.sql.session.timeZone")
         session.conf.set("spark.sql.session.timeZone", "America/New_York")
         try:
-            save(session.sql(rows), str(tmp_path), options={**REWRITE, **ROW_IDS}, partition_by=["p", "q", "r"])
+            save(session.sql(rows), str(tmp_path), options=properties, partition_by=["p", "q", "r"])
             table = DeltaTable.forPath(session, str(tmp_path))
             before, ids = all_rows(table), row_ids(table)
             partitions = [dict(sorted(add["partitionValues"].items())) for add in commit(table, "add")]
