@@ -28,9 +28,8 @@ from pyspark_delta.errors import (
 from pyspark_delta.expressions.text import to_sql
 from pyspark_delta.expressions.tree import Column
 from pyspark_delta.scan.planner import plan_scan
-from pyspark_delta.schema.types import BYTE, INTEGER
+from pyspark_delta.schema.types import BYTE, DATE, INTEGER, LONG
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.dml import merge_source
 from pyspark_delta.spark.dml.merge_condition import Key
 from pyspark_delta.spark.dml.merge_source import SourceKeys, find_keys
 from pyspark_delta.spark.write import save
@@ -348,17 +347,36 @@ class TestClassic(Merges):
     def session(self, delta_spark: SparkSession) -> SparkSession:
         return delta_spark
 
-    def test_keys_of_a_source_are_its_values_where_they_are_few(
-        self, session: SparkSession, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_keys_of_a_source_are_its_values_where_they_are_few(self, session: SparkSession) -> None:
         source = session.sql("select col k from values (127), (128), (-128), (-129), (null) v(col)")
         key = Key(Column(("b",), BYTE), ("k",), INTEGER)
         assert _shown(find_keys(source, [key], "UTC")) == (5, "b = b AND b = b AND b IN (-128Y, 127Y)")
         assert _shown(find_keys(source.where("k is null"), [key], "UTC")) == (1, "FALSE")
-        monkeypatch.setattr(merge_source, "_MOST_VALUES", 5)
-        assert "IN" in _shown(find_keys(source, [key], "UTC"))[1]
-        monkeypatch.setattr(merge_source, "_MOST_VALUES", 4)
-        assert "IN" not in _shown(find_keys(source, [key], "UTC"))[1]
+        assert _shown(find_keys(source.where("k = 0"), [key], "UTC")) == (0, "FALSE")
+        few = session.range(0, 1000, 1, 3).selectExpr("cast(id % 50 as int) k")
+        assert _shown(find_keys(few, [key], "UTC"))[1].startswith("b >= 0Y AND b <= 49Y AND b IN (0Y, 1Y, 2Y")
+
+    def test_keys_of_a_source_are_ranges_where_they_are_many(self, session: SparkSession) -> None:
+        key = Key(Column(("b",), LONG), ("k",), LONG)
+        source = session.range(0, 2000, 1, 3).selectExpr("if(id < 1500, id, 1000000 + id * 10) k")
+        [rows, shown] = _shown(find_keys(source, [key], "UTC"))
+        assert rows == 2000
+        assert shown.startswith("(b >= 0L AND b <= 1499L) OR (b >= 1015000L AND ")
+        assert shown.endswith(" AND b <= 1019990L)")
+        days = Key(Column(("b",), DATE), ("k",), DATE)
+        source = session.range(1001).selectExpr("make_date(cast(if(id = 7, 12000, 2000 + id) as int), 1, 1) k")
+        assert find_keys(source, [days], "UTC").predicate is None  # a year that Python does not have
+
+    def test_a_merge_with_new_rows_reads_no_file_between_keys(self, session: SparkSession, tmp_path: Path) -> None:
+        """The keys of new rows are far from those of old ones, and most of the table lies between."""
+        save(session.range(0, 40_000, 1, 8).selectExpr("id", "0 v"), str(tmp_path))
+        for file in tmp_path.glob("*.parquet"):
+            if pq.read_table(file)["id"][0].as_py() >= 5000:
+                file.unlink()
+        table = DeltaTable.forPath(session, str(tmp_path)).alias("t")
+        source = session.range(2200).selectExpr("if(id < 2000, id, 100000 + id) id", "1 v").alias("s")
+        merge = table.merge(source, "t.id = s.id").whenMatchedUpdateAll().whenNotMatchedInsertAll()
+        assert merge.execute().collect() == [(2200, 2000, 0, 200)]
 
     def test_an_upsert_looks_for_rows_that_match_before_it_keeps_the_source(
         self, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

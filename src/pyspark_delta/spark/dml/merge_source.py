@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,17 +15,16 @@ from pyspark.storagelevel import StorageLevel
 
 from pyspark_delta.expressions.coercion import compare
 from pyspark_delta.expressions.literals import NotExactError, zone_of
-from pyspark_delta.expressions.tree import Expression, In, Literal, all_of
+from pyspark_delta.expressions.tree import And, Expression, In, Literal, Or, all_of
 from pyspark_delta.scan.bounds import NEVER
 from pyspark_delta.schema.types import BYTE, INTEGER, SHORT, DataType
+from pyspark_delta.spark.dml.key_ranges import MOST_RANGES, REPORT, KeyRanges, KeyReport, report_keys
 from pyspark_delta.spark.dml.merge_condition import Key
 from pyspark_delta.spark.quoting import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Source rows of which the keys themselves are looked for in the files, not only their range.
-_MOST_VALUES = 1_000
 # Nodes of a plan that are evaluated again at the cost of reading, with the same rows.
 _CHEAP = {"Project", "Filter", "SubqueryAlias", "View", "LocalRelation", "OneRowRelation", "Range", "LogicalRelation"}
 _BITS: dict[DataType, int] = {BYTE: 8, SHORT: 16, INTEGER: 32}
@@ -59,37 +59,44 @@ def settled(source: DataFrame) -> Iterator[tuple[DataFrame, int]]:
 
 
 def find_keys(source: DataFrame, keys: Sequence[Key], time_zone: str) -> SourceKeys:
-    """Look at the keys of a source: all values where there are few, else their ranges. Runs one or two jobs."""
-    names = [f"k{number}" for number in range(len(keys))]
+    """Look at the keys of a source: all values where there are few, else the ranges that they lie in. Runs a job."""
     selected = source.select(
-        *(sf.col(".".join(map(quoted, key.source))).alias(name) for key, name in zip(keys, names, strict=True))
+        *(sf.col(".".join(map(quoted, key.source))).alias(f"k{number}") for number, key in enumerate(keys))
     )
-    bounds = [f(sf.col(n)).alias(f"{w}_{n}") for n in names for w, f in (("least", sf.min), ("greatest", sf.max))]
-    [found] = selected.agg(sf.count(sf.lit(1)).alias("rows"), *bounds).toArrow().to_pylist()
-    rows: int = found["rows"]
-    values: dict[str, list[Any]] = {}
-    if 0 < rows <= _MOST_VALUES:
-        distinct = selected.distinct().toArrow()
-        values = {name: sorted(set(distinct[name].drop_null().to_pylist())) for name in names}
-    zone = zone_of(time_zone)
-    parts = [
-        _range(key, found[f"least_{name}"], found[f"greatest_{name}"], zone)
-        for key, name in zip(keys, names, strict=True)
+    reports = [
+        pickle.loads(report) for report in selected.mapInArrow(report_keys, REPORT).toArrow()["report"].to_pylist()
     ]
-    parts += [_one_of(key, values[name]) for key, name in zip(keys, names, strict=True) if name in values]
-    return SourceKeys(rows, all_of(*(part for part in parts if part is not None)))
+    if not reports:
+        return SourceKeys(0, NEVER)
+    found = KeyReport.joined(reports)
+    zone = zone_of(time_zone)
+    parts = [_predicate(key, ranges, zone) for key, ranges in zip(keys, found.ranges, strict=True)]
+    return SourceKeys(found.rows, all_of(*(part for part in parts if part is not None)))
 
 
-def _range(key: Key, least: Any, greatest: Any, zone: tzinfo) -> Expression | None:
-    if least is None:
+def _predicate(key: Key, found: KeyRanges, zone: tzinfo) -> Expression | None:
+    """What a key of the table must meet to be one of the source's; None where that cannot be said."""
+    if not len(found.least):
         return NEVER  # no key but null, which equals nothing
     try:
-        return all_of(
+        if found.are_values:
+            values = found.least.to_pylist()
+            return all_of(_range(key, values[0], values[-1], zone), _one_of(key, values))
+        found = found.at_most(MOST_RANGES)
+        ends = zip(found.least.to_pylist(), found.greatest.to_pylist(), strict=True)
+        ranges = [_range(key, least, greatest, zone) for least, greatest in ends]
+    except (NotExactError, OverflowError):  # of dates that Python does not have
+        return None
+    return Or(tuple(ranges)) if len(ranges) > 1 else ranges[0]
+
+
+def _range(key: Key, least: Any, greatest: Any, zone: tzinfo) -> Expression:
+    return And(
+        (
             compare(">=", key.column, Literal(least, key.source_type), zone),
             compare("<=", key.column, Literal(greatest, key.source_type), zone),
         )
-    except NotExactError:
-        return None
+    )
 
 
 def _one_of(key: Key, values: Sequence[Any]) -> Expression | None:

@@ -1,0 +1,111 @@
+"""Where the keys of a source lie: all of them while they are few, else some ranges with the widest gaps between them.
+
+Tasks find that out of their rows, a batch at a time and in little memory; the driver puts together what they found.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+MOST_VALUES = 1_000
+"""Keys that are told one by one."""
+MOST_RANGES = 32
+"""Ranges that are told of more keys."""
+REPORT = "report binary"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRanges:
+    """Ranges in ascending order that all keys lie in, by their `least` and `greatest` key; nulls are left out."""
+
+    least: pa.Array
+    greatest: pa.Array
+
+    @classmethod
+    def of(cls, keys: pa.Array) -> KeyRanges:
+        """Those of some keys: each a range of its own, while they are few."""
+        distinct = pc.unique(keys.drop_null())
+        return cls(distinct, distinct)._settled()
+
+    @classmethod
+    def joined(cls, found: Sequence[KeyRanges]) -> KeyRanges:
+        """Those of several sets of keys."""
+        least, greatest = (pa.concat_arrays([getattr(one, end) for one in found]) for end in ("least", "greatest"))
+        return cls(least, greatest)._settled()
+
+    @property
+    def are_values(self) -> bool:
+        """Whether each range is a single key."""
+        return bool(self.least.equals(self.greatest))
+
+    def at_most(self, count: int) -> KeyRanges:
+        """So many ranges that hold these, and have the widest gaps between them."""
+        if len(self.least) <= count:
+            return self
+        gaps = _numbers(self.least)[1:] - _numbers(self.greatest)[:-1]
+        widest = np.sort(np.argsort(gaps)[len(gaps) - count + 1 :]) if gaps.any() else np.empty(0, np.int64)
+        starts, ends = np.append(0, widest + 1), np.append(widest, len(gaps))
+        return KeyRanges(self.least.take(pa.array(starts)), self.greatest.take(pa.array(ends)))
+
+    def _settled(self) -> KeyRanges:
+        """In order, those that overlap joined, and no more than may be."""
+        if len(self.least) < 2:
+            return self
+        ends, ranks = _ranked(pa.concat_arrays([self.least, self.greatest]))
+        first, last = ranks[: len(self.least)], ranks[len(self.least) :]
+        order = np.argsort(first)
+        first, reached = first[order], np.maximum.accumulate(last[order])
+        starts = np.append(0, np.flatnonzero(first[1:] > reached[:-1]) + 1)
+        reached = reached[np.append(starts[1:], len(order)) - 1]
+        found = KeyRanges(ends.take(pa.array(first[starts])), ends.take(pa.array(reached)))
+        return found if len(found.least) <= MOST_VALUES else found.at_most(MOST_RANGES)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyReport:
+    """How many rows there are, and where their keys lie, by column."""
+
+    rows: int
+    ranges: tuple[KeyRanges, ...]
+
+    @classmethod
+    def joined(cls, found: Sequence[KeyReport]) -> KeyReport:
+        """What several tasks found; at least one."""
+        columns = zip(*(one.ranges for one in found), strict=True)
+        return cls(sum(one.rows for one in found), tuple(KeyRanges.joined(column) for column in columns))
+
+
+def report_keys(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The pickled `KeyReport` of the rows of a task, whose columns are keys; nothing where it has no rows."""
+    known: KeyReport | None = None
+    for batch in batches:
+        if batch.num_rows:
+            found = KeyReport(batch.num_rows, tuple(map(KeyRanges.of, batch.columns)))
+            known = found if known is None else KeyReport.joined([known, found])
+    if known is not None:
+        yield pa.RecordBatch.from_pydict({"report": [pickle.dumps(known)]})
+
+
+def _ranked(values: pa.Array) -> tuple[pa.Array, np.ndarray]:
+    """The distinct values in ascending order, and the place of each value among them."""
+    order = pc.sort_indices(values)
+    ordered = values.take(order)
+    is_new = np.append(True, pc.not_equal(ordered[1:], ordered[:-1]))
+    places = np.empty(len(values), np.int64)
+    places[order.to_numpy()] = np.cumsum(is_new) - 1
+    return ordered.filter(pa.array(is_new)), places
+
+
+def _numbers(keys: pa.Array) -> np.ndarray:
+    """Numbers with about the same distances; all alike for keys that have none."""
+    if pa.types.is_temporal(keys.type):
+        keys = keys.view(pa.int32() if keys.type.bit_width == 32 else pa.int64())
+    if pa.types.is_integer(keys.type) or pa.types.is_floating(keys.type) or pa.types.is_decimal(keys.type):
+        return np.asarray(pc.cast(keys, pa.float64(), safe=False))
+    return np.zeros(len(keys))
