@@ -21,6 +21,7 @@ from pyspark_delta.errors import (
     ConcurrentAppendError,
     ConcurrentTransactionError,
     ConstraintViolationError,
+    DataFileError,
     InvalidOperationError,
     InvalidOptionError,
     InvalidPredicateError,
@@ -30,6 +31,7 @@ from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.builder import IdentityGenerator
 from pyspark_delta.spark.reexecution import REEXECUTIONS
+from pyspark_delta.spark.source import partitions
 from pyspark_delta.spark.write import save
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
@@ -122,8 +124,13 @@ class RowChanges:
         assert commit(table, "commitInfo")[0]["operationParameters"] == {"predicate": '["true"]'}
 
     # ------------------------------------------------------------------------------------------------ rewriting
-    def test_rows_that_stay_are_as_they_were(self, session: SparkSession, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("by_workers", [True, False])
+    def test_rows_that_stay_are_as_they_were(
+        self, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_workers: bool
+    ) -> None:
         """Of all types, and in partitions of values that are not their own text."""
+        if by_workers:
+            monkeypatch.setattr(partitions, "_FEW_FILES", 0)
         rows = (
             "select id, named_struct('x', id, 'y', array(map('k', cast(null as string)))) s, "
             "cast('1500-03-01' as date) d, timestamp'0001-01-01 01:02:03.000004' t, timestamp_ntz'9999-12-31' u, "
@@ -139,7 +146,7 @@ class RowChanges:
             save(session.sql(rows), str(tmp_path), options=properties, partition_by=["p", "q", "r"])
             table = DeltaTable.forPath(session, str(tmp_path))
             before, ids = all_rows(table), row_ids(table)
-            partitions = [dict(sorted(add["partitionValues"].items())) for add in commit(table, "add")]
+            known = [dict(sorted(add["partitionValues"].items())) for add in commit(table, "add")]
             table.delete("id % 30 between 0 and 5")
         finally:
             session.conf.set("spark.sql.session.timeZone", zone or "UTC")
@@ -147,13 +154,14 @@ class RowChanges:
         assert row_ids(table) == {i: known for i, known in ids.items() if i % 30 > 5}
         assert "numCopiedRows': '48'" in str(commit(table, "commitInfo")[0]["operationMetrics"])
         added = [dict(sorted(add["partitionValues"].items())) for add in commit(table, "add")]
-        assert all(values in partitions for values in added)
+        assert all(values in known for values in added)
         assert len(added) == len({str(values) for values in added}) == 6  # the files of a partition become one
 
     def test_large_files_are_rewritten_in_parts(
         self, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("pyspark_delta.spark.source.partitions._MAX_PARTITION_BYTES", 4000)
+        monkeypatch.setattr(partitions, "_MAX_PARTITION_BYTES", 4000)
+        monkeypatch.setattr(partitions, "_FEW_FILES", 0)
         made = HandMade(tmp_path / "t")
         made.commit(0, PLAIN, metadata(field("id")))
         made.commit(1, made.data("a.parquet", {"id": range(5000)}, row_group_size=500))
@@ -162,6 +170,44 @@ class RowChanges:
         assert content(table) == [i for i in range(5000) if i % 100 != 7]
         assert len(commit(table, "remove")) == 1
         assert len(commit(table, "add")) > 1
+
+    @pytest.mark.parametrize("by_workers", [True, False])
+    def test_plain_conditions_find_the_rows_that_spark_finds(
+        self, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_workers: bool
+    ) -> None:
+        if by_workers:
+            monkeypatch.setattr(partitions, "_FEW_FILES", 0)
+        rows = session.sql(
+            "select id, if(id % 7 = 0, null, id % 5) n, if(id % 4 = 0, cast('nan' as double), id / 3 - 5) f, "
+            "if(id % 6 = 0, null, concat('v', id % 9)) v, cast(id % 10 as decimal(12, 2)) e, id % 3 p, "
+            "date'2024-02-28' + cast(id % 4 as int) d, timestamp'2024-03-01 00:00:00' + make_dt_interval(0, id) t, "
+            "named_struct('x', id % 8) s, id % 2 = 0 b from range(0, 100, 1, 4)"
+        )
+        save(rows, str(tmp_path), options=VECTORS, partition_by=["p"])
+        table = DeltaTable.forPath(session, str(tmp_path))
+        table.delete("id % 10 = 1")  # so that there are vectors, and positions are not row numbers
+        found = session.read.format("delta").load(str(tmp_path))
+        conditions = [
+            *("id = 42", "id in (3, 11, 77, 500)", "n in (1, null)", "n not in (1, 2)", "n is null", "not n <=> null"),
+            *("f > 9", "f = cast('nan' as double)", "f <= 0 or n = 3", "not (f < 2 and n > 1)", "f in (-5.0, -4D)"),
+            *("v like 'v1%'", "v between 'v2' and 'v4'", "v <> 'v3' and e >= 3.5", "e = 3", "d = '2024-02-29'"),
+            *("t >= '2024-03-03 05:00:00'", "t < timestamp'2024-03-02'", "s.x = 3 or s.x is null", "b", "not b"),
+            *("p = 1 and n = 2", "p = 2 or id < 5", "id > n", "n = e", "id % 7 = 3", "upper(v) = 'V3'", "id + 1 = 8"),
+        ]
+        counts = [(condition, found.where(condition).count()) for condition in conditions]
+        assert [(c, table.delete(c, plan=True).rows_affected) for c in conditions] == counts
+        assert table.delete("n = 3 and v <> 'v3'").collect() == [(found.where("n = 3 and v <> 'v3'").count(),)]
+        left = session.read.format("delta").load(str(tmp_path))
+        assert sorted(left.select("id").collect()) == sorted(
+            found.where("not coalesce(n = 3 and v <> 'v3', false)").select("id").collect()
+        )
+
+    def test_a_plain_condition_reads_nothing_through_spark(self, session: SparkSession, tmp_path: Path) -> None:
+        table = make(session, tmp_path, VECTORS)
+        file = next(tmp_path.glob("*.parquet"))
+        file.write_bytes(file.read_bytes()[:100])
+        with pytest.raises(DataFileError, match=file.name):
+            table.delete("v = 'v1' or v = 'v30'")
 
     # ----------------------------------------------------------------------------------------------- new values
     @pytest.mark.parametrize("way", [VECTORS, REWRITE])

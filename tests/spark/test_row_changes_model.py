@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -32,6 +33,7 @@ from pyspark_delta import DeltaTable, Table
 from pyspark_delta.data.reader import read_plan
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.source import partitions
 from pyspark_delta.spark.write import save
 
 RUNS = int(os.environ.get("PYSPARK_DELTA_TEST_MODEL_RUNS", "4"))
@@ -83,10 +85,18 @@ class RowChangesModel(RuleBasedStateMachine):
         self.next_id = 0
 
     @initialize(
-        vectors=st.booleans(), feed=st.booleans(), tracked=st.booleans(), mapped=st.booleans(), parted=st.booleans()
+        vectors=st.booleans(),
+        feed=st.booleans(),
+        tracked=st.booleans(),
+        mapped=st.booleans(),
+        parted=st.booleans(),
+        by_workers=st.booleans(),
     )
-    def create(self, vectors: bool, feed: bool, tracked: bool, mapped: bool, parted: bool) -> None:
+    def create(self, vectors: bool, feed: bool, tracked: bool, mapped: bool, parted: bool, by_workers: bool) -> None:
         self.feed, self.tracked = feed, tracked
+        self.patch = pytest.MonkeyPatch()
+        if by_workers:  # which this process spares where files are few
+            self.patch.setattr(partitions, "_FEW_FILES", 0)
         builder = DeltaTable.create(self.spark).location(self.path).addColumns(StructType.fromDDL(SCHEMA))
         for name, value in (
             ("delta.enableDeletionVectors", vectors),
@@ -214,6 +224,7 @@ class RowChangesModel(RuleBasedStateMachine):
             self._check_ids()
 
     def teardown(self) -> None:
+        self.patch.undo()
         try:
             for version, rows in enumerate(self.versions):
                 found = Table.open(self.path, version=version).scan().to_arrow().to_pylist()

@@ -21,6 +21,7 @@ from pyspark_delta.spark.dml.execution import Staged, milliseconds_since
 from pyspark_delta.spark.dml.job import ChangedRows, change_rows
 from pyspark_delta.spark.dml.outcome import draft_change, file_metrics, require_removable, settle_files
 from pyspark_delta.spark.dml.plan import Found
+from pyspark_delta.spark.dml.row_search import is_plain, search_rows
 from pyspark_delta.spark.dml.target import FILE, ROW, Candidates, Condition, Target
 from pyspark_delta.spark.dml.task import ChangeContext, RowAction
 from pyspark_delta.spark.quoting import quoted
@@ -87,6 +88,9 @@ class Delete:
     def _find(self, target: Target, candidates: Candidates, *, writes_changes: bool) -> ChangedRows:
         if not candidates.partly.num_rows or self.condition is None:
             return ChangedRows.nothing(len(_DELETE))
+        predicate = target.predicate(self.condition)
+        if not writes_changes and is_plain(predicate):
+            return ChangedRows.only_gone(search_rows(target, candidates.partly, predicate))
         frame = target.rows(candidates.partly).where(self.condition)
         context = ChangeContext(_DELETE)
         columns = []

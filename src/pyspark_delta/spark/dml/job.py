@@ -43,6 +43,12 @@ class ChangedRows:
         """No rows were met."""
         return cls(Written.nothing(), no_files(), {}, (0,) * actions)
 
+    @classmethod
+    def only_gone(cls, gone: Mapping[int, BitMap64]) -> ChangedRows:
+        """Rows left, by the one action of a statement, and none came."""
+        count = sum(map(len, gone.values()))
+        return cls(Written.nothing(), no_files(), gone, (count,), count)
+
     @property
     def has_repetitions(self) -> bool:
         """Whether a row was to leave its file more than once."""

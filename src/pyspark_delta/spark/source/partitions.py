@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.datasource import InputPartition
 
 from pyspark_delta.data.reader import TASK_COLUMNS, tasks_of
@@ -15,6 +16,7 @@ from pyspark_delta.scan.plan import ReadContext, ScanTask
 # As spark.sql.files.maxPartitionBytes and spark.sql.files.openCostInBytes, whose values do not arrive here.
 _MAX_PARTITION_BYTES = 128 * 1024 * 1024
 _OPEN_COST_BYTES = 4 * 1024 * 1024
+_FEW_FILES, _FEW_BYTES = 8, 8 * 1024 * 1024
 
 
 class FilePartition(InputPartition):
@@ -34,6 +36,12 @@ class FilePartition(InputPartition):
     def tasks(self) -> list[ScanTask]:
         """The files as tasks of the Arrow reader."""
         return list(tasks_of(pa.ipc.open_stream(self._files).read_all()))
+
+
+def is_little(files: pa.Table) -> bool:
+    """Whether this process has dealt with the files before Spark would have begun to."""
+    size: int = pc.sum(files["size"]).as_py() or 0
+    return files.num_rows <= _FEW_FILES and size <= _FEW_BYTES
 
 
 def single_files(context: ReadContext, files: pa.Table) -> Iterator[FilePartition]:

@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_delta.data.reader import partition_text, read_tasks
-from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext
+from pyspark_delta.data.parts import write_files
+from pyspark_delta.data.reader import partition_text, read_tasks, tasks_of
+from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext, written_files
 from pyspark_delta.scan.planner import read_context
 from pyspark_delta.spark.cores import cores_of
 from pyspark_delta.spark.read import session_time_zone
 from pyspark_delta.spark.scan.file_tasks import spread
 from pyspark_delta.spark.scan.frames import FileSource
-from pyspark_delta.spark.source.partitions import group_files, in_shares
+from pyspark_delta.spark.source.partitions import group_files, in_shares, is_little
 from pyspark_delta.spark.write.job import run_on_workers
 from pyspark_delta.spark.write.rows_written import Written, with_row_ids
 from pyspark_delta.spark.write.task import RESULT, write_partition
@@ -47,10 +48,18 @@ def rewrite_files(spark: SparkSession, source: FileSource, files: pa.Table, cont
         storage_options=source.storage_options,
         time_zone=session_time_zone(spark),
     )
-    shares = in_shares(_by_partition(files, context))
-    frame = spread(spark, group_files(read, shares, cores_of(spark)))
-    rows = run_on_workers(frame, partial(_rewrite, extended), RESULT)
-    return Written.of(rows.select(WRITTEN_SCHEMA.names).cast(WRITTEN_SCHEMA), extended)
+    files = _by_partition(files, context)
+    if is_little(files):
+        rows = _named(extended, read_tasks(read, list(tasks_of(files))))
+        return Written.of(written_files(write_files(extended, rows)), extended)
+    frame = spread(spark, group_files(read, in_shares(files), cores_of(spark)))
+    written = run_on_workers(frame, partial(_rewrite, extended), RESULT)
+    return Written.of(written.select(WRITTEN_SCHEMA.names).cast(WRITTEN_SCHEMA), extended)
+
+
+def _named(context: WriteContext, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield pa.RecordBatch.from_arrays(batch.columns, list(context.schema.names))
 
 
 def _by_partition(files: pa.Table, context: WriteContext) -> pa.Table:
