@@ -30,6 +30,7 @@ from pyspark_delta.errors import (
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.builder import IdentityGenerator
+from pyspark_delta.spark.dml.target import Target
 from pyspark_delta.spark.reexecution import REEXECUTIONS
 from pyspark_delta.spark.source import partitions
 from pyspark_delta.spark.write import save
@@ -201,6 +202,18 @@ class RowChanges:
         assert sorted(left.select("id").collect()) == sorted(
             found.where("not coalesce(n = 3 and v <> 'v3', false)").select("id").collect()
         )
+
+    def test_an_update_by_a_plain_condition_reads_only_files_that_have_such_rows(
+        self, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        read, rows = [], Target.rows
+        monkeypatch.setattr(Target, "rows", lambda target, files: read.append(files.num_rows) or rows(target, files))
+        table = make(session, tmp_path, VECTORS)
+        assert table.update("v in ('v1', 'v30') and n <> 1", {"n": "7"}).collect() == [(1,)]
+        assert table.update("upper(v) = 'V1'", {"n": "8"}).collect() == [(1,)]
+        assert table.update("v = 'v25x'", {"n": "9"}).collect() == [(0,)]
+        assert read == [1, 3]
+        assert content(table, "n").count((7,)) == content(table, "n").count((8,)) == 1
 
     def test_a_plain_condition_reads_nothing_through_spark(self, session: SparkSession, tmp_path: Path) -> None:
         table = make(session, tmp_path, VECTORS)

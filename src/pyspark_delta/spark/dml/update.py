@@ -32,6 +32,7 @@ from pyspark_delta.spark.dml.execution import Staged, milliseconds_since
 from pyspark_delta.spark.dml.job import ChangedRows, change_rows
 from pyspark_delta.spark.dml.outcome import draft_change, file_metrics, require_removable, settle_files
 from pyspark_delta.spark.dml.plan import Found
+from pyspark_delta.spark.dml.row_search import with_files_met
 from pyspark_delta.spark.dml.target import FILE, ROW, Candidates, Condition, Target
 from pyspark_delta.spark.dml.task import ChangeContext, RowAction
 from pyspark_delta.spark.quoting import quoted
@@ -106,7 +107,8 @@ class Update:
         if self.condition is not None:
             check_condition(target, self.condition, "UPDATE")
         predicate = None if self.condition is None else target.predicate(self.condition)
-        return target, target.candidates(predicate), assigned
+        candidates = target.candidates(predicate)
+        return target, candidates if predicate is None else with_files_met(target, candidates, predicate), assigned
 
     def _where(self, rows: DataFrame) -> DataFrame:
         return rows if self.condition is None else rows.where(self.condition)

@@ -38,10 +38,11 @@ class FilePartition(InputPartition):
         return list(tasks_of(pa.ipc.open_stream(self._files).read_all()))
 
 
-def is_little(files: pa.Table) -> bool:
-    """Whether this process has dealt with the files before Spark would have begun to."""
+def is_little(files: pa.Table, *, few_columns: bool = False) -> bool:
+    """Whether this process has dealt with the files, or a few columns of them, before Spark would have begun to."""
+    most_files, most_bytes = (_FEW_FILES * 8, _FEW_BYTES * 16) if few_columns else (_FEW_FILES, _FEW_BYTES)
     size: int = pc.sum(files["size"]).as_py() or 0
-    return files.num_rows <= _FEW_FILES and size <= _FEW_BYTES
+    return files.num_rows <= most_files and size <= most_bytes
 
 
 def single_files(context: ReadContext, files: pa.Table) -> Iterator[FilePartition]:
