@@ -100,3 +100,10 @@ def test_what_fails_leaves_no_file(tmp_path: Path, at_most: int | None, is_ours:
         with pytest.raises(RuntimeError, match="lost"):
             list(change_partition(change, batches()))
     assert files_in(tmp_path) == []
+
+
+def test_a_batch_may_have_nothing_to_write(tmp_path: Path) -> None:
+    change = context(tmp_path, partition_columns=("id",), partition_names=("id",), stores_partition_columns=True)
+    result = run(change, batch([(1, INSERT, None, None)]), batch([(2, DELETE, 0, 3)]), batch([(1, INSERT, None, None)]))
+    assert result["num_records"].drop_null().to_pylist() == [2]
+    assert gone(result) == {0: [3]}
