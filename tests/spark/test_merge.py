@@ -196,6 +196,10 @@ class Merges:
         assert commit(table, "cdc") == []  # rows were added, and nothing else
         # One of them changes the row: nothing is ambiguous.
         assert counts(merge.whenMatchedUpdate("s.v <> 'a'", {"v": "s.v"}).execute()) == (3, 3, 0, 0)
+        # Files are written anew for rows that only go, so readers need to be told which.
+        assert counts(table.merge(source.where("id = 5"), "t.id = s.id").whenMatchedDelete().execute()) == (1, 0, 1, 0)
+        changes = [row for c in commit(table, "cdc") for row in pq.read_table(tmp_path / c["path"]).to_pylist()]
+        assert [(row["id"], row["_change_type"]) for row in changes] == [(5, "delete")]
 
     def test_bad_merges(self, session: SparkSession, tmp_path: Path) -> None:
         table = make(session, tmp_path)
@@ -213,6 +217,8 @@ class Merges:
             (merge.whenMatchedUpdateAll(), InvalidOperationError, "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
             (table.merge(session.sql("select 1L id, 2 n, 'a' v, 'b' V").alias("s"), "t.id = s.id")
              .whenMatchedUpdateAll(), InvalidOperationError, "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
+            (table.merge(session.sql("select 1L id, 2 n, 'a' v, 'b' V").alias("s"), "t.id = s.id")
+             .withSchemaEvolution().whenMatchedUpdateAll(), InvalidOperationError, "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
             (merge.whenMatchedUpdate(set={"w": "s.w"}), InvalidOperationError, "DELTA_MISSING_SET_COLUMN"),
             (merge.whenMatchedUpdate(set={"v": "s.v", "t.V": "s.v"}), InvalidOperationError,
              "DELTA_CONFLICT_SET_COLUMN"),
@@ -338,6 +344,20 @@ class Merges:
             {**old, "c": {"x": None, "y": 3, "z": None}},
             {"a": None, "b": None, "c": {"x": 4, "y": None, "z": 9}},
         ]
+        inserts = table.merge(source.where("id = 4").alias("s"), "t.id = s.id + 100")  # whose rows were nothing before
+        inserts.whenNotMatchedInsertAll().withSchemaEvolution().execute()
+        inserts.whenNotMatchedInsert(values={"id": "s.id + 1", "s.c.y": "7"}).execute()
+        assert [row[1] for row in sorted(content(table), key=lambda row: row[0])][4:] == [
+            {"a": None, "b": None, "c": {"x": 4, "y": None, "z": 9}},
+            {"a": None, "b": None, "c": {"x": 4, "y": None, "z": 9}},
+            {"a": None, "b": None, "c": {"x": None, "y": 7, "z": None}},
+        ]
+        whole = session.sql(
+            "select 0L id, cast(null as struct<a: int, b: string, c: struct<x: int, y: int, z: int>>) s"
+        )
+        nulled = table.merge(whole.alias("s"), "t.id = s.id").whenMatchedUpdateAll().withSchemaEvolution()
+        assert counts(nulled.execute()) == (1, 1, 0, 0)  # null is the value of all members, where none is lacking
+        assert [row[1] for row in content(table) if row[0] == 0] == [None]
 
 
 class TestClassic(Merges):

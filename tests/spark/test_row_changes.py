@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from tests.hand_made import PLAIN, HandMade, features, field, metadata
@@ -277,7 +277,14 @@ class RowChanges:
         assert {"a": 1, "b": {"c": 12, "d": "5"}} in Table.open(str(tmp_path)).scan(columns=["s"]).to_arrow()[
             "s"
         ].to_pylist()
-        with pytest.raises(InvalidOperationError, match="two values") as caught:
+        table.alias("s").update("id = 2", {"s.a": "5", "s.s.b.d": "'y'"})  # its alias, or its column
+        assert {"a": 5, "b": {"c": 12, "d": "y"}} in [s for _, s in content(table, "id", "s")]
+        with pytest.raises(ConstraintViolationError, match="ten") as unfit:
+            table.update(set={"s.a": "'7'", "s.b.c": "'ten'"})
+        assert unfit.value.error_class == "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
+        with pytest.raises(
+            InvalidOperationError, match=r"'s\.b\.c' two values, one of them as a part of 's\.b'"
+        ) as caught:
             table.update(set={"s.b": "null", "s.b.c": "1"})
         assert caught.value.error_class == "DELTA_CONFLICT_SET_COLUMN"
 
@@ -318,6 +325,12 @@ class RowChanges:
         merge = table.merge(session.range(2, 4).alias("s"), "t.id = s.id").whenMatchedUpdate(set={"n": "default"})
         merge.whenNotMatchedInsert(values={"id": "s.id", "t.n": "default", "v": "default"}).execute()
         assert content(table, "id", "n", "v") == [(0, 7, None), (1, 7, "default"), (2, 7, "x"), (3, 7, None)]
+        table.alias("default").update("id = 3", {"n": F.col("default.id")})
+        save(
+            session.sql("select 4L id, 5 n, 'y' v, 6 default"), str(tmp_path), "append", options={"mergeSchema": "true"}
+        )
+        table.update("id = 4", {"n": "default"})  # the word is the name of a column now
+        assert content(table, "id", "n")[3:] == [(3, 3), (4, 6)]
 
     def test_c396_rules_hold(self, session: SparkSession, tmp_path: Path) -> None:
         path = str(tmp_path)
@@ -450,7 +463,10 @@ class RowChanges:
         assert plan.execute().collect() == [(21,)]
         with pytest.raises(CommitConflictError, match="version 0"):
             other.execute()
-        assert table.delete("id < 0", plan=True).method == "nothing"
+        nothing = table.delete("id < 0", plan=True)
+        assert (nothing.method, nothing.conflicts_with) == ("nothing", "commits that add rows that may match id < 0L")
+        assert "id &lt; 0L" in nothing._repr_html_()
+        assert table.delete("length(v) > 0", plan=True).method == "whole files"  # whose rows were looked at
         assert table.delete(plan=True).method == "whole files"
         assert version(table) == 1
 
@@ -460,10 +476,11 @@ class RowChanges:
         files = set(tmp_path.rglob("*"))
         conditions: list[tuple[str | Column, type[Exception], str]] = [
             ("idd = 1", AnalysisException, "`id`"),
-            ("id +", Exception, "id"),
+            ("id +", ParseException, "id"),
             ("v", AnalysisException, "BOOL"),
             ("rand() > 0.5", InvalidPredicateError, "rand"),
             (F.rand() > 0.5, InvalidPredicateError, "deterministic"),
+            (F.expr("RAND() > 0.5"), InvalidPredicateError, "deterministic"),
         ]
         for condition, error, match in conditions:
             with pytest.raises(error, match=match):
@@ -476,11 +493,12 @@ class RowChanges:
             ({"n": "array(1)"}, SchemaMismatchError, "n"),
             ({}, InvalidOptionError, "set="),
             ({1: "1"}, TypeError, "int"),
+            ({"t": "1"}, InvalidOperationError, "no column 't'"),
             ({"v": "'x'", "V": "'y'"}, InvalidOperationError, "two values"),
         ]
         for given, error, match in values:
             with pytest.raises(error, match=match):
-                table.update("id = 1", given)
+                table.alias("t").update("id = 1", given)
         table.alter().setProperties({"delta.appendOnly": "true"})
         for change in (lambda: table.delete("id = 1"), lambda: table.update(set={"v": "'x'"})):
             with pytest.raises(AppendOnlyTableError, match="appendOnly"):

@@ -84,6 +84,11 @@ class CheckpointReader:
         """The Parquet files that may hold file actions."""
         return (*self.top_level, *self.sidecars)
 
+    @cached_property
+    def has_typed_statistics(self) -> bool:
+        """Whether statistics of files are kept as columns; their text may be absent then."""
+        return any(part.leaves_below("add.stats_parsed") for part in self.parts())
+
     def open(self) -> None:
         """Read all footers, of object stores several at a time. Raises CorruptLogError."""
         parts = self.parts()

@@ -24,10 +24,14 @@ from pyspark_delta.expressions.tree import (
     Or,
     all_of,
 )
+from pyspark_delta.log.request import FileRequest
+from pyspark_delta.log.skipping import keep_listed
 from pyspark_delta.scan.bounds import NEVER
 from pyspark_delta.scan.planner import file_request
 from pyspark_delta.scan.skipping import Split, plan_skipping
 from pyspark_delta.snapshot import Snapshot
+
+_MANY_TEXTS = 50_000  # take longer to parse than the same statistics of a large log take to read as columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +46,43 @@ def match_files(
     snapshot: Snapshot, predicate: Expression, columns: tuple[str, ...], *, time_zone: str = "UTC"
 ) -> MatchedFiles:
     """The files of a snapshot that a condition, bound to its schema, concerns; `columns` has "path" among them."""
-    skipping = plan_skipping(predicate, snapshot.configuration)
-    candidates = _files(snapshot, skipping.split, columns, time_zone)
-    residual = skipping.split.residual
-    if residual is None or not candidates.num_rows:
+    first = plan_skipping(predicate, snapshot.configuration).split
+    if first.residual is None:
+        candidates = _files(snapshot, first, columns, time_zone)
         return MatchedFiles(candidates, candidates.slice(0, 0))
     # Partition values have decided all but the residual, of which statistics may show that no row fails it.
-    others = plan_skipping(is_not_true(residual), snapshot.configuration)
-    unsure = _files(snapshot, others.split, ("path",), time_zone)
+    second = plan_skipping(is_not_true(first.residual), snapshot.configuration).split
+    request = _request(snapshot, second, columns, time_zone)
+    candidates = _files(snapshot, first, (*columns, *_decided_by(request)), time_zone)
+    if NEVER in (second.partition, second.stats):
+        unsure = candidates.slice(0, 0)
+    elif _is_better_typed(candidates, request) and snapshot.has_typed_statistics:
+        unsure = _files(snapshot, _both(first, second), ("path",), time_zone)
+    else:
+        unsure = keep_listed(candidates, request)
+    candidates = candidates.select([f.name for f in FILE_FIELDS if f.name in columns])
     is_partly = pc.is_in(candidates["path"], value_set=unsure["path"])
     return MatchedFiles(candidates.filter(pc.invert(is_partly)), candidates.filter(is_partly))
+
+
+def _decided_by(request: FileRequest) -> tuple[str, ...]:
+    """The columns of files that the predicates of a request are decided by."""
+    by_partition = request.partition_predicate is not None or bool(request.mixed_columns())
+    by_stats = request.stats_predicate is not None
+    return (*(("partition_values",) if by_partition else ()), *(("stats",) if by_stats else ()))
+
+
+def _is_better_typed(files: pa.Table, request: FileRequest) -> bool:
+    """Whether a request is decided by statistics that not all files have as text, or that are many to parse."""
+    if request.stats_predicate is None:
+        return False
+    return bool(files.num_rows > _MANY_TEXTS or files["stats"].null_count > 0)
+
+
+def _both(first: Split, second: Split) -> Split:
+    """What two predicates together say of a file by partition values and statistics."""
+    partition = all_of(first.partition, second.partition)
+    return Split(partition, all_of(first.stats, second.stats), second.residual)
 
 
 def is_not_true(condition: Expression) -> Expression:
@@ -85,8 +116,13 @@ def _may_be_unknown(part: Expression) -> bool:
 
 
 def _files(snapshot: Snapshot, split: Split, columns: tuple[str, ...], time_zone: str) -> pa.Table:
-    schema = pa.schema([f for f in FILE_FIELDS if f.name in columns])
+    request = _request(snapshot, split, columns, time_zone)
+    schema = pa.schema([f for f in FILE_FIELDS if f.name in request.columns])
     if NEVER in (split.partition, split.stats):
         return schema.empty_table()
-    request = file_request(snapshot.configuration, tuple(schema.names), split.partition, split.stats, time_zone)
     return pa.Table.from_batches([b.select(schema.names) for b in snapshot.read_files(request)], schema)
+
+
+def _request(snapshot: Snapshot, split: Split, columns: tuple[str, ...], time_zone: str) -> FileRequest:
+    names = tuple(f.name for f in FILE_FIELDS if f.name in columns)
+    return file_request(snapshot.configuration, names, split.partition, split.stats, time_zone)

@@ -197,6 +197,13 @@ class Snapshot:
         """The live files that the request's predicates do not rule out, with its columns. Raises CorruptLogError."""
         yield from self._replay.files("add", request.columns, self.partition_names, request)
 
+    @property
+    def has_typed_statistics(self) -> bool:
+        """Whether a checkpoint keeps statistics as columns: files without their text may have them there."""
+        self._replay.open_checkpoint()
+        checkpoint = self._replay.checkpoint
+        return checkpoint is not None and checkpoint.has_typed_statistics
+
     def files(self, columns: tuple[str, ...] = ("path", "partition_values", "size", "modification_time")) -> pa.Table:
         """All live files with some columns of `actions.columns`."""
         return _table(self._replay.files("add", columns, self.partition_names), "add", columns)

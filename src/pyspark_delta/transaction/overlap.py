@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 from pyspark_delta.expressions.text import columns_of
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.log.reconciliation import file_keys
-from pyspark_delta.log.request import FileRequest
-from pyspark_delta.log.skipping import keep_files
+from pyspark_delta.log.skipping import keep_listed
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft
 from pyspark_delta.scan.bounds import NEVER
@@ -64,7 +63,7 @@ def matching(files: pa.Table, predicate: Expression, draft: CommitDraft, configu
     if zone is None and partition is not None and any(c.type == TIMESTAMP for c in columns_of(partition)):
         partition = None
     request = file_request(configuration, tuple(files.column_names), partition, split.stats, zone or "UTC")
-    return _kept(files, request)
+    return keep_listed(files, request)
 
 
 def unseen(done: CommitDraft, more: CommitDraft, configuration: TableConfiguration, location: str) -> pa.Table:
@@ -91,8 +90,3 @@ def partition_names(configuration: TableConfiguration) -> tuple[str, ...]:
     mode = mapping_mode(configuration)
     fields = (configuration.schema.find(name) for name in configuration.partition_columns)
     return tuple(physical_field(f, mode).name for f in fields if f is not None)
-
-
-def _kept(files: pa.Table, request: FileRequest) -> pa.Table:
-    kept = [keep_files(batch, request) for batch in files.combine_chunks().to_batches()]
-    return pa.Table.from_batches(kept, files.schema)

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
+from benchmarks.synthetic_log import ROWS_PER_FILE, SyntheticLog, write_log
 
 from pyspark_delta.expressions.sql import parse_predicate
+from pyspark_delta.log.replay import LogReplay
+from pyspark_delta.log.segment import load_segment
+from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.scan.matches import match_files
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.storage import store_for
+from pyspark_delta.storage.counting import CountingStore, Counts
 from pyspark_delta.testing.table_builder import TableBuilder, add, metadata, protocol
 
 SCHEMA = {"p": "integer", "x": "long", "s": "string"}
@@ -59,6 +66,8 @@ def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
         ("x BETWEEN 0 AND 9", "low", "all_null middle nulls unknown"),
         ("x IN (7, NULL)", "", "all_null low middle nulls unknown"),
         ("p = 1 AND x < 10", "low", "middle"),
+        ("x < 10 OR true", "low middle high nulls all_null unknown", ""),
+        ("x < 10 OR 1 = 1", "low middle high nulls all_null unknown", ""),
         ("p = 1 OR x >= 10", "low middle high", "all_null unknown"),
         ("p = 2 AND x + 1 < 100", "", "all_null high nulls"),
         ("true", "low middle high nulls all_null unknown", ""),
@@ -74,3 +83,43 @@ def test_files_are_told_apart(snapshot: Snapshot, condition: str, inside: str, p
     found = match_files(snapshot, predicate, ("path", "stats"))
     assert sorted(found.inside["path"].to_pylist()) == sorted(inside.split())
     assert sorted(found.partly["path"].to_pylist()) == sorted(partly.split())
+
+
+@pytest.mark.parametrize(("struct_stats", "json_stats"), [(False, True), (True, True), (True, False)])
+def test_what_statistics_decide_is_asked_of_the_candidates(
+    tmp_path: Path, struct_stats: bool, json_stats: bool
+) -> None:
+    write_log(tmp_path, SyntheticLog(3000, commits=1, struct_stats=struct_stats, json_stats=json_stats))
+    counts = Counts()
+    store = CountingStore(store_for(str(tmp_path)), counts)
+    replay = LogReplay(store, load_segment(store, str(tmp_path)))
+    snapshot = Snapshot(replay, TableConfiguration(*replay.protocol_and_metadata()), {})
+    opened = counts.calls["open_input"]
+    first = 2000 * ROWS_PER_FILE
+    predicate = parse_predicate(f"id >= {first + 7} AND id < {first + 9 * ROWS_PER_FILE}", snapshot.schema)
+    found = match_files(snapshot, predicate, ("path",))
+    assert found.inside.column_names == found.partly.column_names == ["path"]
+    assert sorted(path.split("-")[3] for path in found.inside["path"].to_pylist()) == [
+        f"{number:012d}" for number in range(2001, 2009)
+    ]
+    assert [path.split("-")[3] for path in found.partly["path"].to_pylist()] == [f"{2000:012d}"]
+    if json_stats:
+        assert counts.calls["open_input"] == opened + 1
+
+
+@pytest.mark.parametrize("as_text", ["true", "false"])
+@pytest.mark.parametrize(("zone", "inside"), [("UTC", ["f"]), ("America/New_York", [])])
+def test_c421_partition_values_without_a_zone_are_of_the_session(
+    tmp_path: Path, as_text: str, zone: str, inside: list[str]
+) -> None:
+    builder = TableBuilder(tmp_path)
+    forms = {"delta.checkpoint.writeStatsAsJson": as_text, "delta.checkpoint.writeStatsAsStruct": "true"}
+    declared = metadata({"t": "timestamp", "x": "long", "s": "string"}, ["t"], forms)
+    file = add("f", {"t": "2024-01-01 00:30:00"}, stats=stats(0, 9, 0, "a"))
+    builder.commit(0, [protocol(), declared, file])
+    snapshot = Snapshot.load(builder.location)
+    snapshot.checkpoint()
+    predicate = parse_predicate("t < TIMESTAMP '2024-01-01T03:00:00Z' OR x > 5", snapshot.schema)
+    found = match_files(Snapshot.load(builder.location), predicate, ("path",), time_zone=zone)
+    assert found.inside["path"].to_pylist() == inside
+    assert found.inside.num_rows + found.partly.num_rows == 1

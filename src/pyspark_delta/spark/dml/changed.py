@@ -6,7 +6,7 @@ UPDATE and MERGE make a frame that says for each row what it is to be; here it b
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyspark.sql.functions as sf
@@ -91,7 +91,7 @@ def job_of(target: Target, changing: ChangeFrame, *, has_changes: bool) -> tuple
         shown, data = StructType((*schema, *stored)), with_columns(context, stored)
         columns += [sf.col(ROW_ID_COLUMN), sf.lit(None).cast("long")][: len(stored)]
     frame = frame.select(*columns, *checked, action.cast("int"), sf.col(FILE), sf.col(ROW))
-    changes = change_context(replace(target.context, checks=())) if has_changes else None
+    changes = change_context(target.context) if has_changes else None
     return frame, ChangeContext(actions, shown, data, changes)
 
 

@@ -170,7 +170,7 @@ class MergedRows:
                 test = is_kind if condition is None else is_kind & test
             number = sf.when(test, position) if number is None else number.when(test, position)
         assert number is not None
-        if len(self.changes) == 1 and self.kind is not None and self.changes[0].clause.condition is None:
+        if len(self.changes) == 1 and self.changes[0].clause.condition is None:  # all rows are of its kind
             number = sf.lit(0)
         frame = self.joined.select("*", number.cast("int").alias(ACTION))
         return frame.where(sf.col(ACTION).isNotNull())

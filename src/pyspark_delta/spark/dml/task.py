@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 
@@ -20,8 +21,10 @@ from pyspark_delta.data.parts import PartWriter
 from pyspark_delta.data.violations import check_violations
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext, WrittenFile, written_files
 from pyspark_delta.deletion_vectors.bitmap import of_indexes, serialize
-from pyspark_delta.errors import DeltaError
+from pyspark_delta.errors import DeltaError, StorageError
 from pyspark_delta.schema.types import StructType
+from pyspark_delta.storage import store_for
+from pyspark_delta.storage.paths import resolve_file
 
 _NO_COLUMNS = StructType(())
 
@@ -184,5 +187,11 @@ class _Sink:
         return files.append_column("is_change", pa.repeat(pa.scalar(is_change), files.num_rows))
 
     def abandon(self) -> None:
-        if self._writer is not None:
-            self._writer.abandon()
+        """Leave no file, the complete ones neither: no commit will name them."""
+        if self._writer is None or self.context is None:
+            return
+        self._writer.abandon()
+        location = self.context.table_location
+        with suppress(StorageError):  # what cannot be deleted, vacuum finds
+            store = store_for(location, self.context.storage_options)
+            store.delete([resolve_file(location, file.path) for file in self._files])
