@@ -44,6 +44,8 @@ from pyspark_delta.schema.types import (
 # take it, too; a text may be just that.
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
+_FAR = 2**62  # microseconds
+
 # Each parser gets distinct texts without nulls, and answers null for what it cannot read.
 _Parser = Callable[[pa.Array, DataType, str], pa.Array]
 
@@ -166,18 +168,19 @@ def _parse_date(text: pa.Array, _: DataType, __: str) -> pa.Array:
 
 def _parse_timestamp_ntz(text: pa.Array, _: DataType, __: str) -> pa.Array:
     parsed = CalendarText(text)
-    micros, fits = parsed.local_micros()
+    micros, fits = parsed.all_local_micros()
     return pa.array(micros, mask=~(parsed.valid & fits)).cast(pa.timestamp("us"))
 
 
 def _parse_timestamp(text: pa.Array, _: DataType, time_zone: str) -> pa.Array:
     parsed = CalendarText(text)
-    local, fits = parsed.local_micros()
+    local, fits = parsed.all_local_micros()
     if parsed.zoned.all():
         micros = local - parsed.offset
     else:
         micros = np.where(parsed.zoned, local - parsed.offset, _instants(local, time_zone))
-    return pa.array(micros, mask=~(parsed.valid & fits)).cast(pa.timestamp("us", tz="UTC"))
+    wrapped = ((local ^ micros) < 0) & ((local > _FAR) | (local < -_FAR))  # an offset led out of 64 bits
+    return pa.array(micros, mask=~(parsed.valid & fits & ~wrapped)).cast(pa.timestamp("us", tz="UTC"))
 
 
 def _instants(local: Integers, time_zone: str) -> Integers:
