@@ -133,6 +133,8 @@ def test_c419_dates_of_any_year() -> None:
         ("2020-01-01", micros(2020, 1, 1)),
         ("9999-12-31 23:59:59.999999", micros(9999, 12, 31, 23, 59, 59, 999999)),
         ("+12345-01-01 00:00:00", micros(9999, 12, 31) + (3789391 - 2932896) * 86_400_000_000),
+        ("+294247-01-10T04:00:54.775807Z", 2**63 - 1),
+        ("-290308-12-21T19:59:05.224192Z", -(2**63)),
     ],
 )
 def test_c420_timestamps_in_all_three_forms(text: str, expected: int) -> None:
@@ -147,6 +149,7 @@ def test_c420_timestamps_in_all_three_forms(text: str, expected: int) -> None:
         ("2021-03-14 02:30:00", micros(2021, 3, 14, 10, 30)),  # a time that the clocks skipped
         ("2021-11-07 01:30:00", micros(2021, 11, 7, 8, 30)),  # a time that came twice: the first
         ("2021-07-01T12:00:00Z", micros(2021, 7, 1, 12)),
+        ("+294247-01-09 20:00:54.775807", 2**63 - 1),
     ],
 )
 def test_c421_a_form_without_zone_is_in_the_configured_one(text: str, expected: int) -> None:
@@ -228,7 +231,11 @@ def test_intervals_are_ansi_literals() -> None:
         (DATE, "2021-13-01"),
         (TIMESTAMP, "2021-01-01 24:00:00"),
         (TIMESTAMP, "yesterday"),
+        (TIMESTAMP, "+294247-01-10T04:00:54.775808Z"),
+        (TIMESTAMP, "+294247-01-10T04:00:00-01:00"),
+        (TIMESTAMP, "-290308-12-21T20:00:00+01:00"),
         (TIMESTAMP_NTZ, "+999999-01-01 00:00:00"),
+        (TIMESTAMP_NTZ, "-290308-12-21 19:59:05.224191"),
         (YEAR_MONTH_INTERVAL, "INTERVAL '1-12' YEAR TO MONTH"),
         (YEAR_MONTH_INTERVAL, "INTERVAL '1 00:00:00' DAY TO SECOND"),
         (DAY_TIME_INTERVAL, "INTERVAL '106751991 04:00:54.775808' DAY TO SECOND"),

@@ -114,6 +114,16 @@ class RowChanges:
         assert "deletionVector" not in add
         assert content(table) == [i for i in range(20, 40) if i not in (25, 30)]
 
+    def test_c252_files_of_partitions_with_any_name_are_written_anew(
+        self, session: SparkSession, tmp_path: Path
+    ) -> None:
+        rows = session.range(0, 8, 1, 2).selectExpr("id", "id % 2 as `.p`", "id % 3 as `q.r`")
+        save(rows, str(tmp_path), options=REWRITE, partition_by=[".p", "q.r"])
+        table = DeltaTable.forPath(session, str(tmp_path))
+        assert table.delete("id in (0, 5)").collect() == [(2,)]
+        assert table.update("id = 7", {"id": "id + 1"}).collect() == [(1,)]
+        assert content(table, "id", ".p", "q.r") == sorted((i + i // 7, i % 2, i % 3) for i in (1, 2, 3, 4, 6, 7))
+
     def test_nothing_is_read_where_statistics_decide(self, session: SparkSession, tmp_path: Path) -> None:
         table = make(session, tmp_path, VECTORS, partition_by=["n"])
         for file in tmp_path.rglob("*.parquet"):

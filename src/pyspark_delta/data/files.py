@@ -246,18 +246,18 @@ class DataFileReader:
             )
         columns = tuple(_resolve(fields, plan) for plan in self._context.columns)
         legacy = tuple(
-            None if column is None else _legacy_of(file, schema, leaves(column), plan)
+            None if column is None else self._legacy_of(file, schema, leaves(column), plan)
             for column, plan in zip(columns, self._context.columns, strict=True)
         )
         needed = sorted({leaf for column in columns if column is not None for leaf in leaves(column)})
         return _Layout(columns, legacy, needed, [file.schema.column(leaf).path for leaf in needed])
 
-
-def _legacy_of(
-    file: pq.ParquetFile, schema: pa.Schema, column_leaves: Iterable[int], plan: ColumnPlan
-) -> LegacyCalendar | None:
-    found = legacy_calendar(schema.metadata, {file.schema.column(leaf).physical_type for leaf in column_leaves})
-    return found if found is not None and found.concerns(to_arrow(plan.field.type)) else None
+    def _legacy_of(
+        self, file: pq.ParquetFile, schema: pa.Schema, column_leaves: Iterable[int], plan: ColumnPlan
+    ) -> LegacyCalendar | None:
+        physical_types = {file.schema.column(leaf).physical_type for leaf in column_leaves}
+        found = legacy_calendar(schema.metadata, physical_types, self._context.time_zone)
+        return found if found is not None and found.concerns(to_arrow(plan.field.type)) else None
 
 
 def _is_constant(plan: ColumnPlan, constants: Mapping[str, pa.Scalar]) -> bool:

@@ -17,12 +17,15 @@ def has_variants(data_type: DataType) -> bool:
 
 
 def fill_variants(values: pa.ChunkedArray, data_type: DataType) -> pa.ChunkedArray:
-    """The same values, with empty binaries inside null variants at every level."""
+    """The same values, with empty binaries inside null variants at every level.
+
+    No binary of a variant has a bitmap of nulls then: Arrow takes one for nulls wherever it has not counted them.
+    """
     return pa.chunked_array([_fill(chunk, data_type) for chunk in values.chunks], values.type)
 
 
 def _fill(values: Any, data_type: DataType) -> Any:
-    if (data_type == VARIANT and not values.null_count) or not has_variants(data_type):
+    if not has_variants(data_type):
         return values
     match data_type:
         case StructType(fields):
@@ -37,8 +40,16 @@ def _fill(values: Any, data_type: DataType) -> Any:
             keys, items, nulls = _fill(values.keys, key), _fill(values.items, value), pc.is_null(values)
             return pa.MapArray.from_arrays(values.offsets, keys, items, type=values.type, mask=nulls)
         case _:
-            members = [pc.fill_null(pc.struct_field(values, [i]), b"") for i in range(values.type.num_fields)]
-            return pa.StructArray.from_arrays(members, fields=list(values.type), mask=pc.is_null(values))
+            members = [_filled(pc.struct_field(values, [i])) for i in range(values.type.num_fields)]
+            nulls = pc.is_null(values) if values.null_count else None
+            return pa.StructArray.from_arrays(members, fields=list(values.type), mask=nulls)
+
+
+def _filled(binaries: Any) -> Any:
+    """Binaries with empty ones in place of nulls, and without a bitmap of nulls."""
+    filled = pc.fill_null(binaries, b"")
+    _, *data = filled.buffers()
+    return pa.Array.from_buffers(filled.type, len(filled), [None, *data], 0, filled.offset)
 
 
 def _from_start(values: Any) -> Any:

@@ -70,8 +70,18 @@ class CalendarText:
         return self.valid & (self.days >= -(2**31)) & (self.days < 2**31)
 
     def local_micros(self) -> tuple[Integers, Booleans]:
-        """Microseconds since 1970-01-01 00:00 of the same zone, and which of them fit 64 bits."""
+        """Microseconds since 1970-01-01 00:00 of the same zone, and which of them fit 64 bits with a day to spare."""
         fits = np.abs(self.days) < _MAX_MICROS // MICROS_PER_DAY
+        return np.where(fits, self.days, 0) * MICROS_PER_DAY + self.micros, fits
+
+    def all_local_micros(self) -> tuple[Integers, Booleans]:
+        """The same, up to the last microsecond."""
+        last, last_micros = divmod(_MAX_MICROS, MICROS_PER_DAY)
+        first, first_micros = divmod(-_MAX_MICROS - 1, MICROS_PER_DAY)
+        fits = (self.days > first) & (self.days < last)
+        fits |= (self.days == first) & (self.micros >= first_micros) | (self.days == last) & (
+            self.micros <= last_micros
+        )
         return np.where(fits, self.days, 0) * MICROS_PER_DAY + self.micros, fits
 
 

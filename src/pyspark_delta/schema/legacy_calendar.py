@@ -1,7 +1,8 @@
 """Dates and times of files that Spark wrote in the calendar that changes from Julian to Gregorian in October 1582.
 
 Spark 2 always did, and later versions do when they are told to; the footer says so. Taken as they are, such values lie
-up to ten days off. They become what Spark reads of them in a session in UTC: the zone of the writer is not known.
+up to ten days off. Timestamps before 1900 lie some minutes off besides: Java's old clocks showed the standard time of
+their zone then, those of today show its local mean time. They become what Spark reads of them.
 """
 
 from __future__ import annotations
@@ -14,21 +15,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_delta.schema.calendar import MICROS_PER_DAY
+from pyspark_delta.schema.calendar import MICROS_PER_DAY, Integers
+from pyspark_delta.schema.time_zones import instants, is_utc, local_times
 
 _VERSION = b"org.apache.spark.version"
+_ZONE = b"org.apache.spark.timeZone"
 _FIRST_GREGORIAN = -141_427  # 1582-10-15, in days since the epoch
 _JULIAN_DAY_OF_EPOCH = 2_440_588
+_FIRST_OF_1900 = -2_208_988_800_000_000  # microseconds since the epoch; Java's old clocks know offsets since then
+_MIDWINTER, _MIDSUMMER = 1_704_067_200_000_000, 1_719_792_000_000_000  # some year of today's offsets
 
-Days = np.ndarray[Any, np.dtype[np.int64]]
+Days = Integers
 
 
 @dataclass(frozen=True, slots=True)
 class LegacyCalendar:
-    """Which values of a column are in the legacy calendar."""
+    """Which values of a column are in the legacy calendar; `time_zone` is that of the clocks of the writer."""
 
     dates: bool
     timestamps: bool
+    time_zone: str = "UTC"
 
     def rebased(self, array: pa.Array) -> pa.Array:
         """The values in the calendar of today, at every level of nesting."""
@@ -37,7 +43,7 @@ class LegacyCalendar:
         if pa.types.is_date(array.type):
             return _rebased_dates(array)
         if pa.types.is_timestamp(array.type):
-            return _rebased_timestamps(array)
+            return _rebased_timestamps(array, self.time_zone)
         array = pa.concat_arrays([array])  # without an offset
         mask = array.is_null() if array.null_count else None
         if pa.types.is_struct(array.type):
@@ -55,10 +61,13 @@ class LegacyCalendar:
         return (self.dates and pa.types.is_date(data_type)) or (self.timestamps and pa.types.is_timestamp(data_type))
 
 
-def legacy_calendar(footer: Mapping[bytes, bytes] | None, physical_types: Iterable[str]) -> LegacyCalendar | None:
+def legacy_calendar(
+    footer: Mapping[bytes, bytes] | None, physical_types: Iterable[str], time_zone: str = "UTC"
+) -> LegacyCalendar | None:
     """The legacy values of a column with leaves of these physical types, by the metadata of its file; None for none.
 
-    The rules are those of Spark: files without its version are not in the legacy calendar.
+    The rules are those of Spark: files without its version are not in the legacy calendar. `time_zone` is taken to be
+    that of the writer where the file does not name one, as by Spark 2.
     """
     version = None if footer is None else footer.get(_VERSION)
     if footer is None or version is None:
@@ -66,7 +75,8 @@ def legacy_calendar(footer: Mapping[bytes, bytes] | None, physical_types: Iterab
     dates = version < b"3.0.0" or b"org.apache.spark.legacyDateTime" in footer
     int96 = version < b"3.1.0" or b"org.apache.spark.legacyINT96" in footer
     timestamps = int96 if "INT96" in physical_types else dates
-    return LegacyCalendar(dates, timestamps) if dates or timestamps else None
+    zone = footer[_ZONE].decode(errors="replace") if _ZONE in footer else time_zone
+    return LegacyCalendar(dates, timestamps, zone) if dates or timestamps else None
 
 
 def _rebased_dates(array: pa.Array) -> pa.Array:
@@ -78,13 +88,34 @@ def _rebased_dates(array: pa.Array) -> pa.Array:
     return pa.array(rebased, mask=_nulls(array)).cast(array.type)
 
 
-def _rebased_timestamps(array: pa.Array) -> pa.Array:
+def _rebased_timestamps(array: pa.Array, time_zone: str) -> pa.Array:
     micros = array.cast(pa.timestamp("us", array.type.tz)).cast(pa.int64())
     first = pc.min(micros).as_py()
-    if first is None or first >= _FIRST_GREGORIAN * MICROS_PER_DAY:
+    if first is None or first >= _FIRST_OF_1900:
         return array
-    days, time = np.divmod(np.asarray(pc.fill_null(micros, 0)), MICROS_PER_DAY)
-    return pa.array(_gregorian(days) * MICROS_PER_DAY + time, mask=_nulls(array)).cast(array.type)
+    values = np.array(pc.fill_null(micros, 0))
+    early = values < _FIRST_OF_1900
+    values[early] = _rebased_instants(values[early], time_zone)
+    return pa.array(values, mask=_nulls(array)).cast(array.type)
+
+
+def _rebased_instants(micros: Integers, time_zone: str) -> Integers:
+    """The instants, in microseconds, at which clocks of today show what Java's old ones showed before 1900."""
+    offset = _standard_offset(time_zone)
+    days, time = np.divmod(micros + (offset or 0), MICROS_PER_DAY)
+    local = _gregorian(days) * MICROS_PER_DAY + time
+    return local if offset is None else instants(local, time_zone, ambiguous="latest")  # standard time began then
+
+
+def _standard_offset(time_zone: str) -> int | None:
+    """Microseconds that the clocks of a zone are ahead of UTC in winter; None where the zone is not known."""
+    if is_utc(time_zone):
+        return 0
+    times = np.array([_MIDWINTER, _MIDSUMMER])
+    try:
+        return int((local_times(times, time_zone) - times).min())
+    except pa.ArrowInvalid:
+        return None
 
 
 def _nulls(array: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:

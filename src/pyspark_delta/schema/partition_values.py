@@ -19,6 +19,7 @@ from pyspark_delta.errors import CorruptLogError, InvalidOperationError, Invalid
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.calendar import MICROS_PER_DAY, CalendarText, Integers, date_text, time_text
 from pyspark_delta.schema.intervals import interval_text, parse_intervals
+from pyspark_delta.schema.time_zones import instants
 from pyspark_delta.schema.types import (
     BINARY,
     BOOLEAN,
@@ -42,6 +43,8 @@ from pyspark_delta.schema.types import (
 # The name of Hive's directory of nulls. Tables that were made from such directories have it for null, as other readers
 # take it, too; a text may be just that.
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+_FAR = 2**62  # microseconds
 
 # Each parser gets distinct texts without nulls, and answers null for what it cannot read.
 _Parser = Callable[[pa.Array, DataType, str], pa.Array]
@@ -165,41 +168,26 @@ def _parse_date(text: pa.Array, _: DataType, __: str) -> pa.Array:
 
 def _parse_timestamp_ntz(text: pa.Array, _: DataType, __: str) -> pa.Array:
     parsed = CalendarText(text)
-    micros, fits = parsed.local_micros()
+    micros, fits = parsed.all_local_micros()
     return pa.array(micros, mask=~(parsed.valid & fits)).cast(pa.timestamp("us"))
 
 
 def _parse_timestamp(text: pa.Array, _: DataType, time_zone: str) -> pa.Array:
     parsed = CalendarText(text)
-    local, fits = parsed.local_micros()
+    local, fits = parsed.all_local_micros()
     if parsed.zoned.all():
         micros = local - parsed.offset
     else:
         micros = np.where(parsed.zoned, local - parsed.offset, _instants(local, time_zone))
-    return pa.array(micros, mask=~(parsed.valid & fits)).cast(pa.timestamp("us", tz="UTC"))
+    wrapped = ((local ^ micros) < 0) & ((local > _FAR) | (local < -_FAR))  # an offset led out of 64 bits
+    return pa.array(micros, mask=~(parsed.valid & fits & ~wrapped)).cast(pa.timestamp("us", tz="UTC"))
 
 
 def _instants(local: Integers, time_zone: str) -> Integers:
-    """Instants of local times. Where a clock was set back the first one counts; where it was set forward, the offset
-    from before the change: as Java resolves them."""
-    if time_zone in ("UTC", "Z", "Etc/UTC", "GMT", "+00:00"):
-        return local
-    naive = pa.array(local).cast(pa.timestamp("us"))
     try:
-        zoned = pc.assume_timezone(naive, time_zone, ambiguous="earliest", nonexistent="latest")
+        return instants(local, time_zone)
     except pa.ArrowInvalid as error:
         raise InvalidOptionError(f"'{time_zone}' is not a known time zone: {error}", time_zone=time_zone) from None
-    instants = np.array(zoned.cast(pa.int64()))
-    skipped = _local_of(instants, time_zone) != local
-    if skipped.any():
-        before = instants[skipped] - 1
-        instants[skipped] = local[skipped] - (_local_of(before, time_zone) - before)
-    return instants
-
-
-def _local_of(instants: Integers, time_zone: str) -> Integers:
-    zoned = pa.array(instants).cast(pa.timestamp("us", tz=time_zone))
-    return np.asarray(pc.local_timestamp(zoned).cast(pa.int64()))
 
 
 def _parse_interval(text: pa.Array, data_type: DataType, _: str) -> pa.Array:

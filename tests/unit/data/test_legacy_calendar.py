@@ -23,6 +23,13 @@ SHIFTS = {
 BOTH = LegacyCalendar(dates=True, timestamps=True)
 
 
+# The same of instants before 1900 (seconds since the epoch), with the clocks of Los Angeles.
+SHIFTS_OF_LOS_ANGELES = {
+    -62135740800: 172378, -59006419200: 85978, -55850659200: -422, -52694899200: -86822, -46383379200: -173222,
+    -12219264000: -422, -2717640000: 0,
+}  # fmt: skip
+
+
 def days(*values: int) -> pa.Array:
     return pa.array(values, pa.int32()).cast(pa.date32())
 
@@ -34,6 +41,23 @@ def test_dates_are_shifted_as_spark_shifts_them() -> None:
         assert BOTH.rebased(stored).cast(pa.int32()).to_pylist() == [
             value + SHIFTS[start] for value in stored.cast(pa.int32()).to_pylist()
         ]
+
+
+def test_timestamps_are_shifted_with_the_clocks_of_their_zone_as_spark_shifts_them() -> None:
+    calendar = LegacyCalendar(dates=True, timestamps=True, time_zone="America/Los_Angeles")
+    stored = pa.array([[start * 10**6 + 1, None] for start in SHIFTS_OF_LOS_ANGELES], pa.list_(pa.int64()))
+    rebased = calendar.rebased(stored.cast(pa.list_(pa.timestamp("us", "UTC")))).cast(stored.type)
+    assert rebased.to_pylist() == [
+        [(start + shift) * 10**6 + 1, None] for start, shift in SHIFTS_OF_LOS_ANGELES.items()
+    ]
+
+
+@pytest.mark.parametrize("time_zone", ["Mars/Olympus", "UTC"])
+def test_timestamps_of_an_unknown_zone_are_taken_for_those_of_utc(time_zone: str) -> None:
+    calendar = LegacyCalendar(dates=True, timestamps=True, time_zone=time_zone)
+    stored = pa.array([-719164 * 86_400_000_000, -(2**63), None]).cast(pa.timestamp("us", "UTC"))
+    shifted = calendar.rebased(stored).cast(pa.int64()).to_pylist()
+    assert (shifted[0], shifted[2]) == (-719162 * 86_400_000_000, None)
 
 
 @pytest.mark.parametrize(

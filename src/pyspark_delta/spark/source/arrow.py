@@ -41,7 +41,7 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
     """Another layout of the same values: dictionary or large offsets, a time unit, members in another order."""
     target = _all_nullable(field.type)
     if pt.is_struct(column.type) and pt.is_struct(target):
-        members = [pc.struct_field(column, member.name) for member in field.type]
+        members = [pc.struct_field(column, [member.name]) for member in field.type]  # a lone name may be a path
         cast = [
             item if _same_layout(item.type, member.type) else _cast(item, member)
             for item, member in zip(members, field.type, strict=True)
@@ -90,7 +90,7 @@ def _require_values(column: pa.Array, field: pa.Field, where: str) -> None:
     if pt.is_struct(field.type):
         for member in field.type:
             if not _is_free(member):
-                values = pc.struct_field(column, member.name)
+                values = pc.struct_field(column, [member.name])
                 present = values.filter(column.is_valid()) if column.null_count else values
                 _require_values(present, member, f"{where}.{member.name}")
     elif pt.is_map(field.type) and not _is_free(field.type.item_field):

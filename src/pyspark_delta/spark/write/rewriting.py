@@ -66,7 +66,8 @@ def _by_partition(files: pa.Table, context: WriteContext) -> pa.Table:
     """The files, those of a partition of the table side by side, so that a task has one file open at a time."""
     if not context.partition_names:
         return files
-    keys = pa.table({name: partition_text(files, name) for name in context.partition_names})
+    # By number, as Arrow takes a name that begins with a dot for a path.
+    keys = pa.table({str(i): partition_text(files, name) for i, name in enumerate(context.partition_names)})
     return files.take(pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names]))
 
 

@@ -66,6 +66,14 @@ def test_variant_members_in_another_order_are_put_in_order() -> None:
     assert [member.name for member in found.schema.field(0).type] == ["value", "metadata"]
 
 
+def test_members_may_be_named_like_paths() -> None:
+    inner = t.StructType((t.StructField(".a", t.ArrayType(t.LONG)), t.StructField("b[0]", t.LONG, nullable=False)))
+    lists = pa.large_list(pa.int64())
+    check(
+        pa.array([{".a": [1], "b[0]": 2}], pa.struct([(".a", lists), ("b[0]", pa.int64())])), t.StructField("c", inner)
+    )
+
+
 def test_other_layouts_of_the_same_values_are_cast() -> None:
     check(pa.array(["a", "b", "a"]).dictionary_encode(), t.StructField("c", t.STRING))
     check(pa.array(["a", None], pa.large_string()), t.StructField("c", t.STRING))
