@@ -44,6 +44,17 @@ def write_files(context: WriteContext, batches: Iterable[pa.RecordBatch], part: 
         raise
 
 
+def write_all(context: WriteContext, batches: Iterable[pa.RecordBatch], part: int = 0) -> list[WrittenFile]:
+    """All files of `write_files`. Raises as it does; then there are no files."""
+    written: list[WrittenFile] = []
+    try:
+        written += write_files(context, batches, part)
+    except BaseException:
+        delete_written(context, written)
+        raise
+    return written
+
+
 def write_in_any_order(
     context: WriteContext,
     batches: Iterable[pa.RecordBatch],
@@ -228,8 +239,7 @@ class _Crew:
             else:
                 self._share(source)
         except BaseException:
-            table = self._context.table_location
-            _delete(self._context, [resolve_file(table, file.path) for files in self._written for file in files])
+            delete_written(self._context, chain.from_iterable(self._written))
             raise
         return list(chain.from_iterable(self._written))
 
@@ -280,6 +290,11 @@ class _Crew:
                 if piece is None:
                     return
                 yield piece
+
+
+def delete_written(context: WriteContext, files: Iterable[WrittenFile]) -> None:
+    """Delete complete files that no commit will name, as far as the store does so: vacuum finds the others."""
+    _delete(context, [resolve_file(context.table_location, file.path) for file in files])
 
 
 def _delete(context: WriteContext, locations: list[str]) -> None:

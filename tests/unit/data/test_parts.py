@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 
 from pyspark_delta.data import parts
 from pyspark_delta.data.partitions import Piece, pieces
-from pyspark_delta.data.parts import PartWriter, write_files, write_in_any_order, write_side_by_side
+from pyspark_delta.data.parts import PartWriter, write_all, write_files, write_in_any_order, write_side_by_side
 from pyspark_delta.data.writer import WriteContext, WrittenFile
 from pyspark_delta.errors import ConstraintViolationError, StorageError
 from pyspark_delta.schema.arrow import schema_from_arrow
@@ -158,8 +159,10 @@ def test_what_is_not_worth_two_files_goes_to_one(tmp_path: Path, rows: int) -> N
     assert write_in_any_order(context(tmp_path, table.schema), [table.to_batches()[0].slice(0, 0)]) == []
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-def test_a_source_that_breaks_leaves_no_file(tmp_path: Path, threads: int) -> None:
+@pytest.mark.parametrize(
+    "write", [write_all, partial(write_in_any_order, threads=1), partial(write_in_any_order, threads=3)]
+)
+def test_a_source_that_breaks_leaves_no_file(tmp_path: Path, write: Any) -> None:
     table = pa.table({"id": range(1000)})
 
     def batches() -> Iterator[pa.RecordBatch]:
@@ -168,7 +171,7 @@ def test_a_source_that_breaks_leaves_no_file(tmp_path: Path, threads: int) -> No
 
     limited = context(tmp_path, table.schema, row_group_rows=100, max_records_per_file=100)
     with pytest.raises(RuntimeError, match="the source broke"):
-        write_in_any_order(limited, batches(), threads=threads)
+        write(limited, batches())
     assert files_in(tmp_path) == []
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 
@@ -17,14 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
-from pyspark_delta.data.parts import PartWriter
+from pyspark_delta.data.parts import PartWriter, delete_written
 from pyspark_delta.data.violations import check_violations
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext, WrittenFile, written_files
 from pyspark_delta.deletion_vectors.bitmap import of_indexes, serialize
-from pyspark_delta.errors import DeltaError, StorageError
+from pyspark_delta.errors import DeltaError
 from pyspark_delta.schema.types import StructType
-from pyspark_delta.storage import store_for
-from pyspark_delta.storage.paths import resolve_file
 
 _NO_COLUMNS = StructType(())
 
@@ -191,7 +188,4 @@ class _Sink:
         if self._writer is None or self.context is None:
             return
         self._writer.abandon()
-        location = self.context.table_location
-        with suppress(StorageError):  # what cannot be deleted, vacuum finds
-            store = store_for(location, self.context.storage_options)
-            store.delete([resolve_file(location, file.path) for file in self._files])
+        delete_written(self.context, self._files)

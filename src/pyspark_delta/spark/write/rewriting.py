@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_delta.data.parts import write_files
+from pyspark_delta.data.parts import write_all
 from pyspark_delta.data.reader import partition_text, read_tasks, tasks_of
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext, written_files
 from pyspark_delta.scan.planner import read_context
@@ -37,7 +37,7 @@ def rewrite_files(spark: SparkSession, source: FileSource, files: pa.Table, cont
     `files` have columns of `actions.columns`; rows are read in the schema of `source`, and written as `context` says.
     Small files of a partition of the table become one.
 
-    Raises as `read_tasks` and `write_files`. Files that other tasks wrote stay behind then; no commit names them.
+    Raises as `read_tasks` and `write_all`. Files that other tasks wrote stay behind then; no commit names them.
     """
     extended = with_row_ids(source.configuration, context)
     read = read_context(
@@ -51,7 +51,7 @@ def rewrite_files(spark: SparkSession, source: FileSource, files: pa.Table, cont
     files = _by_partition(files, context)
     if is_little(files):
         rows = _named(extended, read_tasks(read, list(tasks_of(files))))
-        return Written.of(written_files(write_files(extended, rows)), extended)
+        return Written.of(written_files(write_all(extended, rows)), extended)
     frame = spread(spark, group_files(read, in_shares(files), cores_of(spark)))
     written = run_on_workers(frame, partial(_rewrite, extended), RESULT)
     return Written.of(written.select(WRITTEN_SCHEMA.names).cast(WRITTEN_SCHEMA), extended)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from pyspark_delta.data.parts import write_files, write_side_by_side
+from pyspark_delta.data.parts import write_all, write_side_by_side
 from pyspark_delta.data.violations import check_violations
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext, written_files
 from pyspark_delta.errors import DeltaError
@@ -36,7 +36,7 @@ def write_partition(
         if in_any_order:
             files = written_files(write_side_by_side(context, named, part))
         else:
-            files = written_files(write_files(context, named, part))
+            files = written_files(write_all(context, named, part))
         failures = pa.nulls(len(files), pa.binary())
     except DeltaError as error:
         # A value crosses better than an exception: Spark would try the task again, and lose the class of the error.
