@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,8 @@ class Merges:
         for least in (10, 30):
             (tmp_path / paths[least]).unlink()
         # A source that has another key each time it is computed: were it looked at twice, its row would be inserted.
-        source = session.range(1).select((F.rand() * 5).cast("long").alias("id"), F.lit("new").alias("v"))
+        changing = F.udf(lambda: os.urandom(1)[0] % 5, "long").asNondeterministic()
+        source = session.range(1).select(changing().alias("id"), F.lit("new").alias("v"))
         merge = table.merge(source.alias("s"), "t.id = s.id")
         upsert = merge.whenMatchedUpdate(set={"v": "s.v"}).whenNotMatchedInsert(values={"id": "s.id", "v": "v"})
         surface = upsert.plan().conflicts_with
@@ -91,6 +93,9 @@ class Merges:
             assert counts(upsert.execute()) == (1, 1, 0, 0)
         metrics = commit(table, "commitInfo")[0]["operationMetrics"]
         assert (metrics["numSourceRows"], metrics["numTargetRowsUpdated"]) == ("1", "1")
+        total, scan, rewrite = (int(metrics[f"{name}TimeMs"]) for name in ("execution", "scan", "rewrite"))
+        assert total == scan + rewrite
+        assert scan > 0
         # Both ends of the range, and none of what lies between.
         few = session.createDataFrame([(5,), (25,), (None,)], "k long")
         found = table.merge(few.alias("s"), "s.k = t.id and t.v <> 'gone'").whenMatchedDelete("s.k > 0").execute()
@@ -117,7 +122,8 @@ class Merges:
         merge = merge.whenMatchedUpdate(source["id"] > 38, {"v": source["v"]})
         merge = merge.whenNotMatchedInsert(values={"id": source["id"]})
         assert counts(merge.execute()) == (3, 1, 0, 2)
-        assert {row[0]: row[2] for row in content(table)}[39] == "new"
+        values = {row[0]: row[1:] for row in content(table)}
+        assert (values[39], values[40], values[41]) == ((0, "new"), (None, None), (None, None))
         assert len(commit(table, "remove")) == 1
         # Rows of the source that match none are of no concern, rows of the table that match none are.
         old = table.merge(source, F.col("t.id") == source["id"]).whenMatchedDelete(source["id"] == 40)
@@ -127,6 +133,12 @@ class Merges:
         twice = session.sql("select 5L id union all select 5 union all select 50").alias("s")
         goes = table.merge(twice, "t.id = s.id").whenMatchedDelete().whenNotMatchedInsert(values={"id": "s.id"})
         assert counts(goes.execute()) == (2, 0, 1, 1)  # one row went, however many rows it matched
+        alone = table.merge(twice, "t.id = s.id").whenMatchedDelete().whenNotMatchedBySourceDelete("t.id = 3")
+        alone = alone.whenNotMatchedBySourceUpdate("t.id = 4", {"v": "'alone'"})
+        assert counts(alone.execute()) == (3, 1, 2, 0)
+        metrics = commit(table, "commitInfo")[0]["operationMetrics"]
+        deleted = ("numTargetRowsMatchedDeleted", "numTargetRowsNotMatchedBySourceDeleted")
+        assert [metrics[name] for name in deleted] == ["1", "1"]
 
     @pytest.mark.parametrize("partition_by", [[], ["n"]])
     def test_c164_c324_c341_ids_and_changes(
@@ -187,6 +199,10 @@ class Merges:
                 ambiguous.execute()
             assert caught.value.error_class == "DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE"
             assert caught.value.sqlstate == "21506"
+        added = source.union(session.sql("select 50, 'd' union all select 51, 'e' union all select 52, 'f'"))
+        upsert = table.merge(added.alias("s"), "t.id = s.id").whenMatchedUpdate(set={"v": "s.v"})
+        with pytest.raises(InvalidOperationError, match=r"Found for \(id=1\): 2 rows\. Leave"):
+            upsert.whenNotMatchedInsert(values={"id": "s.id"}).execute()
         assert (version(table), len(list(tmp_path.rglob("*.parquet")))) == (0, files)
         goes = merge.whenMatchedDelete().whenNotMatchedInsert(values={"id": "s.id"})
         assert counts(goes.execute()) == (2, 0, 2, 0)
@@ -291,6 +307,11 @@ class Merges:
             with pytest.raises(kind):
                 broken.execute()
         assert version(table) == 2
+        location = table_of(tmp_path / "free", field("k", "integer"), identity("i", 10, 5, explicit=True))
+        free = DeltaTable.forPath(session, location).alias("t")
+        merge = free.merge(source, "t.k = s.k").whenNotMatchedInsert("s.k = 1", {"k": "k", "i": "7L"})
+        merge.whenNotMatchedInsert(values={"k": "k"}).execute()
+        assert sorted((row["k"], row["i"] == 7) for row in rows_in(location)) == [(1, True), (2, False)]
 
     def test_schema_evolution(self, session: SparkSession, tmp_path: Path) -> None:
         mapping = {"delta.columnMapping.mode": "name", "delta.enableTypeWidening": "true"}

@@ -55,7 +55,7 @@ def fit_value(
 
 
 def _fit(value: Column, data: DataType, table: DataType, old: Column | None = None) -> tuple[Column, Column | None]:
-    """The value, and whether a part of it does not fit."""
+    """The value, and whether a part of it does not fit; null may stand for false, as of collections that are null."""
     if is_same_type(data, table) and (old is None or table.annotation is not None):
         return value, None  # parts of user-defined types are nobody's business
     match data, table:
@@ -114,11 +114,11 @@ def _is_any_unfit(values: Column, data: DataType, table: DataType) -> Column | N
         assert found is not None
         return found
 
-    return sf.coalesce(sf.exists(values, is_unfit), sf.lit(False))
+    return sf.exists(values, is_unfit)
 
 
 def _any(unfit: Iterable[Column]) -> Column | None:
-    found = [sf.coalesce(one, sf.lit(False)) for one in unfit]
+    found = list(unfit)
     return reduce(or_, found) if found else None
 
 

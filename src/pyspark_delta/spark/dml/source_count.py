@@ -35,7 +35,7 @@ class SourceCount:
 
     def get(self) -> int | None:
         """The number, once the job has run."""
-        if self._rows is not None or self._observation is None:
+        if self._observation is None:
             return self._rows
         if hasattr(self._observation, "_jo") and not self._has_come():
             return None
