@@ -156,6 +156,11 @@ def test_c421_a_form_without_zone_is_in_the_configured_one(text: str, expected: 
     assert parse([text], TIMESTAMP, "America/Los_Angeles") == [expected]
 
 
+@pytest.mark.parametrize("zone", ["+08:00", "+8", "+0800", "GMT+8", "UTC+08:00", "UT+8"])
+def test_c421_the_zone_may_be_an_offset_as_spark_spells_it(zone: str) -> None:
+    assert parse(["2021-07-01 12:00:00"], TIMESTAMP, zone) == [micros(2021, 7, 1, 4)]
+
+
 def test_c421_the_zone_of_the_context_reaches_the_rows(tmp_path: Path) -> None:
     file = write(tmp_path, pa.table({"x": [1]})) | {"partition_values": {"t": "2021-07-01 12:00:00"}}
     schema = schema_of(x=LONG, t=TIMESTAMP)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
 import numpy as np
@@ -10,7 +11,8 @@ import pyarrow.compute as pc
 
 from pyspark_delta.schema.calendar import Integers
 
-_UTC = frozenset(["UTC", "Z", "Etc/UTC", "GMT", "+00:00"])
+_UTC = frozenset(["UTC", "Z", "Etc/UTC", "GMT", "UT", "+00:00"])
+_OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<minutes>\d{2}))?", re.ASCII)
 
 
 def is_utc(time_zone: str) -> bool:
@@ -27,7 +29,7 @@ def instants(local: Integers, time_zone: str, *, ambiguous: Literal["earliest", 
     if is_utc(time_zone):
         return local
     naive = pa.array(local).cast(pa.timestamp("us"))
-    zoned = pc.assume_timezone(naive, time_zone, ambiguous=ambiguous, nonexistent="latest")
+    zoned = pc.assume_timezone(naive, _arrow_name(time_zone), ambiguous=ambiguous, nonexistent="latest")
     found = np.array(zoned.cast(pa.int64()))
     skipped = local_times(found, time_zone) != local
     if skipped.any():
@@ -38,5 +40,11 @@ def instants(local: Integers, time_zone: str, *, ambiguous: Literal["earliest", 
 
 def local_times(instants: Integers, time_zone: str) -> Integers:
     """What the clocks of a zone show at instants. Raises pa.ArrowInvalid for an unknown zone."""
-    zoned = pa.array(instants).cast(pa.timestamp("us", tz=time_zone))
+    zoned = pa.array(instants).cast(pa.timestamp("us", tz=_arrow_name(time_zone)))
     return np.asarray(pc.local_timestamp(zoned).cast(pa.int64()))
+
+
+def _arrow_name(time_zone: str) -> str:
+    """The name by which Arrow knows a zone; of offsets it knows one spelling, and Spark takes several."""
+    offset = _OFFSET.fullmatch(time_zone)
+    return f"{offset['sign']}{offset['hours']:0>2}:{offset['minutes'] or '00'}" if offset else time_zone
