@@ -30,6 +30,7 @@ from pyspark_delta.errors import (
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.builder import IdentityGenerator
+from pyspark_delta.spark.cores import cores_of
 from pyspark_delta.spark.dml.target import Target
 from pyspark_delta.spark.reexecution import REEXECUTIONS
 from pyspark_delta.spark.source import partitions
@@ -135,6 +136,10 @@ class RowChanges:
         assert commit(table, "commitInfo")[0]["operationParameters"] == {"predicate": '["true"]'}
 
     # ------------------------------------------------------------------------------------------------ rewriting
+    def test_files_are_shared_by_all_cores(self, session: SparkSession, tmp_path: Path) -> None:
+        tasks = session.range(100_000).selectExpr("spark_partition_id()").distinct().count()
+        assert cores_of(session) == cores_of(session) == tasks
+
     @pytest.mark.parametrize("by_workers", [True, False])
     def test_rows_that_stay_are_as_they_were(
         self, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_workers: bool
