@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from pyspark_delta.data.columns import Column, FileSchema, leaves, read_column
 from pyspark_delta.data.row_groups import RowGroupFilter
+from pyspark_delta.data.views import without_views
 from pyspark_delta.errors import CorruptLogError, DataFileError, DeletionVectorError, FileNotFoundInStoreError
 from pyspark_delta.expressions.evaluate import evaluate
 from pyspark_delta.scan.plan import (
@@ -138,7 +139,7 @@ class DataFileReader:
                     index = np.arange(start, start + len(batch))
                 else:
                     index = kept + start
-                    batch = batch.take(pa.array(kept)) if batch.num_columns else batch
+                    batch = without_views(batch).take(pa.array(kept)) if batch.num_columns else batch
                 if len(index):
                     made = self._table_rows(_Rows(index, batch), layout, task, constants, path)
                     if made.num_rows:

@@ -18,6 +18,7 @@ from pyspark_delta.deletion_vectors import encode_inline, of_indexes
 from pyspark_delta.errors import CorruptLogError, DataFileError, DeletionVectorError
 from pyspark_delta.scan.plan import Missing, RowCommitVersion, RowId
 from pyspark_delta.schema.types import (
+    BINARY,
     INTEGER,
     LONG,
     STRING,
@@ -186,6 +187,34 @@ def test_dictionary_large_and_view_columns_of_arrow_writers(tmp_path: Path) -> N
     assert rows[0] == {"d": "a", "big": "x", "ll": [1], "fl": [1, 2]}
     assert rows[1] == {"d": "b", "big": None, "ll": None, "fl": None}
     assert rows[2] == {"d": "a", "big": "z", "ll": [2, 3], "fl": [3, 4]}
+
+
+@pytest.mark.parametrize("vector", [False, True])
+def test_views_of_writers_in_rust(tmp_path: Path, vector: bool) -> None:
+    text, views = pa.string_view(), pa.list_(pa.string_view())
+    stored = pa.table(
+        {
+            "s": pa.array(["a", None, "z" * 20], text),
+            "b": pa.array([b"a", b"", None], pa.binary_view()),
+            "l": pa.array([["a"], None, [None, "c"]], views),
+            "n": pa.array(
+                [{"x": ["a"], "m": [("k", "v")]}, None, {"x": None, "m": []}],
+                pa.struct([("x", views), ("m", pa.map_(text, text))]),
+            ),
+        }
+    )
+    schema = schema_of(
+        s=STRING,
+        b=BINARY,
+        l=ArrayType(STRING),
+        n=StructType((StructField("x", ArrayType(STRING)), StructField("m", MapType(STRING, STRING)))),
+    )
+    file = write(tmp_path, stored)
+    assert pq.read_schema(tmp_path / file["path"]).field("s").type == text
+    if vector:
+        file |= {"deletion_vector": encode_inline(of_indexes(np.array([1])))}
+    expected = [row for i, row in enumerate(stored.to_pylist()) if i != 1 or not vector]
+    assert rows_of(tmp_path, schema, [file]) == expected
 
 
 def test_a_missing_data_file_is_named(tmp_path: Path) -> None:
