@@ -29,7 +29,7 @@ from pyspark_delta.errors import (
 from pyspark_delta.expressions.text import to_sql
 from pyspark_delta.expressions.tree import Column
 from pyspark_delta.scan.planner import plan_scan
-from pyspark_delta.schema.types import BYTE, DATE, INTEGER, LONG
+from pyspark_delta.schema.types import BYTE, DATE, INTEGER, LONG, STRING
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.dml.merge_condition import Key
 from pyspark_delta.spark.dml.merge_source import SourceKeys, find_keys
@@ -407,6 +407,10 @@ class TestClassic(Merges):
         days = Key(Column(("b",), DATE), ("k",), DATE)
         source = session.range(1001).selectExpr("make_date(cast(if(id = 7, 12000, 2000 + id) as int), 1, 1) k")
         assert find_keys(source, [days], "UTC").predicate is None  # a year that Python does not have
+        texts = Key(Column(("b",), STRING), ("k",), STRING)
+        source = session.range(1500).selectExpr("cast(unhex(hex(65000 + id)) as string) k")
+        for rows in (3, 1500):
+            assert find_keys(source.where(f"id < {rows}"), [texts], "UTC") == SourceKeys(rows, None)  # no UTF-8
 
     def test_a_merge_with_new_rows_reads_no_file_between_keys(self, session: SparkSession, tmp_path: Path) -> None:
         """The keys of new rows are far from those of old ones, and most of the table lies between."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 
 MOST_VALUES = 1_000
 """Keys that are told one by one."""
@@ -31,6 +32,9 @@ class KeyRanges:
     def of(cls, keys: pa.Array) -> KeyRanges:
         """Those of some keys: each a range of its own, while they are few."""
         distinct = pc.unique(keys.drop_null())
+        if len(distinct) > MOST_VALUES and not _has_distances(distinct.type):
+            ends = pc.min_max(distinct)  # all that would be left, without an order
+            return cls(*(distinct.slice(pc.index(distinct, ends[end]).as_py(), 1) for end in ("min", "max")))
         return cls(distinct, distinct)._settled()
 
     @classmethod
@@ -102,10 +106,14 @@ def _ranked(values: pa.Array) -> tuple[pa.Array, np.ndarray]:
     return ordered.filter(pa.array(is_new)), places
 
 
+def _has_distances(key: pa.DataType) -> bool:
+    return bool(pt.is_temporal(key) or pt.is_integer(key) or pt.is_floating(key) or pt.is_decimal(key))
+
+
 def _numbers(keys: pa.Array) -> np.ndarray:
     """Numbers with about the same distances; all alike for keys that have none."""
-    if pa.types.is_temporal(keys.type):
+    if not _has_distances(keys.type):
+        return np.zeros(len(keys))
+    if pt.is_temporal(keys.type):
         keys = keys.view(pa.int32() if keys.type.bit_width == 32 else pa.int64())
-    if pa.types.is_integer(keys.type) or pa.types.is_floating(keys.type) or pa.types.is_decimal(keys.type):
-        return np.asarray(pc.cast(keys, pa.float64(), safe=False))
-    return np.zeros(len(keys))
+    return np.asarray(pc.cast(keys, pa.float64(), safe=False))

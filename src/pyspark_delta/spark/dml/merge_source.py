@@ -85,7 +85,7 @@ def _predicate(key: Key, found: KeyRanges, zone: tzinfo) -> Expression | None:
         found = found.at_most(MOST_RANGES)
         ends = zip(found.least.to_pylist(), found.greatest.to_pylist(), strict=True)
         ranges = [_range(key, least, greatest, zone) for least, greatest in ends]
-    except (NotExactError, OverflowError):  # of dates that Python does not have
+    except (NotExactError, OverflowError, ValueError):  # of dates that Python does not have, texts that are no UTF-8
         return None
     return Or(tuple(ranges)) if len(ranges) > 1 else ranges[0]
 
