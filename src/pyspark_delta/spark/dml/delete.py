@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 import orjson
 import pyspark.sql.functions as sf
 
+from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.snapshot import Snapshot
@@ -49,11 +50,11 @@ class Delete:
         Raises AppendOnlyTableError, InvalidPredicateError, and what Spark says about the condition.
         """
         start = time.monotonic()
-        target, candidates = self._look(spark, snapshot, declared)
+        target, predicate, candidates = self._look(spark, snapshot, declared)
         writes_changes = target.has_feed and not target.uses_vectors and candidates.partly.num_rows > 0
         if writes_changes:  # change data files stand for all changes of a commit (C169), so all rows are looked at
             candidates = Candidates(candidates.inside.slice(0, 0), candidates.all, candidates.reads)
-        rows = self._find(target, candidates, writes_changes=writes_changes)
+        rows = self._find(target, predicate, candidates, writes_changes=writes_changes)
         scanned = milliseconds_since(start)
         changes = settle_files(target, candidates.partly, rows, candidates.inside)
         deleted = _deleted(candidates, rows)
@@ -70,25 +71,27 @@ class Delete:
 
     def find(self, spark: SparkSession, snapshot: Snapshot) -> Found:
         """The rows that would go. Raises as `stage`."""
-        target, candidates = self._look(spark, snapshot)
-        rows = self._find(target, candidates, writes_changes=False)
+        target, predicate, candidates = self._look(spark, snapshot)
+        rows = self._find(target, predicate, candidates, writes_changes=False)
         deleted = _deleted(candidates, rows)
         affected = -1 if deleted is None else deleted
         return Found(target, candidates.partly, candidates.inside, rows, candidates.reads, affected)
 
     def _look(
         self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None
-    ) -> tuple[Target, Candidates]:
+    ) -> tuple[Target, Expression | None, Candidates]:
         target = Target.of(spark, snapshot, self.alias, declared)
         require_removable(target, "DELETE")
         if self.condition is not None:
             check_condition(target, self.condition, "DELETE")
-        return target, target.candidates(None if self.condition is None else target.predicate(self.condition))
+        predicate = None if self.condition is None else target.predicate(self.condition)
+        return target, predicate, target.candidates(predicate)
 
-    def _find(self, target: Target, candidates: Candidates, *, writes_changes: bool) -> ChangedRows:
-        if not candidates.partly.num_rows or self.condition is None:
+    def _find(
+        self, target: Target, predicate: Expression | None, candidates: Candidates, *, writes_changes: bool
+    ) -> ChangedRows:
+        if not candidates.partly.num_rows or self.condition is None or predicate is None:
             return ChangedRows.nothing(len(_DELETE))
-        predicate = target.predicate(self.condition)
         if not writes_changes and is_plain(predicate):
             return ChangedRows.only_gone(search_rows(target, candidates.partly, predicate))
         frame = target.rows(candidates.partly).where(self.condition)
