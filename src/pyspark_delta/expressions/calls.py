@@ -16,6 +16,11 @@ def call(name: str, arguments: list[_Value]) -> _Value:
     return _CALLS[name](*arguments)
 
 
+def _remainder(value: _Value, divisor: _Value) -> _Value:
+    """Of a division that rounds toward zero."""
+    return pc.subtract(value, pc.multiply(pc.divide(value, divisor), divisor))
+
+
 def _length(value: _Value) -> _Value:
     return pc.binary_length(value) if pa.types.is_binary(value.type) else pc.utf8_length(value)
 
@@ -42,6 +47,7 @@ _CALLS: dict[str, Callable[..., _Value]] = {
     "add": pc.add_checked,
     "subtract": pc.subtract_checked,
     "multiply": pc.multiply_checked,
+    "mod": _remainder,
     "abs": pc.abs_checked,
     "coalesce": pc.coalesce,
     "length": _length,

@@ -74,6 +74,17 @@ def evaluate(expression: Expression, data: _Data) -> pa.BooleanArray:
         raise InvalidPredicateError(f"Cannot evaluate '{to_sql(expression)}': {error}.") from None
 
 
+def compute(expression: Expression, data: pa.RecordBatch) -> pa.Array:
+    """The values of an expression for the rows of a batch; a column comes as it is. Raises as `evaluate`."""
+    if isinstance(expression, Column):
+        return _find(expression, data)
+    try:
+        value = _evaluate(expression, data)
+    except pa.ArrowInvalid as error:
+        raise InvalidPredicateError(f"Cannot evaluate '{to_sql(expression)}': {error}.") from None
+    return pa.repeat(value, data.num_rows) if isinstance(value, pa.Scalar) else value
+
+
 def _condition(expression: Expression, data: Any) -> _Value:
     distinct = _by_distinct_value(expression, data)
     return _boolean(_evaluate(expression, data)) if distinct is None else distinct

@@ -56,6 +56,8 @@ def bind_function(node: exp.Expression, bind: Bind, zone: tzinfo, keep: bool) ->
     kind = type(node)
     if kind in _ARITHMETIC:
         return _arithmetic(_ARITHMETIC[kind], bind(node.this), bind(node.expression), zone, keep)
+    if kind is exp.Mod:
+        return _modulo(bind(node.this), bind(node.expression), zone, keep)
     if kind is exp.Neg:
         return _arithmetic("subtract", Literal(0, INTEGER), bind(node.this), zone, keep)
     if kind in _FIELDS:
@@ -88,6 +90,18 @@ def _arithmetic(name: str, left: Expression, right: Expression, zone: tzinfo, ke
     if common not in INTEGRAL_BITS and common not in (FLOAT, DOUBLE):
         raise NotExactError(f"arithmetic of {common} is not evaluated outside Spark")
     return Call(name, (coercion.cast(left, common, zone), coercion.cast(right, common, zone)), common)
+
+
+def _modulo(left: Expression, right: Expression, zone: tzinfo, keep: bool) -> Expression:
+    """The remainder has the sign of the dividend; it never overflows where the divisor is positive."""
+    if keep:
+        raise NotExactError("arithmetic is left to Spark")
+    common = coercion.common_type(type_of(left), type_of(right))
+    if common not in INTEGRAL_BITS or not isinstance(right, Literal) or not isinstance(right.value, int):
+        raise NotExactError("a remainder is evaluated of integers alone, by a constant")
+    if right.value <= 0:
+        raise NotExactError("a remainder is evaluated by a positive number alone")
+    return Call("mod", (coercion.cast(left, common, zone), coercion.cast(right, common, zone)), common)
 
 
 def _field(name: str, node: exp.Expression, bind: Bind, zone: tzinfo) -> Expression:

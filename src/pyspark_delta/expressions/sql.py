@@ -104,16 +104,16 @@ def parse_predicate(
         if keep:
             return Opaque(text)
         raise
-    return _Binder(text, schema, zone, keep).condition(node)
+    return Binder(text, schema, zone, keep).condition(node)
 
 
 def bind_part(node: exp.Expression, schema: StructType, time_zone: str) -> Expression:
     """A part of a parsed condition, bound as `parse_predicate` binds with `on_opaque="keep"`."""
-    return _Binder(_sql(node), schema, zone_of(time_zone), True).condition(node)
+    return Binder(_sql(node), schema, zone_of(time_zone), True).condition(node)
 
 
-class _Binder:
-    """Binds one parsed condition; `keep` turns what cannot be bound into Opaque."""
+class Binder:
+    """Binds one parsed expression; `keep` turns what cannot be bound into Opaque."""
 
     def __init__(self, text: str, schema: StructType, zone: tzinfo, keep: bool) -> None:
         self.text, self.schema, self.zone, self.keep = text, schema, zone, keep
@@ -168,15 +168,20 @@ class _Binder:
         return bound
 
     def column(self, node: exp.Expression) -> Expression:
-        names = _identifiers(node)
+        return column_of(self.fields(_identifiers(node)))
+
+    def fields(self, names: list[exp.Identifier]) -> tuple[StructField, ...]:
+        """The column that names stand for, from the top level down."""
+        if self.keep:
+            return self.pushed_column(names)
         parts = [str(name.this) for name in names]
-        fields = self.pushed_column(names) if self.keep else find_fields(parts, self.schema)
+        fields = find_fields(parts, self.schema)
         if fields is None:
             raise InvalidPredicateError(
                 f"There is no column '{'.'.join(parts)}' in the table. {suggestion(parts, self.schema)}",
                 column=".".join(parts),
             )
-        return column_of(fields)
+        return fields
 
     def pushed_column(self, names: list[exp.Identifier]) -> tuple[StructField, ...]:
         """Spark writes the table's name or alias before a column; where the column starts must be beyond doubt."""
@@ -301,31 +306,31 @@ class _Binder:
         return bind_function(node, self.value, self.zone, self.keep)
 
 
-_Bind = Callable[[_Binder, exp.Expression], Expression]
+_Bind = Callable[[Binder, exp.Expression], Expression]
 _BINDERS: dict[type[exp.Expression], _Bind] = {
-    exp.Column: _Binder.column,
-    exp.Dot: _Binder.column,
-    exp.Identifier: _Binder.column,
+    exp.Column: Binder.column,
+    exp.Dot: Binder.column,
+    exp.Identifier: Binder.column,
     exp.Paren: lambda binder, node: binder.value(node.this),
-    exp.Not: _Binder.negation,
-    exp.And: _Binder.logical,
-    exp.Or: _Binder.logical,
-    exp.Between: _Binder.between,
-    exp.NullSafeNEQ: _Binder.distinct,
-    exp.Is: _Binder.test,
-    exp.In: _Binder.membership,
-    exp.Like: _Binder.like,
-    exp.StartsWith: _Binder.starts_with,
-    exp.Cast: _Binder.cast,
-    exp.TryCast: _Binder.cast,
-    exp.Literal: _Binder.literal,
+    exp.Not: Binder.negation,
+    exp.And: Binder.logical,
+    exp.Or: Binder.logical,
+    exp.Between: Binder.between,
+    exp.NullSafeNEQ: Binder.distinct,
+    exp.Is: Binder.test,
+    exp.In: Binder.membership,
+    exp.Like: Binder.like,
+    exp.StartsWith: Binder.starts_with,
+    exp.Cast: Binder.cast,
+    exp.TryCast: Binder.cast,
+    exp.Literal: Binder.literal,
     exp.RawString: lambda binder, node: Literal(str(node.this), STRING),
     exp.Boolean: lambda binder, node: Literal(bool(node.this), BOOLEAN),
     exp.Null: lambda binder, node: Literal(None, VOID),
-    exp.Neg: _Binder.minus,
-    exp.HexString: _Binder.hexadecimal,
-    exp.Anonymous: _Binder.anonymous,
-    exp.IsNan: _Binder.is_nan,
+    exp.Neg: Binder.minus,
+    exp.HexString: Binder.hexadecimal,
+    exp.Anonymous: Binder.anonymous,
+    exp.IsNan: Binder.is_nan,
 }
 
 

@@ -29,7 +29,7 @@ from pyspark_delta.schema.types import BYTE, DOUBLE, FLOAT, LONG, SHORT, TIMESTA
 
 _SUFFIXES: dict[DataType, str] = {BYTE: "Y", SHORT: "S", LONG: "L", DOUBLE: "D"}
 _SQL_TYPES = {"long": "BIGINT", "integer": "INT", "short": "SMALLINT", "byte": "TINYINT"}
-_OPERATORS = {"add": "+", "subtract": "-", "multiply": "*"}
+_OPERATORS = {"add": "+", "subtract": "-", "multiply": "*", "mod": "%"}
 _PRECEDENCE_AND, _PRECEDENCE_OR = 2, 1
 
 

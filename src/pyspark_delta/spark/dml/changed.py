@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pyspark.sql.functions as sf
 
+from pyspark_delta.data.writer import WriteContext
 from pyspark_delta.protocol.properties import MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
 from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
 from pyspark_delta.scan.planner import ROW_ID_COLUMN
@@ -85,14 +86,24 @@ def job_of(target: Target, changing: ChangeFrame, *, has_changes: bool) -> tuple
         columns = [sf.col(_ROWS).getField(f"c{i}") for i in range(len(schema))]
         checked = [sf.col(_ROWS).getField(_VIOLATION)] if is_checked else []
         action = sf.col(_ROWS).getField(ACTION)
-    shown, data = StructType(schema.fields), context
     if target.has_row_ids:
-        stored = _stored_ids(target)
-        shown, data = StructType((*schema, *stored)), with_columns(context, stored)
-        columns += [sf.col(ROW_ID_COLUMN), sf.lit(None).cast("long")][: len(stored)]
+        columns += [sf.col(ROW_ID_COLUMN), sf.lit(None).cast("long")][: len(_stored_ids(target))]
     frame = frame.select(*columns, *checked, action.cast("int"), sf.col(FILE), sf.col(ROW))
-    changes = change_context(target.context) if has_changes else None
-    return frame, ChangeContext(actions, shown, data, changes)
+    return frame, context_of(target, context, actions, has_changes=has_changes)
+
+
+def context_of(
+    target: Target, data: WriteContext, actions: tuple[RowAction, ...], *, has_changes: bool
+) -> ChangeContext:
+    """What tasks know of rows that have all columns of the table, then the ids that files keep (C324, C326).
+
+    An updated row has its id, and the version of this commit, which files say by null.
+    """
+    schema = target.context.schema
+    shown, stored = StructType(schema.fields), _stored_ids(target) if target.has_row_ids else StructType(())
+    if stored.fields:
+        shown, data = StructType((*schema, *stored)), with_columns(data, stored)
+    return ChangeContext(actions, shown, data, change_context(target.context) if has_changes else None)
 
 
 def _with_preimages(
@@ -117,7 +128,7 @@ def _with_preimages(
 
 
 def _stored_ids(target: Target) -> StructType:
-    """The columns that files keep ids in: an updated row has its id, and the version of this commit (C324, C326)."""
+    """The columns that files keep ids in."""
     properties = target.configuration.properties
     names = (MATERIALIZED_ROW_ID.of(properties), MATERIALIZED_ROW_COMMIT_VERSION.of(properties))
     return StructType(tuple(StructField(name, LONG) for name in names if name is not None))

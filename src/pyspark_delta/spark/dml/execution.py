@@ -11,6 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from pyspark_delta.errors import CommitConflictError, ConcurrentTransactionError
 from pyspark_delta.protocol.draft import CommitDraft, ReadSet
 from pyspark_delta.snapshot import Snapshot
@@ -75,8 +77,9 @@ def execute(
 
 def counts_frame(spark: SparkSession, result: Sequence[int]) -> DataFrame:
     """The counts of a statement as one row: of all affected rows, and by action where it has several (MERGE)."""
-    columns = ", ".join(f"{name} bigint" for name in _AFFECTED[: len(result)])
-    return spark.createDataFrame([tuple(result)], columns)
+    # Spark knows the rows of an Arrow table when it plans, so that they are collected without a job.
+    counted = zip(_AFFECTED, result, strict=False)
+    return spark.createDataFrame(pa.table({name: pa.array([count], pa.int64()) for name, count in counted}))
 
 
 def milliseconds_since(start: float) -> int:

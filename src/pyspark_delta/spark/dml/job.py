@@ -1,4 +1,4 @@
-"""The Spark job of a row change, and what came of it."""
+"""The Spark job of a row change, and what came of it, whoever carried it out."""
 
 from __future__ import annotations
 
@@ -65,7 +65,11 @@ def change_rows(frame: DataFrame, context: ChangeContext) -> ChangedRows:
     if written is not None and written.partition_columns:
         names = context.columns.names  # so that a task has one file open at a time
         frame = frame.sortWithinPartitions(*(f"c{names.index(name)}" for name in written.partition_columns))
-    result = run_on_workers(frame, partial(change_partition, context), RESULT)
+    return changed_rows(run_on_workers(frame, partial(change_partition, context), RESULT), context)
+
+
+def changed_rows(result: pa.Table, context: ChangeContext) -> ChangedRows:
+    """What tasks say that they did, put together; `result` is as in `task.RESULT`."""
     files = result.select([*WRITTEN_SCHEMA.names, "is_change"])
     new, changes = (
         files.filter(pc.equal(files["is_change"], is_change)).select(WRITTEN_SCHEMA.names).cast(WRITTEN_SCHEMA)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
+from pyspark_delta.data.partitions import pieces
 from pyspark_delta.data.parts import PartWriter, delete_written
 from pyspark_delta.data.violations import check_violations
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext, WrittenFile, written_files
@@ -51,13 +52,15 @@ class ChangeContext:
 
     Batches have, by position: `columns`; the column of violations where `data` has checks; the number of the row's
     action in `actions`, the number of its file, and its position there. `data` and `changes` are given where rows are
-    written to data files and to change data files; their columns are among `columns`, by name.
+    written to data files and to change data files; their columns are among `columns`, by name. Rows of a partition of
+    the table come one after another, unless `in_any_order`.
     """
 
     actions: tuple[RowAction, ...]
     columns: StructType = _NO_COLUMNS
     data: WriteContext | None = None
     changes: WriteContext | None = None
+    in_any_order: bool = False
 
 
 RESULT = (
@@ -82,20 +85,25 @@ def change_partition(context: ChangeContext, batches: Iterable[pa.RecordBatch]) 
     from pyspark import TaskContext
 
     task = TaskContext.get()
-    change = _Change(context, task.partitionId() if task else 0)
+    try:
+        result = carry_out(context, batches, task.partitionId() if task else 0)
+    except DeltaError as error:
+        # A value crosses better than an exception: Spark would try the task again, and lose the class of the error.
+        result = pa.Table.from_pylist([{"failure": pickle.dumps(error)}], RESULT_SCHEMA)
+    yield from result.to_batches()
+
+
+def carry_out(context: ChangeContext, batches: Iterable[pa.RecordBatch], part: int = 0) -> pa.Table:
+    """Carry out what rows say; what came of it, as in `RESULT`. Where that fails, no files are left."""
+    change = _Change(context, part)
     try:
         for batch in batches:
             if batch.num_rows:
                 change.add(batch)
-        result = change.finish()
-    except DeltaError as error:
-        # A value crosses better than an exception: Spark would try the task again, and lose the class of the error.
-        change.abandon()
-        result = pa.Table.from_pylist([{"failure": pickle.dumps(error)}], RESULT_SCHEMA)
+        return change.finish()
     except BaseException:
         change.abandon()
         raise
-    yield from result.to_batches()
 
 
 class _Change:
@@ -103,8 +111,9 @@ class _Change:
 
     def __init__(self, context: ChangeContext, part: int) -> None:
         self._context = context
-        self._data = _Sink(context.data, part)
-        self._changes = _Sink(context.changes, part)
+        self._data, self._changes = (
+            _Sink(kind, part, in_any_order=context.in_any_order) for kind in (context.data, context.changes)
+        )
         self._hits: dict[int, BitMap64] = {}
         self._counts = np.zeros(len(context.actions), np.int64)
         actions = context.actions
@@ -162,9 +171,10 @@ class _Change:
 class _Sink:
     """Files of one kind that a task writes; none without a context."""
 
-    def __init__(self, context: WriteContext | None, part: int) -> None:
+    def __init__(self, context: WriteContext | None, part: int, *, in_any_order: bool) -> None:
         self.context = context
-        self._writer = None if context is None else PartWriter(context, part)
+        self._writer = None if context is None else PartWriter(context, part, side_by_side=in_any_order)
+        self._in_any_order = in_any_order
         self._files: list[WrittenFile] = []
 
     def add(self, rows: pa.RecordBatch, words: pa.Array | None = None) -> None:
@@ -175,7 +185,11 @@ class _Sink:
             rows = rows.select(names)
         else:
             rows = pa.RecordBatch.from_arrays([*rows.select(names[:-1]).columns, words], names)
-        self._files += self._writer.add(rows)
+        if self._in_any_order:
+            for piece in pieces(self.context, [rows], rows.nbytes):
+                self._files += self._writer.append(piece)
+        else:
+            self._files += self._writer.add(rows)
 
     def finish(self, *, is_change: bool) -> pa.Table:
         if self._writer is not None:

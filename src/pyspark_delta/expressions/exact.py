@@ -1,0 +1,76 @@
+"""Conditions and values of statements that Arrow computes exactly as Spark would, whatever the session's settings.
+
+A statement of which every part can be bound here needs no job of Spark. A computation that fails, because a number is
+too large for its type, says nothing about the statement: Spark decides by its settings what becomes of such a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from sqlglot import exp
+
+from pyspark_delta.errors import InvalidPredicateError
+from pyspark_delta.expressions import coercion
+from pyspark_delta.expressions.columns import find_fields
+from pyspark_delta.expressions.literals import NotExactError, zone_of
+from pyspark_delta.expressions.sql import Binder
+from pyspark_delta.expressions.syntax import parse
+from pyspark_delta.expressions.text import parts_of
+from pyspark_delta.expressions.tree import Cast, Expression, type_of
+from pyspark_delta.schema.types import FLOAT, DataType, StructField, StructType
+
+Names: TypeAlias = Callable[[Sequence[str]], "tuple[StructField, ...] | None"]
+"""The column of a schema that the parts of a name stand for; None where that is not beyond doubt."""
+
+
+def exact_condition(text: str, schema: StructType, names: Names, time_zone: str) -> Expression | None:
+    """A condition on the columns of a schema; None where a part of it is left to Spark."""
+    try:
+        return _settled(_binder(text, schema, names, time_zone).condition(parse(text)))
+    except (InvalidPredicateError, NotExactError):
+        return None
+
+
+def exact_value(text: str, data_type: DataType, schema: StructType, names: Names, time_zone: str) -> Expression | None:
+    """A value of a type; None where a part of it, or bringing it to the type, is left to Spark."""
+    try:
+        found = _settled(_binder(text, schema, names, time_zone).value(parse(text)))
+        return None if found is None else coercion.cast(found, data_type, zone_of(time_zone))
+    except (InvalidPredicateError, NotExactError):
+        return None
+
+
+def names_of_table(schema: StructType, alias: str | None) -> Names:
+    """The names of a table's columns, which may have its alias before them."""
+
+    def names(parts: Sequence[str]) -> tuple[StructField, ...] | None:
+        found = find_fields(parts, schema)
+        if alias is None or len(parts) < 2 or parts[0].casefold() != alias.casefold():
+            return found
+        return None if found is not None else find_fields(parts[1:], schema)
+
+    return names
+
+
+def _settled(expression: Expression) -> Expression | None:
+    """The expression, where it has one meaning in every session: what a FLOAT is widened to is a setting (ANSI)."""
+    casts = (part for part in parts_of(expression) if isinstance(part, Cast))
+    return None if any(type_of(cast.operand) == FLOAT for cast in casts) else expression
+
+
+def _binder(text: str, schema: StructType, names: Names, time_zone: str) -> Binder:
+    return _Binder(text, schema, names, time_zone)
+
+
+class _Binder(Binder):
+    def __init__(self, text: str, schema: StructType, names: Names, time_zone: str) -> None:
+        super().__init__(text, schema, zone_of(time_zone), keep=False)
+        self._names = names
+
+    def fields(self, names: list[exp.Identifier]) -> tuple[StructField, ...]:
+        found = self._names([str(name.this) for name in names])
+        if found is None:
+            raise NotExactError("it is not clear which column is meant")
+        return found
