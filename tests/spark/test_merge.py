@@ -381,6 +381,26 @@ class Merges:
         assert [row[1] for row in content(table) if row[0] == 0] == [None]
 
 
+def no_binding(*_: Any) -> None:
+    """Every merge is Spark's then."""
+
+
+class BySpark(Merges):
+    """The same where Arrow carries out no merge by itself."""
+
+    @pytest.fixture(autouse=True)
+    def _by_spark(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("pyspark_delta.spark.dml.merge.bind_merge", no_binding)
+
+
+class TestClassicBySpark(BySpark):
+    """On a classic session."""
+
+    @pytest.fixture
+    def session(self, delta_spark: SparkSession) -> SparkSession:
+        return delta_spark
+
+
 class TestClassic(Merges):
     """On a classic session."""
 
@@ -436,6 +456,7 @@ class TestClassic(Merges):
 
         change_rows = merge.change_rows
         monkeypatch.setattr(merge, "change_rows", watched)
+        monkeypatch.setattr(merge, "bind_merge", no_binding)
         table = make(session, tmp_path, VECTORS)
         rows = [(5, "new"), (25, "new"), (99, "new"), (None, "new")]
         source = session.createDataFrame(rows, "id long, v string")
@@ -457,6 +478,14 @@ def _shown(keys: SourceKeys) -> tuple[int, str]:
 
 
 class TestConnect(Merges):
+    """Through Spark Connect."""
+
+    @pytest.fixture
+    def session(self, delta_connect: SparkSession) -> SparkSession:
+        return delta_connect
+
+
+class TestConnectBySpark(BySpark):
     """Through Spark Connect."""
 
     @pytest.fixture

@@ -33,6 +33,7 @@ from pyspark_delta import DeltaTable, Table
 from pyspark_delta.data.reader import read_plan
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.dml import merge
 from pyspark_delta.spark.source import partitions
 from pyspark_delta.spark.write import save
 
@@ -91,12 +92,17 @@ class RowChangesModel(RuleBasedStateMachine):
         mapped=st.booleans(),
         parted=st.booleans(),
         by_workers=st.booleans(),
+        by_spark=st.booleans(),
     )
-    def create(self, vectors: bool, feed: bool, tracked: bool, mapped: bool, parted: bool, by_workers: bool) -> None:
+    def create(
+        self, vectors: bool, feed: bool, tracked: bool, mapped: bool, parted: bool, by_workers: bool, by_spark: bool
+    ) -> None:
         self.feed, self.tracked = feed, tracked
         self.patch = pytest.MonkeyPatch()
         if by_workers:  # which this process spares where files are few
             self.patch.setattr(partitions, "_FEW_FILES", 0)
+        if by_spark:  # also what Arrow would carry out by itself
+            self.patch.setattr(merge, "bind_merge", lambda *_: None)
         builder = DeltaTable.create(self.spark).location(self.path).addColumns(StructType.fromDDL(SCHEMA))
         for name, value in (
             ("delta.enableDeletionVectors", vectors),

@@ -19,25 +19,28 @@ from pyspark_delta.expressions.sql import Binder
 from pyspark_delta.expressions.syntax import parse
 from pyspark_delta.expressions.text import parts_of
 from pyspark_delta.expressions.tree import Cast, Expression, type_of
-from pyspark_delta.schema.types import FLOAT, DataType, StructField, StructType
+from pyspark_delta.schema.types import FLOAT, DataType, StructField, StructType, is_same_type
 
 Names: TypeAlias = Callable[[Sequence[str]], "tuple[StructField, ...] | None"]
 """The column of a schema that the parts of a name stand for; None where that is not beyond doubt."""
 
 
-def exact_condition(text: str, schema: StructType, names: Names, time_zone: str) -> Expression | None:
-    """A condition on the columns of a schema; None where a part of it is left to Spark."""
+def exact_condition(text: str | exp.Expression, schema: StructType, names: Names, time_zone: str) -> Expression | None:
+    """A condition on the columns of a schema, as text or parsed; None where a part of it is left to Spark."""
     try:
-        return _settled(_binder(text, schema, names, time_zone).condition(parse(text)))
+        node = parse(text) if isinstance(text, str) else text
+        return _settled(_Binder(str(text), schema, names, time_zone).condition(node))
     except (InvalidPredicateError, NotExactError):
         return None
 
 
 def exact_value(text: str, data_type: DataType, schema: StructType, names: Names, time_zone: str) -> Expression | None:
-    """A value of a type; None where a part of it, or bringing it to the type, is left to Spark."""
+    """A value of a type, but for what is nullable in it; None where a part of it, or a cast, is left to Spark."""
     try:
-        found = _settled(_binder(text, schema, names, time_zone).value(parse(text)))
-        return None if found is None else coercion.cast(found, data_type, zone_of(time_zone))
+        found = _settled(_Binder(text, schema, names, time_zone).value(parse(text)))
+        if found is None or is_same_type(type_of(found), data_type):
+            return found
+        return coercion.cast(found, data_type, zone_of(time_zone))
     except (InvalidPredicateError, NotExactError):
         return None
 
@@ -58,10 +61,6 @@ def _settled(expression: Expression) -> Expression | None:
     """The expression, where it has one meaning in every session: what a FLOAT is widened to is a setting (ANSI)."""
     casts = (part for part in parts_of(expression) if isinstance(part, Cast))
     return None if any(type_of(cast.operand) == FLOAT for cast in casts) else expression
-
-
-def _binder(text: str, schema: StructType, names: Names, time_zone: str) -> Binder:
-    return _Binder(text, schema, names, time_zone)
 
 
 class _Binder(Binder):

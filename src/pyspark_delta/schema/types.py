@@ -126,3 +126,18 @@ VOID = PrimitiveType("void")
 VARIANT = PrimitiveType("variant")
 YEAR_MONTH_INTERVAL = PrimitiveType("interval year to month")
 DAY_TIME_INTERVAL = PrimitiveType("interval day to second")
+
+
+def is_same_type(data: DataType, table: DataType) -> bool:
+    """Whether the types agree in everything but nullability and metadata."""
+    match data, table:
+        case StructType(ours), StructType(theirs):
+            return len(ours) == len(theirs) and all(
+                a.name == b.name and is_same_type(a.type, b.type) for a, b in zip(ours, theirs, strict=True)
+            )
+        case ArrayType(ours), ArrayType(theirs):
+            return is_same_type(ours, theirs)
+        case MapType(), MapType():
+            return is_same_type(data.key_type, table.key_type) and is_same_type(data.value_type, table.value_type)
+        case _:
+            return data == table

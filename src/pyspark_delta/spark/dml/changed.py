@@ -93,7 +93,12 @@ def job_of(target: Target, changing: ChangeFrame, *, has_changes: bool) -> tuple
 
 
 def context_of(
-    target: Target, data: WriteContext, actions: tuple[RowAction, ...], *, has_changes: bool
+    target: Target,
+    data: WriteContext,
+    actions: tuple[RowAction, ...],
+    *,
+    has_changes: bool,
+    in_any_order: bool = False,
 ) -> ChangeContext:
     """What tasks know of rows that have all columns of the table, then the ids that files keep (C324, C326).
 
@@ -103,7 +108,8 @@ def context_of(
     shown, stored = StructType(schema.fields), _stored_ids(target) if target.has_row_ids else StructType(())
     if stored.fields:
         shown, data = StructType((*schema, *stored)), with_columns(data, stored)
-    return ChangeContext(actions, shown, data, change_context(target.context) if has_changes else None)
+    changes = change_context(target.context) if has_changes else None
+    return ChangeContext(actions, shown, data, changes, in_any_order)
 
 
 def _with_preimages(

@@ -12,8 +12,8 @@ import pyspark.sql.functions as sf
 from pyspark_delta.errors import SchemaMismatchError
 from pyspark_delta.schema.column_paths import column_path_text
 from pyspark_delta.schema.store_assignment import check_storable
-from pyspark_delta.schema.types import VOID, ArrayType, DataType, MapType, StructField, StructType
-from pyspark_delta.spark.write.columns import is_same_type, spark_type
+from pyspark_delta.schema.types import VOID, ArrayType, DataType, MapType, StructField, StructType, is_same_type
+from pyspark_delta.spark.write.columns import spark_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

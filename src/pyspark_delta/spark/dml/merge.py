@@ -16,6 +16,7 @@ from pyspark_delta.errors import DeltaError, InvalidOptionError
 from pyspark_delta.expressions.tree import Expression, all_of
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
+from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.column_text import text_on
 from pyspark_delta.spark.dml.assignments import fill_defaults
@@ -34,8 +35,10 @@ from pyspark_delta.spark.dml.merge_outcome import (
 )
 from pyspark_delta.spark.dml.merge_rows import MergedRows, RowChange, row_changes
 from pyspark_delta.spark.dml.merge_sides import Scopes, Sides, resolve
-from pyspark_delta.spark.dml.merge_source import find_keys, settled
+from pyspark_delta.spark.dml.merge_source import collect, collected, find_keys, keys_among, settled
 from pyspark_delta.spark.dml.outcome import draft_change, require_removable, settle_files
+from pyspark_delta.spark.dml.plain.bound_merge import SOURCE, bind_merge
+from pyspark_delta.spark.dml.plain.merge import merge_here
 from pyspark_delta.spark.dml.plan import Found
 from pyspark_delta.spark.dml.source_count import SourceCount
 from pyspark_delta.spark.dml.target import Candidates, Condition, Target
@@ -48,6 +51,8 @@ if TYPE_CHECKING:
 
 _KEEPS_SOURCE = ("right_outer", "source_anti")
 _MOST_SENT = 500_000  # rows of a source
+# Of a source that comes to this process: bytes, as Spark guesses them, or else its rows and their values.
+_MOST_BYTES, _MOST_ROWS, _MOST_VALUES = 8 * 1024 * 1024, 200_000, 4_000_000
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,8 @@ class _Staging:
         scopes = Scopes(target.empty(), merge.source)
         resolve(scopes.joined, [merge.condition], "the condition of the merge")
         check_analyzed(scopes.joined.where(merge.condition), merge.condition, "MERGE")
-        self._clauses, early = scopes.settle([self._filled(clause) for clause in merge.clauses])
+        self._given = [self._filled(clause) for clause in merge.clauses]
+        self._clauses, early = scopes.settle(self._given)
         for given, clause in zip(merge.clauses, self._clauses, strict=True):
             if given.condition is not None:
                 name = f"the clause {clause.name}"
@@ -109,6 +115,7 @@ class _Staging:
         self._changes = row_changes(sides, self._clauses, evolves=evolves)
         self._sides = sides
         self._count = SourceCount()
+        self._looked_at: Candidates | None = None
         self._materialize_ms = 0
 
     def _filled(self, clause: Clause) -> Clause:
@@ -139,14 +146,8 @@ class _Staging:
     def stage(self) -> Staged:
         """Run the jobs; the draft that names what they wrote."""
         known = self._understood()
-        candidates = self._candidates(known)
-        merged = self._merged(candidates)
-        rows = self._run(merged, candidates)
+        candidates, rows = self._here(known) or self._by_spark(known)
         scanned = milliseconds_since(self._start)
-        if self._has_ambiguous_matches(rows):
-            written = [*rows.new.files["path"].to_pylist(), *rows.changes["path"].to_pylist()]
-            discard(self._target.snapshot, written)
-            raise repeated_matches(merged, known.columns)
         files = candidates.all
         changes = settle_files(self._target, files, rows, files.slice(0, 0))
         counts = merge_counts(self._clauses, rows)
@@ -159,6 +160,39 @@ class _Staging:
         draft = draft_change(self._target, changes, operation, candidates.reads)
         return Staged(draft, result, changes.written)
 
+    def _by_spark(self, known: MatchCondition) -> tuple[Candidates, ChangedRows]:
+        candidates = self._candidates(known)
+        merged = self._merged(candidates)
+        rows = self._run(merged, candidates)
+        if self._has_ambiguous_matches(rows):
+            written = [*rows.new.files["path"].to_pylist(), *rows.changes["path"].to_pylist()]
+            discard(self._target.snapshot, written)
+            raise repeated_matches(merged, known.columns)
+        return candidates, rows
+
+    def _here(self, known: MatchCondition) -> tuple[Candidates, ChangedRows] | None:
+        """By this process, where the source is small and Arrow computes all parts of the merge; else None."""
+        bound = bind_merge(self._target, self._schema, self._scopes, known.text, self._given)
+        if bound is None:
+            return None
+        asked = bound.columns(SOURCE)
+        columns = StructType(tuple(field for field in self._schema if field.name in asked))
+        source = collected(self._merge.source, columns, _MOST_BYTES)
+        if source is not None:
+            names = [key.source.name for key in bound.keys]
+            found = keys_among(source, known.keys, names, self._target.time_zone)
+            candidates = self._read_all(self._target.candidates(all_of(known.own, found.predicate)))
+        else:
+            candidates = self._candidates(known, counts=True)
+            if not self._is_soon_collected(len(columns)):
+                return None
+            source = collect(self._sides.source, columns)
+        rows = merge_here(self._target, bound, candidates.all, source)
+        if rows is None:
+            return None
+        self._count = SourceCount(source.num_rows)
+        return candidates, rows
+
     # ---------------------------------------------------------------------------------------------- which files
     def _understood(self) -> MatchCondition:
         try:
@@ -168,12 +202,17 @@ class _Staging:
         target = self._target
         return understand(text, target.snapshot.schema, target.alias, self._schema, time_zone=target.time_zone)
 
-    def _candidates(self, known: MatchCondition) -> Candidates:
-        """The files that may hold rows of the table that matter."""
+    def _candidates(self, known: MatchCondition, *, counts: bool = False) -> Candidates:
+        """The files that may hold rows of the table that matter; with `counts`, the source is counted in any case."""
+        if self._looked_at is None:
+            self._looked_at = self._look(known, counts=counts)
+        return self._looked_at
+
+    def _look(self, known: MatchCondition, *, counts: bool) -> Candidates:
         if of_kind(self._clauses, RowKind.BY_SOURCE):
             return self._read_all(self._target.candidates(None))
         found = self._read_all(self._target.candidates(known.own))
-        if not known.keys or found.all.num_rows < 2:
+        if not known.keys or (found.all.num_rows < 2 and not counts):
             return found
         source, self._materialize_ms = self._stack.enter_context(settled(self._merge.source))
         keys = find_keys(source, known.keys, self._target.time_zone)
@@ -202,6 +241,11 @@ class _Staging:
     def _is_small(self) -> bool:
         """Whether the source is known to be small enough to be sent to every row of the table."""
         return self._count.is_known and (self._count.get() or 0) <= _MOST_SENT
+
+    def _is_soon_collected(self, columns: int) -> bool:
+        """Whether the source is known to be small enough for the memory of this process."""
+        rows = self._count.get() if self._count.is_known else None
+        return rows is not None and rows <= _MOST_ROWS and rows * columns <= _MOST_VALUES
 
     def _run(self, merged: MergedRows, candidates: Candidates) -> ChangedRows:
         if not candidates.all.num_rows and not of_kind(self._clauses, RowKind.NOT_MATCHED):

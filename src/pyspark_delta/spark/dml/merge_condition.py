@@ -32,9 +32,10 @@ class MatchCondition:
     """The parts of a condition that rows of the table must meet to match anything.
 
     `own` is the condition on columns of the table alone. `columns` are the columns of the table that it names, as far
-    as it is certain that they are.
+    as it is certain that they are. `text` is all of it.
     """
 
+    text: str = ""
     own: Expression | None = None
     keys: tuple[Key, ...] = ()
     columns: tuple[str, ...] = ()
@@ -45,10 +46,10 @@ def understand(
 ) -> MatchCondition:
     """Take a condition apart. What is not certain to be about one side says nothing."""
     try:
-        parts = list(_conjuncts(parse(text)))
+        parts = list(conjuncts_of(parse(text)))
     except InvalidPredicateError:
         return MatchCondition()
-    names = _Names(table, alias, source)
+    names = SideNames(table, alias, source)
     own: list[Expression] = []
     keys: list[Key] = []
     columns: dict[str, None] = {}
@@ -60,11 +61,11 @@ def understand(
         elif type(part) is exp.EQ:
             key = names.key(part.this, part.expression) or names.key(part.expression, part.this)
             keys += [key] if key is not None else []
-    return MatchCondition(all_of(*own), tuple(keys), tuple(columns))
+    return MatchCondition(text, all_of(*own), tuple(keys), tuple(columns))
 
 
 @dataclass(frozen=True, slots=True)
-class _Names:
+class SideNames:
     """Whose a column is, by its name, where that is beyond doubt."""
 
     table: StructType
@@ -105,13 +106,13 @@ class _Names:
         return self.alias is not None and len(parts) > 1 and parts[0].casefold() == self.alias.casefold()
 
 
-def _conjuncts(node: exp.Expression) -> Iterator[exp.Expression]:
+def conjuncts_of(node: exp.Expression) -> Iterator[exp.Expression]:
     match node:
         case exp.Paren():
-            yield from _conjuncts(node.this)
+            yield from conjuncts_of(node.this)
         case exp.And():
-            yield from _conjuncts(node.this)
-            yield from _conjuncts(node.expression)
+            yield from conjuncts_of(node.this)
+            yield from conjuncts_of(node.expression)
         case _:
             yield node
 

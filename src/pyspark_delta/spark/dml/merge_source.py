@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyspark.sql.functions as sf
 from pyspark.storagelevel import StorageLevel
 
@@ -17,10 +18,12 @@ from pyspark_delta.expressions.coercion import compare
 from pyspark_delta.expressions.literals import NotExactError, zone_of
 from pyspark_delta.expressions.tree import And, Expression, In, Literal, Or, all_of
 from pyspark_delta.scan.bounds import NEVER
-from pyspark_delta.schema.types import BYTE, INTEGER, SHORT, DataType
+from pyspark_delta.schema.types import BYTE, INTEGER, SHORT, ArrayType, DataType, MapType, StructType
 from pyspark_delta.spark.dml.key_ranges import MOST_RANGES, REPORT, KeyRanges, KeyReport, report_keys
 from pyspark_delta.spark.dml.merge_condition import Key
 from pyspark_delta.spark.quoting import quoted
+from pyspark_delta.spark.write.columns import spark_type
+from pyspark_delta.transaction.new_table import nullable_type
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -68,7 +71,40 @@ def find_keys(source: DataFrame, keys: Sequence[Key], time_zone: str) -> SourceK
     ]
     if not reports:
         return SourceKeys(0, NEVER)
-    found = KeyReport.joined(reports)
+    return _source_keys(KeyReport.joined(reports), keys, time_zone)
+
+
+def keys_among(rows: pa.Table, keys: Sequence[Key], names: Sequence[str], time_zone: str) -> SourceKeys:
+    """The same of the rows of a source; `names` are the columns of the keys."""
+    if not rows.num_rows:
+        return SourceKeys(0, NEVER)
+    ranges = tuple(KeyRanges.of(rows[name].combine_chunks()) for name in names)
+    return _source_keys(KeyReport(rows.num_rows, ranges), keys, time_zone)
+
+
+def collected(source: DataFrame, columns: StructType, most_bytes: int) -> pa.Table | None:
+    """Some columns of a source that a classic session takes for small; None where it does not, or does not say."""
+    frame: Any = source
+    if not hasattr(frame, "_jdf"):
+        return None
+    size = frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()
+    return collect(source, columns) if int(str(size)) <= most_bytes else None
+
+
+def collect(source: DataFrame, columns: StructType) -> pa.Table:
+    """Some columns of a source, by their names."""
+    # PySpark stumbles over members that are never null in structs that are.
+    values = [
+        sf.col(quoted(field.name)).cast(spark_type(nullable_type(field.type)))
+        if isinstance(field.type, StructType | ArrayType | MapType)
+        else sf.col(quoted(field.name))
+        for field in columns
+    ]
+    rows = source.select(*(value.alias(f"c{number}") for number, value in enumerate(values))).toArrow()
+    return rows.rename_columns(list(columns.names))
+
+
+def _source_keys(found: KeyReport, keys: Sequence[Key], time_zone: str) -> SourceKeys:
     zone = zone_of(time_zone)
     parts = [_predicate(key, ranges, zone) for key, ranges in zip(keys, found.ranges, strict=True)]
     return SourceKeys(found.rows, all_of(*(part for part in parts if part is not None)))

@@ -45,6 +45,12 @@ def is_little(files: pa.Table, *, few_columns: bool = False) -> bool:
     return files.num_rows <= most_files and size <= most_bytes
 
 
+def is_soon_read(files: pa.Table, part: float) -> bool:
+    """Whether this process has read a part of the bytes of the files before Spark would have begun to."""
+    size: int = pc.sum(files["size"]).as_py() or 0
+    return files.num_rows <= _FEW_FILES * 8 and size * part <= _FEW_BYTES * 4
+
+
 def single_files(context: ReadContext, files: pa.Table) -> Iterator[FilePartition]:
     """A partition for each of the files."""
     files = _told(files)

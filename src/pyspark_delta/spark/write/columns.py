@@ -22,6 +22,7 @@ from pyspark_delta.schema.types import (
     PrimitiveType,
     StructField,
     StructType,
+    is_same_type,
 )
 from pyspark_delta.spark.quoting import quoted
 
@@ -85,21 +86,6 @@ def _fit_map(value: Column, data: MapType, table: MapType) -> Column:
     if not is_same_type(data.value_type, table.value_type):
         value = sf.transform_values(value, lambda _, item: fit(item, data.value_type, table.value_type))
     return value
-
-
-def is_same_type(data: DataType, table: DataType) -> bool:
-    """Whether the types agree in everything but nullability and metadata."""
-    match data, table:
-        case StructType(ours), StructType(theirs):
-            return len(ours) == len(theirs) and all(
-                a.name == b.name and is_same_type(a.type, b.type) for a, b in zip(ours, theirs, strict=True)
-            )
-        case ArrayType(ours), ArrayType(theirs):
-            return is_same_type(ours, theirs)
-        case MapType(), MapType():
-            return is_same_type(data.key_type, table.key_type) and is_same_type(data.value_type, table.value_type)
-        case _:
-            return data == table
 
 
 def spark_type(data_type: DataType) -> st.DataType:

@@ -1,0 +1,144 @@
+"""The rows of a table whose keys are among those of a merge's source, found by Arrow."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.data.parallel import ordered_parallel
+from pyspark_delta.data.reader import output_schema, read_tasks
+from pyspark_delta.errors import DeltaError
+from pyspark_delta.expressions.evaluate import compute
+from pyspark_delta.expressions.text import columns_of
+from pyspark_delta.expressions.tree import Expression
+from pyspark_delta.scan.plan import ReadContext, ScanTask
+from pyspark_delta.scan.planner import read_context
+from pyspark_delta.spark.cores import cores_of
+from pyspark_delta.spark.dml.plain.checks import LeftToSparkError
+from pyspark_delta.spark.dml.target import FILE, ROW, Target
+from pyspark_delta.spark.scan.file_tasks import spread
+from pyspark_delta.spark.source.partitions import FilePartition, group_files, is_soon_read
+from pyspark_delta.spark.write.job import run_on_workers
+
+_MOST_ROWS = 1_000_000  # that may be found
+_THREADS = 8  # which wait for the store, most of the time
+_RESULT = "rows binary, failure binary"
+_RESULT_SCHEMA = pa.schema([("rows", pa.binary()), ("failure", pa.binary())])
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Columns of a table in some type, and for each the distinct values that it may have."""
+
+    columns: tuple[Expression, ...]
+    values: tuple[pa.Array, ...]
+
+    def mask(self, rows: pa.RecordBatch) -> pa.BooleanArray:
+        """Whether each column of a row has one of its values; a row with all of them may still be no match."""
+        found: pa.BooleanArray | None = None
+        for column, values in zip(self.columns, self.values, strict=True):
+            is_in = pc.is_in(compute(column, rows), value_set=values)
+            found = is_in if found is None else pc.and_(found, is_in)
+        assert found is not None
+        return found
+
+
+def find_rows(target: Target, files: pa.Table, keys: Keys, columns: Sequence[str], *, row_ids: bool) -> pa.Table:
+    """The rows that may match: their `columns`, their ids with `row_ids`, `ROW`, and `FILE` as the number of the file.
+
+    `files` have columns of `actions.columns`, `columns` are top-level ones of the table, those of the keys among them.
+    Raises LeftToSparkError where there are too many, and as `read_tasks`.
+    """
+    schema, asked = target.configuration.schema, dict.fromkeys(columns)
+    of_keys = dict.fromkeys(column.path[0] for key in keys.columns for column in columns_of(key))
+    numbers = pa.array(range(files.num_rows), pa.int64())
+    if files.num_rows > 1 and (row_ids or len(asked) > len(of_keys)):
+        # Not every file has such rows: a look at the keys spares the other columns of the rest.
+        found = _Search(target, keys, tuple(of_keys), row_ids=False).run(files, len(of_keys) / len(schema))
+        numbers = pc.unique(found[FILE].combine_chunks())
+    part = (len(asked) + row_ids) / len(schema)
+    rows = _Search(target, keys, tuple(asked), row_ids=row_ids).run(files.take(numbers), part)
+    return rows.set_column(0, FILE, numbers.take(rows[FILE].combine_chunks()))
+
+
+class _Search:
+    """Reads some columns of files."""
+
+    def __init__(self, target: Target, keys: Keys, columns: Sequence[str], *, row_ids: bool) -> None:
+        source, schema = target.source, target.configuration.schema
+        self._spark, self._keys = target.spark, keys
+        self._context = read_context(
+            source.location,
+            source.configuration,
+            [field for field in schema if field.name in columns],
+            row_ids=row_ids,
+            row_index=ROW,
+            storage_options=source.storage_options,
+            time_zone=target.time_zone,
+        )
+
+    def run(self, files: pa.Table, part: float) -> pa.Table:
+        """The rows found, `FILE` first; `part` is about the part of the bytes of files that the columns take."""
+        context = self._context
+        schema = pa.schema([pa.field(FILE, pa.int64()), *output_schema(context)])
+        if not files.num_rows:
+            return schema.empty_table()
+        if is_soon_read(files, part):
+            return _gathered(_found(self._keys, (0, FilePartition(context, files)), _THREADS), schema)
+        frame = spread(self._spark, _numbered(context, files, cores_of(self._spark)))
+        result = run_on_workers(frame, partial(_search, self._keys, schema), _RESULT)
+        streams = (pa.ipc.open_stream(rows).read_all() for rows in result["rows"].to_pylist())
+        return _gathered((batch for table in streams for batch in table.to_batches()), schema)
+
+
+def _numbered(context: ReadContext, files: pa.Table, cores: int) -> Iterator[tuple[int, FilePartition]]:
+    """The files in groups, with the number of the first of each."""
+    first = 0
+    for group in group_files(context, files, cores):
+        yield first, group
+        first += group.number_of_files
+
+
+def _gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    found, rows = [], 0
+    for batch in batches:
+        found.append(batch)
+        rows += batch.num_rows
+        if rows > _MOST_ROWS:
+            raise LeftToSparkError("More rows of the table than one process should hold have keys of the source.")
+    return pa.Table.from_batches(found, schema).combine_chunks()
+
+
+def _search(keys: Keys, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """What a task finds; rows as in `_RESULT`, a single one with the error when it cannot go on."""
+    try:
+        groups = (pickle.loads(pickled.as_py()) for batch in batches for pickled in batch.column(0))
+        rows = _gathered((found for group in groups for found in _found(keys, group)), schema)
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, schema) as stream:
+            stream.write_table(rows)
+        told = {"rows": sink.getvalue().to_pybytes()}
+    except DeltaError as error:
+        told = {"failure": pickle.dumps(error)}
+    yield from pa.Table.from_pylist([told], _RESULT_SCHEMA).to_batches()
+
+
+def _found(keys: Keys, group: tuple[int, FilePartition], threads: int = 1) -> Iterator[pa.RecordBatch]:
+    """The rows that a group of files has; with the number of its first file."""
+    first, files = group
+    yield from ordered_parallel(partial(_of_file, keys, files.context), enumerate(files.tasks(), first), threads)
+
+
+def _of_file(keys: Keys, context: ReadContext, numbered: tuple[int, ScanTask]) -> Iterator[pa.RecordBatch]:
+    number, task = numbered
+    for batch in read_tasks(context, [task]):
+        found = batch.filter(keys.mask(batch))
+        if found.num_rows:
+            of_file = pa.repeat(pa.scalar(number, pa.int64()), found.num_rows)
+            fields = [pa.field(FILE, pa.int64()), *found.schema]
+            yield pa.RecordBatch.from_arrays([of_file, *found.columns], schema=pa.schema(fields))
