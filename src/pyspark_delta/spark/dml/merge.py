@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
 from pyspark_delta.errors import DeltaError, InvalidOptionError
@@ -110,13 +111,16 @@ class _Staging:
             if given.condition is not None:
                 name = f"the clause {clause.name}"
                 check_analyzed(scopes.of(clause.kind).where(given.condition), given.condition, name)
-        self._scopes = scopes
-        sides = Sides(target, merge.source, self._schema, early)
-        self._changes = row_changes(sides, self._clauses, evolves=evolves)
-        self._sides = sides
+        self._scopes, self._evolves = scopes, evolves
+        self._sides = Sides(target, merge.source, self._schema, early)
         self._count = SourceCount()
         self._looked_at: Candidates | None = None
         self._materialize_ms = 0
+
+    @cached_property
+    def _changes(self) -> tuple[RowChange, ...]:
+        """What the clauses ask of Spark."""
+        return row_changes(self._sides, self._clauses, evolves=self._evolves)
 
     def _filled(self, clause: Clause) -> Clause:
         if clause.values is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyspark.sql.functions as sf
@@ -99,7 +100,7 @@ class Scopes:
     target: DataFrame
     source: DataFrame
 
-    @property
+    @cached_property
     def joined(self) -> DataFrame:
         """Both sides."""
         return self.target.join(self.source)
