@@ -1,7 +1,8 @@
 """MERGE: rows of a table are updated and deleted, and rows of a source inserted, as the two match.
 
 One job joins the two sides, finds for each row the clause that takes it, writes the rows that come, and crosses off
-those that go. So the source is evaluated once, but for a look at its keys where that spares reading files.
+those that go. So the source is evaluated once, but for a look at its keys where that spares reading files. A small source
+comes to this process instead, which does all that where Arrow computes what Spark would (`plain`).
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
+
+import pyarrow as pa
 
 from pyspark_delta.errors import DeltaError, InvalidOptionError
 from pyspark_delta.expressions.tree import Expression, all_of
@@ -38,7 +41,7 @@ from pyspark_delta.spark.dml.merge_rows import MergedRows, RowChange, row_change
 from pyspark_delta.spark.dml.merge_sides import Scopes, Sides, resolve
 from pyspark_delta.spark.dml.merge_source import collect, collected, find_keys, keys_among, settled
 from pyspark_delta.spark.dml.outcome import draft_change, require_removable, settle_files
-from pyspark_delta.spark.dml.plain.bound_merge import SOURCE, bind_merge
+from pyspark_delta.spark.dml.plain.bound_merge import SOURCE, BoundMerge, bind_merge
 from pyspark_delta.spark.dml.plain.merge import merge_here
 from pyspark_delta.spark.dml.plan import Found
 from pyspark_delta.spark.dml.source_count import SourceCount
@@ -179,23 +182,29 @@ class _Staging:
         bound = bind_merge(self._target, self._schema, self._scopes, known.text, self._given)
         if bound is None:
             return None
+        found = self._collected(known, bound)
+        if found is None:
+            return None
+        candidates, source = found
+        rows = merge_here(self._target, bound, candidates.all, source)
+        if rows is None:
+            return None
+        self._count = SourceCount(source.num_rows)
+        return candidates, rows
+
+    def _collected(self, known: MatchCondition, bound: BoundMerge) -> tuple[Candidates, pa.Table] | None:
+        """The files that may hold rows that match, and the rows of the source, where they are few."""
         asked = bound.columns(SOURCE)
         columns = StructType(tuple(field for field in self._schema if field.name in asked))
         source = collected(self._merge.source, columns, _MOST_BYTES)
         if source is not None:
             names = [key.source.name for key in bound.keys]
             found = keys_among(source, known.keys, names, self._target.time_zone)
-            candidates = self._read_all(self._target.candidates(all_of(known.own, found.predicate)))
-        else:
-            candidates = self._candidates(known, counts=True)
-            if not self._is_soon_collected(len(columns)):
-                return None
-            source = collect(self._sides.source, columns)
-        rows = merge_here(self._target, bound, candidates.all, source)
-        if rows is None:
+            return self._read_all(self._target.candidates(all_of(known.own, found.predicate))), source
+        candidates = self._candidates(known, counts=True)
+        if not self._is_soon_collected(len(columns)):
             return None
-        self._count = SourceCount(source.num_rows)
-        return candidates, rows
+        return candidates, collect(self._sides.source, columns)
 
     # ---------------------------------------------------------------------------------------------- which files
     def _understood(self) -> MatchCondition:
