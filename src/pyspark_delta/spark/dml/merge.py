@@ -1,7 +1,7 @@
 """MERGE: rows of a table are updated and deleted, and rows of a source inserted, as the two match.
 
 One job joins the two sides, finds for each row the clause that takes it, writes the rows that come, and crosses off
-those that go. So the source is evaluated once, but for a look at its keys where that spares reading files. A small source
+those that go. So the source is evaluated once, but for a look at its keys where that spares reading files. A small one
 comes to this process instead, which does all that where Arrow computes what Spark would (`plain`).
 """
 
