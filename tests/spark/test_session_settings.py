@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from datetime import datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -88,3 +89,46 @@ def test_connect_scan_changes_no_setting(delta_connect: SparkSession, forty_file
     found = delta_connect.read.format("delta").load(by_ids)
     assert sorted(row.id for row in found.collect()) == [1, 2]
     assert settings(delta_connect) == before
+
+
+class TimestampsOfPartitions:
+    """Partition values that are timestamps, by sessions of each kind."""
+
+    def test_c421_timestamps_without_a_zone_are_the_same_in_every_session(
+        self, session: SparkSession, tmp_path: Path
+    ) -> None:
+        columns = {"local": "timestamp_ntz", "at": "timestamp"}
+        fields = [field_json(name, kind) for name, kind in {"id": "long", **columns}.items()]
+        for count in (2, 20):  # as constants, and joined by the file
+            texts = [f"2024-01-{n + 1:02} 01:30:00.000005" for n in range(count)]
+            files = [
+                DataFile(pa.table({"id": [n]}), {"local": text, "at": text.replace(" ", "T") + "Z"})
+                for n, text in enumerate(texts)
+            ]
+            table = make_table(tmp_path / str(count), files, fields=fields, partition_by=columns)
+            zone = session.conf.get("spark.sql.session.timeZone")
+            session.conf.set("spark.sql.session.timeZone", "Asia/Kolkata")
+            try:
+                frame = data_frame(session, Snapshot.load(table)).orderBy("id")
+                shown = frame.selectExpr("typeof(local)", "cast(local as string)", "unix_micros(at)").collect()
+            finally:
+                session.conf.set("spark.sql.session.timeZone", zone)
+            moments = [datetime.fromisoformat(f"{text}+00:00") for text in texts]
+            expected = [("timestamp_ntz", t, round(at.timestamp() * 1e6)) for t, at in zip(texts, moments, strict=True)]
+            assert [tuple(row) for row in shown] == expected
+
+
+class TestClassicTimestamps(TimestampsOfPartitions):
+    """On a classic session."""
+
+    @pytest.fixture
+    def session(self, spark: SparkSession) -> SparkSession:
+        return spark.newSession()
+
+
+class TestConnectTimestamps(TimestampsOfPartitions):
+    """Through Spark Connect."""
+
+    @pytest.fixture
+    def session(self, delta_connect: SparkSession) -> SparkSession:
+        return delta_connect

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 from pyspark.sql import types as spark_types
+from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.utils import is_remote
 
 from pyspark_delta.actions.model import DeletionVectorDescriptor
@@ -279,8 +280,9 @@ class _Scan:
     def _constants(self, files: pa.Table, paths: pa.Array, values: Sequence[pa.Array], with_vectors: bool) -> DataFrame:
         """One row per file: its path as Spark shows it, and what belongs to each of its rows."""
         table = {_PATH: uri_texts(paths), _KNOWN: pa.repeat(True, files.num_rows)}
-        for column, array in zip(self._columns.partition, values, strict=True):
-            table[column.physical.name] = array
+        physical = StructType(tuple(column.physical for column in self._columns.partition))
+        types = {field.name: field.dataType for field in _spark_type(physical)}
+        table |= dict(zip(types, values, strict=True))
         if with_vectors:
             table[_WORDS] = self._words(files)
             known = "selects_rows" in files.column_names
@@ -291,7 +293,10 @@ class _Scan:
             table[_DEFAULT_VERSION] = files["default_row_commit_version"].combine_chunks()
         if self._file_number is not None:
             table[_NUMBER] = files[_NUMBER].combine_chunks()
-        return self._spark.createDataFrame(pa.table(table))
+        # Spark would take a timestamp without a zone for one of the session's.
+        guessed = from_arrow_schema(pa.schema([(name, a.type) for name, a in table.items()]))
+        fields = [spark_types.StructField(f.name, types.get(f.name, f.dataType)) for f in guessed]
+        return self._spark.createDataFrame(pa.table(table), spark_types.StructType(fields))
 
     def _words(self, files: pa.Table) -> pa.Array:
         source = self._source
@@ -318,6 +323,8 @@ def _literal(spark: SparkSession, field: StructField, value: pa.Scalar) -> Colum
     plain = value.as_py()
     if plain is None:
         return F.lit(None).cast(spark_type)
+    if isinstance(spark_type, spark_types.TimestampNTZType):
+        plain = plain.isoformat(sep=" ")  # a Python value would be one of the session's zone
     # A constant is never null to Spark, but columns of the table are nullable whatever files there are to read. What
     # is always true must not look so before the plan is optimized.
     return F.when(F.lit(1) == F.lit(1), F.lit(plain).cast(spark_type))
