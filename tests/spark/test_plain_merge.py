@@ -128,7 +128,7 @@ def outcome(session: SparkSession, path: Path, kind: str, condition: str, clause
         "version": after.version - before,
         "rows": sorted(map(repr, rows)),
         "feed": sorted(map(repr, feed)),
-        "metrics": kept,
+        "metrics": {**kept, "changes": metrics["numTargetChangeFilesAdded"] != "0"},
         "parameters": newest["operationParameters"],
     }
 
