@@ -53,16 +53,27 @@ def read_tasks(context: ReadContext, tasks: Sequence[ScanTask]) -> Iterator[pa.R
     Raises DataFileError when a file is missing, damaged, or not of the table's schema; DeletionVectorError when a
     deletion vector cannot be applied; CorruptLogError for a partition value that is not of its type.
     """
-    typed = {
-        column.physical_name: _typed(
-            pa.array([task.partition_values.get(column.physical_name) for task in tasks], pa.string()), column, context
-        )
-        for column in _constants(context)
-    }
-    prepared = [(task, {name: values[i] for name, values in typed.items()}) for i, task in enumerate(tasks)]
     scan = _Scan(context, threads_within_file=True)
-    for unit in _grouped(prepared):
+    for unit in _grouped(_with_constants(context, tasks)):
         yield from scan.read_unit(unit)
+
+
+def read_each(
+    context: ReadContext, tasks: Sequence[ScanTask], threads: int = 1
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows of some tasks in order, each batch with the number of the task among them.
+
+    So many `threads` read tasks ahead. Raises as `read_tasks`.
+    """
+    scan = _Scan(context, threads_within_file=threads == 1)
+    marks = scan.marks(tasks)
+
+    def read(numbered: tuple[int, Prepared]) -> Iterator[tuple[int, pa.RecordBatch]]:
+        number, prepared = numbered
+        for batch in scan.read_file(prepared, marks[number]):
+            yield number, batch
+
+    yield from ordered_parallel(read, enumerate(_with_constants(context, tasks)), threads)
 
 
 def read_plan(plan: ScanPlan, threads: int | None = None) -> pa.RecordBatchReader:
@@ -111,11 +122,17 @@ class _Scan:
 
     def _read_files(self, unit: list[Prepared]) -> Iterator[pa.RecordBatch]:
         """The rows of some files, their deletion vectors fetched together."""
-        marks = self._marks([task for task, _ in unit])
-        for (task, constants), marked in zip(unit, marks, strict=True):
-            yield from self._reader.read(task, constants, marked)
+        marks = self.marks([task for task, _ in unit])
+        for prepared, marked in zip(unit, marks, strict=True):
+            yield from self.read_file(prepared, marked)
 
-    def _marks(self, tasks: list[ScanTask]) -> list[RowMarks]:
+    def read_file(self, prepared: Prepared, marks: RowMarks) -> Iterator[pa.RecordBatch]:
+        """The rows of one file."""
+        task, constants = prepared
+        yield from self._reader.read(task, constants, marks)
+
+    def marks(self, tasks: Sequence[ScanTask]) -> list[RowMarks]:
+        """What the deletion vectors of some files mark."""
         with_vector = [i for i, task in enumerate(tasks) if task.deletion_vector is not None]
         vectors = read_deletion_vectors(
             self._store_for,
@@ -156,6 +173,17 @@ def _grouped(files: Iterable[Prepared]) -> Iterator[list[Prepared]]:
         size += prepared[0].size
     if unit:
         yield unit
+
+
+def _with_constants(context: ReadContext, tasks: Sequence[ScanTask]) -> list[Prepared]:
+    """Tasks with their partition values typed."""
+    typed = {
+        column.physical_name: _typed(
+            pa.array([task.partition_values.get(column.physical_name) for task in tasks], pa.string()), column, context
+        )
+        for column in _constants(context)
+    }
+    return [(task, {name: values[i] for name, values in typed.items()}) for i, task in enumerate(tasks)]
 
 
 def _prepared(plan: ScanPlan) -> Iterator[Prepared]:

@@ -70,7 +70,7 @@ def evaluate(expression: Expression, data: _Data) -> pa.BooleanArray:
         return pa.concat_arrays(parts) if parts else pa.array([], pa.bool_())
     try:
         return _array(_condition(expression, data), data.num_rows if isinstance(data, pa.RecordBatch) else len(data))
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidPredicateError(f"Cannot evaluate '{to_sql(expression)}': {error}.") from None
 
 
@@ -80,7 +80,7 @@ def compute(expression: Expression, data: pa.RecordBatch) -> pa.Array:
         return _find(expression, data)
     try:
         value = _evaluate(expression, data)
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InvalidPredicateError(f"Cannot evaluate '{to_sql(expression)}': {error}.") from None
     return pa.repeat(value, data.num_rows) if isinstance(value, pa.Scalar) else value
 

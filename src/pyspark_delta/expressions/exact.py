@@ -19,7 +19,19 @@ from pyspark_delta.expressions.sql import Binder
 from pyspark_delta.expressions.syntax import parse
 from pyspark_delta.expressions.text import parts_of
 from pyspark_delta.expressions.tree import Cast, Expression, type_of
-from pyspark_delta.schema.types import FLOAT, DataType, StructField, StructType, is_same_type
+from pyspark_delta.schema.types import (
+    BOOLEAN,
+    DATE,
+    FLOAT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VOID,
+    DataType,
+    StructField,
+    StructType,
+    is_same_type,
+)
 
 Names: TypeAlias = Callable[[Sequence[str]], "tuple[StructField, ...] | None"]
 """The column of a schema that the parts of a name stand for; None where that is not beyond doubt."""
@@ -73,3 +85,18 @@ class _Binder(Binder):
         if found is None:
             raise NotExactError("it is not clear which column is meant")
         return found
+
+    def compare(self, op: str, left: exp.Expression, right: exp.Expression) -> Expression:
+        self._require_alike([self.value(left), self.value(right)])
+        return super().compare(op, left, right)
+
+    def membership(self, node: exp.Expression) -> Expression:
+        self._require_alike([self.value(part) for part in (node.this, *node.expressions)], in_list=True)
+        return super().membership(node)
+
+    def _require_alike(self, operands: Sequence[Expression], *, in_list: bool = False) -> None:
+        """Without ANSI, texts beside numbers are of their types, or the numbers are texts; in lists, dates too are."""
+        types = {type_of(operand) for operand in operands} - {VOID}
+        others = types - {STRING} if in_list else types - {STRING, BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ}
+        if STRING in types and others:
+            raise NotExactError("what a text is compared as depends on the session")

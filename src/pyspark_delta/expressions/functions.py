@@ -59,7 +59,7 @@ def bind_function(node: exp.Expression, bind: Bind, zone: tzinfo, keep: bool) ->
     if kind is exp.Mod:
         return _modulo(bind(node.this), bind(node.expression), zone, keep)
     if kind is exp.Neg:
-        return _arithmetic("subtract", Literal(0, INTEGER), bind(node.this), zone, keep)
+        return _negative(bind(node.this), zone, keep)
     if kind in _FIELDS:
         return _field(_FIELDS[kind], _unwrapped(node.this), bind, zone)
     match node:
@@ -90,6 +90,14 @@ def _arithmetic(name: str, left: Expression, right: Expression, zone: tzinfo, ke
     if common not in INTEGRAL_BITS and common not in (FLOAT, DOUBLE):
         raise NotExactError(f"arithmetic of {common} is not evaluated outside Spark")
     return Call(name, (coercion.cast(left, common, zone), coercion.cast(right, common, zone)), common)
+
+
+def _negative(operand: Expression, zone: tzinfo, keep: bool) -> Expression:
+    """Zero has a sign among floating-point numbers, which a difference from 0 would lose."""
+    source = type_of(operand)
+    if source in (FLOAT, DOUBLE) and not keep:
+        return Call("multiply", (Literal(-1.0, source), operand), source)
+    return _arithmetic("subtract", Literal(0, INTEGER), operand, zone, keep)
 
 
 def _modulo(left: Expression, right: Expression, zone: tzinfo, keep: bool) -> Expression:

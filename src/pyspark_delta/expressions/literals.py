@@ -101,6 +101,7 @@ def number_literal(text: str) -> Literal:
             if fits_integral(value, data_type):
                 return Literal(value, data_type)
     exact = Decimal(text)
+    exact = abs(exact) if exact.is_zero() else exact  # decimals have no negative zero
     return Literal(exact, decimal_type_of(exact))
 
 
@@ -146,8 +147,10 @@ def _cast(value: Any, source: DataType, target: DataType, zone: tzinfo) -> Any:
 def _from_number(value: int | float | Decimal, target: DataType) -> Any:
     if target == DOUBLE:
         return float(value)
-    if target == FLOAT:
-        return float(pa.scalar(float(value), pa.float64()).cast(pa.float32(), safe=False).as_py())
+    if target == FLOAT and isinstance(value, float):
+        return float(pa.scalar(value, pa.float64()).cast(pa.float32(), safe=False).as_py())
+    if target == FLOAT:  # rounded once, not to a double before
+        return float(pa.scalar(str(value)).cast(pa.float32()).as_py())
     if isinstance(value, float) and not math.isfinite(value):
         raise NotExactError(f"{value} has no value of type {target}")
     exact = Decimal(value)

@@ -283,11 +283,9 @@ class Binder:
             number = inner.this
             negated = exp.Literal(this=f"-{number.this}", is_string=number.is_string)
             if number.is_string or "-" not in str(number.this):
-                return coercion.cast(
-                    self.literal(negated) if number.is_string else number_literal(f"-{number.this}"),
-                    _data_type(inner.args["to"]),
-                    self.zone,
-                )
+                target = _data_type(inner.args["to"])
+                negated.set("is_string", number.is_string or target in (FLOAT, DOUBLE))  # -0.0D keeps its sign
+                return coercion.cast(self.literal(negated), target, self.zone)
         return bind_function(node, self.value, self.zone, self.keep)
 
     def hexadecimal(self, node: exp.Expression) -> Expression:
@@ -318,7 +316,7 @@ _BINDERS: dict[type[exp.Expression], _Bind] = {
     exp.Between: Binder.between,
     exp.NullSafeNEQ: Binder.distinct,
     exp.Is: Binder.test,
-    exp.In: Binder.membership,
+    exp.In: lambda binder, node: binder.membership(node),  # which a binder may narrow
     exp.Like: Binder.like,
     exp.StartsWith: Binder.starts_with,
     exp.Cast: Binder.cast,

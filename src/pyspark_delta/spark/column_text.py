@@ -78,6 +78,23 @@ def text_on(frame: DataFrame, condition: Column | str) -> str:
     return _connect_text(condition._expr)
 
 
+def value_text(frame: DataFrame, value: Column | str) -> str | None:
+    """A value on the columns of a frame, which Spark has analyzed, as SQL; None for one that has no text here."""
+    if isinstance(value, str):
+        return value
+    text = sql_of(value)
+    if text is not None:
+        return text
+    selected: Any = frame.select(value)
+    if not hasattr(selected, "_jdf"):
+        try:
+            return _connect_text(value._expr)
+        except InvalidOptionError:
+            return None
+    found = selected._jdf.queryExecution().analyzed().expressions().head()
+    return str((found.child() if found.getClass().getSimpleName() == "Alias" else found).sql())
+
+
 def _connect_text(expression: Any) -> str:
     match type(expression).__name__:
         case "SQLExpression":

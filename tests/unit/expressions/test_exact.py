@@ -75,6 +75,9 @@ def test_conditions_that_mean_the_same_in_every_session(text: str, bound: str) -
         "id +",
         "id",
         "id IN (SELECT 1)",
+        "id = '1'",  # in the type of the column, or in BIGINT with ANSI
+        "id IN (1, '02')",  # texts, without ANSI
+        "name = 5",
     ],
 )
 def test_conditions_that_are_left_to_spark(text: str) -> None:
@@ -99,6 +102,26 @@ def test_values_are_brought_to_the_type_of_their_column() -> None:
     assert value("name", LONG) is None
     assert value("300", BYTE) is None
     assert value("current_timestamp()", STRING) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "data_type", "expected"),
+    [
+        ("-d", DOUBLE, [-0.0, 0.0, -2.5]),
+        ("-f", FLOAT, [-0.0, 0.0, -2.5]),
+        ("-0.0", DOUBLE, [0.0] * 3),  # a decimal, which has no negative zero
+        ("-0.0D", DOUBLE, [-0.0] * 3),
+        ("-0e0", DOUBLE, [-0.0] * 3),
+        ("-1.5BD", DOUBLE, [-1.5] * 3),
+        ("1.00000017881393432617187499999", FLOAT, [1.0000001192092896] * 3),  # rounded once, not to a double before
+        ("16777217", FLOAT, [16777216.0] * 3),
+    ],
+)
+def test_zero_has_a_sign_and_constants_are_rounded_once(text: str, data_type: DataType, expected: list[float]) -> None:
+    rows = pa.RecordBatch.from_pydict({"d": pa.array([0.0, -0.0, 2.5]), "f": pa.array([0.0, -0.0, 2.5], pa.float32())})
+    bound = exact_value(text, data_type, SCHEMA, names_of_table(SCHEMA, None), "UTC")
+    assert bound is not None
+    assert [str(one) for one in compute(bound, rows).to_pylist()] == [str(one) for one in expected]
 
 
 def test_computed_values_have_a_row_for_each_row() -> None:

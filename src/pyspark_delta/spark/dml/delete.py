@@ -7,13 +7,15 @@ others, one job finds the rows.
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import orjson
+import pyarrow as pa
 import pyspark.sql.functions as sf
 
-from pyspark_delta.expressions.tree import Expression
+from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.snapshot import Snapshot
@@ -21,13 +23,15 @@ from pyspark_delta.spark.dml.conditions import check_condition
 from pyspark_delta.spark.dml.execution import Staged, milliseconds_since
 from pyspark_delta.spark.dml.job import ChangedRows, change_rows
 from pyspark_delta.spark.dml.outcome import draft_change, file_metrics, require_removable, settle_files
+from pyspark_delta.spark.dml.plain.changing import PlainChange, change_files
 from pyspark_delta.spark.dml.plan import Found
-from pyspark_delta.spark.dml.row_search import is_plain, search_rows
+from pyspark_delta.spark.dml.row_search import search_rows
 from pyspark_delta.spark.dml.target import FILE, ROW, Candidates, Condition, Target
 from pyspark_delta.spark.dml.task import ChangeContext, RowAction
 from pyspark_delta.spark.quoting import quoted
 from pyspark_delta.spark.write.change_data import change_context
 from pyspark_delta.spark.write.replacement import count_rows
+from pyspark_delta.spark.write.rewriting import by_partition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,11 +54,12 @@ class Delete:
         Raises AppendOnlyTableError, InvalidPredicateError, and what Spark says about the condition.
         """
         start = time.monotonic()
-        target, predicate, candidates = self._look(spark, snapshot, declared)
+        target, candidates = self._look(spark, snapshot, declared)
         writes_changes = target.has_feed and not target.uses_vectors and candidates.partly.num_rows > 0
         if writes_changes:  # change data files stand for all changes of a commit (C169), so all rows are looked at
-            candidates = Candidates(candidates.inside.slice(0, 0), candidates.all, candidates.reads)
-        rows = self._find(target, predicate, candidates, writes_changes=writes_changes)
+            files = by_partition(candidates.all, target.context)
+            candidates = Candidates(files.slice(0, 0), files, candidates.reads)
+        rows = self._find(target, candidates.partly, writes_changes=writes_changes)
         scanned = milliseconds_since(start)
         changes = settle_files(target, candidates.partly, rows, candidates.inside)
         deleted = _deleted(candidates, rows)
@@ -71,36 +76,37 @@ class Delete:
 
     def find(self, spark: SparkSession, snapshot: Snapshot) -> Found:
         """The rows that would go. Raises as `stage`."""
-        target, predicate, candidates = self._look(spark, snapshot)
-        rows = self._find(target, predicate, candidates, writes_changes=False)
+        target, candidates = self._look(spark, snapshot)
+        rows = self._find(target, candidates.partly, writes_changes=False)
         deleted = _deleted(candidates, rows)
         affected = -1 if deleted is None else deleted
         return Found(target, candidates.partly, candidates.inside, rows, candidates.reads, affected)
 
     def _look(
         self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None
-    ) -> tuple[Target, Expression | None, Candidates]:
+    ) -> tuple[Target, Candidates]:
         target = Target.of(spark, snapshot, self.alias, declared)
         require_removable(target, "DELETE")
         if self.condition is not None:
             check_condition(target, self.condition, "DELETE")
         predicate = None if self.condition is None else target.predicate(self.condition)
-        return target, predicate, target.candidates(predicate)
+        return target, target.candidates(predicate)
 
-    def _find(
-        self, target: Target, predicate: Expression | None, candidates: Candidates, *, writes_changes: bool
-    ) -> ChangedRows:
-        if not candidates.partly.num_rows or self.condition is None or predicate is None:
+    def _find(self, target: Target, files: pa.Table, *, writes_changes: bool) -> ChangedRows:
+        if not files.num_rows or self.condition is None:
             return ChangedRows.nothing(len(_DELETE))
-        if not writes_changes and is_plain(predicate):
-            return ChangedRows.only_gone(search_rows(target, candidates.partly, predicate))
-        frame = target.rows(candidates.partly).where(self.condition)
         context = ChangeContext(_DELETE)
-        columns = []
         if writes_changes:
             context = ChangeContext(_DELETE, target.context.schema, changes=change_context(target.context))
-            columns = [sf.col(quoted(name)) for name in target.context.schema.names]
-        return change_rows(frame.select(*columns, sf.lit(0), sf.col(FILE), sf.col(ROW)), context)
+        exact = target.exact_condition(self.condition)
+        if exact is not None:
+            with suppress(InvalidPredicateError):  # Spark says what becomes of a row that it cannot be computed for
+                if writes_changes:
+                    return change_files(target, files, exact, PlainChange(context, context.columns))
+                return ChangedRows.only_gone(search_rows(target, files, exact))
+        columns = [sf.col(quoted(name)) for name in context.columns.names]
+        frame = target.rows(files).where(self.condition).select(*columns, sf.lit(0), sf.col(FILE), sf.col(ROW))
+        return change_rows(frame, context)
 
     def _text(self, target: Target) -> str:
         text = "true" if self.condition is None else target.text(self.condition)

@@ -1,106 +1,91 @@
-"""Rows that a plain condition is true for, found by Arrow alone: no row passes through Spark.
+"""Rows that an exact condition is true for, found by Arrow alone: no row passes through Spark.
 
-Comparisons of columns with constants mean the same here as in Spark, and need few columns of each file. What asks for
-Spark's own expressions is left to it.
+Such conditions mean the same here as in Spark, and need few columns of each file.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap64
 
-from pyspark_delta.data.parallel import ordered_parallel
-from pyspark_delta.data.reader import read_tasks
+from pyspark_delta.data.reader import read_each, tasks_of
 from pyspark_delta.deletion_vectors.bitmap import deserialize, of_indexes, serialize
 from pyspark_delta.errors import DeltaError
-from pyspark_delta.expressions.text import parts_of
-from pyspark_delta.expressions.tree import Call, Cast, Expression, Opaque
+from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.scan.plan import ReadContext, ScanTask
-from pyspark_delta.scan.planner import read_context
 from pyspark_delta.spark.cores import cores_of
+from pyspark_delta.spark.dml.target import ROW
 from pyspark_delta.spark.scan.file_tasks import spread
-from pyspark_delta.spark.source.partitions import FilePartition, group_files, is_little
+from pyspark_delta.spark.source.partitions import is_little, numbered_groups
 from pyspark_delta.spark.write.job import run_on_workers
 
 if TYPE_CHECKING:
     from pyspark_delta.spark.dml.target import Candidates, Target
 
-_ROW = "row"
 _THREADS = 8  # which wait for the store, most of the time
 _RESULT = "file bigint, rows binary, failure binary"
 _RESULT_SCHEMA = pa.schema([("file", pa.int64()), ("rows", pa.binary()), ("failure", pa.binary())])
 
 
-def is_plain(predicate: Expression) -> bool:
-    """Whether it is made of columns and constants that are compared, and nothing that is computed."""
-    return not any(isinstance(part, Opaque | Cast | Call) for part in parts_of(predicate))
+def with_files_met(target: Target, candidates: Candidates, condition: Expression) -> Candidates:
+    """The candidates without the files of which no row meets an exact condition; what a commit depends on stays.
 
-
-def with_files_met(target: Target, candidates: Candidates, predicate: Expression) -> Candidates:
-    """The candidates without the files of which no row meets a plain condition; what a commit depends on stays.
-
-    One look at the columns of the condition spares Spark all columns of those files. Raises as `read_tasks`.
+    One look at the columns of the condition spares the statement all columns of those files. Raises as `search_rows`.
     """
-    if candidates.partly.num_rows < 2 or not is_plain(predicate):
+    if candidates.partly.num_rows < 2:
         return candidates
-    met = sorted(search_rows(target, candidates.partly, predicate))
+    met = sorted(search_rows(target, candidates.partly, condition))
     return replace(candidates, partly=candidates.partly.take(pa.array(met, pa.int64())))
 
 
-def search_rows(target: Target, files: pa.Table, predicate: Expression) -> dict[int, BitMap64]:
-    """The positions of the rows that meet a condition in their files, by the number of the file.
+def search_rows(target: Target, files: pa.Table, condition: Expression | None) -> dict[int, BitMap64]:
+    """The positions of the rows that meet an exact condition, or of all, in their files, by the number of the file.
 
-    `files` have columns of `actions.columns`. Raises as `read_tasks`.
+    `files` have columns of `actions.columns`. Raises InvalidPredicateError where the condition cannot be computed for a
+    row, and as `read_tasks`.
     """
-    source = target.source
-    context = read_context(
-        source.location,
-        source.configuration,
-        (),
-        residual=predicate,
-        row_index=_ROW,
-        storage_options=source.storage_options,
-        time_zone=target.time_zone,
-    )
+    context = target.source.read_context((), residual=condition, row_index=ROW, time_zone=target.time_zone)
     if is_little(files, few_columns=True):
-        return dict(_found(0, FilePartition(context, files), _THREADS))
-    result = run_on_workers(spread(target.spark, _numbered(context, files, cores_of(target.spark))), _search, _RESULT)
+        return _united(_found(context, list(tasks_of(files)), range(files.num_rows), _THREADS))
+    groups = numbered_groups(context, files, cores_of(target.spark))
+    result = run_on_workers(spread(target.spark, groups), _search, _RESULT)
     found = zip(result["file"].to_pylist(), result["rows"].to_pylist(), strict=True)
-    return {number: deserialize(rows) for number, rows in found}
+    return _united((number, deserialize(rows)) for number, rows in found)
 
 
-def _numbered(context: ReadContext, files: pa.Table, cores: int) -> Iterator[tuple[int, FilePartition]]:
-    """The files in groups, with the number of the first of each."""
-    first = 0
-    for group in group_files(context, files, cores):
-        yield first, group
-        first += group.number_of_files
+def _united(found: Iterable[tuple[int, BitMap64]]) -> dict[int, BitMap64]:
+    """The rows of each file: large ones are searched in shares."""
+    united: dict[int, BitMap64] = {}
+    for number, rows in found:
+        united[number] = united[number] | rows if number in united else rows
+    return united
 
 
 def _search(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """What a task finds; rows as in `_RESULT`, a single one with the error when it cannot go on."""
     try:
         groups = (pickle.loads(pickled.as_py()) for batch in batches for pickled in batch.column(0))
-        found = [{"file": number, "rows": serialize(rows)} for group in groups for number, rows in _found(*group)]
+        found = [
+            {"file": number, "rows": serialize(rows)}
+            for numbers, group in groups
+            for number, rows in _found(group.context, group.tasks(), numbers)
+        ]
     except DeltaError as error:
         found = [{"failure": pickle.dumps(error)}]
     yield from pa.Table.from_pylist(found, _RESULT_SCHEMA).to_batches()
 
 
-def _found(first: int, group: FilePartition, threads: int = 1) -> Iterator[tuple[int, BitMap64]]:
-    """The rows that are met, of the files that have some; `first` is the number of the first file."""
-    yield from ordered_parallel(partial(_met, group.context), enumerate(group.tasks(), first), threads)
-
-
-def _met(context: ReadContext, numbered: tuple[int, ScanTask]) -> Iterator[tuple[int, BitMap64]]:
-    number, task = numbered
-    indexes = [batch.column(0).to_numpy() for batch in read_tasks(context, [task])]
-    if indexes:
-        yield number, of_indexes(np.concatenate(indexes))
+def _found(
+    context: ReadContext, tasks: list[ScanTask], numbers: Sequence[int], threads: int = 1
+) -> Iterator[tuple[int, BitMap64]]:
+    """The rows that are met, of the files that have some, with the number of the file."""
+    for task, batches in groupby(read_each(context, tasks, threads), itemgetter(0)):
+        yield numbers[task], of_indexes(np.concatenate([batch.column(0).to_numpy() for _, batch in batches]))

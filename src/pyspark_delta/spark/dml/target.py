@@ -12,6 +12,7 @@ from pyspark_delta.actions.columns import FILE_FIELDS
 from pyspark_delta.actions.model import Metadata, Protocol
 from pyspark_delta.changes.eras import keeps_changes
 from pyspark_delta.data.writer import WriteContext
+from pyspark_delta.expressions.exact import exact_condition, names_of_table
 from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.features.support import check_writable
@@ -148,6 +149,11 @@ class Target:
     def predicate(self, condition: Condition) -> Expression:
         """The condition as far as files can be skipped by it."""
         return parse_predicate(self.text(condition), self.snapshot.schema, on_opaque="keep", time_zone=self.time_zone)
+
+    def exact_condition(self, condition: Condition) -> Expression | None:
+        """A condition that `check_condition` has passed, as Arrow computes it; None where that is left to Spark."""
+        schema = self.configuration.schema
+        return exact_condition(self.text(condition), schema, names_of_table(schema, self.alias), self.time_zone)
 
     def candidates(self, predicate: Expression | None) -> Candidates:
         """The files that may hold rows that a condition is true for; all where it is None."""

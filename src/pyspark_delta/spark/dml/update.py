@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
 import orjson
+import pyarrow as pa
 import pyspark.sql.functions as sf
 
-from pyspark_delta.errors import InvalidOptionError
+from pyspark_delta.errors import InvalidOptionError, InvalidPredicateError
+from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.scan.planner import ROW_ID_COLUMN
@@ -31,17 +34,36 @@ from pyspark_delta.spark.dml.conditions import check_condition
 from pyspark_delta.spark.dml.execution import Staged, milliseconds_since
 from pyspark_delta.spark.dml.job import ChangedRows, change_rows
 from pyspark_delta.spark.dml.outcome import draft_change, file_metrics, require_removable, settle_files
+from pyspark_delta.spark.dml.plain.changing import change_files
+from pyspark_delta.spark.dml.plain.checks import LeftToSparkError
+from pyspark_delta.spark.dml.plain.update import plain_update
 from pyspark_delta.spark.dml.plan import Found
-from pyspark_delta.spark.dml.row_search import with_files_met
+from pyspark_delta.spark.dml.row_search import search_rows, with_files_met
 from pyspark_delta.spark.dml.target import FILE, ROW, Candidates, Condition, Target
 from pyspark_delta.spark.dml.task import ChangeContext, RowAction
 from pyspark_delta.spark.quoting import quoted
+from pyspark_delta.spark.write.rewriting import by_partition
 from pyspark_delta.spark.write.rules import unfit_name
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 _UPDATE = (RowAction.UPDATE,)
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What a statement is about: the files that may have rows for it, and the new values by column.
+
+    Where the condition `is_exact`, `exact` is that as Arrow computes it; None for all rows.
+    """
+
+    target: Target
+    candidates: Candidates
+    resolved: Mapping[tuple[str, ...], Column | str]
+    assigned: Mapping[str, Assigned]
+    exact: Expression | None
+    is_exact: bool
 
 
 @dataclass(frozen=True)
@@ -65,15 +87,13 @@ class Update:
         ConstraintViolationError, and what Spark says about condition and values.
         """
         start = time.monotonic()
-        target, candidates, assigned = self._look(spark, snapshot, declared)
-        files = candidates.all
+        found = self._look(spark, snapshot, declared)
+        target, candidates, assigned = found.target, found.candidates, found.assigned
+        files = by_partition(candidates.all, target.context)
         if not files.num_rows:
             _ = target.empty().select(*(one.value for one in assigned.values())).schema  # casts that Spark refuses
             return Staged(None, (0,), reads=candidates.reads)
-        frame, context = job_of(
-            target, self._changing(target, target.rows(files), assigned), has_changes=target.has_feed
-        )
-        rows = change_rows(frame, context)
+        rows = self._change(found, files)
         scanned = milliseconds_since(start)
         changes = settle_files(target, files, rows, files.slice(0, 0))
         if changes.is_nothing:
@@ -90,35 +110,54 @@ class Update:
 
     def find(self, spark: SparkSession, snapshot: Snapshot) -> Found:
         """The rows that would change. Raises as `stage`, but not for values that break a rule."""
-        target, candidates, _ = self._look(spark, snapshot)
-        files = candidates.all
-        rows = ChangedRows.nothing(len(_UPDATE))
-        if files.num_rows:
-            frame = self._where(target.rows(files)).select(sf.lit(0), sf.col(FILE), sf.col(ROW))
-            rows = change_rows(frame, ChangeContext(_UPDATE))
-        return Found(target, files, files.slice(0, 0), rows, candidates.reads, rows.crossed_off, rows.crossed_off)
+        found = self._look(spark, snapshot)
+        files, reads = found.candidates.all, found.candidates.reads
+        rows = self._find(found, files) if files.num_rows else ChangedRows.nothing(len(_UPDATE))
+        return Found(found.target, files, files.slice(0, 0), rows, reads, rows.crossed_off, rows.crossed_off)
 
-    def _look(
-        self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None
-    ) -> tuple[Target, Candidates, dict[str, Assigned]]:
+    def _look(self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None) -> _Look:
         target = Target.of(spark, snapshot, self.alias, declared)
         require_removable(target, "UPDATE")
-        assigned = self._assigned(target)
-        if self.condition is not None:
-            check_condition(target, self.condition, "UPDATE")
-        predicate = None if self.condition is None else target.predicate(self.condition)
-        candidates = target.candidates(predicate)
-        return target, candidates if predicate is None else with_files_met(target, candidates, predicate), assigned
+        resolved = self._resolved(target)
+        assigned = assign(target.empty(), target.snapshot.schema, resolved, lambda name: sf.col(quoted(name)))
+        if self.condition is None:
+            return _Look(target, target.candidates(None), resolved, assigned, None, is_exact=True)
+        check_condition(target, self.condition, "UPDATE")
+        candidates = target.candidates(target.predicate(self.condition))
+        exact = target.exact_condition(self.condition)
+        if exact is not None:
+            try:
+                candidates = with_files_met(target, candidates, exact)
+            except InvalidPredicateError:  # Spark says what becomes of a row that it cannot be computed for
+                exact = None
+        return _Look(target, candidates, resolved, assigned, exact, is_exact=exact is not None)
+
+    def _find(self, found: _Look, files: pa.Table) -> ChangedRows:
+        if found.is_exact:
+            with suppress(InvalidPredicateError):
+                return ChangedRows.only_gone(search_rows(found.target, files, found.exact))
+        frame = self._where(found.target.rows(files)).select(sf.lit(0), sf.col(FILE), sf.col(ROW))
+        return change_rows(frame, ChangeContext(_UPDATE))
+
+    def _change(self, found: _Look, files: pa.Table) -> ChangedRows:
+        """Write the rows with their new values: by Arrow where it can, else by Spark."""
+        target = found.target
+        plain = plain_update(target, found.resolved) if found.is_exact else None
+        if plain is not None:
+            with suppress(InvalidPredicateError, LeftToSparkError):
+                return change_files(target, files, found.exact, plain)
+        changing = self._changing(target, target.rows(files), found.assigned)
+        return change_rows(*job_of(target, changing, has_changes=target.has_feed))
 
     def _where(self, rows: DataFrame) -> DataFrame:
         return rows if self.condition is None else rows.where(self.condition)
 
-    def _assigned(self, target: Target) -> dict[str, Assigned]:
+    def _resolved(self, target: Target) -> dict[tuple[str, ...], Column | str]:
         schema = target.snapshot.schema
         given = fill_defaults(self.assignments, target.configuration, self.alias, "UPDATE")
         resolved = resolve_assignments(schema, given, self.alias, "UPDATE")
         check_no_identity(schema, resolved, "UPDATE")
-        return assign(target.empty(), schema, resolved, lambda name: sf.col(quoted(name)))
+        return resolved
 
     def _changing(self, target: Target, rows: DataFrame, assigned: Mapping[str, Assigned]) -> ChangeFrame:
         rows = self._where(rows)

@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from pyspark_delta.data.reader import read_task
 from pyspark_delta.scan.plan import ReadContext
-from pyspark_delta.scan.planner import read_context
 from pyspark_delta.schema.types import LONG, StructField, StructType
 from pyspark_delta.spark.schemas import to_spark
 from pyspark_delta.spark.source.partitions import single_files
@@ -36,14 +35,7 @@ def task_frame(
 ) -> DataFrame:
     """As `scan.frames.frame_of_files`: the rows of some files, one task for each file."""
     time_zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
-    context = read_context(
-        source.location,
-        source.configuration,
-        row_ids=row_tracking,
-        row_index=row_index,
-        storage_options=source.storage_options,
-        time_zone=time_zone,
-    )
+    context = source.read_context(row_ids=row_tracking, row_index=row_index, time_zone=time_zone)
     fields = {plan.field.name: plan.field for plan in context.columns}
     schema = [fields[name] for name in context.output]
     if file_number is not None:  # before the position of the row, as in `frame_of_files`

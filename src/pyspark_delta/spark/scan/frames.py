@@ -24,8 +24,10 @@ from pyspark.sql.utils import is_remote
 from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.deletion_vectors.bitmap import to_words
 from pyspark_delta.deletion_vectors.files import read_deletion_vectors
+from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.scan.planner import plan_scan
+from pyspark_delta.scan.plan import ReadContext
+from pyspark_delta.scan.planner import plan_scan, read_context
 from pyspark_delta.schema.column_mapping import mapping_mode
 from pyspark_delta.schema.json import type_to_json
 from pyspark_delta.schema.partition_values import parse_partition_column
@@ -74,6 +76,27 @@ class FileSource:
     version: int | None = None
     stored_too: tuple[StructField, ...] = ()
     constants: tuple[StructField, ...] = ()
+
+    def read_context(
+        self,
+        output: Sequence[StructField] | None = None,
+        *,
+        time_zone: str,
+        residual: Expression | None = None,
+        row_ids: bool = False,
+        row_index: str | None = None,
+    ) -> ReadContext:
+        """How tasks of the Arrow reader read the files: as `planner.read_context`, which it raises as."""
+        return read_context(
+            self.location,
+            self.configuration,
+            output,
+            residual=residual,
+            row_ids=row_ids,
+            row_index=row_index,
+            storage_options=self.storage_options,
+            time_zone=time_zone,
+        )
 
 
 def file_source(snapshot: Snapshot) -> FileSource:

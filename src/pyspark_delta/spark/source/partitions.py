@@ -82,6 +82,16 @@ def group_files(context: ReadContext, files: pa.Table, cores: int) -> Iterator[F
         yield FilePartition(context, files.slice(start, end - start))
 
 
+def numbered_groups(context: ReadContext, files: pa.Table, cores: int) -> Iterator[tuple[list[int], FilePartition]]:
+    """Files as `group_files` groups them, large ones `in_shares`; with the place in `files` of each of their tasks."""
+    shares = in_shares(files)
+    is_first = pc.equal(pc.struct_field(shares["share"], "number"), 0)
+    places = (np.cumsum(is_first.to_numpy()) - 1).tolist()
+    for group in group_files(context, shares, cores):
+        yield places[: group.number_of_files], group
+        del places[: group.number_of_files]
+
+
 def _told(files: pa.Table) -> pa.Table:
     """What tasks are told of files."""
     return files.select([name for name in TASK_COLUMNS if name in files.column_names])

@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 from pyspark_delta.data.parts import write_all
 from pyspark_delta.data.reader import partition_text, read_tasks, tasks_of
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext, written_files
-from pyspark_delta.scan.planner import read_context
 from pyspark_delta.spark.cores import cores_of
 from pyspark_delta.spark.read import session_time_zone
 from pyspark_delta.spark.scan.file_tasks import spread
@@ -40,15 +39,10 @@ def rewrite_files(spark: SparkSession, source: FileSource, files: pa.Table, cont
     Raises as `read_tasks` and `write_all`. Files that other tasks wrote stay behind then; no commit names them.
     """
     extended = with_row_ids(source.configuration, context)
-    read = read_context(
-        source.location,
-        source.configuration,
-        context.schema.fields,
-        row_ids=extended is not context,
-        storage_options=source.storage_options,
-        time_zone=session_time_zone(spark),
+    read = source.read_context(
+        context.schema.fields, row_ids=extended is not context, time_zone=session_time_zone(spark)
     )
-    files = _by_partition(files, context)
+    files = by_partition(files, context)
     if is_little(files):
         rows = _named(extended, read_tasks(read, list(tasks_of(files))))
         return Written.of(written_files(write_all(extended, rows)), extended)
@@ -62,7 +56,7 @@ def _named(context: WriteContext, batches: Iterable[pa.RecordBatch]) -> Iterator
         yield pa.RecordBatch.from_arrays(batch.columns, list(context.schema.names))
 
 
-def _by_partition(files: pa.Table, context: WriteContext) -> pa.Table:
+def by_partition(files: pa.Table, context: WriteContext) -> pa.Table:
     """The files, those of a partition of the table side by side, so that a task has one file open at a time."""
     if not context.partition_names:
         return files

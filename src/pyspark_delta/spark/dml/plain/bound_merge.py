@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.expressions.coercion import is_comparable
-from pyspark_delta.expressions.columns import find_fields
+from pyspark_delta.expressions.columns import find_fields, is_collated, is_padded
 from pyspark_delta.expressions.exact import Names, exact_condition, exact_value
 from pyspark_delta.expressions.syntax import parse
 from pyspark_delta.expressions.text import columns_of
@@ -94,7 +94,7 @@ def bind_merge(
         or target.metadata is not None
         or target.protocol is not None
         or schema.names != target.configuration.schema.names
-        or not all(_is_taken(field.type) for field in (*schema, *source))
+        or not all(_is_taken(field) for field in (*schema, *source))
         or len({field.name.casefold() for field in source}) < len(source)
     ):
         return None
@@ -108,17 +108,21 @@ def bind_merge(
     return BoundMerge(*joined, found, checks, is_single_delete(clauses)) if len(found) == len(bound) else None
 
 
-def _is_taken(data_type: DataType) -> bool:
-    """Whether values of the type are the same, read by Arrow and sent by Spark."""
+def _is_taken(field: StructField) -> bool:
+    """Whether values of a column are the same, read by Arrow and sent by Spark."""
+    return not is_padded([field]) and not is_collated([field]) and _is_taken_type(field.type)
+
+
+def _is_taken_type(data_type: DataType) -> bool:
     if data_type.annotation is not None:
         return False
     match data_type:
         case StructType(fields):
-            return all(_is_taken(field.type) for field in fields)
+            return all(_is_taken(field) for field in fields)
         case ArrayType(element):
-            return _is_taken(element)
+            return _is_taken_type(element)
         case MapType():
-            return _is_taken(data_type.key_type) and _is_taken(data_type.value_type)
+            return _is_taken_type(data_type.key_type) and _is_taken_type(data_type.value_type)
         case _:
             return is_comparable(data_type)
 

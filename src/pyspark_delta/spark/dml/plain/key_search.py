@@ -10,19 +10,17 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_delta.data.parallel import ordered_parallel
-from pyspark_delta.data.reader import output_schema, read_tasks
+from pyspark_delta.data.reader import output_schema, read_each, tasks_of
 from pyspark_delta.errors import DeltaError
 from pyspark_delta.expressions.evaluate import compute
 from pyspark_delta.expressions.text import columns_of
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.scan.plan import ReadContext, ScanTask
-from pyspark_delta.scan.planner import read_context
 from pyspark_delta.spark.cores import cores_of
 from pyspark_delta.spark.dml.plain.checks import LeftToSparkError
 from pyspark_delta.spark.dml.target import FILE, ROW, Target
 from pyspark_delta.spark.scan.file_tasks import spread
-from pyspark_delta.spark.source.partitions import FilePartition, group_files, is_soon_read
+from pyspark_delta.spark.source.partitions import is_soon_read, numbered_groups
 from pyspark_delta.spark.write.job import run_on_workers
 
 _MOST_ROWS = 1_000_000  # that may be found
@@ -72,13 +70,10 @@ class _Search:
     def __init__(self, target: Target, keys: Keys, columns: Sequence[str], *, row_ids: bool) -> None:
         source, schema = target.source, target.configuration.schema
         self._spark, self._keys = target.spark, keys
-        self._context = read_context(
-            source.location,
-            source.configuration,
+        self._context = source.read_context(
             [field for field in schema if field.name in columns],
             row_ids=row_ids,
             row_index=ROW,
-            storage_options=source.storage_options,
             time_zone=target.time_zone,
         )
 
@@ -89,19 +84,12 @@ class _Search:
         if not files.num_rows:
             return schema.empty_table()
         if is_soon_read(files, part):
-            return _gathered(_found(self._keys, (0, FilePartition(context, files)), _THREADS), schema)
-        frame = spread(self._spark, _numbered(context, files, cores_of(self._spark)))
+            tasks = list(tasks_of(files))
+            return _gathered(_found(self._keys, context, tasks, range(len(tasks)), _THREADS), schema)
+        frame = spread(self._spark, numbered_groups(context, files, cores_of(self._spark)))
         result = run_on_workers(frame, partial(_search, self._keys, schema), _RESULT)
         streams = (pa.ipc.open_stream(rows).read_all() for rows in result["rows"].to_pylist())
         return _gathered((batch for table in streams for batch in table.to_batches()), schema)
-
-
-def _numbered(context: ReadContext, files: pa.Table, cores: int) -> Iterator[tuple[int, FilePartition]]:
-    """The files in groups, with the number of the first of each."""
-    first = 0
-    for group in group_files(context, files, cores):
-        yield first, group
-        first += group.number_of_files
 
 
 def _gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
@@ -118,7 +106,8 @@ def _search(keys: Keys, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) ->
     """What a task finds; rows as in `_RESULT`, a single one with the error when it cannot go on."""
     try:
         groups = (pickle.loads(pickled.as_py()) for batch in batches for pickled in batch.column(0))
-        rows = _gathered((found for group in groups for found in _found(keys, group)), schema)
+        found = (rows for of, group in groups for rows in _found(keys, group.context, group.tasks(), of))
+        rows = _gathered(found, schema)
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, schema) as stream:
             stream.write_table(rows)
@@ -128,17 +117,13 @@ def _search(keys: Keys, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) ->
     yield from pa.Table.from_pylist([told], _RESULT_SCHEMA).to_batches()
 
 
-def _found(keys: Keys, group: tuple[int, FilePartition], threads: int = 1) -> Iterator[pa.RecordBatch]:
-    """The rows that a group of files has; with the number of its first file."""
-    first, files = group
-    yield from ordered_parallel(partial(_of_file, keys, files.context), enumerate(files.tasks(), first), threads)
-
-
-def _of_file(keys: Keys, context: ReadContext, numbered: tuple[int, ScanTask]) -> Iterator[pa.RecordBatch]:
-    number, task = numbered
-    for batch in read_tasks(context, [task]):
+def _found(
+    keys: Keys, context: ReadContext, tasks: list[ScanTask], numbers: Sequence[int], threads: int = 1
+) -> Iterator[pa.RecordBatch]:
+    """The rows that some files have, with the number of the file."""
+    for task, batch in read_each(context, tasks, threads):
         found = batch.filter(keys.mask(batch))
         if found.num_rows:
-            of_file = pa.repeat(pa.scalar(number, pa.int64()), found.num_rows)
+            of_file = pa.repeat(pa.scalar(numbers[task], pa.int64()), found.num_rows)
             fields = [pa.field(FILE, pa.int64()), *found.schema]
             yield pa.RecordBatch.from_arrays([of_file, *found.columns], schema=pa.schema(fields))

@@ -1,0 +1,297 @@
+"""UPDATE and DELETE that Arrow carries out by itself do to a table exactly what Spark's own expressions do to it."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import ArithmeticException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the customary name
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+from tests.hand_made import HandMade, features, field, metadata
+from tests.spark.test_row_changes import FEED, RANGE, REWRITE, ROW_IDS, VECTORS, all_rows, commit, content, row_ids
+
+from pyspark_delta import DeltaTable, Table
+from pyspark_delta.errors import ConstraintViolationError, DataFileError
+from pyspark_delta.spark.dml.target import Target
+from pyspark_delta.spark.source import partitions
+from pyspark_delta.spark.write import save
+
+MAPPED = {"delta.columnMapping.mode": "name"}
+WITH_SPARK = "ascii('a') = 97 and ({})"  # true, and nothing that Arrow computes
+ROWS = """
+    select id, id % 3 p, if(id % 4 = 0, null, 'a b/c=ü%') q, cast(id % 100 as tinyint) tiny, cast(id as smallint) small,
+    if(id % 6 = 0, null, cast(id % 5 as int)) n, id * 100 big, cast(id / 7 as float) f,
+    case id % 5 when 0 then double('nan') when 1 then -0.0D when 2 then 0.0D when 3 then null else id / 3 - 5 end d,
+    cast(id % 10 as decimal(12, 2)) e, cast(id / 3 as decimal(38, 18)) w, if(id % 6 = 5, null, concat('v', id % 19)) s,
+    cast(concat('b', id) as binary) b, id % 2 = 0 t, date'2024-02-28' + cast(id % 4 as int) dt,
+    timestamp'2024-03-09 20:00:00' + make_dt_interval(0, id) ts, timestamp_ntz'2024-03-10 02:30:00' ntz,
+    if(id % 7 = 0, null, named_struct('x', cast(id % 8 as int), 'y', array(map('k', cast(null as string))))) st,
+    parse_json('[1, {}]') j, cast(null as void) v
+    from range(0, 120, 1, 4)
+"""
+NOTHING = "id > 1000"  # as the statistics of files say
+UPDATES: list[tuple[str | None, dict[str, str]]] = [
+    ("id % 3 = 1", {"n": "n + 1", "big": "id * -3 % 100"}),
+    ("n is null or d = 0.0", {"d": "-d", "s": "'x'"}),
+    ("isnan(d) or abs(d) > 5", {"d": "d * 2 + 1", "f": "1.1"}),
+    ("e >= 3.5 and t.id < 70", {"e": "7", "w": "t.e", "t.small": "tiny"}),
+    ("ts >= '2024-03-10 05:00:00'", {"ts": "timestamp'2024-11-03 12:00:00'", "dt": "'1500-03-01'", "ntz": "dt"}),
+    ("s like 'v1%' and ntz < '2024-03-11'", {"s": "substring(s, 1, 2)", "t": "not (n > 2 and d < 3)"}),
+    ("st.x = 3", {"n": "st.x", "s": "id", "b": "X'00FF'"}),
+    ("p = 1 and q is null", {"p": "2", "q": "coalesce(s, 'none')", "d": "-0.0"}),
+    (NOTHING, {"n": "1"}),
+    (None, {"d": "-0.0D", "n": "null", "ts": "ts"}),
+]
+DELETES = ["id % 7 = 2", "coalesce(n, 9) = 9 and -d < 5", "p = 2 and length(s) = 2", "st.x is null", "id % 200 = 199"]
+CASES = {
+    "vectors": (VECTORS, {}, False),
+    "rewritten, with a feed": ({**REWRITE, **FEED}, {}, False),
+    "all at once": ({**VECTORS, **FEED, **ROW_IDS, **MAPPED}, {"partition_by": ["p", "q"]}, False),
+    "by workers": ({**VECTORS, **FEED, **ROW_IDS}, {"partition_by": ["q"]}, True),
+    "rewritten by workers": ({**REWRITE, **ROW_IDS, **MAPPED}, {}, True),
+}
+
+
+@pytest.fixture
+def read_by_spark(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many files each statement read through Spark."""
+    read: list[int] = []
+    rows = Target.rows
+    monkeypatch.setattr(Target, "rows", lambda target, files: read.append(files.num_rows) or rows(target, files))
+    return read
+
+
+@pytest.fixture
+def new_york(delta_spark: SparkSession) -> SparkSession:
+    session = delta_spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "America/New_York")
+    return session
+
+
+def twins(session: SparkSession, path: Path, properties: dict[str, str], **more: Any) -> tuple[DeltaTable, DeltaTable]:
+    """Two tables of the same files."""
+    save(session.sql(ROWS), str(path / "plain"), options=properties, **more)
+    shutil.copytree(path / "plain", path / "spark")
+    plain, other = (DeltaTable.forPath(session, str(path / name)).alias("t") for name in ("plain", "spark"))
+    return plain, other
+
+
+def state(table: DeltaTable) -> dict[str, Any]:
+    """What a statement has left behind, but for how rows are spread over files."""
+    properties = Table.open(table._location).snapshot.configuration.properties
+    metrics = commit(table, "commitInfo")[0]["operationMetrics"]
+    found = {
+        "rows": all_rows(table),
+        "counts": [metrics.get(name) for name in ("numUpdatedRows", "numDeletedRows")],
+        "metrics": sorted(metrics),
+    }
+    if properties.get("delta.enableRowTracking") == "true":
+        found["ids"] = row_ids(table)
+    if properties.get("delta.enableChangeDataFeed") == "true":
+        newest = Table.open(table._location).version
+        changes = Table.open(table._location).changes(starting_version=newest).to_arrow()
+        found["changes"] = sorted(str(row) for row in changes.drop_columns(["_commit_timestamp"]).to_pylist())
+    return found
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_rows_change_as_by_spark(
+    new_york: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read_by_spark: list[int], case: str
+) -> None:
+    properties, more, by_workers = CASES[case]
+    if by_workers:
+        monkeypatch.setattr(partitions, "_FEW_FILES", 0)
+    plain, other = twins(new_york, tmp_path, properties, **more)
+    for condition, values in UPDATES:
+        counted = plain.update(condition, values).collect()
+        assert read_by_spark == [], (condition, values)
+        if condition is None:
+            values = {name: f"if(ascii('a') = 97, {value}, null)" for name, value in values.items()}
+        by_spark = None if condition is None else WITH_SPARK.format(condition)
+        assert other.update(by_spark, values).collect() == counted
+        assert len(read_by_spark) == (condition != NOTHING)
+        read_by_spark.clear()
+        assert state(plain) == state(other)
+    for condition in DELETES:
+        counted = plain.delete(condition).collect()
+        assert read_by_spark == [], condition
+        assert other.delete(WITH_SPARK.format(condition)).collect() == counted
+        read_by_spark.clear()
+        assert state(plain) == state(other)
+
+
+def make(session: SparkSession, path: Path, *properties: dict[str, str], rows: str = RANGE.format(40)) -> DeltaTable:
+    options = {name: value for one in properties for name, value in one.items()}
+    save(session.sql(rows), str(path), options=options)
+    return DeltaTable.forPath(session, str(path))
+
+
+def limited(name: str, declared: str) -> StructField:
+    return StructField(name, StringType(), metadata={"__CHAR_VARCHAR_TYPE_STRING": declared})
+
+
+@pytest.mark.parametrize("by_workers", [True, False])
+def test_a_number_that_is_too_large_is_for_spark_to_say(
+    delta_spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    read_by_spark: list[int],
+    by_workers: bool,
+) -> None:
+    if by_workers:
+        monkeypatch.setattr(partitions, "_FEW_FILES", 0)
+        monkeypatch.setattr(partitions, "_FEW_BYTES", 0)
+    session = delta_spark.newSession()
+    table = make(session, tmp_path, VECTORS, FEED)
+    table.update("id = 3 or id = 33", {"n": "2147483647"})
+    files, left, rows = set(tmp_path.rglob("*.parquet")), [], Target.rows
+
+    def recorded(target: Target, read: Any) -> Any:
+        left.append(set(tmp_path.rglob("*.parquet")) - files)
+        return rows(target, read)
+
+    monkeypatch.setattr(Target, "rows", recorded)
+    changes = [
+        lambda: table.update("n > 1", {"n": "n + 1"}),
+        lambda: table.update("n + 1 > 3", {"v": "'x'"}),
+        lambda: table.delete("n + 1 < 0"),
+    ]
+    for change in changes:
+        with pytest.raises(ArithmeticException, match="overflow"):
+            change()
+    assert len(read_by_spark) == 3
+    assert Table.open(str(tmp_path)).version == 1
+    assert by_workers or left[0] == set()  # before Spark wrote files; workers leave those of tasks that did not fail
+    session.conf.set("spark.sql.ansi.enabled", "false")
+    assert [change().collect() for change in changes] == [[(21,)], [(19,)], [(2,)]]
+    assert len(read_by_spark) == 6
+    assert 3 not in content(table)
+
+
+def test_texts_beside_numbers_are_for_spark_to_compare(
+    delta_spark: SparkSession, tmp_path: Path, read_by_spark: list[int]
+) -> None:
+    """Without ANSI, they are numbers of the column's type, or the numbers are texts."""
+    session = delta_spark.newSession()
+    table = make(session, tmp_path, VECTORS)
+    session.conf.set("spark.sql.ansi.enabled", "false")
+    for condition in ("not n + 0 = '5000000000'", "id in ('01', '2')", "n <=> '1e0'"):
+        expected = table.toDF().where(condition).count()
+        assert (condition, table.delete(condition, plan=True).rows_affected) == (condition, expected)
+    assert len(read_by_spark) == 3
+
+
+@pytest.mark.parametrize("way", [VECTORS, REWRITE])
+def test_rules_of_the_table_are_broken_as_by_spark(
+    delta_spark: SparkSession, tmp_path: Path, read_by_spark: list[int], way: dict[str, str]
+) -> None:
+    fields = [StructField("id", LongType()), StructField("n", IntegerType(), False), limited("v", "varchar(3)")]
+    builder = DeltaTable.create(delta_spark).location(str(tmp_path)).addColumns(StructType(fields))
+    for name, value in {**way, **FEED, "delta.constraints.small": "n < 100 or v is null"}.items():
+        builder = builder.property(name, value)
+    table = builder.execute()
+    save(delta_spark.sql(RANGE.format(20)), str(tmp_path), "append")
+    assert table.update("id > 3", {"n": "n + 1", "v": "'abc'"}).collect() == [(16,)]
+    assert read_by_spark == []
+    files = set(tmp_path.rglob("*.parquet"))
+    for values, kind in (({"n": "id * 90"}, "small"), ({"v": "'abcd'"}, "v"), ({"n": "null"}, "n")):
+        found = []
+        for condition in ("id > 1", WITH_SPARK.format("id > 1")):
+            with pytest.raises(ConstraintViolationError, match=kind) as caught:
+                table.update(condition, values)
+            found.append((str(caught.value), caught.value.error_class))
+        assert found[0] == found[1]
+    assert Table.open(str(tmp_path)).version == 2
+    assert set(tmp_path.rglob("*.parquet")) == files
+
+
+def test_values_that_are_left_to_spark(delta_spark: SparkSession, tmp_path: Path, read_by_spark: list[int]) -> None:
+    schema = StructType.fromDDL("id bigint, n int, v string, d timestamp, s struct<x: int>, a array<int>")
+    builder = DeltaTable.create(delta_spark).location(str(tmp_path)).property("delta.enableDeletionVectors", "true")
+    table = builder.addColumns(schema).execute()
+    row = "1L id, 2 n, 'v' v, timestamp'2024-01-01' d, named_struct('x', 1) s, array(1) a"
+    save(delta_spark.sql(f"select {row}"), str(tmp_path), "append")
+    plain: list[dict[str, Any]] = [
+        {"v": "'x'", "n": "null"},
+        {"v": F.lit("x"), "n": F.col("n") * 2, "id": F.expr("id + 1")},
+        {"v": F.col("s.x"), "n": F.coalesce(F.col("s")["x"], F.lit(5))},
+    ]
+    by_spark: list[dict[str, Any]] = [
+        *({"v": F.upper("v")}, {"n": "cast(rand() as int)"}, {"d": "current_timestamp()"}, {"s.x": "5"}, {"s": "null"}),
+        *({"a": "null"}, {"n": "3", "v": "upper(v)"}),
+    ]
+    for values in plain:
+        assert table.update("id > 0", values).collect() == [(1,)]
+        assert read_by_spark == [], values
+    for values in by_spark:
+        assert table.update("id > 0", values).collect() == [(1,)]
+        assert len(read_by_spark) == 1, values
+        read_by_spark.clear()
+    assert content(table, "id", "n", "s", "a") == [(2, 3, None, None)]
+
+
+def test_columns_that_the_transaction_added(
+    delta_spark: SparkSession, tmp_path: Path, read_by_spark: list[int]
+) -> None:
+    for name, condition in (("plain", "id = 1"), ("spark", WITH_SPARK.format("id = 1"))):
+        table = make(delta_spark, tmp_path / name, VECTORS)
+        with table.transaction() as txn:
+            txn.append(delta_spark.sql("select 100L id, 1 more"), mergeSchema=True)
+            txn.update(condition, {"n": "7"})
+            txn.delete(condition.replace("id = 1", "id = 22"))
+        found = Table.open(str(tmp_path / name)).scan(where="id < 2 or id = 22 or id > 50").to_arrow().to_pylist()
+        assert sorted(map(str, found)) == [
+            "{'id': 0, 'n': 0, 'v': 'v0', 'more': None}",
+            "{'id': 1, 'n': 7, 'v': 'v1', 'more': None}",
+            "{'id': 100, 'n': None, 'v': None, 'more': 1}",
+        ]
+    assert len(read_by_spark) == 2
+
+
+def test_tables_with_computed_columns_are_left_to_spark(
+    delta_spark: SparkSession, tmp_path: Path, read_by_spark: list[int]
+) -> None:
+    builder = DeltaTable.create(delta_spark).location(str(tmp_path)).addColumn("id", "bigint").addColumn("n", "int")
+    table = builder.addColumn("g", "bigint", generatedAlwaysAs="id + 1").execute()
+    save(delta_spark.sql("select 1L id, 1 n"), str(tmp_path), "append")
+    assert table.update("n = 1", {"id": "5"}).collect() == [(1,)]
+    assert (content(table, "id", "g"), len(read_by_spark)) == ([(5, 6)], 1)
+    fields = [StructField("id", LongType()), limited("c", "char(3)")]  # whose texts are padded
+    padded = DeltaTable.create(delta_spark).location(str(tmp_path / "c")).addColumns(StructType(fields)).execute()
+    save(delta_spark.sql("select 1L id, 'a' c"), padded._location, "append")
+    assert padded.update("id = 1", {"c": "'b'"}).collect() == [(1,)]
+    assert len(read_by_spark) == 2
+
+
+def test_large_files_are_updated_in_parts(
+    delta_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read_by_spark: list[int]
+) -> None:
+    monkeypatch.setattr(partitions, "_MAX_PARTITION_BYTES", 4000)
+    monkeypatch.setattr(partitions, "_FEW_FILES", 0)
+    monkeypatch.setattr(partitions, "_OPEN_COST_BYTES", 1)
+    made = HandMade(tmp_path / "t")
+    made.commit(0, features("deletionVectors"), metadata(field("id"), field("row"), configuration=VECTORS))
+    for number, start in enumerate((0, 5000, 10000), 1):
+        rows = range(start, start + 5000)
+        made.commit(number, made.data(f"{number}.parquet", {"id": rows, "row": rows}, row_group_size=500))
+    table = DeltaTable.forPath(delta_spark, str(made.path))
+    assert table.delete("row % 100 = 8", plan=True).rows_affected == 150
+    assert table.update("row % 100 = 7", {"id": "-id"}).collect() == [(150,)]
+    assert read_by_spark == []
+    assert content(table) == sorted(-i if i % 100 == 7 else i for i in range(15000))
+    assert len(commit(table, "add")) > 6  # three with vectors, and files of new rows
+    assert table.update(set={"id": "row"}, plan=True).rows_affected == 15000
+
+
+def test_an_update_of_files_that_are_gone_leaves_nothing(delta_spark: SparkSession, tmp_path: Path) -> None:
+    table = make(delta_spark, tmp_path, VECTORS)
+    file = sorted(tmp_path.glob("*.parquet"))[-1]
+    file.write_bytes(file.read_bytes()[:100])
+    files = set(tmp_path.rglob("*.parquet"))
+    with pytest.raises(DataFileError, match=file.name):
+        table.update(set={"n": "n + 1"})
+    assert set(tmp_path.rglob("*.parquet")) == files
