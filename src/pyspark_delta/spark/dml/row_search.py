@@ -19,12 +19,13 @@ from pyroaring import BitMap64
 from pyspark_delta.data.reader import read_each, tasks_of
 from pyspark_delta.deletion_vectors.bitmap import deserialize, of_indexes, serialize
 from pyspark_delta.errors import DeltaError
+from pyspark_delta.expressions.text import columns_of
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.scan.plan import ReadContext, ScanTask
 from pyspark_delta.spark.cores import cores_of
 from pyspark_delta.spark.dml.target import ROW
 from pyspark_delta.spark.scan.file_tasks import spread
-from pyspark_delta.spark.source.partitions import is_little, numbered_groups
+from pyspark_delta.spark.source.partitions import is_soon_read, numbered_groups
 from pyspark_delta.spark.write.job import run_on_workers
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def search_rows(target: Target, files: pa.Table, condition: Expression | None) -
     row, and as `read_tasks`.
     """
     context = target.source.read_context((), residual=condition, row_index=ROW, time_zone=target.time_zone)
-    if is_little(files, few_columns=True):
+    columns = 0 if condition is None else len({column.path[0] for column in columns_of(condition)})
+    if is_soon_read(files, columns / len(target.configuration.schema)):
         return _united(_found(context, list(tasks_of(files)), range(files.num_rows), _THREADS))
     groups = numbered_groups(context, files, cores_of(target.spark))
     result = run_on_workers(spread(target.spark, groups), _search, _RESULT)

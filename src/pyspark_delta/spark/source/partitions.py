@@ -38,17 +38,19 @@ class FilePartition(InputPartition):
         return list(tasks_of(pa.ipc.open_stream(self._files).read_all()))
 
 
-def is_little(files: pa.Table, *, few_columns: bool = False) -> bool:
-    """Whether this process has dealt with the files, or a few columns of them, before Spark would have begun to."""
-    most_files, most_bytes = (_FEW_FILES * 8, _FEW_BYTES * 16) if few_columns else (_FEW_FILES, _FEW_BYTES)
-    size: int = pc.sum(files["size"]).as_py() or 0
-    return files.num_rows <= most_files and size <= most_bytes
+def is_little(files: pa.Table) -> bool:
+    """Whether this process has written the files anew before Spark would have begun to."""
+    return files.num_rows <= _FEW_FILES and _bytes(files) <= _FEW_BYTES
 
 
 def is_soon_read(files: pa.Table, part: float) -> bool:
     """Whether this process has read a part of the bytes of the files before Spark would have begun to."""
+    return files.num_rows <= _FEW_FILES * 8 and _bytes(files) * part <= _FEW_BYTES * 4
+
+
+def _bytes(files: pa.Table) -> int:
     size: int = pc.sum(files["size"]).as_py() or 0
-    return files.num_rows <= _FEW_FILES * 8 and size * part <= _FEW_BYTES * 4
+    return size
 
 
 def single_files(context: ReadContext, files: pa.Table) -> Iterator[FilePartition]:
