@@ -24,9 +24,8 @@ from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.scan.plan import ReadContext, ScanTask
 from pyspark_delta.spark.cores import cores_of
 from pyspark_delta.spark.dml.target import ROW
-from pyspark_delta.spark.scan.file_tasks import spread
 from pyspark_delta.spark.source.partitions import is_soon_read, numbered_groups
-from pyspark_delta.spark.write.job import run_on_workers
+from pyspark_delta.spark.write.job import run_each
 
 if TYPE_CHECKING:
     from pyspark_delta.spark.dml.target import Candidates, Target
@@ -58,7 +57,7 @@ def search_rows(target: Target, files: pa.Table, condition: Expression | None) -
     if is_soon_read(files, columns / len(target.configuration.schema)):
         return _united(_found(context, list(tasks_of(files)), range(files.num_rows), _THREADS))
     groups = numbered_groups(context, files, cores_of(target.spark))
-    result = run_on_workers(spread(target.spark, groups), _search, _RESULT)
+    result = run_each(target.spark, groups, _search, _RESULT)
     found = zip(result["file"].to_pylist(), result["rows"].to_pylist(), strict=True)
     return _united((number, deserialize(rows)) for number, rows in found)
 

@@ -18,11 +18,13 @@ from pyspark_delta.spark.lent_settings import lent_setting
 from pyspark_delta.spark.write.task import RESULT, write_partition
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 ArrowTask: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '(pyspark_delta|pyarrow|orjson|numpy)")
+_LOCAL_TASKS = "spark.sql.leafNodeDefaultParallelism"
+_MOST_TASKS = 10_000
 _BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 # Rows that cross to a worker at once. Workers gather them into row groups, so this only sets the overhead of crossing.
 _ROWS_AT_ONCE = 64_000
@@ -63,6 +65,17 @@ def run_on_workers(frame: DataFrame, task: ArrowTask, result: str) -> pa.Table:
         error: DeltaError = pickle.loads(failures[0].as_py())
         raise error
     return rows
+
+
+def run_each(spark: SparkSession, items: Iterable[object], task: ArrowTask, result: str) -> pa.Table:
+    """What a function makes of some objects, which it gets pickled in the only column; each has a task of its own.
+
+    Spark spreads the rows of local data evenly, and an exchange by chance: two rows may well meet in one task then.
+    Raises as `run_on_workers`.
+    """
+    pickled = pa.array([pickle.dumps(item) for item in items], pa.binary())
+    with lent_setting(spark, _LOCAL_TASKS, str(min(max(1, len(pickled)), _MOST_TASKS))):
+        return run_on_workers(spark.createDataFrame(pa.table({"task": pickled})), task, result)
 
 
 def furthest_marks(files: pa.Table, context: WriteContext) -> dict[str, int]:

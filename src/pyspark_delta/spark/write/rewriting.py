@@ -19,10 +19,9 @@ from pyspark_delta.data.reader import partition_text, read_tasks, tasks_of
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext, written_files
 from pyspark_delta.spark.cores import cores_of
 from pyspark_delta.spark.read import session_time_zone
-from pyspark_delta.spark.scan.file_tasks import spread
 from pyspark_delta.spark.scan.frames import FileSource
 from pyspark_delta.spark.source.partitions import group_files, in_shares, is_little
-from pyspark_delta.spark.write.job import run_on_workers
+from pyspark_delta.spark.write.job import run_each
 from pyspark_delta.spark.write.rows_written import Written, with_row_ids
 from pyspark_delta.spark.write.task import RESULT, write_partition
 
@@ -46,8 +45,8 @@ def rewrite_files(spark: SparkSession, source: FileSource, files: pa.Table, cont
     if is_little(files):
         rows = _named(extended, read_tasks(read, list(tasks_of(files))))
         return Written.of(written_files(write_all(extended, rows)), extended)
-    frame = spread(spark, group_files(read, in_shares(files), cores_of(spark)))
-    written = run_on_workers(frame, partial(_rewrite, extended), RESULT)
+    groups = group_files(read, in_shares(files), cores_of(spark))
+    written = run_each(spark, groups, partial(_rewrite, extended), RESULT)
     return Written.of(written.select(WRITTEN_SCHEMA.names).cast(WRITTEN_SCHEMA), extended)
 
 

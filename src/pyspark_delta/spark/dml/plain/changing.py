@@ -22,9 +22,8 @@ from pyspark_delta.spark.dml.job import ChangedRows, changed_rows
 from pyspark_delta.spark.dml.plain.checks import check_rows
 from pyspark_delta.spark.dml.target import ROW, Target
 from pyspark_delta.spark.dml.task import RESULT, ChangeContext, RowAction, carry_out, change_partition
-from pyspark_delta.spark.scan.file_tasks import spread
 from pyspark_delta.spark.source.partitions import is_little, numbered_groups
-from pyspark_delta.spark.write.job import run_on_workers
+from pyspark_delta.spark.write.job import run_each
 
 _MOST_THREADS = 8
 
@@ -100,7 +99,7 @@ def change_files(target: Target, files: pa.Table, condition: Expression | None, 
         batches = change.batches(read, list(tasks_of(files)), range(files.num_rows), min(_MOST_THREADS, files.num_rows))
         return changed_rows(carry_out(change.context, batches), change.context)
     groups = numbered_groups(read, files, cores_of(target.spark))
-    result = run_on_workers(spread(target.spark, groups), partial(_change, change), RESULT)
+    result = run_each(target.spark, groups, partial(_change, change), RESULT)
     return changed_rows(result, change.context)
 
 

@@ -19,9 +19,8 @@ from pyspark_delta.scan.plan import ReadContext, ScanTask
 from pyspark_delta.spark.cores import cores_of
 from pyspark_delta.spark.dml.plain.checks import LeftToSparkError
 from pyspark_delta.spark.dml.target import FILE, ROW, Target
-from pyspark_delta.spark.scan.file_tasks import spread
 from pyspark_delta.spark.source.partitions import is_soon_read, numbered_groups
-from pyspark_delta.spark.write.job import run_on_workers
+from pyspark_delta.spark.write.job import run_each
 
 _MOST_ROWS = 1_000_000  # that may be found
 _THREADS = 8  # which wait for the store, most of the time
@@ -86,8 +85,8 @@ class _Search:
         if is_soon_read(files, part):
             tasks = list(tasks_of(files))
             return _gathered(_found(self._keys, context, tasks, range(len(tasks)), _THREADS), schema)
-        frame = spread(self._spark, numbered_groups(context, files, cores_of(self._spark)))
-        result = run_on_workers(frame, partial(_search, self._keys, schema), _RESULT)
+        groups = numbered_groups(context, files, cores_of(self._spark))
+        result = run_each(self._spark, groups, partial(_search, self._keys, schema), _RESULT)
         streams = (pa.ipc.open_stream(rows).read_all() for rows in result["rows"].to_pylist())
         return _gathered((batch for table in streams for batch in table.to_batches()), schema)
 
