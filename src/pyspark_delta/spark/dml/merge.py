@@ -99,15 +99,15 @@ class _Staging:
         scopes = Scopes(target.empty(), merge.source)
         resolve(scopes.joined, [merge.condition], "the condition of the merge")
         check_analyzed(scopes.joined.where(merge.condition), merge.condition, "MERGE")
-        self._clauses, early = scopes.settle([self._filled(clause) for clause in merge.clauses])
+        sides = Sides(target, merge.source, self._schema)
+        self._clauses, early = scopes.settle([self._filled(clause) for clause in merge.clauses], sides)
         for given, clause in zip(merge.clauses, self._clauses, strict=True):
             if given.condition is not None:
                 name = f"the clause {clause.name}"
                 check_analyzed(scopes.of(clause.kind).where(given.condition), given.condition, name)
         self._scopes = scopes
-        sides = Sides(target, merge.source, self._schema, early)
-        self._changes = row_changes(sides, self._clauses, evolves=evolves)
-        self._sides = sides
+        self._sides = replace(sides, early=early)
+        self._changes = row_changes(self._sides, self._clauses, evolves=evolves)
         self._count = SourceCount()
         self._materialize_ms = 0
 
