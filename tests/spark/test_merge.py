@@ -322,7 +322,7 @@ class Merges:
         source = session.sql("select 50L id, 7 n, 'new' v").alias("s")
         longer = F.udf(lambda text: text + "er", "string")  # fails for null, as in rows that the table alone has
         merge = table.merge(source, "t.id = s.id").whenNotMatchedInsert(
-            values={"id": "id + (select max(id) from range(3))", "v": longer(F.col("v"))}
+            values={"id": "id + (select max(r.id) from range(3) r where r.id <= n)", "v": longer(F.col("v"))}
         )
         merge = merge.whenNotMatchedBySourceUpdate("t.id = 1", {"n": "5"})
         assert counts(merge.whenMatchedDelete().execute()) == (2, 1, 0, 1)
