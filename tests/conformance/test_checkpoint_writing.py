@@ -28,6 +28,7 @@ from pyspark_delta.log.json_checksum import checksum_matches
 from pyspark_delta.log.replay import LogReplay
 from pyspark_delta.log.segment import load_segment
 from pyspark_delta.protocol.draft import CommitDraft, Operation
+from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage import FileStatus, store_for
 from pyspark_delta.table import Table
@@ -256,6 +257,25 @@ def test_c053_texts_are_made_again_from_typed_statistics(tmp_path: Path) -> None
         bounds["at"] = datetime.fromisoformat(bounds["at"])
     assert found == expected
     assert rows["b.parquet"]["stats"] is None
+
+
+@pytest.mark.parametrize("as_text", ["true", "false"])
+def test_c053_statistics_have_a_text_in_whichever_form_a_checkpoint_keeps_them(tmp_path: Path, as_text: str) -> None:
+    table = a_table(tmp_path, checkpoint_writeStatsAsJson=as_text, checkpoint_writeStatsAsStruct="true")
+    Table.open(table.location).checkpoint()
+    snapshot = Snapshot.load(table.location)
+    files = snapshot.files(columns=("stats", "path")).to_pylist()
+    found = {row["path"]: row["stats"] and json.loads(row["stats"]) for row in files}
+    expected = json.loads(STATS_TEXT)
+    for stats in (found["a.parquet"], expected):
+        for bounds in (stats["minValues"], stats["maxValues"]):
+            bounds["at"] = datetime.fromisoformat(bounds["at"])
+    assert found == {"a.parquet": expected, "b.parquet": None, "v.parquet": None}
+    removed = snapshot.tombstones(columns=("path", "size")).to_pylist()
+    assert removed == [{"path": "gone.parquet", "size": 100}]
+    # A plan asks for less of statistics than that.
+    [text] = [row["stats"] for row in plan_scan(snapshot, statistics=True).files.to_pylist() if row["path"][0] == "a"]
+    assert (text is not None) == (as_text == "true")
 
 
 def test_c053_typed_statistics_are_made_from_texts_where_a_leaf_is_missing(tmp_path: Path) -> None:

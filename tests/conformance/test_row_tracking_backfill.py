@@ -19,6 +19,7 @@ from pyspark_delta.ddl.row_ids import enable_row_ids, promises_row_ids
 from pyspark_delta.errors import DataFileError, InvalidOperationError, MetadataChangedError
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage import store_for
+from pyspark_delta.table import Table
 from pyspark_delta.transaction.attempts import AttemptPolicy
 from pyspark_delta.transaction.base import state_of
 
@@ -73,6 +74,18 @@ def test_c325_c336_files_are_numbered_in_batches_before_ids_are_promised() -> No
 
 def _records(row: dict[str, object]) -> int:
     return int(json.loads(str(row["stats"]))["numRecords"])
+
+
+def test_c053_bounds_that_a_checkpoint_has_as_columns_are_added_again() -> None:
+    location = memory_location()
+    form = {"delta.checkpoint.writeStatsAsJson": "false", "delta.checkpoint.writeStatsAsStruct": "true"}
+    added = file("f", ids=(1, 9), records=3)
+    stats = json.loads(added["stats"])
+    create(location, adds=[added], properties=form)
+    Table.open(location).checkpoint()
+    enable(location)
+    [again] = actions(location, 2, "add")
+    assert json.loads(again["stats"]) == stats
 
 
 def test_c149_c331_files_keep_all_that_the_log_says_of_them() -> None:

@@ -268,6 +268,66 @@ class Merges:
         insert = table.merge(source, "t.id = s.w + 50").whenNotMatchedInsert(values={"id": "id + 60"})
         assert counts(insert.execute()) == (1, 0, 0, 1)
 
+    def test_values_are_computed_for_the_rows_that_clauses_take(self, session: SparkSession, tmp_path: Path) -> None:
+        """Names without a qualifier mean the only side that a clause sees, though both sides have them."""
+        table = make(session, tmp_path)
+        source = session.sql("select id, 7 n, 'new' v from values 0L, 1L, 50L, 60L as k(id)").alias("s")
+        merge = table.merge(source, "t.id = s.id").whenMatchedDelete("s.v <> 'new'")
+        forms: list[tuple[Any, Any]] = [
+            ("id >= 10 div id", "10 div (id - 60)"),
+            (F.expr("`ID` >= 10 div id"), F.expr("10 div (`s`.`id` - 60)")),
+            (F.col("id") >= F.lit(10) / F.col("id"), (F.lit(10) / (F.col("id") - 60)).cast("int")),
+            (F.transform(F.array(F.lit(10)), lambda x: x / F.col("id"))[0] < 1,
+             F.when(F.col("s.id") > 0, F.floor(F.lit(10) / (F.col("id") - 60)))),
+            ("id >= transform(array(10), x -> x div id)[0]", "transform(array(10), n -> n div (id - 60))[0]"),
+        ]  # fmt: skip
+        for condition, value in forms:
+            # The row of id 0 matches, and the value is not for the row of id 60.
+            inserted = merge.whenNotMatchedInsert("id = 60", {"id": "id", "v": "v"}).whenNotMatchedInsert(
+                condition, {"ID": F.col("id"), "n": value, "v": "concat(s.v, V)"}
+            )
+            assert counts(inserted.execute()) == (2, 0, 0, 2)
+            found = {row[0]: row[1:] for row in content(table)}
+            assert (found[50], found[60]) == ((-1, "newnew"), (None, "new"))
+            goes = table.merge(session.range(40).alias("s"), "t.id = s.id").whenMatchedUpdate("s.id = 0", {"n": "t.n"})
+            assert counts(goes.whenNotMatchedBySourceDelete("10 div id = 0").execute()) == (3, 1, 2, 0)
+        zero = table.merge(session.sql("select 0L id, 1 n"), "t.id = 0").whenMatchedDelete("v is null")
+        zero = zero.whenNotMatchedInsert("1 div id = 0", {"id": "id"})
+        both = zero.whenNotMatchedBySourceUpdate("id < 3 and 10 div id > 0", {"n": "n + 10 div id"})
+        assert counts(both.execute()) == (2, 2, 0, 0)
+        assert {row[0]: row[1] for row in content(table) if row[1]} == {1: 10, 2: 5}
+        alone = table.merge(session.sql("select 0L id, 1 n"), "t.id = 0")
+        assert counts(alone.whenNotMatchedInsert(values={"id": "10 div id"}).execute()) == (0, 0, 0, 0)
+        by_source = alone.whenNotMatchedBySourceUpdate("id < 3", {"n": (F.lit(30) / F.col("id")).cast("int")})
+        assert counts(by_source.execute()) == (2, 2, 0, 0)
+        assert {row[0]: row[1] for row in content(table) if row[1]} == {1: 30, 2: 15}
+
+    def test_names_of_a_side_that_are_also_names_of_columns(self, session: SparkSession, tmp_path: Path) -> None:
+        rows = session.sql("select 1L id, named_struct('id', 10L, 'x', 1) s, 'old' `a.b``c`")
+        save(rows, str(tmp_path))
+        table = DeltaTable.forPath(session, str(tmp_path)).alias("t")
+        source = session.sql("select 2L id, named_struct('id', 20L, 'x', 2) s, 'new' `a.b``c`")
+        value = {"id": "s.id", "s": "named_struct('id', id, 'x', s.x)", "`a.b``c`": "concat(`a.b``c`, id)"}
+        values = {"id": F.col("s.id"), "s": F.struct("id", "s.x"), "`a.b``c`": F.concat("`a.b``c`", "id")}
+        for given in (value, values):
+            for frame, found in ((source, (20, 2)), (source.alias("s"), (2, 2))):
+                merge = table.merge(frame, "t.id = -1").whenNotMatchedInsert(values=given)  # type: ignore[arg-type]
+                assert counts(merge.execute()) == (1, 0, 0, 1)
+                [row] = [row for row in content(table) if row[0] != 1]
+                assert row == (found[0], {"id": found[1], "x": 2}, "new2")
+                table.delete("id <> 1")
+
+    def test_what_cannot_be_told_by_copies_is_computed_early(self, session: SparkSession, tmp_path: Path) -> None:
+        table = make(session, tmp_path)
+        source = session.sql("select 50L id, 7 n, 'new' v").alias("s")
+        longer = F.udf(lambda text: text + "er", "string")  # fails for null, as in rows that the table alone has
+        merge = table.merge(source, "t.id = s.id").whenNotMatchedInsert(
+            values={"id": "id + (select max(r.id) from range(3) r where r.id <= n)", "v": longer(F.col("v"))}
+        )
+        merge = merge.whenNotMatchedBySourceUpdate("t.id = 1", {"n": "5"})
+        assert counts(merge.whenMatchedDelete().execute()) == (2, 1, 0, 1)
+        assert (52, None, "newer") in content(table)
+
     def test_c381_c390_c392_c399_rules_of_rows(self, session: SparkSession, tmp_path: Path) -> None:
         location = table_of(
             tmp_path / "t",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,14 @@ def content(table: DeltaTable, *columns: str) -> list[Any]:
     return sorted(tuple(row.values()) if columns else row["id"] for row in found)
 
 
+def _with_times(value: Any) -> Any:
+    """Statistics in which a time is the same, however many digits of it are written."""
+    if isinstance(value, dict):
+        return {name: _with_times(member) for name, member in value.items()}
+    is_time = isinstance(value, str) and value[10:11] == "T"
+    return datetime.fromisoformat(value) if is_time else value
+
+
 def all_rows(table: DeltaTable) -> list[str]:
     """As text, in which even NaN is equal to itself."""
     return [str(row) for row in Table.open(table._location).scan().to_arrow().sort_by("id").to_pylist()]
@@ -102,6 +111,39 @@ class RowChanges:
         metrics = commit(table, "commitInfo")[0]["operationMetrics"]
         assert (metrics["numDeletionVectorsUpdated"], metrics["numRemovedFiles"]) == ("1", "0")
         assert content(table) == [i for i in range(4, 40) if i % 10 != 3]
+
+    @pytest.mark.parametrize("mapping", ["none", "name"])
+    def test_c053_c256_c413_statistics_of_a_checkpoint_that_has_them_as_columns_stay(
+        self, session: SparkSession, tmp_path: Path, mapping: str
+    ) -> None:
+        columns = (
+            "cast(id as byte) b", "cast(id as short) h", "id / 3 f", "cast(id as float) g", "id % 2 = 0 q",
+            "cast(id as decimal(38, 3)) + 1.125 e", "cast(id as decimal(9, 2)) k", "date '2024-01-01' + int(id) day",
+            "timestamp_micros(id * 1000000 + 1000) at", "cast(timestamp_micros(id * 1000) as timestamp_ntz) ntz",
+            "named_struct('x', id, 'z', concat('\"ü', id)) s", "if(id % 3 = 0, null, id) m", "array(id) a",
+        )  # fmt: skip
+        rows = session.sql(RANGE.format(40)).selectExpr("*", *columns)
+        form = {"delta.checkpoint.writeStatsAsJson": "false", "delta.checkpoint.writeStatsAsStruct": "true"}
+        save(rows, str(tmp_path), options={**VECTORS, **form, "delta.columnMapping.mode": mapping})
+        table = DeltaTable.forPath(session, str(tmp_path))
+        before = {a["path"]: json.loads(a["stats"]) for a in commit(table, "add")}
+        assert [len(stats["minValues"]) for stats in before.values()] == [14, 14]  # none of booleans and arrays
+        changes = {
+            "delete": lambda: table.delete("id % 10 = 3"),
+            "update": lambda: table.update("id % 10 = 4", {"v": "concat(v, 'x')"}),
+            "merge": lambda: table.alias("t").merge(session.range(5, 40, 10).alias("s"), "t.id = s.id")
+            .whenMatchedDelete().execute(),
+        }  # fmt: skip
+        for change in changes.values():
+            Table.open(str(tmp_path)).checkpoint()
+            change()
+            marked = [a for a in commit(table, "add") if "deletionVector" in a]
+            assert {a["path"] for a in marked} == before.keys()
+            for add in marked:
+                expected = {**before[add["path"]], "tightBounds": False}
+                assert _with_times(json.loads(add["stats"])) == _with_times(expected)
+        assert len(plan_scan(Snapshot.load(str(tmp_path)), where="id < 3 and s.z < 'a'").files) == 1
+        assert plan_scan(Snapshot.load(str(tmp_path)), where="at > timestamp '2025-01-01'").files.num_rows == 0
 
     def test_c252_files_of_which_all_rows_go_are_removed(self, session: SparkSession, tmp_path: Path) -> None:
         table = make(session, tmp_path, VECTORS)

@@ -21,12 +21,10 @@ from pyspark_delta.log.parquet_part import BATCH_ROWS, ParquetPart
 from pyspark_delta.log.replay import LogReplay
 from pyspark_delta.log.skipping import partition_column
 from pyspark_delta.log.struct_types import fitted, fitted_as_far_as_possible
+from pyspark_delta.log.typed_stats import STATS_PARSED, lacks_texts, typed_stats, with_texts
 from pyspark_delta.log.workers import in_order
-from pyspark_delta.schema.legacy_calendar import LegacyCalendar
 from pyspark_delta.stats.parse import parse_stats
-from pyspark_delta.stats.texts import stats_texts
 
-_PARSED = "stats_parsed"
 _PROBED_AT_ONCE = 32_768  # rows of a checkpoint whose keys are looked up together
 
 Rows: TypeAlias = pa.StructArray
@@ -69,9 +67,9 @@ def add_rows(files: pa.RecordBatch, layout: CheckpointLayout) -> Rows:
         "clusteringProvider": files.column("clustering_provider"),
     }
     if layout.stats_text:
-        columns["stats"] = texts if stored is None else _with_texts(texts, stored)
+        columns["stats"] = texts if stored is None else with_texts(texts, stored)
     if layout.stats_type is not None:
-        columns[_PARSED] = _parsed(texts, stored, layout)
+        columns[STATS_PARSED] = _parsed(texts, stored, layout)
     if layout.partition_type is not None:
         columns["partitionValues_parsed"] = _parsed_partitions(files.column("partition_values"), layout)
     return pa.StructArray.from_arrays([columns[f.name] for f in layout.add_type], fields=list(layout.add_type))
@@ -101,24 +99,20 @@ def _stored_files(part: ParquetPart, layout: CheckpointLayout) -> Iterator[pa.Re
         return
     fields = list(FILE_FIELDS)
     stored = part.schema.field("add").type
-    calendar = part.calendar(part.leaves_below(f"add.{_PARSED}"))
     with part.reading() as file:
         for group in groups:
             names = leaf_columns(part, "add", fields, group)
-            parsed = stored.get_field_index(_PARSED) >= 0 and _needs_parsed(part, group, layout)
+            parsed = stored.get_field_index(STATS_PARSED) >= 0 and _needs_parsed(part, group, layout)
             if parsed:
-                names.append(f"add.{_PARSED}")
+                names.append(f"add.{STATS_PARSED}")
             for batch in file.iter_batches(BATCH_ROWS, row_groups=[group], columns=names):
-                yield from _files_of(batch.column("add"), part.path, parsed=parsed, calendar=calendar)
+                yield from _files_of(batch.column("add"), part, parsed=parsed)
 
 
-def _files_of(
-    rows: pa.StructArray, path: str, *, parsed: bool, calendar: LegacyCalendar | None
-) -> Iterator[pa.RecordBatch]:
-    files = extract(rows, list(FILE_FIELDS), path)
+def _files_of(rows: pa.StructArray, part: ParquetPart, *, parsed: bool) -> Iterator[pa.RecordBatch]:
+    files = extract(rows, list(FILE_FIELDS), part.path)
     if parsed:
-        stats = pc.struct_field(rows, [_PARSED])
-        files = files.append_column(_PARSED, stats if calendar is None else _without(calendar, stats))
+        files = files.append_column(STATS_PARSED, typed_stats(part, rows))
     present = files.column("path").is_valid()
     if files.column("path").null_count:
         files = chosen_rows(files, present)
@@ -127,42 +121,14 @@ def _files_of(
         yield files
 
 
-def _without(calendar: LegacyCalendar, stats: pa.StructArray) -> pa.StructArray:
-    """Statistics without the members that may be in another calendar: as text they are in that of today."""
-    kept = [i for i, f in enumerate(stats.type) if pa.types.is_struct(f.type) or not calendar.concerns(f.type)]
-    members = [stats.field(i) for i in kept]
-    members = [_without(calendar, m) if pa.types.is_struct(m.type) else m for m in members]
-    fields = [stats.type.field(i).with_type(m.type) for i, m in zip(kept, members, strict=True)]
-    return pa.StructArray.from_arrays(members, fields=fields, mask=stats.is_null())  # which tells how long it is
-
-
 def _needs_parsed(part: ParquetPart, group: int, layout: CheckpointLayout) -> bool:
     """Whether typed statistics are asked for, or are all that some file has (C053)."""
-    return layout.stats_type is not None or _nulls(part, group, "add.stats") > _nulls(part, group, "add.path")
-
-
-def _nulls(part: ParquetPart, group: int, leaf: str) -> int:
-    index, row_group = part.leaf(leaf), part.metadata.row_group(group)
-    if index is None:
-        return int(row_group.num_rows)
-    statistics = row_group.column(index).statistics
-    known = statistics is not None and statistics.has_null_count
-    return int(statistics.null_count) if known else 0
+    return layout.stats_type is not None or lacks_texts(part, group)
 
 
 # -------------------------------------------------------------------------------------------------------- statistics
 def _stored_stats(files: pa.RecordBatch) -> pa.StructArray | None:
-    return files.column(_PARSED) if _PARSED in files.schema.names else None
-
-
-def _with_texts(texts: pa.Array, stored: pa.StructArray) -> pa.Array:
-    """The texts, made from the typed form where there is only that."""
-    if texts.null_count == 0:
-        return texts
-    missing = pc.and_(texts.is_null(), stored.is_valid())
-    if not pc.any(missing).as_py():
-        return texts
-    return pc.replace_with_mask(texts, missing, stats_texts(stored.filter(missing)))
+    return files.column(STATS_PARSED) if STATS_PARSED in files.schema.names else None
 
 
 def _parsed(texts: pa.Array, stored: pa.StructArray | None, layout: CheckpointLayout) -> pa.StructArray:

@@ -33,6 +33,7 @@ from pyspark_delta.log.skipping import (
     partition_column,
     stats_batch,
 )
+from pyspark_delta.log.typed_stats import STATS_PARSED, lacks_texts, typed_stats, with_texts
 from pyspark_delta.log.workers import in_order, worker_count
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.types import DOUBLE, FLOAT, TIMESTAMP, DataType
@@ -80,6 +81,7 @@ class PartScan:
         self._partitions = request.partition_columns()
         self._mixed = request.mixed_columns()
         self._leaves = request.stats_leaves()
+        self._makes_texts = request.makes_texts and STATS in fields
 
     # ------------------------------------------------------------------------------------------- by the footer
     def may_keep(self, group: int) -> bool:
@@ -317,6 +319,9 @@ class PartScan:
     # -------------------------------------------------------------------------------------------------- columns
     def _answer(self, file: pq.ParquetFile, group: int, mask: pa.BooleanArray | None) -> Iterator[pa.RecordBatch]:
         names = leaf_columns(self.part, self._action, self._fields, group)
+        makes_texts = self._action == "add" and self._makes_texts and lacks_texts(self.part, group)
+        if makes_texts:
+            names.append(f"add.{STATS_PARSED}")
         start = 0
         for batch in file.iter_batches(_ANSWER_ROWS, row_groups=[group], columns=names, use_threads=False):
             struct = batch.column(self._action)
@@ -329,6 +334,9 @@ class PartScan:
             if keep is not None:
                 struct = struct.take(pc.indices_nonzero(keep))  # first of all: most of the work is on what is kept
             files = extract(struct, self._fields, self.part.path)
+            if makes_texts:
+                texts = with_texts(files.column(STATS.name), typed_stats(self.part, struct))
+                files = files.set_column(files.schema.get_field_index(STATS.name), STATS, texts)
             if len(files):
                 files.validate(full=True)  # Parquet readers take any bytes for text
                 yield files

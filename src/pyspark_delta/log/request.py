@@ -20,6 +20,8 @@ class FileRequest:
     logical types). `stats_predicate` is over `("minValues"|"maxValues"|"nullCount", *physical path)`,
     `("numRecords",)` and `("tightBounds",)`, with the types its columns carry; it may also name partition columns, as
     `("partitionValues", physical_name)`. A file is dropped only where a predicate is definitely false.
+
+    With `makes_texts`, the column "stats" has the statistics that a checkpoint keeps as columns alone, too.
     """
 
     columns: tuple[str, ...]
@@ -27,6 +29,7 @@ class FileRequest:
     stats_predicate: Expression | None = None
     partition_schema: StructType = field(default_factory=StructType)
     time_zone: str = "UTC"  # of zone-less timestamp partition values
+    makes_texts: bool = True
 
     def partition_columns(self) -> dict[str, DataType]:
         """The physical names and types of the partition columns that the partition predicate names."""

@@ -84,3 +84,11 @@ def test_no_rows_no_report() -> None:
     [found] = report_keys([empty, pa.RecordBatch.from_arrays([pa.nulls(3, pa.int64())], ["k"])])
     report: KeyReport = pickle.loads(found["report"][0].as_py())
     assert (report.rows, len(report.ranges[0].least)) == (3, 0)
+
+
+def test_ranges_within_a_range_do_not_end_it() -> None:
+    found = [
+        KeyRanges(pa.array(least), pa.array(greatest)) for least, greatest in (([5, 2], [6, 3]), ([1, 20], [9, 30]))
+    ]
+    joined = KeyRanges.joined(found)
+    assert (joined.least.to_pylist(), joined.greatest.to_pylist()) == ([1, 20], [9, 30])

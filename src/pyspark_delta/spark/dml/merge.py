@@ -109,13 +109,14 @@ class _Staging:
         resolve(scopes.joined, [merge.condition], "the condition of the merge")
         check_analyzed(scopes.joined.where(merge.condition), merge.condition, "MERGE")
         self._given = [self._filled(clause) for clause in merge.clauses]
-        self._clauses, early = scopes.settle(self._given)
+        sides = Sides(target, merge.source, self._schema)
+        self._clauses, early = scopes.settle(self._given, sides)
         for given, clause in zip(merge.clauses, self._clauses, strict=True):
             if given.condition is not None:
                 name = f"the clause {clause.name}"
                 check_analyzed(scopes.of(clause.kind).where(given.condition), given.condition, name)
         self._scopes, self._evolves = scopes, evolves
-        self._sides = Sides(target, merge.source, self._schema, early)
+        self._sides = replace(sides, early=early)
         self._count = SourceCount()
         self._looked_at: Candidates | None = None
         self._materialize_ms = 0

@@ -18,6 +18,7 @@ from pyspark.errors import AnalysisException
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.spark.dml.merge_clauses import Clause, RowKind
+from pyspark_delta.spark.dml.one_side import OneSide
 from pyspark_delta.spark.dml.target import Condition, Target
 from pyspark_delta.spark.quoting import quoted
 
@@ -47,6 +48,13 @@ class Sides:
         if found is None or not self._is_unique(found.name):
             return None
         return sf.col(_SOURCE.format(self.schema.names.index(found.name)))
+
+    def shared(self, kind: RowKind) -> dict[str, str]:
+        """The copies of columns that clauses of a kind may call by names that the other side has too."""
+        names = {name.casefold(): i for i, name in enumerate(self.target.configuration.schema.names)}
+        given = {name.casefold(): i for i, name in enumerate(self.schema.names) if self._is_unique(name)}
+        copies, numbers = (_SOURCE, given) if kind is RowKind.NOT_MATCHED else (_TARGET, names)
+        return {name: copies.format(numbers[name]) for name in names.keys() & given.keys()}
 
     def joined(self, rows: DataFrame, condition: Condition, how: str) -> DataFrame:
         """The rows of the table and the source side by side; of one side alone where the join is anti or semi."""
@@ -115,11 +123,12 @@ class Scopes:
             case RowKind.BY_SOURCE:
                 return self.target
 
-    def settle(self, clauses: Sequence[Clause]) -> tuple[tuple[Clause, ...], dict[RowKind, list[Column]]]:
+    def settle(self, clauses: Sequence[Clause], sides: Sides) -> tuple[tuple[Clause, ...], dict[RowKind, list[Column]]]:
         """The clauses with names that are clear where both sides are there, and what is computed early for that.
 
-        A clause that sees one side may call a column by a name that both have. Its expressions are computed before the
-        join then. Raises InvalidOperationError for what cannot be resolved.
+        A clause that sees one side may call a column by a name that both have, and speaks of copies then. Expressions
+        that cannot be told like that are computed before the join: for all rows of the side, so that one may fail for
+        a row that the clause does not take. Raises InvalidOperationError for what cannot be resolved.
         """
         settled: list[Clause] = []
         early: dict[RowKind, list[Column]] = {}
@@ -132,11 +141,22 @@ class Scopes:
             if clause.kind is RowKind.MATCHED or not _is_ambiguous(self.joined, given):
                 settled.append(clause)
                 continue
-            known = early.setdefault(clause.kind, [])
-            condition = None if clause.condition is None else _move(known, clause.kind, clause.condition)
-            values = clause.values and {name: _move(known, clause.kind, v) for name, v in clause.values.items()}
+            told = self._told(given, clause.kind, sides)
+            if told is None:
+                known = early.setdefault(clause.kind, [])
+                told = [_move(known, clause.kind, expression) for expression in given]
+            condition = None if clause.condition is None else told.pop(0)
+            values = None if clause.values is None else dict(zip(clause.values, told, strict=True))
             settled.append(Clause(clause.kind, clause.action, condition, values))
         return tuple(settled), early
+
+    def _told(self, expressions: Sequence[Condition], kind: RowKind, sides: Sides) -> list[Column] | None:
+        """The expressions by the names of copies; None where not all of them are clear then."""
+        joined = sides.joined(self.target, sf.lit(True), "inner")
+        side = OneSide(self.target.sparkSession, sides.shared(kind), lambda name: not _is_ambiguous(joined, [name]))
+        told = [side.told(expression) for expression in expressions]
+        clear = [one for one in told if one is not None]
+        return clear if len(clear) == len(told) and not _is_ambiguous(joined, clear) else None
 
 
 def resolve(frame: DataFrame, expressions: Sequence[Condition], where: str) -> None:

@@ -85,7 +85,8 @@ def gather(files: pa.Table, location: str, storage_options: Mapping[str, str]) -
 
 def is_marked(jvm: Jvm, row_index: str, width: int) -> Column:
     """Whether a row has a number of so many bits."""
-    return _number(jvm, row_index, width) != 0
+    marked: Column = jvm.once(("is marked", row_index, width), lambda: _number(jvm, row_index, width) != 0)
+    return marked
 
 
 def change_columns(jvm: Jvm, row_index: str, width: int, kind: str | None) -> dict[str, Column]:

@@ -23,6 +23,7 @@ _WORD = 8
 _UNIT = 24  # rows are padded to whole words that are whole groups of base64 too
 _INLINE_DECIMAL_DIGITS = 18
 _WIDE_DECIMAL_BYTES = 16
+_LONG = 64  # bytes on average, from which on copying value by value is faster than byte by byte
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +98,14 @@ def _copy(
     start: Numbers,
     size: Numbers,
 ) -> None:
-    """Copy `size[i]` bytes from `start[i]` to `to[i]`, for all i at once."""
+    """Copy `size[i]` bytes from `start[i]` to `to[i]`, for all i at once where they are short."""
     total = int(size.sum())
     if total == 0:
+        return
+    if total >= _LONG * len(size):
+        copy, content = target.data, source.data
+        for place, first, length in zip(to.tolist(), start.tolist(), size.tolist(), strict=True):
+            copy[place : place + length] = content[first : first + length]
         return
     within = np.arange(total, dtype=np.int64) - np.repeat(np.cumsum(size) - size, size)
     target[np.repeat(to, size) + within] = source[np.repeat(start, size) + within]

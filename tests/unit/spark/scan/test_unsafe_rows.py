@@ -88,6 +88,17 @@ def test_texts_and_binaries_of_sliced_arrays() -> None:
     assert all(size % 8 == 0 for size in rows.sizes)
 
 
+@pytest.mark.parametrize("length", [8, 1000])
+def test_long_binaries_beside_short_ones(length: int) -> None:
+    """Values are copied one by one where they are long on average, and all at once where they are short."""
+    values = [b"skipped" * length, b"\x01" * length, b"", None, bytes(n % 251 for n in range(3 * length + 5)), b"end"]
+    sliced = pa.array(values, pa.large_binary()).slice(1)
+    rows = encode_rows([(sliced, BINARY), (pa.array(range(5), pa.int64()), LONG), (sliced, BINARY)], 5)
+    for field in (0, 2):
+        assert [variable(rows, i, field) for i in range(5)] == [b"\x01" * length, b"", None, values[4], b"end"]
+    assert [slot(rows, i, 1) for i in range(5)] == [struct.pack("<q", i) for i in range(5)]
+
+
 def test_decimals() -> None:
     narrow, wide = DecimalType(18, 2), DecimalType(38, 0)
     values = [Decimal("-1.25"), None, Decimal("9999999999999999.99")]

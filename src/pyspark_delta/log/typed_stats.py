@@ -1,0 +1,54 @@
+"""Statistics that a checkpoint keeps as columns alone, as the text that the log has of others (C053)."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.log.parquet_part import ParquetPart
+from pyspark_delta.schema.legacy_calendar import LegacyCalendar
+from pyspark_delta.stats.texts import stats_texts
+
+STATS_PARSED = "stats_parsed"
+
+
+def lacks_texts(part: ParquetPart, group: int) -> bool:
+    """Whether columns may be all that some file of a row group has of statistics."""
+    stored = part.schema.field("add").type
+    if not pa.types.is_struct(stored) or stored.get_field_index(STATS_PARSED) < 0:
+        return False
+    return _nulls(part, group, "add.stats") > _nulls(part, group, "add.path")
+
+
+def typed_stats(part: ParquetPart, adds: pa.StructArray) -> pa.StructArray:
+    """`stats_parsed` of `add` structs, without the members that may be in another calendar than that of today."""
+    stats: pa.StructArray = pc.struct_field(adds, [STATS_PARSED])
+    calendar = part.calendar(part.leaves_below(f"add.{STATS_PARSED}"))
+    return stats if calendar is None else _without(calendar, stats)
+
+
+def with_texts(texts: pa.Array, stored: pa.StructArray) -> pa.Array:
+    """The texts, made from the typed form where there is only that."""
+    if texts.null_count == 0:
+        return texts
+    missing = pc.and_(texts.is_null(), stored.is_valid())
+    if not pc.any(missing).as_py():
+        return texts
+    return pc.replace_with_mask(texts, missing, stats_texts(stored.filter(missing)))
+
+
+def _without(calendar: LegacyCalendar, stats: pa.StructArray) -> pa.StructArray:
+    kept = [i for i, f in enumerate(stats.type) if pa.types.is_struct(f.type) or not calendar.concerns(f.type)]
+    members = [stats.field(i) for i in kept]
+    members = [_without(calendar, m) if pa.types.is_struct(m.type) else m for m in members]
+    fields = [stats.type.field(i).with_type(m.type) for i, m in zip(kept, members, strict=True)]
+    return pa.StructArray.from_arrays(members, fields=fields, mask=stats.is_null())  # which tells how long it is
+
+
+def _nulls(part: ParquetPart, group: int, leaf: str) -> int:
+    index, row_group = part.leaf(leaf), part.metadata.row_group(group)
+    if index is None:
+        return int(row_group.num_rows)
+    statistics = row_group.column(index).statistics
+    known = statistics is not None and statistics.has_null_count
+    return int(statistics.null_count) if known else 0
