@@ -17,6 +17,7 @@ from pyspark_delta.expressions.literals import (
     NotExactError,
     cast_literal,
     decimal_type_of,
+    fits_integral,
     is_utc,
 )
 from pyspark_delta.expressions.tree import Cast, Column, Comparison, Expression, IsNull, Literal, Not, type_of
@@ -79,6 +80,7 @@ def _compare_constant(op: str, operand: Expression, constant: Literal, zone: tzi
         return Comparison(op, operand, constant)
     if constant.type == STRING:
         constant = cast_literal(constant, _type_for_text(source), zone)
+        _require_same_value(constant, source, zone)
         if constant.type == source:
             return Comparison(op, operand, constant)
     if isinstance(source, DecimalType) and constant.type in INTEGRAL_BITS:
@@ -118,6 +120,19 @@ def _type_for_text(source: DataType) -> DataType:
     if source == BINARY or not is_comparable(source):
         raise NotExactError(f"a {source} column is not compared with a string")
     return source
+
+
+def _require_same_value(constant: Literal, source: DataType, zone: tzinfo) -> None:
+    """Without ANSI, a text is read as a value of the column's own type."""
+    if source in INTEGRAL_BITS:
+        is_same = fits_integral(constant.value, source)
+    elif source == FLOAT:
+        narrow = cast_literal(constant, FLOAT, zone).value
+        is_same = narrow == constant.value or math.isnan(narrow)
+    else:
+        return
+    if not is_same:
+        raise NotExactError(f"what a text that is no {source} is compared as depends on the session")
 
 
 def _is_exact(data_type: DataType) -> bool:

@@ -201,6 +201,8 @@ def test_catalyst_text_is_read(text: str, expected: str) -> None:
         "code = 'ab'",
         "i = 'x'",
         "i = '5.5'",
+        "i = '3000000000'",
+        "f = '0.1'",
         "dt = '2024-13-01'",
         "dt > DATE '-0001-01-01'",
         "ntz = '2024-01-01 00:00:00Z'",
