@@ -232,11 +232,13 @@ def test_a_source_that_is_large_is_left_to_spark(
         return table.merge(source, "t.id = s.id").whenMatchedUpdateAll().whenNotMatchedInsertAll().execute().collect()
 
     assert upsert() == [(20, 10, 0, 10)]
-    for name, most in (("_MOST_BYTES", 0), ("_MOST_ROWS", 19)):
-        monkeypatch.setattr(merging, name, most)
-        assert upsert() == [(20, 20, 0, 0)]
+    monkeypatch.setattr(merging, "_MOST_ROWS", 19)  # Spark's guess of the bytes was too low
+    assert upsert() == [(20, 20, 0, 0)]
+    assert [rows is not None for rows in tried] == [True]
+    monkeypatch.setattr(merging, "_MOST_ROWS", 20)
+    monkeypatch.setattr(merging, "_MOST_BYTES", 0)
+    assert upsert() == [(20, 20, 0, 0)]
     assert [rows is not None for rows in tried] == [True, True]
     monkeypatch.setattr("pyspark_delta.spark.dml.plain.key_search._MOST_ROWS", 19)
-    monkeypatch.setattr(merging, "_MOST_ROWS", 20)
     assert upsert() == [(20, 20, 0, 0)]
     assert tried[2:] == [None]

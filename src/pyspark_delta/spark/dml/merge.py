@@ -197,7 +197,7 @@ class _Staging:
         """The files that may hold rows that match, and the rows of the source, where they are few."""
         asked = bound.columns(SOURCE)
         columns = StructType(tuple(field for field in self._schema if field.name in asked))
-        source = collected(self._merge.source, columns, _MOST_BYTES)
+        source = collected(self._merge.source, columns, _MOST_BYTES, _MOST_ROWS)
         if source is not None:
             names = [key.source.name for key in bound.keys]
             found = keys_among(source, known.keys, names, self._target.time_zone)

@@ -82,13 +82,16 @@ def keys_among(rows: pa.Table, keys: Sequence[Key], names: Sequence[str], time_z
     return _source_keys(KeyReport(rows.num_rows, ranges), keys, time_zone)
 
 
-def collected(source: DataFrame, columns: StructType, most_bytes: int) -> pa.Table | None:
-    """Some columns of a source that a classic session takes for small; None where it does not, or does not say."""
+def collected(source: DataFrame, columns: StructType, most_bytes: int, most_rows: int) -> pa.Table | None:
+    """Some columns of a source that a classic session takes for small; None where it does not, or is wrong."""
     frame: Any = source
     if not hasattr(frame, "_jdf"):
         return None
     size = frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()
-    return collect(source, columns) if int(str(size)) <= most_bytes else None
+    if int(str(size)) > most_bytes:
+        return None
+    rows = collect(source.limit(most_rows + 1), columns)
+    return rows if rows.num_rows <= most_rows else None
 
 
 def collect(source: DataFrame, columns: StructType) -> pa.Table:
