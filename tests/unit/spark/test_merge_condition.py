@@ -76,4 +76,5 @@ def test_parts_on_the_table_alone_are_told_from_the_others() -> None:
     assert to_sql(found.own) == "id > 5L AND i < 3"
     assert [to_sql(key.column) for key in found.keys] == ["n.a"]
     assert found.columns == ("id", "i", "n", "x")
-    assert take_apart("exists (select 1 from u where t.id = 1)") == MatchCondition()
+    subquery = "exists (select 1 from u where t.id = 1)"
+    assert take_apart(subquery) == MatchCondition(subquery)

@@ -35,7 +35,6 @@ from pyspark_delta.spark.dml.execution import Staged, milliseconds_since
 from pyspark_delta.spark.dml.job import ChangedRows, change_rows
 from pyspark_delta.spark.dml.outcome import draft_change, file_metrics, require_removable, settle_files
 from pyspark_delta.spark.dml.plain.changing import change_files
-from pyspark_delta.spark.dml.plain.checks import LeftToSparkError
 from pyspark_delta.spark.dml.plain.update import plain_update
 from pyspark_delta.spark.dml.plan import Found
 from pyspark_delta.spark.dml.row_search import search_rows, with_files_met
@@ -144,7 +143,7 @@ class Update:
         target = found.target
         plain = plain_update(target, found.resolved) if found.is_exact else None
         if plain is not None:
-            with suppress(InvalidPredicateError, LeftToSparkError):
+            with suppress(InvalidPredicateError):
                 return change_files(target, files, found.exact, plain)
         changing = self._changing(target, target.rows(files), found.assigned)
         return change_rows(*job_of(target, changing, has_changes=target.has_feed))

@@ -51,7 +51,7 @@ class PlainChange:
     ) -> Iterator[pa.RecordBatch]:
         """The rows of some files, whose `numbers` are given, as `ChangeContext` says.
 
-        Raises LeftToSparkError and InvalidPredicateError for rows that only Spark can tell the values of.
+        Raises InvalidPredicateError for rows that only Spark can tell the values of.
         """
         for task, rows in read_each(read, tasks, threads):
             yield from self._changed(numbers[task], rows)

@@ -7,17 +7,13 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_delta.errors import DeltaError
+from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.expressions.evaluate import evaluate
 from pyspark_delta.expressions.exact import exact_condition, names_of_table
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.protocol.rows import ComputedKind
 from pyspark_delta.spark.dml.target import Target
 from pyspark_delta.transaction.row_rules import row_rules
-
-
-class LeftToSparkError(DeltaError):
-    """Arrow cannot say what becomes of a row. Spark can, by its settings, or says what is wrong with it."""
 
 
 def bound_checks(target: Target) -> tuple[Expression, ...] | None:
@@ -35,7 +31,7 @@ def bound_checks(target: Target) -> tuple[Expression, ...] | None:
 
 
 def check_rows(checks: Sequence[Expression], rows: pa.RecordBatch) -> None:
-    """Raise LeftToSparkError for rows, of which one breaks a condition: Spark tells which, and how."""
+    """Raise InvalidPredicateError for rows, of which one breaks a condition: Spark tells which, and how."""
     for check in checks:
         if not pc.all(pc.fill_null(evaluate(check, rows), False)).as_py():
-            raise LeftToSparkError("A row breaks a condition of the table.")
+            raise InvalidPredicateError("A row breaks a condition of the table.")

@@ -11,13 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.data.reader import output_schema, read_each, tasks_of
-from pyspark_delta.errors import DeltaError
+from pyspark_delta.errors import DeltaError, InvalidPredicateError
 from pyspark_delta.expressions.evaluate import compute
 from pyspark_delta.expressions.text import columns_of
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.scan.plan import ReadContext, ScanTask
 from pyspark_delta.spark.cores import cores_of
-from pyspark_delta.spark.dml.plain.checks import LeftToSparkError
 from pyspark_delta.spark.dml.target import FILE, ROW, Target
 from pyspark_delta.spark.source.partitions import is_soon_read, numbered_groups
 from pyspark_delta.spark.write.job import run_each
@@ -49,7 +48,7 @@ def find_rows(target: Target, files: pa.Table, keys: Keys, columns: Sequence[str
     """The rows that may match: their `columns`, their ids with `row_ids`, `ROW`, and `FILE` as the number of the file.
 
     `files` have columns of `actions.columns`, `columns` are top-level ones of the table, those of the keys among them.
-    Raises LeftToSparkError where there are too many, and as `read_tasks`.
+    Raises InvalidPredicateError where there are too many, and as `read_tasks`.
     """
     schema, asked = target.configuration.schema, dict.fromkeys(columns)
     of_keys = dict.fromkeys(column.path[0] for key in keys.columns for column in columns_of(key))
@@ -97,7 +96,7 @@ def _gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
         found.append(batch)
         rows += batch.num_rows
         if rows > _MOST_ROWS:
-            raise LeftToSparkError("More rows of the table than one process should hold have keys of the source.")
+            raise InvalidPredicateError("More rows of the table than one process should hold have keys of the source.")
     return pa.Table.from_batches(found, schema).combine_chunks()
 
 

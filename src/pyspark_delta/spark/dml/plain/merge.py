@@ -17,7 +17,7 @@ from pyspark_delta.spark.dml.changed import context_of
 from pyspark_delta.spark.dml.job import ChangedRows, changed_rows
 from pyspark_delta.spark.dml.merge_clauses import RowKind
 from pyspark_delta.spark.dml.plain.bound_merge import TARGET, BoundMerge
-from pyspark_delta.spark.dml.plain.checks import LeftToSparkError, check_rows
+from pyspark_delta.spark.dml.plain.checks import check_rows
 from pyspark_delta.spark.dml.plain.key_search import find_rows
 from pyspark_delta.spark.dml.plain.matches import (
     Matches,
@@ -39,7 +39,7 @@ def merge_here(target: Target, merge: BoundMerge, files: pa.Table, source: pa.Ta
     """
     try:
         return _Merging(target, merge, files, _as_batch(source)).run()
-    except (LeftToSparkError, InvalidPredicateError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+    except (InvalidPredicateError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
 
 
@@ -86,7 +86,7 @@ class _Merging:
         if not has_repetitions(found, gone):
             return found
         if not self._merge.is_single_delete:
-            raise LeftToSparkError("Several rows of the source match a row of the table.")
+            raise InvalidPredicateError("Several rows of the source match a row of the table.")
         return without_repetitions(found, gone)
 
     # ---------------------------------------------------------------------------------------------- what is written
