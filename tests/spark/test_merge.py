@@ -185,6 +185,15 @@ class Merges:
         table.merge(source.alias("s"), "t.id = s.new").whenNotMatchedInsert(values={"id": "s.new"}).execute()
         assert commit(table, "cdc") == []  # rows were added, and nothing else
 
+    def test_a_source_without_rows(self, session: SparkSession, tmp_path: Path) -> None:
+        table = make(session, tmp_path, VECTORS)
+        for number, empty in enumerate((session.createDataFrame([], "id long"), session.range(5).where("id > 9"))):
+            merge = table.merge(empty.alias("s"), "t.id = s.id").whenMatchedDelete()
+            assert counts(merge.execute()) == (0, 0, 0, 0)
+            merge = merge.whenNotMatchedBySourceUpdate(f"t.id % 10 = {number}", {"v": "'alone'"})
+            assert counts(merge.execute()) == (4, 4, 0, 0)
+        assert sorted(row[0] for row in content(table) if row[2] == "alone") == [0, 1, 10, 11, 20, 21, 30, 31]
+
     def test_several_rows_that_match_one(self, session: SparkSession, tmp_path: Path) -> None:
         table = make(session, tmp_path, FEED)
         files = len(list(tmp_path.rglob("*.parquet")))

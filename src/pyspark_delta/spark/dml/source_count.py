@@ -43,7 +43,10 @@ class SourceCount:
         return None if found is None else int(found)
 
     def _has_come(self) -> bool:
-        """Whether a classic session has the number: asking before it has would wait for ever."""
+        """Whether a classic session has the number: asking before it has would wait for ever.
+
+        Where Spark finds that the source is empty before it runs the job, the answer is a row without it.
+        """
         observation: Any = self._observation
         session: Any = self._source.sparkSession if self._source is not None else None
         jvm, future = session._jvm, observation._jo.future()
@@ -51,4 +54,4 @@ class SourceCount:
             jvm.scala.concurrent.Await.ready(future, jvm.scala.concurrent.duration.Duration.create(_PATIENCE_MS, "ms"))
         except Exception:  # TimeoutException of the JVM
             return False
-        return True
+        return bool(observation._jo.getRow().size())

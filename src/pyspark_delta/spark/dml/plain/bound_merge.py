@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from sqlglot import exp
 
-from pyspark_delta.errors import InvalidPredicateError
+from pyspark_delta.errors import InvalidOptionError, InvalidPredicateError
 from pyspark_delta.expressions.coercion import is_comparable
 from pyspark_delta.expressions.columns import find_fields, is_collated, is_padded
 from pyspark_delta.expressions.exact import Names, exact_condition, exact_value
@@ -168,14 +168,20 @@ class _Binder:
     def clause(self, given: Clause) -> BoundClause | None:
         condition = None
         if given.condition is not None:
-            text = text_on(self._scopes.of(given.kind), given.condition)
-            condition = exact_condition(text, self._both, _names(self._sides, given.kind), self._target.time_zone)
+            condition = self._condition(given.kind, given.condition)
             if condition is None:
                 return None
         if given.action is RowAction.DELETE:
             return BoundClause(given.kind, given.action, condition)
         values = self._all() if given.values is None else self._named(given, given.values)
         return None if values is None else BoundClause(given.kind, given.action, condition, values)
+
+    def _condition(self, kind: RowKind, given: _Given) -> Expression | None:
+        try:
+            text = text_on(self._scopes.of(kind), given)
+        except InvalidOptionError:  # a Column that has no text here
+            return None
+        return exact_condition(text, self._both, _names(self._sides, kind), self._zone)
 
     def _all(self) -> tuple[Expression, ...] | None:
         """The columns of the source of the same names."""
