@@ -19,6 +19,7 @@ from tests.spark.test_row_changes import FEED, RANGE, REWRITE, ROW_IDS, VECTORS,
 
 from pyspark_delta import DeltaTable, Table
 from pyspark_delta.errors import ConstraintViolationError, DataFileError
+from pyspark_delta.spark.dml.plain import changing
 from pyspark_delta.spark.dml.target import Target
 from pyspark_delta.spark.source import partitions
 from pyspark_delta.spark.write import save
@@ -289,6 +290,21 @@ def test_large_files_are_updated_in_parts(
     assert content(table) == sorted(-i if i % 100 == 7 else i for i in range(15000))
     assert len(commit(table, "add")) > 6  # three with vectors, and files of new rows
     assert table.update(set={"id": "row"}, plan=True).rows_affected == 15000
+
+
+@pytest.mark.parametrize("properties", [{**VECTORS, **FEED, **ROW_IDS}, REWRITE])
+def test_workers_write_rows_that_turn_out_to_be_many(
+    delta_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, properties: dict[str, str]
+) -> None:
+    written: list[int] = []
+    monkeypatch.setattr(changing, "run_each", lambda *given: written.append(1) or run_each(*given))
+    few, many = (make(delta_spark, tmp_path / name, properties) for name in ("few", "many"))
+    assert few.update("id % 3 = 1", {"n": "n + 1"}).collect() == [(13,)]
+    assert written == []
+    monkeypatch.setattr(changing, "_FEW_BYTES", 100)
+    assert many.update("id % 3 = 1", {"n": "n + 1"}).collect() == [(13,)]
+    assert written == [1]
+    assert state(few) == state(many)
 
 
 def test_an_update_of_files_that_are_gone_leaves_nothing(delta_spark: SparkSession, tmp_path: Path) -> None:

@@ -6,15 +6,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.actions.model import DeletionVectorDescriptor
-from pyspark_delta.data.files import DataFileReader, RowMarks, without_columns
+from pyspark_delta.data.files import DataFileReader
 from pyspark_delta.data.parallel import ordered_parallel
+from pyspark_delta.data.raw_rows import RowMarks, without_columns
 from pyspark_delta.deletion_vectors import read_deletion_vectors, to_indexes
 from pyspark_delta.scan.plan import ChangeType, PartitionConstant, ReadContext, ScanPlan, ScanTask
 from pyspark_delta.schema.arrow import schema_to_arrow
@@ -29,6 +30,8 @@ _SMALL_BATCH = 16_384  # batches below this many rows are joined
 _JOINED_ROWS = 65_536
 _JOINED_BYTES = 32 << 20
 _MAX_THREADS = 8
+Item = TypeVar("Item")
+
 TASK_COLUMNS = (
     "path",
     "size",
@@ -59,19 +62,22 @@ def read_tasks(context: ReadContext, tasks: Sequence[ScanTask]) -> Iterator[pa.R
 
 
 def read_each(
-    context: ReadContext, tasks: Sequence[ScanTask], threads: int = 1
-) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of some tasks in order, each batch with the number of the task among them.
+    context: ReadContext,
+    tasks: Sequence[ScanTask],
+    make: Callable[[int, pa.RecordBatch], Iterable[Item]],
+    threads: int = 1,
+) -> Iterator[Item]:
+    """What is made of the rows of some tasks, in order, of each batch and the number of its task among them.
 
-    So many `threads` read tasks ahead. Raises as `read_tasks`.
+    So many `threads` read tasks ahead, and make something of their rows. Raises as `read_tasks` and `make`.
     """
     scan = _Scan(context, threads_within_file=threads == 1)
     marks = scan.marks(tasks)
 
-    def read(numbered: tuple[int, Prepared]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    def read(numbered: tuple[int, Prepared]) -> Iterator[Item]:
         number, prepared = numbered
         for batch in scan.read_file(prepared, marks[number]):
-            yield number, batch
+            yield from make(number, batch)
 
     yield from ordered_parallel(read, enumerate(_with_constants(context, tasks)), threads)
 

@@ -9,7 +9,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_delta.data.files import rows_in_file
+from pyspark_delta.data.opened import rows_in_file
 from pyspark_delta.data.parallel import ordered_parallel
 from pyspark_delta.expressions.tree import Column
 from pyspark_delta.schema.types import LONG

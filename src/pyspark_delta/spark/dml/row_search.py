@@ -24,13 +24,12 @@ from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.scan.plan import ReadContext, ScanTask
 from pyspark_delta.spark.cores import cores_of
 from pyspark_delta.spark.dml.target import ROW
-from pyspark_delta.spark.source.partitions import is_soon_read, numbered_groups
+from pyspark_delta.spark.source.partitions import is_soon_read, numbered_groups, reading_threads
 from pyspark_delta.spark.write.job import run_each
 
 if TYPE_CHECKING:
     from pyspark_delta.spark.dml.target import Candidates, Target
 
-_THREADS = 8  # which wait for the store, most of the time
 _RESULT = "file bigint, rows binary, failure binary"
 _RESULT_SCHEMA = pa.schema([("file", pa.int64()), ("rows", pa.binary()), ("failure", pa.binary())])
 
@@ -54,8 +53,10 @@ def search_rows(target: Target, files: pa.Table, condition: Expression | None) -
     """
     context = target.source.read_context((), residual=condition, row_index=ROW, time_zone=target.time_zone)
     columns = 0 if condition is None else len({column.path[0] for column in columns_of(condition)})
-    if is_soon_read(files, columns / len(target.configuration.schema)):
-        return _united(_found(context, list(tasks_of(files)), range(files.num_rows), _THREADS))
+    location = context.table_location
+    if is_soon_read(location, files, columns / len(target.configuration.schema)):
+        threads = reading_threads(location)
+        return _united(_found(context, list(tasks_of(files)), range(files.num_rows), threads))
     groups = numbered_groups(context, files, cores_of(target.spark))
     result = run_each(target.spark, groups, _search, _RESULT)
     found = zip(result["file"].to_pylist(), result["rows"].to_pylist(), strict=True)
@@ -88,5 +89,9 @@ def _found(
     context: ReadContext, tasks: list[ScanTask], numbers: Sequence[int], threads: int = 1
 ) -> Iterator[tuple[int, BitMap64]]:
     """The rows that are met, of the files that have some, with the number of the file."""
-    for task, batches in groupby(read_each(context, tasks, threads), itemgetter(0)):
-        yield numbers[task], of_indexes(np.concatenate([batch.column(0).to_numpy() for _, batch in batches]))
+
+    def positions(task: int, rows: pa.RecordBatch) -> Iterator[tuple[int, np.ndarray]]:
+        yield task, rows.column(0).to_numpy()
+
+    for task, found in groupby(read_each(context, tasks, positions, threads), itemgetter(0)):
+        yield numbers[task], of_indexes(np.concatenate([rows for _, rows in found]))

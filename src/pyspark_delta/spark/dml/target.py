@@ -140,7 +140,11 @@ class Target:
     # ----------------------------------------------------------------------------------------------- conditions
     def empty(self) -> DataFrame:
         """No rows, of the table's schema and under its name: to ask Spark about conditions."""
-        return self._named(self.spark.createDataFrame([], to_spark(self.configuration.schema)))
+        return self._named(self._no_rows)
+
+    @cached_property
+    def _no_rows(self) -> DataFrame:
+        return self.spark.createDataFrame([], to_spark(self.configuration.schema))
 
     def text(self, condition: Condition) -> str:
         """The condition, which may call the table by its alias, in SQL. Raises as `text_on`."""

@@ -87,12 +87,8 @@ class Update:
         """
         start = time.monotonic()
         found = self._look(spark, snapshot, declared)
-        target, candidates, assigned = found.target, found.candidates, found.assigned
-        files = by_partition(candidates.all, target.context)
-        if not files.num_rows:
-            _ = target.empty().select(*(one.value for one in assigned.values())).schema  # casts that Spark refuses
-            return Staged(None, (0,), reads=candidates.reads)
-        rows = self._change(found, files)
+        target, candidates = found.target, found.candidates
+        files, rows = self._change(found)
         scanned = milliseconds_since(start)
         changes = settle_files(target, files, rows, files.slice(0, 0))
         if changes.is_nothing:
@@ -124,11 +120,6 @@ class Update:
         check_condition(target, self.condition, "UPDATE")
         candidates = target.candidates(target.predicate(self.condition))
         exact = target.exact_condition(self.condition)
-        if exact is not None:
-            try:
-                candidates = with_files_met(target, candidates, exact)
-            except InvalidPredicateError:  # Spark says what becomes of a row that it cannot be computed for
-                exact = None
         return _Look(target, candidates, resolved, assigned, exact, is_exact=exact is not None)
 
     def _find(self, found: _Look, files: pa.Table) -> ChangedRows:
@@ -138,15 +129,24 @@ class Update:
         frame = self._where(found.target.rows(files)).select(sf.lit(0), sf.col(FILE), sf.col(ROW))
         return change_rows(frame, ChangeContext(_UPDATE))
 
-    def _change(self, found: _Look, files: pa.Table) -> ChangedRows:
-        """Write the rows with their new values: by Arrow where it can, else by Spark."""
-        target = found.target
-        plain = plain_update(target, found.resolved) if found.is_exact else None
+    def _change(self, found: _Look) -> tuple[pa.Table, ChangedRows]:
+        """Write the rows with their new values: by Arrow where it can, else by Spark. And the files they are from."""
+        target, candidates = found.target, found.candidates
+        plain = plain_update(target, found.resolved) if found.is_exact and candidates.all.num_rows else None
         if plain is not None:
+            files = by_partition(candidates.all, target.context)
             with suppress(InvalidPredicateError):
-                return change_files(target, files, found.exact, plain)
+                return files, change_files(target, files, found.exact, plain)
+        if found.exact is not None:
+            with suppress(InvalidPredicateError):  # Spark says what becomes of a row that it cannot be computed for
+                candidates = with_files_met(target, candidates, found.exact)
+        files = by_partition(candidates.all, target.context)
+        if not files.num_rows:
+            values = [one.value for one in found.assigned.values()]
+            _ = target.empty().select(*values).schema  # casts that Spark refuses
+            return files, ChangedRows.nothing(len(_UPDATE))
         changing = self._changing(target, target.rows(files), found.assigned)
-        return change_rows(*job_of(target, changing, has_changes=target.has_feed))
+        return files, change_rows(*job_of(target, changing, has_changes=target.has_feed))
 
     def _where(self, rows: DataFrame) -> DataFrame:
         return rows if self.condition is None else rows.where(self.condition)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -17,6 +18,9 @@ from pyspark_delta.scan.plan import ReadContext, ScanTask
 _MAX_PARTITION_BYTES = 128 * 1024 * 1024
 _OPEN_COST_BYTES = 4 * 1024 * 1024
 _FEW_FILES, _FEW_BYTES = 8, 8 * 1024 * 1024
+# What comes from a store, or a core decodes from files at hand, while Spark would begin.
+_SOON_FETCHED, _SOON_DECODED = 32 * 1024 * 1024, 96 * 1024 * 1024
+_WAITING_THREADS = 8
 
 
 class FilePartition(InputPartition):
@@ -43,9 +47,19 @@ def is_little(files: pa.Table) -> bool:
     return files.num_rows <= _FEW_FILES and _bytes(files) <= _FEW_BYTES
 
 
-def is_soon_read(files: pa.Table, part: float) -> bool:
-    """Whether this process has read a part of the bytes of the files before Spark would have begun to."""
-    return files.num_rows <= _FEW_FILES * 8 and _bytes(files) * part <= _FEW_BYTES * 4
+def is_soon_read(location: str, files: pa.Table, part: float = 1) -> bool:
+    """Whether this process has read a part of the bytes of a table's files before Spark would have begun to."""
+    most = _SOON_DECODED * (os.cpu_count() or 1) if _is_at_hand(location) else _SOON_FETCHED
+    return files.num_rows <= _FEW_FILES * 8 and _bytes(files) * part <= most
+
+
+def reading_threads(location: str) -> int:
+    """How many threads read files of a table: as many as decode, or more where they wait for a store."""
+    return min(os.cpu_count() or 1, _WAITING_THREADS) if _is_at_hand(location) else _WAITING_THREADS
+
+
+def _is_at_hand(location: str) -> bool:
+    return location.startswith("/")
 
 
 def _bytes(files: pa.Table) -> int:

@@ -6,7 +6,8 @@ Spark only hands out the files. Rows stay in the memory of one process, as they 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -22,10 +23,10 @@ from pyspark_delta.spark.dml.job import ChangedRows, changed_rows
 from pyspark_delta.spark.dml.plain.checks import check_rows
 from pyspark_delta.spark.dml.target import ROW, Target
 from pyspark_delta.spark.dml.task import RESULT, ChangeContext, RowAction, carry_out, change_partition
-from pyspark_delta.spark.source.partitions import is_little, numbered_groups
+from pyspark_delta.spark.source.partitions import is_soon_read, numbered_groups, reading_threads
 from pyspark_delta.spark.write.job import run_each
 
-_MOST_THREADS = 8
+_FEW_BYTES = 32 << 20  # of rows in memory that one process writes before others would have begun to
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +49,12 @@ class PlainChange:
 
     def batches(
         self, read: ReadContext, tasks: Sequence[ScanTask], numbers: Sequence[int], threads: int = 1
-    ) -> Iterator[pa.RecordBatch]:
+    ) -> Generator[pa.RecordBatch]:
         """The rows of some files, whose `numbers` are given, as `ChangeContext` says.
 
         Raises InvalidPredicateError for rows that only Spark can tell the values of.
         """
-        for task, rows in read_each(read, tasks, threads):
-            yield from self._changed(numbers[task], rows)
+        yield from read_each(read, tasks, lambda task, rows: self._changed(numbers[task], rows), threads)
 
     def _changed(self, number: int, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         width = len(self.schema)
@@ -95,12 +95,26 @@ def change_files(target: Target, files: pa.Table, condition: Expression | None, 
         row_index=ROW,
         time_zone=target.time_zone,
     )
-    if is_little(files):
-        batches = change.batches(read, list(tasks_of(files)), range(files.num_rows), min(_MOST_THREADS, files.num_rows))
-        return changed_rows(carry_out(change.context, batches), change.context)
+    if is_soon_read(read.table_location, files):
+        threads = reading_threads(read.table_location)
+        few = _few(change.batches(read, list(tasks_of(files)), range(files.num_rows), threads))
+        if few is not None:
+            return changed_rows(carry_out(change.context, few), change.context)
     groups = numbered_groups(read, files, cores_of(target.spark))
     result = run_each(target.spark, groups, partial(_change, change), RESULT)
     return changed_rows(result, change.context)
+
+
+def _few(batches: Generator[pa.RecordBatch]) -> list[pa.RecordBatch] | None:
+    """Rows that one process writes soon; None where they are many."""
+    found, size = [], 0
+    with closing(batches):
+        for batch in batches:
+            found.append(batch)
+            size += batch.nbytes
+            if size > _FEW_BYTES:
+                return None
+    return found
 
 
 def _change(change: PlainChange, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,12 +18,12 @@ from pyspark_delta.expressions.text import columns_of
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.scan.plan import ReadContext, ScanTask
 from pyspark_delta.spark.cores import cores_of
+from pyspark_delta.spark.dml.plain.key_sets import KeySet
 from pyspark_delta.spark.dml.target import FILE, ROW, Target
-from pyspark_delta.spark.source.partitions import is_soon_read, numbered_groups
+from pyspark_delta.spark.source.partitions import is_soon_read, numbered_groups, reading_threads
 from pyspark_delta.spark.write.job import run_each
 
 _MOST_ROWS = 1_000_000  # that may be found
-_THREADS = 8  # which wait for the store, most of the time
 _RESULT = "rows binary, failure binary"
 _RESULT_SCHEMA = pa.schema([("rows", pa.binary()), ("failure", pa.binary())])
 
@@ -34,14 +35,15 @@ class Keys:
     columns: tuple[Expression, ...]
     values: tuple[pa.Array, ...]
 
-    def mask(self, rows: pa.RecordBatch) -> pa.BooleanArray:
-        """Whether each column of a row has one of its values; a row with all of them may still be no match."""
-        found: pa.BooleanArray | None = None
-        for column, values in zip(self.columns, self.values, strict=True):
-            is_in = pc.is_in(compute(column, rows), value_set=values)
-            found = is_in if found is None else pc.and_(found, is_in)
-        assert found is not None
-        return found
+    def sets(self) -> list[KeySet]:
+        """The values as sets to look rows up in."""
+        return [KeySet.of(values) for values in self.values]
+
+    def meeting(self, sets: Sequence[KeySet], rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows of which each column has one of its values; such a row may still be no match."""
+        masks = [keys.mask(compute(column, rows)) for column, keys in zip(self.columns, sets, strict=True)]
+        found = np.flatnonzero(np.logical_and.reduce(masks))
+        return rows if len(found) == rows.num_rows else rows.take(pa.array(found))
 
 
 def find_rows(target: Target, files: pa.Table, keys: Keys, columns: Sequence[str], *, row_ids: bool) -> pa.Table:
@@ -81,9 +83,10 @@ class _Search:
         schema = pa.schema([pa.field(FILE, pa.int64()), *output_schema(context)])
         if not files.num_rows:
             return schema.empty_table()
-        if is_soon_read(files, part):
+        location = context.table_location
+        if is_soon_read(location, files, part):
             tasks = list(tasks_of(files))
-            return _gathered(_found(self._keys, context, tasks, range(len(tasks)), _THREADS), schema)
+            return _gathered(_found(self._keys, context, tasks, range(len(tasks)), reading_threads(location)), schema)
         groups = numbered_groups(context, files, cores_of(self._spark))
         result = run_each(self._spark, groups, partial(_search, self._keys, schema), _RESULT)
         streams = (pa.ipc.open_stream(rows).read_all() for rows in result["rows"].to_pylist())
@@ -119,9 +122,13 @@ def _found(
     keys: Keys, context: ReadContext, tasks: list[ScanTask], numbers: Sequence[int], threads: int = 1
 ) -> Iterator[pa.RecordBatch]:
     """The rows that some files have, with the number of the file."""
-    for task, batch in read_each(context, tasks, threads):
-        found = batch.filter(keys.mask(batch))
+    sets = keys.sets()
+
+    def with_keys(task: int, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        found = keys.meeting(sets, rows)
         if found.num_rows:
             of_file = pa.repeat(pa.scalar(numbers[task], pa.int64()), found.num_rows)
             fields = [pa.field(FILE, pa.int64()), *found.schema]
             yield pa.RecordBatch.from_arrays([of_file, *found.columns], schema=pa.schema(fields))
+
+    yield from read_each(context, tasks, with_keys, threads)

@@ -1,0 +1,60 @@
+"""Data files opened as Parquet, and what Arrow and the store say of them in our own words."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pyspark_delta.errors import DataFileError, FileNotFoundInStoreError
+from pyspark_delta.storage import store_for
+
+_OPTIONS: dict[str, Any] = {"coerce_int96_timestamp_unit": "us"}
+if "arrow_extensions_enabled" in inspect.signature(pq.ParquetFile.__init__).parameters:
+    _OPTIONS["arrow_extensions_enabled"] = False
+
+
+def rows_in_file(path: str, storage_options: Mapping[str, str] | None) -> int:
+    """How many rows a data file has, deleted ones included, by its footer. Raises DataFileError."""
+    with opened_file(path, storage_options) as file:
+        rows: int = file.metadata.num_rows
+        return rows
+
+
+@contextmanager
+def opened_file(path: str, storage_options: Mapping[str, str] | None) -> Iterator[pq.ParquetFile]:
+    """The data file at a location, open while the block runs. Raises DataFileError, also for what the block reads."""
+    with translated(path):
+        source = store_for(path, storage_options).open_input(path)
+        try:
+            file = pq.ParquetFile(source, pre_buffer=not path.startswith("/"), **_OPTIONS)
+        except BaseException:
+            source.close()
+            raise
+    try:
+        yield file
+    finally:
+        file.close()
+        source.close()
+
+
+@contextmanager
+def translated(path: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundInStoreError:
+        raise DataFileError(
+            f"Data file '{path}' does not exist, though the log says it is part of the table. It may have been "
+            "vacuumed, or removed by hand: read a newer version, or restore the file.",
+            error_class="DELTA_FILE_NOT_FOUND_DETAILED",
+            path=path,
+        ) from None
+    except (pa.ArrowException, OSError) as error:
+        raise DataFileError(
+            f"Data file '{path}' cannot be read as Parquet: {error}. It is damaged or incomplete; restore it.",
+            path=path,
+        ) from None

@@ -1,0 +1,174 @@
+"""Rows of a data file as they are in it: some columns of some row groups, without the rows that nobody reads.
+
+Row indexes are physical positions in the file. They are counted before any row group is skipped or any row dropped, so
+deletion vectors and row ids stay right (C271, C281).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pyspark_delta.data.opened import translated
+from pyspark_delta.data.views import without_views
+
+_BATCH_ROWS = 65_536
+_BATCH_BYTES = 32 << 20
+_RUN_BYTES = 128 << 20  # row groups are fetched together up to this size
+
+Indexes = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(frozen=True, slots=True)
+class RowMarks:
+    """The row indexes that the deletion vector of a file marks, ascending; None when it has none.
+
+    They are gone, or with `selects` the only ones that are read.
+    """
+
+    marked: Indexes | None = None
+    selects: bool = False
+
+    def kept(self, start: int, rows: int) -> Indexes | None:
+        """Positions within `[start, start + rows)` that are read, relative to `start`; None for all."""
+        if self.marked is None:
+            return None
+        first, end = np.searchsorted(self.marked, (start, start + rows))
+        if self.selects:
+            return self.marked[first:end] - start
+        if first == end:
+            return None
+        keep = np.ones(rows, np.bool_)
+        keep[self.marked[first:end] - start] = False
+        return np.flatnonzero(keep)
+
+    def groups(self, metadata: pq.FileMetaData, wanted: Sequence[int]) -> Sequence[int]:
+        """Those of the wanted row groups that may have a row to read."""
+        if self.marked is None or not self.selects:
+            return wanted
+        ends = np.cumsum([metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)])
+        selected = set(np.searchsorted(ends, self.marked, side="right").tolist())
+        return [group for group in wanted if group in selected]
+
+
+@dataclass(frozen=True, slots=True)
+class Leaves:
+    """Columns of a file to read: the indexes of their Parquet leaves, and the paths of these."""
+
+    indexes: tuple[int, ...]
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, file: pq.ParquetFile, indexes: Iterable[int]) -> Leaves:
+        """Some leaves of a file, each once."""
+        unique = tuple(sorted(set(indexes)))
+        return cls(unique, tuple(file.schema.column(leaf).path for leaf in unique))
+
+    def bytes_in(self, metadata: pq.FileMetaData, groups: Sequence[int]) -> int:
+        """The bytes that they take in some row groups of the file."""
+        sizes = (metadata.row_group(group).column(leaf).total_compressed_size for group in groups for leaf in self)
+        return sum(sizes)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.indexes)
+
+
+@dataclass(frozen=True, slots=True)
+class RawRows:
+    """Some rows of a file as they are in it: `index` is their physical position."""
+
+    index: Indexes
+    batch: pa.RecordBatch
+
+    def only(self, kept: Indexes) -> RawRows:
+        """Those at some positions among them."""
+        batch = without_views(self.batch).take(pa.array(kept)) if self.batch.num_columns else self.batch
+        return RawRows(self.index[kept], batch)
+
+
+def raw_rows(
+    file: pq.ParquetFile, path: str, columns: Leaves, groups: Sequence[int], marks: RowMarks, *, use_threads: bool
+) -> Iterator[RawRows]:
+    """The rows of some row groups that are read, in order, and never none of them. Raises DataFileError."""
+    for start, batch in _batches(file, path, columns, groups, use_threads=use_threads):
+        rows = RawRows(np.arange(start, start + len(batch)), batch)
+        kept = marks.kept(start, len(batch))
+        if kept is not None:
+            rows = rows.only(kept)
+        if len(rows.index):
+            yield rows
+
+
+def _batches(
+    file: pq.ParquetFile, path: str, columns: Leaves, groups: Sequence[int], *, use_threads: bool
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Batches of some row groups with the position of their first row in the file."""
+    for run, start in runs(file.metadata, groups):
+        if not columns.names:
+            yield from _empty_batches(start, sum(file.metadata.row_group(i).num_rows for i in run))
+            continue
+        position = start
+        with translated(path):
+            for batch in file.iter_batches(
+                batch_size=_batch_rows(file.metadata, run, columns),
+                row_groups=run,
+                columns=columns.names,
+                use_threads=use_threads,
+            ):
+                yield position, batch
+                position += batch.num_rows
+
+
+def shared(metadata: pq.FileMetaData, wanted: Sequence[int], share: tuple[int, int] | None) -> Sequence[int]:
+    """Those of the wanted row groups that belong to a share: the one that the middle of their rows lies in."""
+    if share is None:
+        return wanted
+    number, of = share
+    rows = np.array([metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)], np.int64)
+    shares = (2 * np.cumsum(rows) - rows) * of // (2 * max(1, metadata.num_rows))
+    return [group for group in wanted if shares[group] == number]
+
+
+def runs(metadata: pq.FileMetaData, wanted: Sequence[int]) -> Iterator[tuple[list[int], int]]:
+    """Neighbouring row groups that are fetched together, with the position of their first row."""
+    run: list[int] = []
+    size = start = position = 0
+    chosen = set(wanted)
+    for i in range(metadata.num_row_groups):
+        group = metadata.row_group(i)
+        if run and (i not in chosen or size + group.total_byte_size > _RUN_BYTES):
+            yield run, start
+            run, size = [], 0
+        if i in chosen:
+            if not run:
+                start = position
+            run.append(i)
+            size += group.total_byte_size
+        position += group.num_rows
+    if run:
+        yield run, start
+
+
+def _batch_rows(metadata: pq.FileMetaData, run: Sequence[int], columns: Leaves) -> int:
+    """How many rows to decode at once: fewer where rows are wide."""
+    groups = [metadata.row_group(i) for i in run]
+    rows: int = sum(group.num_rows for group in groups)
+    if sum(group.total_byte_size for group in groups) * _BATCH_ROWS <= _BATCH_BYTES * rows:
+        return _BATCH_ROWS
+    size: int = sum(group.column(leaf).total_uncompressed_size for group in groups for leaf in columns)
+    return max(1, min(_BATCH_ROWS, _BATCH_BYTES * rows // max(1, size)))
+
+
+def _empty_batches(first: int, rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    for start in range(0, rows, _BATCH_ROWS):
+        yield first + start, without_columns(min(_BATCH_ROWS, rows - start))
+
+
+def without_columns(rows: int) -> pa.RecordBatch:
+    """A batch that has rows and no columns."""
+    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))
