@@ -74,6 +74,14 @@ MERGES: dict[str, tuple[str, Merge]] = {
         "t.id = s.id",
         lambda m: m.whenMatchedDelete("t.v = 'v1'").whenNotMatchedInsert(values={"id": F.col("s.id"), "v": "s.v"}),
     ),
+    "values as columns": (
+        "t.id = s.id",
+        lambda m: (
+            m.whenMatchedUpdate(F.col("s.gone"), {"n": F.lit(5), "v": F.lit(None), "amount": F.expr("s.amount")})
+            .whenMatchedUpdate(set={"n": F.col("t.n") + F.col("s.n") % 5, "d": F.col("s.d").alias("x")})
+            .whenNotMatchedInsert(values={"id": F.col("s.id"), "n": F.col("s.n") * 2, "p": F.coalesce("s.v", "s.p")})
+        ),
+    ),
     "several keys": (
         "t.v = s.v and s.day = t.day and t.at = s.at and s.amount = t.amount",
         lambda m: m.whenMatchedUpdateAll().whenNotMatchedInsertAll(),

@@ -100,7 +100,11 @@ def test_other_columns_of_row_groups_without_a_row_are_not_read(
         rows_of(tmp_path, schema, [file], where="x = 10")
 
 
-def test_little_is_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("late", "expected"), [(1 << 20, [("x", "y")]), (10, [("x",), ("y",)])])
+def test_little_is_read_at_once_and_else_each_column_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, late: int, expected: list[tuple[str, ...]]
+) -> None:
+    monkeypatch.setattr(files, "_LATE_BYTES", late)
     file = write(tmp_path, pa.table({"x": range(100), "y": ["t"] * 100}))
     read: list[tuple[str, ...]] = []
     raw_rows = files.raw_rows
@@ -108,4 +112,4 @@ def test_little_is_read_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         files, "raw_rows", lambda *given, **more: read.append(given[2].names) or raw_rows(*given, **more)
     )
     assert len(rows_of(tmp_path, schema_of(x=LONG, y=STRING), [file], where="x % 50 = 7")) == 2
-    assert read == [("x", "y")]
+    assert read == expected

@@ -18,13 +18,13 @@ from pyroaring import BitMap64
 
 from pyspark_delta.data.reader import read_each, tasks_of
 from pyspark_delta.deletion_vectors.bitmap import deserialize, of_indexes, serialize
-from pyspark_delta.errors import DeltaError
 from pyspark_delta.expressions.text import columns_of
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.scan.plan import ReadContext, ScanTask
 from pyspark_delta.spark.cores import cores_of
 from pyspark_delta.spark.dml.target import ROW
 from pyspark_delta.spark.source.partitions import is_soon_read, numbered_groups, reading_threads
+from pyspark_delta.spark.write.failures import or_failure
 from pyspark_delta.spark.write.job import run_each
 
 if TYPE_CHECKING:
@@ -72,17 +72,18 @@ def _united(found: Iterable[tuple[int, BitMap64]]) -> dict[int, BitMap64]:
 
 
 def _search(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What a task finds; rows as in `_RESULT`, a single one with the error when it cannot go on."""
-    try:
+    """What a task finds; rows as in `_RESULT`."""
+
+    def found() -> pa.Table:
         groups = (pickle.loads(pickled.as_py()) for batch in batches for pickled in batch.column(0))
-        found = [
+        rows = [
             {"file": number, "rows": serialize(rows)}
             for numbers, group in groups
             for number, rows in _found(group.context, group.tasks(), numbers)
         ]
-    except DeltaError as error:
-        found = [{"failure": pickle.dumps(error)}]
-    yield from pa.Table.from_pylist(found, _RESULT_SCHEMA).to_batches()
+        return pa.Table.from_pylist(rows, _RESULT_SCHEMA)
+
+    yield from or_failure(found, _RESULT_SCHEMA)
 
 
 def _found(

@@ -6,7 +6,6 @@ the rows does all that a statement needs, and what is read is read once.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -21,8 +20,8 @@ from pyspark_delta.data.parts import PartWriter, delete_written
 from pyspark_delta.data.violations import check_violations
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext, WrittenFile, written_files
 from pyspark_delta.deletion_vectors.bitmap import of_indexes, serialize
-from pyspark_delta.errors import DeltaError
 from pyspark_delta.schema.types import StructType
+from pyspark_delta.spark.write.failures import or_failure
 
 _NO_COLUMNS = StructType(())
 
@@ -85,12 +84,8 @@ def change_partition(context: ChangeContext, batches: Iterable[pa.RecordBatch]) 
     from pyspark import TaskContext
 
     task = TaskContext.get()
-    try:
-        result = carry_out(context, batches, task.partitionId() if task else 0)
-    except DeltaError as error:
-        # A value crosses better than an exception: Spark would try the task again, and lose the class of the error.
-        result = pa.Table.from_pylist([{"failure": pickle.dumps(error)}], RESULT_SCHEMA)
-    yield from result.to_batches()
+    part = task.partitionId() if task else 0
+    yield from or_failure(lambda: carry_out(context, batches, part), RESULT_SCHEMA)
 
 
 def carry_out(context: ChangeContext, batches: Iterable[pa.RecordBatch], part: int = 0) -> pa.Table:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext
-from pyspark_delta.errors import DeltaError, MissingDependencyError
+from pyspark_delta.errors import MissingDependencyError
 from pyspark_delta.spark.lent_settings import lent_setting
+from pyspark_delta.spark.write.failures import raise_failure
 from pyspark_delta.spark.write.task import RESULT, write_partition
 
 if TYPE_CHECKING:
@@ -53,17 +54,14 @@ def write_frame(frame: DataFrame, context: WriteContext, *, few_partitions: bool
 def run_on_workers(frame: DataFrame, task: ArrowTask, result: str) -> pa.Table:
     """What a function makes of the rows of a frame, a task of the workers at a time.
 
-    `result` is the schema of what it makes, in Spark's words, with a binary column "failure" that holds the pickled
-    DeltaError of a task that could not go on; it is raised here.
+    `result` is the schema of what it makes, in Spark's words, with a column for failures as `failures.or_failure` fills
+    it; these are raised here.
     """
     with lent_setting(frame.sparkSession, _BATCH_ROWS, str(_ROWS_AT_ONCE)), warnings.catch_warnings():
         # PySpark warns about pandas, which nothing here uses.
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
         rows = _run(frame.mapInArrow(task, result))
-    failures = rows.column("failure").drop_null()
-    if len(failures):
-        error: DeltaError = pickle.loads(failures[0].as_py())
-        raise error
+    raise_failure(rows)
     return rows
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
@@ -10,13 +9,13 @@ import pyarrow as pa
 from pyspark_delta.data.parts import write_all, write_side_by_side
 from pyspark_delta.data.violations import check_violations
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext, written_files
-from pyspark_delta.errors import DeltaError
+from pyspark_delta.spark.write.failures import FAILURE, or_failure
 
 RESULT = (
     "path string, partition_values map<string,string>, size bigint, modification_time bigint, stats string, "
     "num_records bigint, marks map<string,bigint>, failure binary"
 )
-_FAILURE = pa.field("failure", pa.binary())
+_FAILURE = pa.field(FAILURE, pa.binary())
 
 
 def write_partition(
@@ -31,18 +30,14 @@ def write_partition(
 
     task, names = TaskContext.get(), list(context.schema.names)
     named = (pa.RecordBatch.from_arrays(_checked(batch, context), names) for batch in batches)
-    try:
-        part = task.partitionId() if task else 0
-        if in_any_order:
-            files = written_files(write_side_by_side(context, named, part))
-        else:
-            files = written_files(write_all(context, named, part))
-        failures = pa.nulls(len(files), pa.binary())
-    except DeltaError as error:
-        # A value crosses better than an exception: Spark would try the task again, and lose the class of the error.
-        files = pa.Table.from_pylist([{}], WRITTEN_SCHEMA)
-        failures = pa.array([pickle.dumps(error)], pa.binary())
-    yield from files.append_column(_FAILURE, failures).to_batches()
+    part = task.partitionId() if task else 0
+    write = write_side_by_side if in_any_order else write_all
+
+    def written() -> pa.Table:
+        files = written_files(write(context, named, part))
+        return files.append_column(_FAILURE, pa.nulls(len(files), pa.binary()))
+
+    yield from or_failure(written, WRITTEN_SCHEMA.append(_FAILURE))
 
 
 def _checked(batch: pa.RecordBatch, context: WriteContext) -> list[pa.Array]:

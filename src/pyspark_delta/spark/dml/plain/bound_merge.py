@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from pyspark.errors import AnalysisException
 from sqlglot import exp
 
 from pyspark_delta.errors import InvalidOptionError, InvalidPredicateError
@@ -17,7 +19,7 @@ from pyspark_delta.expressions.text import columns_of
 from pyspark_delta.expressions.tree import Column, Expression, Literal, all_of
 from pyspark_delta.protocol.rows import ComputedKind
 from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
-from pyspark_delta.spark.column_text import name_parts, sql_of, text_on
+from pyspark_delta.spark.column_text import name_parts, text_on, value_text
 from pyspark_delta.spark.dml.assignments import resolve_assignments
 from pyspark_delta.spark.dml.merge_clauses import Clause, RowKind, is_single_delete, of_kind
 from pyspark_delta.spark.dml.merge_condition import SideNames, conjuncts_of
@@ -210,12 +212,21 @@ class _Binder:
 
     def _value(self, clause: Clause, field: StructField, given: _Given | None) -> Expression | None:
         if given is not None:
-            text = _text(given)
+            text = self._text(clause.kind, given)
             names = _names(self._sides, clause.kind)
             return None if text is None else exact_value(text, field.type, self._both, names, self._zone)
         if clause.action is RowAction.UPDATE:
             return Column((TARGET, field.name), field.type)
         return None if field.name in self._defaults else Literal(None, field.type)
+
+    def _text(self, kind: RowKind, given: _Given) -> str | None:
+        """A value as SQL; None for one that has no text here, or that Spark refuses, which it has to say."""
+        parts = None if isinstance(given, str) else name_parts(given)
+        if parts is not None:
+            return ".".join(map(quoted, parts))
+        with suppress(AnalysisException):
+            return value_text(self._scopes.of(kind), given)
+        return None
 
     @property
     def _zone(self) -> str:
@@ -228,11 +239,12 @@ def _both(target: StructType, source: StructType) -> StructType:
 
 def _names(sides: SideNames, kind: RowKind) -> Names:
     """What names mean in a clause for rows of that kind."""
+    both = _both(sides.table, sides.source)
 
     def of_both(parts: Sequence[str]) -> tuple[StructField, ...] | None:
         fields = sides.of_table(parts)
         if fields is not None:
-            return find_fields((TARGET, *(field.name for field in fields)), _both(sides.table, sides.source))
+            return find_fields((TARGET, *(field.name for field in fields)), both)
         given = sides.of_source(parts)
         return None if given is None else of_source((given.name,))
 
@@ -240,14 +252,6 @@ def _names(sides: SideNames, kind: RowKind) -> Names:
         # What comes before a name is that of the source, unless the source has a column of that name.
         if len(parts) > 2 or (len(parts) == 2 and sides.source.find(parts[0]) is not None):
             return None
-        return find_fields((SOURCE, parts[-1]), _both(sides.table, sides.source))
+        return find_fields((SOURCE, parts[-1]), both)
 
     return of_source if kind is RowKind.NOT_MATCHED else of_both
-
-
-def _text(given: _Given) -> str | None:
-    """A value as SQL; None for an object that is more than a name, or SQL itself."""
-    if isinstance(given, str):
-        return given
-    parts = name_parts(given)
-    return sql_of(given) if parts is None else ".".join(map(quoted, parts))

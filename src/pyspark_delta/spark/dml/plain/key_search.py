@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.data.reader import output_schema, read_each, tasks_of
-from pyspark_delta.errors import DeltaError, InvalidPredicateError
+from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.expressions.evaluate import compute
 from pyspark_delta.expressions.text import columns_of
 from pyspark_delta.expressions.tree import Expression
@@ -21,6 +21,7 @@ from pyspark_delta.spark.cores import cores_of
 from pyspark_delta.spark.dml.plain.key_sets import KeySet
 from pyspark_delta.spark.dml.target import FILE, ROW, Target
 from pyspark_delta.spark.source.partitions import is_soon_read, numbered_groups, reading_threads
+from pyspark_delta.spark.write.failures import or_failure
 from pyspark_delta.spark.write.job import run_each
 
 _MOST_ROWS = 1_000_000  # that may be found
@@ -104,18 +105,19 @@ def _gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
 
 
 def _search(keys: Keys, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What a task finds; rows as in `_RESULT`, a single one with the error when it cannot go on."""
-    try:
+    """What a task finds; rows as in `_RESULT`."""
+
+    def found() -> pa.Table:
         groups = (pickle.loads(pickled.as_py()) for batch in batches for pickled in batch.column(0))
-        found = (rows for of, group in groups for rows in _found(keys, group.context, group.tasks(), of))
-        rows = _gathered(found, schema)
+        rows = _gathered(
+            (rows for of, group in groups for rows in _found(keys, group.context, group.tasks(), of)), schema
+        )
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, schema) as stream:
             stream.write_table(rows)
-        told = {"rows": sink.getvalue().to_pybytes()}
-    except DeltaError as error:
-        told = {"failure": pickle.dumps(error)}
-    yield from pa.Table.from_pylist([told], _RESULT_SCHEMA).to_batches()
+        return pa.Table.from_pylist([{"rows": sink.getvalue().to_pybytes()}], _RESULT_SCHEMA)
+
+    yield from or_failure(found, _RESULT_SCHEMA)
 
 
 def _found(
