@@ -79,7 +79,7 @@ MERGES: dict[str, tuple[str, Merge]] = {
         lambda m: (
             m.whenMatchedUpdate(F.col("s.gone"), {"n": F.lit(5), "v": F.lit(None), "amount": F.expr("s.amount")})
             .whenMatchedUpdate(set={"n": F.col("t.n") + F.col("s.n") % 5, "d": F.col("s.d").alias("x")})
-            .whenNotMatchedInsert(values={"id": F.col("s.id"), "n": F.col("s.n") * 2, "p": F.coalesce("s.v", "s.p")})
+            .whenNotMatchedInsert(values={"id": F.col("s.id"), "n": -F.col("s.n") * 2, "p": F.coalesce("s.v", "s.p")})
         ),
     ),
     "several keys": (

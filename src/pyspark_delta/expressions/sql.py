@@ -301,6 +301,8 @@ class Binder:
         if name in ("isnull", "isnotnull") and len(arguments) == 1:
             test = IsNull(self.value(arguments[0]))
             return test if name == "isnull" else Not(test)
+        if name == "negative" and len(arguments) == 1:
+            return self.minus(exp.Neg(this=arguments[0]))
         return bind_function(node, self.value, self.zone, self.keep)
 
 
@@ -326,6 +328,8 @@ _BINDERS: dict[type[exp.Expression], _Bind] = {
     exp.Boolean: lambda binder, node: Literal(bool(node.this), BOOLEAN),
     exp.Null: lambda binder, node: Literal(None, VOID),
     exp.Neg: Binder.minus,
+    # What Spark calls it; older releases of the SQL library do not know the name.
+    getattr(exp, "Negative", exp.Neg): lambda binder, node: binder.minus(exp.Neg(this=node.this)),
     exp.HexString: Binder.hexadecimal,
     exp.Anonymous: Binder.anonymous,
     exp.IsNan: Binder.is_nan,

@@ -109,6 +109,8 @@ def test_values_are_brought_to_the_type_of_their_column() -> None:
     [
         ("-d", DOUBLE, [-0.0, 0.0, -2.5]),
         ("-f", FLOAT, [-0.0, 0.0, -2.5]),
+        ("negative(d)", DOUBLE, [-0.0, 0.0, -2.5]),  # as Spark writes it
+        ("negative(1.5BD)", DOUBLE, [-1.5] * 3),
         ("-0.0", DOUBLE, [0.0] * 3),  # a decimal, which has no negative zero
         ("-0.0D", DOUBLE, [-0.0] * 3),
         ("-0e0", DOUBLE, [-0.0] * 3),
