@@ -1,4 +1,4 @@
-"""B17: merge rows into a table: upserts of every file and of few files, inserts alone, deletes alone, TPC-H's rows."""
+"""B17: merge rows into a table: upserts, inserts and deletes in all files and in few, and those of TPC-H."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ def workload(scale: Scale) -> Workload:
     rows = scale.rows
     spread = {"start": 0, "stop": rows, "step": 100, "new": rows // 1000}
     few = {"start": rows // 2, "stop": rows // 2 + rows // 100, "step": 1, "new": rows // 1000}
+    whole = {"start": 0, "stop": rows // 20, "step": 1, "new": 0}
 
     rewrite = f"{size(rows)} rows, {_SPREAD}, rewrite"
     spread_goals = (Goal(DELTALAKE, 1 / 1.5), Growth(rewrite, 1 / 3.5))
@@ -41,6 +42,11 @@ def workload(scale: Scale) -> Workload:
             variant("upsert of 1 %, in one file", vectors=False, **few),
             variant("insert of 0.1 %", vectors=True, updates=False, **{**spread, "step": rows // 10}),
             variant("delete of 1 %", vectors=True, updates=False, deletes=True, inserts=False, **spread),
+            variant("upsert of 10 %, half of the files", vectors=True, **{**spread, "stop": rows // 2, "step": 5}),
+            variant("upsert of all rows of two files", vectors=True, **{**few, "start": 0, "stop": rows // 20}),
+            variant("insert of 10 %", vectors=True, updates=False, **{**spread, "step": rows // 10, "new": rows // 10}),
+            variant("insert of nothing, 1 % looked for", vectors=True, updates=False, **{**spread, "new": 0}),
+            variant("delete of two files", vectors=True, updates=False, deletes=True, inserts=False, **whole),
             _lineitem(2 * rows, vectors=True),
             _lineitem(2 * rows, vectors=False),
         ),
