@@ -247,6 +247,10 @@ def test_a_source_that_is_large_is_left_to_spark(
     monkeypatch.setattr(merging, "_MOST_BYTES", 0)
     assert upsert() == [(20, 20, 0, 0)]
     assert [rows is not None for rows in tried] == [True, True]
+    monkeypatch.setattr(merging, "_MOST_VALUES", 39)
+    assert upsert() == [(20, 20, 0, 0)]
+    assert len(tried) == 2
+    monkeypatch.setattr(merging, "_MOST_VALUES", 40)
     monkeypatch.setattr("pyspark_delta.spark.dml.plain.key_search._MOST_ROWS", 19)
     assert upsert() == [(20, 20, 0, 0)]
     assert tried[2:] == [None]

@@ -55,8 +55,8 @@ if TYPE_CHECKING:
 
 _KEEPS_SOURCE = ("right_outer", "source_anti")
 _MOST_SENT = 500_000  # rows of a source
-# Of a source that comes to this process: bytes, as Spark guesses them, or else its rows and their values.
-_MOST_BYTES, _MOST_ROWS, _MOST_VALUES = 8 * 1024 * 1024, 200_000, 4_000_000
+# Of a source that comes to this process: bytes, as Spark guesses them, and its rows and their values.
+_MOST_BYTES, _MOST_ROWS, _MOST_VALUES = 16 * 1024 * 1024, 500_000, 4_000_000
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ class _Staging:
         """The files that may hold rows that match, and the rows of the source, where they are few."""
         asked = bound.columns(SOURCE)
         columns = StructType(tuple(field for field in self._schema if field.name in asked))
-        source = collected(self._merge.source, columns, _MOST_BYTES, _MOST_ROWS)
+        source = collected(self._merge.source, columns, _MOST_BYTES, _most_rows(len(columns)))
         if source is not None:
             names = [key.source.name for key in bound.keys]
             found = keys_among(source, known.keys, names, self._target.time_zone)
@@ -259,7 +259,7 @@ class _Staging:
     def _is_soon_collected(self, columns: int) -> bool:
         """Whether the source is known to be small enough for the memory of this process."""
         rows = self._count.get() if self._count.is_known else None
-        return rows is not None and rows <= _MOST_ROWS and rows * columns <= _MOST_VALUES
+        return rows is not None and rows <= _most_rows(columns)
 
     def _run(self, merged: MergedRows, candidates: Candidates) -> ChangedRows:
         if not candidates.all.num_rows and not of_kind(self._clauses, RowKind.NOT_MATCHED):
@@ -284,6 +284,11 @@ class _Staging:
             for clause in given.clauses
         ]
         return merge_parameters(condition, given.clauses, conditions)
+
+
+def _most_rows(columns: int) -> int:
+    """How many rows of a source, of so many columns, come to this process."""
+    return min(_MOST_ROWS, _MOST_VALUES // max(1, columns))
 
 
 def _join(changes: Sequence[RowChange]) -> tuple[str, RowKind | None]:
