@@ -71,7 +71,8 @@ def read_each(
 
     So many `threads` read tasks ahead, and make something of their rows. Raises as `read_tasks` and `make`.
     """
-    scan = _Scan(context, threads_within_file=threads == 1)
+    threads = min(threads, len(tasks))
+    scan = _Scan(context, threads_within_file=threads <= 1)
     marks = scan.marks(tasks)
 
     def read(numbered: tuple[int, Prepared]) -> Iterator[Item]:
