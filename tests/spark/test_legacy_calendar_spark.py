@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.hand_made import PLAIN, HandMade, add, field, metadata, struct_of
+from tests.hand_made import PLAIN, HandMade, add, features, field, metadata, struct_of
 
 from pyspark_delta import DeltaTable
 from pyspark_delta.table import Table
@@ -24,21 +24,30 @@ def test_files_of_the_legacy_calendar_are_read_as_spark_reads_them(
     spark.conf.set("spark.sql.parquet.outputTimestampType", stored_as)
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     rows = spark.createDataFrame([(text,) for text in DATES], "t string").coalesce(1)
-    made = rows.selectExpr("t", "date(t) d", "timestamp(t || ' 12:34:56.789012') at", "struct(date(t) d) s")
+    made = rows.selectExpr(
+        "t", "date(t) d", "timestamp(t || ' 12:34:56.789012') at", "struct(date(t) d, cast(t as timestamp_ntz) l) s"
+    )
     made.write.parquet(str(table.path / "data"))
     (file,) = (table.path / "data").glob("*.parquet")
     schema = [
         field("t", "string"),
         field("d", "date"),
         field("at", "timestamp"),
-        field("s", struct_of(field("d", "date"))),
+        field("s", struct_of(field("d", "date"), field("l", "timestamp_ntz"))),
     ]
-    table.commit(0, PLAIN, metadata(*schema), add(f"data/{file.name}"))
+    table.commit(0, features("timestampNtz"), metadata(*schema), add(f"data/{file.name}"))
     shown = [
-        (row["t"], str(row["d"]), f"{row['at']:%H:%M:%S.%f}", str(row["at"].date()), str(row["s"]["d"]))
+        (
+            row["t"],
+            str(row["d"]),
+            f"{row['at']:%H:%M:%S.%f}",
+            str(row["at"].date()),
+            str(row["s"]["d"]),
+            str(row["s"]["l"].date()),
+        )
         for row in Table.open(table.path).scan().to_arrow().to_pylist()
     ]
-    assert sorted(shown) == [(text, text, "12:34:56.789012", text, text) for text in DATES]
+    assert sorted(shown) == [(text, text, "12:34:56.789012", text, text, text) for text in DATES]
 
 
 @pytest.mark.parametrize("stored_as", ["INT96", "TIMESTAMP_MICROS"])

@@ -37,13 +37,16 @@ class LegacyCalendar:
     time_zone: str = "UTC"
 
     def rebased(self, array: pa.Array) -> pa.Array:
-        """The values in the calendar of today, at every level of nesting."""
+        """The values of columns of a table in the calendar of today, at every level of nesting.
+
+        Timestamps without a zone are: Spark never writes these in another calendar.
+        """
         if not self.concerns(array.type):
             return array
         if pa.types.is_date(array.type):
             return _rebased_dates(array)
         if pa.types.is_timestamp(array.type):
-            return _rebased_timestamps(array, self.time_zone)
+            return array if array.type.tz is None else _rebased_timestamps(array, self.time_zone)
         array = pa.concat_arrays([array])  # without an offset
         mask = array.is_null() if array.null_count else None
         if pa.types.is_struct(array.type):
