@@ -20,7 +20,7 @@ from tests.properties.test_skipping_property import SCHEMA_JSON, naive, predicat
 from pyspark_delta.expressions.text import to_sql
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.scan.bounds import NEVER
-from pyspark_delta.scan.matches import is_not_true, match_files
+from pyspark_delta.scan.matches import is_not_true, match_files, possible_files
 from pyspark_delta.scan.planner import file_request
 from pyspark_delta.scan.skipping import Split, split
 from pyspark_delta.snapshot import Snapshot
@@ -163,6 +163,9 @@ def test_files_are_told_apart_by_what_they_hold(
             assert set(found.inside.column_names) == set(found.partly.column_names) == set(columns)
             inside, partly = set(found.inside["path"].to_pylist()), set(found.partly["path"].to_pylist())
             assert (inside, partly) == by_reading_twice(snapshot, predicate, zone), to_sql(predicate)
+            together = possible_files(snapshot, predicate, columns, time_zone=zone)
+            assert set(together.column_names) == set(columns)
+            assert sorted(together["path"].to_pylist()) == sorted(inside | partly)
             for number, (present, _) in enumerate(held):
                 outcomes = {naive(predicate, row) for row in present}
                 assert f"f{number}" not in inside or outcomes <= {True}, to_sql(predicate)

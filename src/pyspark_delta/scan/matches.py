@@ -65,6 +65,13 @@ def match_files(
     return MatchedFiles(candidates.filter(pc.invert(is_partly)), candidates.filter(is_partly))
 
 
+def possible_files(
+    snapshot: Snapshot, predicate: Expression, columns: tuple[str, ...], *, time_zone: str = "UTC"
+) -> pa.Table:
+    """Both kinds of files of `match_files` together, not told apart."""
+    return _files(snapshot, plan_skipping(predicate, snapshot.configuration).split, columns, time_zone)
+
+
 def _decided_by(request: FileRequest) -> tuple[str, ...]:
     """The columns of files that the predicates of a request are decided by."""
     by_partition = request.partition_predicate is not None or bool(request.mixed_columns())

@@ -73,7 +73,7 @@ def plan_skipping(predicate: Expression | None, configuration: TableConfiguratio
     exact: list[Expression] = []
     rest: list[Expression] = []
     for condition in conjuncts(predicate):
-        if not columns_of(condition) and isinstance(condition, Literal):
+        if isinstance(condition, Literal):
             if condition.value is not True:
                 return Skipping(Split(NEVER, None, predicate), (condition,), (), ())
         elif _is_decided(condition, partitions):
@@ -81,7 +81,7 @@ def plan_skipping(predicate: Expression | None, configuration: TableConfiguratio
         else:
             rest.append(condition)
     partition_parts = [_definite(_physical(condition, partitions)) for condition in exact]
-    partly = [(condition, _weakened(negation_normal(condition), partitions)) for condition in rest]
+    partly = [(c, _weakened(negation_normal(c), partitions)) for c in rest] if partitions else []
     partition_parts += [part for _, part in partly if part is not None]
     mixed = {path: Column((PARTITION_VALUES, *column.path), column.type) for path, column in partitions.items()}
     rewriter = Rewriter(
@@ -109,6 +109,8 @@ def _partition_columns(configuration: TableConfiguration) -> dict[tuple[str, ...
 
 
 def _is_decided(condition: Expression, partitions: Mapping[tuple[str, ...], Column]) -> bool:
+    if not partitions:
+        return False
     columns = columns_of(condition)
     return bool(columns) and all(c.path in partitions for c in columns) and not is_opaque(condition)
 

@@ -37,7 +37,7 @@ from pyspark_delta.spark.read import (
     takes_file_index,
     with_all_columns,
 )
-from pyspark_delta.spark.schemas import to_spark
+from pyspark_delta.spark.schemas import empty_frame, to_spark
 from pyspark_delta.spark.source.partitions import FilePartition, single_files
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def read_change_feed(
 def _frame(spark: SparkSession, latest: Snapshot, plan: ChangePlan) -> DataFrame:
     parts = list(_parts(latest, plan))
     if not parts:
-        return spark.createDataFrame([], to_spark(plan.schema))
+        return empty_frame(spark, to_spark(plan.schema))
     if takes_file_index(spark, latest):
         return _read_by_catalyst(spark, latest, parts)
     if not all(reads_natively(spark, source, files) for source, files in parts):

@@ -10,7 +10,7 @@ from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.spark.quoting import quoted
-from pyspark_delta.spark.schemas import to_spark
+from pyspark_delta.spark.schemas import empty_frame, to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -65,7 +65,7 @@ def _reference(expression: Any) -> tuple[str, ...]:
 
 def condition_text(spark: SparkSession, condition: Column | str, schema: StructType) -> str:
     """A condition on a table of that schema as SQL. Raises InvalidOptionError for one that has no text here."""
-    return condition if isinstance(condition, str) else text_on(spark.createDataFrame([], to_spark(schema)), condition)
+    return condition if isinstance(condition, str) else text_on(empty_frame(spark, to_spark(schema)), condition)
 
 
 def text_on(frame: DataFrame, condition: Column | str) -> str:

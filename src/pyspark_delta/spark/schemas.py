@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import ArrayType, DataType, MapType
 from pyspark.sql.types import StructType as SparkStruct
@@ -10,6 +10,9 @@ from pyspark.sql.types import StructType as SparkStruct
 from pyspark_delta.schema.json import type_to_json
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.spark.user_defined_types import is_loadable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 # Field metadata that is the table's business: column mapping, generation expressions, type changes (C431).
 _INTERNAL = ("delta.", "parquet.field.")
@@ -22,6 +25,18 @@ def to_spark(schema: StructType) -> SparkStruct:
     A file may lack a column that is declared NOT NULL (C374), and Spark answers `IS NULL` from the declaration.
     """
     return SparkStruct.fromJson(_readable(type_to_json(schema)))
+
+
+def empty_frame(spark: SparkSession, schema: SparkStruct) -> DataFrame:
+    """No rows of a schema. A classic session is told so without the RDD that `createDataFrame` makes even of none."""
+    session: Any = spark
+    if not hasattr(session, "_jsparkSession"):
+        return spark.createDataFrame([], schema)
+    from pyspark.sql.classic.dataframe import DataFrame
+
+    java = session._jsparkSession
+    rows = session._jvm.java.util.ArrayList()
+    return DataFrame(java.createDataFrame(rows, java.parseDataType(schema.json())), session)
 
 
 def differences(*, expected: SparkStruct, given: SparkStruct) -> list[str]:

@@ -201,7 +201,7 @@ class _Staging:
         if source is not None:
             names = [key.source.name for key in bound.keys]
             found = keys_among(source, known.keys, names, self._target.time_zone)
-            return self._read_all(self._target.candidates(all_of(known.own, found.predicate))), source
+            return self._target.read_candidates(all_of(known.own, found.predicate)), source
         candidates = self._candidates(known, counts=True)
         if not self._is_soon_collected(len(columns)):
             return None
@@ -224,8 +224,8 @@ class _Staging:
 
     def _look(self, known: MatchCondition, *, counts: bool) -> Candidates:
         if of_kind(self._clauses, RowKind.BY_SOURCE):
-            return self._read_all(self._target.candidates(None))
-        found = self._read_all(self._target.candidates(known.own))
+            return self._target.read_candidates(None)
+        found = self._target.read_candidates(known.own)
         if not known.keys or (found.all.num_rows < 2 and not counts):
             return found
         source, self._materialize_ms = self._stack.enter_context(settled(self._merge.source))
@@ -233,12 +233,7 @@ class _Staging:
         self._count = SourceCount(keys.rows)
         self._sides = replace(self._sides, source=source)
         predicate: Expression | None = all_of(known.own, keys.predicate)
-        return self._read_all(self._target.candidates(predicate))
-
-    def _read_all(self, candidates: Candidates) -> Candidates:
-        """The same, where the rows of all the files are looked at."""
-        paths = frozenset(candidates.all["path"].to_pylist())
-        return replace(candidates, reads=replace(candidates.reads, paths=paths))
+        return self._target.read_candidates(predicate)
 
     # ----------------------------------------------------------------------------------------------- which rows
     def _merged(self, candidates: Candidates) -> MergedRows:

@@ -21,6 +21,7 @@ from pyspark_delta.scan.bounds import NEVER
 from pyspark_delta.schema.types import BYTE, INTEGER, SHORT, ArrayType, DataType, MapType, StructType
 from pyspark_delta.spark.dml.key_ranges import MOST_RANGES, REPORT, KeyRanges, KeyReport, report_keys
 from pyspark_delta.spark.dml.merge_condition import Key
+from pyspark_delta.spark.dml.source_files import source_files
 from pyspark_delta.spark.quoting import quoted
 from pyspark_delta.spark.write.columns import spark_type
 from pyspark_delta.transaction.new_table import nullable_type
@@ -87,9 +88,12 @@ def collected(source: DataFrame, columns: StructType, most_bytes: int, most_rows
     frame: Any = source
     if not hasattr(frame, "_jdf"):
         return None
-    size = frame._jdf.queryExecution().optimizedPlan().stats().sizeInBytes()
-    if int(str(size)) > most_bytes:
+    plan = frame._jdf.queryExecution().optimizedPlan()
+    if int(str(plan.stats().sizeInBytes())) > most_bytes:
         return None
+    files = source_files(source.sparkSession, plan, columns)
+    if files is not None:
+        return files.read() if files.rows <= most_rows else None
     rows = collect(source.limit(most_rows + 1), columns)
     return rows if rows.num_rows <= most_rows else None
 

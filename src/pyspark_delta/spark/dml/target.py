@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -20,12 +20,12 @@ from pyspark_delta.protocol.clustering import clustering_paths
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import ReadSet
 from pyspark_delta.protocol.properties import ENABLE_DELETION_VECTORS
-from pyspark_delta.scan.matches import MatchedFiles, match_files
+from pyspark_delta.scan.matches import MatchedFiles, match_files, possible_files
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.column_text import text_on
 from pyspark_delta.spark.read import read_files, session_time_zone
 from pyspark_delta.spark.scan.frames import FileSource
-from pyspark_delta.spark.schemas import to_spark
+from pyspark_delta.spark.schemas import empty_frame, to_spark
 from pyspark_delta.spark.write.options import WriteOptions
 from pyspark_delta.spark.write.rows_written import has_row_ids
 from pyspark_delta.spark.write.session_defaults import file_options, with_session_defaults
@@ -144,7 +144,7 @@ class Target:
 
     @cached_property
     def _no_rows(self) -> DataFrame:
-        return self.spark.createDataFrame([], to_spark(self.configuration.schema))
+        return empty_frame(self.spark, to_spark(self.configuration.schema))
 
     def text(self, condition: Condition) -> str:
         """The condition, which may call the table by its alias, in SQL. Raises as `text_on`."""
@@ -169,6 +169,15 @@ class Target:
         return Candidates(
             found.inside, found.partly, ReadSet(predicates=(predicate,), paths=paths, time_zone=self.time_zone)
         )
+
+    def read_candidates(self, predicate: Expression | None) -> Candidates:
+        """The same, where the rows of all those files are looked at; none are taken to be inside."""
+        if predicate is None:
+            files, reads = self.snapshot.files(_ALL), ReadSet(whole_table=True)
+        else:
+            files = possible_files(self.snapshot, predicate, _ALL, time_zone=self.time_zone)
+            reads = ReadSet(predicates=(predicate,), time_zone=self.time_zone)
+        return Candidates(files.slice(0, 0), files, replace(reads, paths=frozenset(files["path"].to_pylist())))
 
     # ----------------------------------------------------------------------------------------------------- rows
     def rows(self, files: pa.Table) -> DataFrame:

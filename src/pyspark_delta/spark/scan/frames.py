@@ -44,6 +44,7 @@ from pyspark_delta.spark.scan.columns import (
 )
 from pyspark_delta.spark.scan.deletion_filter import is_kept_by_words
 from pyspark_delta.spark.scan.directories import group_files, hadoop_paths, uri_texts
+from pyspark_delta.spark.schemas import empty_frame
 from pyspark_delta.storage import store_for
 
 _PATH = "_pyspark_delta_file"
@@ -221,7 +222,7 @@ class _Scan:
         """No rows, of the same schema."""
         columns = self._columns
         physical = StructType(columns.data_schema().fields + columns.partition_schema().fields)
-        frame = self._spark.createDataFrame([], _spark_type(physical))
+        frame = empty_frame(self._spark, _spark_type(physical))
         nothing = F.lit(None).cast("bigint")
         extra: dict[str, Column] = {}
         if self._row_tracking:

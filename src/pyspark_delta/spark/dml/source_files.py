@@ -1,0 +1,118 @@
+"""A merge's source that is nothing but a few Parquet files at hand: this process reads them before Spark would begin.
+
+Only where the rows are certain to be those that Spark would read: its optimised plan reads the files and nothing else,
+each file has every column by its very name and of its very type, and no setting asks for another reading of values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pyspark_delta.data.opened import opened_file
+from pyspark_delta.data.reader import output_schema, read_tasks
+from pyspark_delta.errors import DeltaError, SchemaMismatchError
+from pyspark_delta.scan.plan import FromFile, ReadContext, ScanTask
+from pyspark_delta.schema.arrow import from_arrow
+from pyspark_delta.schema.types import TIMESTAMP, DataType, DecimalType, PrimitiveType, StructType
+from pyspark_delta.spark.read import session_time_zone
+from pyspark_delta.storage.paths import resolve_file
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_MOST_FILES = 16
+_SPARK = "org.apache.spark.sql.execution.datasources"
+_OPTIONS = {"path", "paths"}  # that do not change what is read of a file
+_SETTINGS = {  # and what they are where nobody sets them
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96TimestampConversion": "false",
+    "spark.sql.parquet.fieldId.read.enabled": "false",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SourceFiles:
+    """Some columns of Parquet files, by name and type, for a session of a time zone; and how many rows they have."""
+
+    paths: tuple[str, ...]
+    columns: StructType
+    time_zone: str
+    rows: int
+
+    def read(self) -> pa.Table:
+        """The rows. Raises as `read_tasks`."""
+        plans = tuple(FromFile(field, field) for field in self.columns)
+        context = ReadContext("/", plans, self.columns.names, time_zone=self.time_zone)
+        tasks = [ScanTask(path, 0, {}) for path in self.paths]
+        return pa.Table.from_batches(read_tasks(context, tasks), output_schema(context))
+
+
+def source_files(spark: SparkSession, plan: Any, columns: StructType) -> SourceFiles | None:
+    """The files of an optimised plan of a classic session that does nothing but read these columns; else None."""
+    relation = _relation(plan)
+    if relation is None or any(spark.conf.get(name, value) != value for name, value in _SETTINGS.items()):
+        return None
+    paths = tuple(str(path) for path in relation.location().inputFiles())
+    if not 0 < len(paths) <= _MOST_FILES or not all(path.startswith("file:/") for path in paths):
+        return None
+    try:
+        rows = [_rows_of(path, columns) for path in paths]
+    except (DeltaError, OSError):
+        return None  # Spark says what is wrong with a file
+    counts = [count for count in rows if count is not None]
+    if len(counts) < len(paths):
+        return None
+    return SourceFiles(paths, columns, session_time_zone(spark), sum(counts))
+
+
+def _relation(plan: Any) -> Any:
+    """What a plan reads, where it is files of Parquet that are not in partitions."""
+    while _name(plan) == "Project" and all(_name(one) == "AttributeReference" for one in _each(plan.projectList())):
+        plan = plan.child()
+    if _name(plan) != "LogicalRelation":
+        return None
+    relation = plan.relation()
+    is_plain = (
+        _name(relation) == "HadoopFsRelation"
+        and relation.fileFormat().getClass().getName() == f"{_SPARK}.parquet.ParquetFileFormat"
+        and relation.location().getClass().getName() == f"{_SPARK}.InMemoryFileIndex"
+        and not relation.partitionSchema().length()
+        and all(option in _OPTIONS for option in _each(relation.options().keys().toSeq()))
+    )
+    return relation if is_plain else None
+
+
+def _name(of: Any) -> str:
+    return str(of.getClass().getSimpleName())
+
+
+def _each(sequence: Any) -> list[Any]:
+    return [sequence.apply(i) for i in range(sequence.size())]
+
+
+def _rows_of(path: str, columns: StructType) -> int | None:
+    """How many rows a file has; None where a column of it is not what Spark says. Raises DeltaError, OSError."""
+    with opened_file(resolve_file("/", path), None) as file:
+        types = _types(file)
+        is_same = all(types.get(field.name) == field.type for field in columns)
+        rows: int = file.metadata.num_rows
+        return rows if is_same else None
+
+
+def _types(file: pq.ParquetFile) -> dict[str, DataType]:
+    """The types that Spark gives to columns with single values, by their names."""
+    physical = {column.path: column.physical_type for column in map(file.schema.column, range(len(file.schema.names)))}
+    found: dict[str, DataType] = {}
+    for field in file.schema_arrow:
+        try:
+            data_type = TIMESTAMP if physical.get(field.name) == "INT96" else from_arrow(field.type)
+        except SchemaMismatchError:
+            continue
+        if isinstance(data_type, PrimitiveType | DecimalType):
+            found[field.name] = data_type
+    return found
