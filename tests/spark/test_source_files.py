@@ -26,7 +26,8 @@ ROWS = """
         cast(id / 7 as float) f, date_add(date'1500-01-01', cast(id * 9999 as int)) day,
         cast(cast(id as string) as binary) bytes,
         timestamp_seconds(id * 1000000000 - 15000000000) + interval 1 microsecond at,
-        timestamp_ntz'1000-01-01 00:00:00' + make_interval(0, cast(id as int)) local, named_struct('x', id) st
+        timestamp_ntz'1000-01-01 00:00:00' + make_interval(0, cast(id as int)) local,
+        named_struct('x', nullif(id, 3)) st
     from range(0, 60, 1, 3)
 """
 Frame = Callable[[SparkSession, Path], DataFrame]
@@ -131,6 +132,16 @@ def with_a_setting(name: str, value: str) -> Frame:
     return frame
 
 
+def of_spark_2(spark: SparkSession, path: Path) -> DataFrame:
+    found = saved(spark, path)
+    for file in path.glob("*.parquet"):
+        rows = pq.read_table(file)
+        version = {b"org.apache.spark.version": b"2.4.8"}
+        pq.write_table(rows.replace_schema_metadata({**rows.schema.metadata, **version}), file)
+        file.with_name(f".{file.name}.crc").unlink()
+    return found
+
+
 def damaged(spark: SparkSession, path: Path) -> DataFrame:
     found = saved(spark, path)
     for file in path.glob("*.parquet"):
@@ -138,8 +149,14 @@ def damaged(spark: SparkSession, path: Path) -> DataFrame:
     return found
 
 
+def in_a_partition(spark: SparkSession, path: Path) -> DataFrame:
+    saved(spark, path / "v=y")  # which Spark takes for the value, rather than that of the file
+    return spark.read.parquet(str(path))
+
+
 OTHERS: dict[str, Frame] = {
     "partitions": lambda spark, path: saved(spark, path, partitionBy="v"),
+    "a partition": in_a_partition,
     "a condition": lambda spark, path: saved(spark, path).where("id > 3"),
     "a value": lambda spark, path: saved(spark, path).withColumn("n", F.col("n") + 1),
     "another name": lambda spark, path: saved(spark, path).select("id", F.col("v").alias("n"), F.col("n").alias("v")),
@@ -156,6 +173,7 @@ OTHERS: dict[str, Frame] = {
     "rebased times": with_a_setting("spark.sql.parquet.int96RebaseModeInRead", "EXCEPTION"),
     "times of another zone": with_a_setting("spark.sql.parquet.int96TimestampConversion", "true"),
     "columns by id": with_a_setting("spark.sql.parquet.fieldId.read.enabled", "true"),
+    "a file of Spark 2": of_spark_2,
     "a damaged file": damaged,
 }
 

@@ -18,7 +18,6 @@ from pyspark_delta.errors import DeltaError, SchemaMismatchError
 from pyspark_delta.scan.plan import FromFile, ReadContext, ScanTask
 from pyspark_delta.schema.arrow import from_arrow
 from pyspark_delta.schema.types import TIMESTAMP, DataType, DecimalType, PrimitiveType, StructType
-from pyspark_delta.spark.read import session_time_zone
 from pyspark_delta.storage.paths import resolve_file
 
 if TYPE_CHECKING:
@@ -37,17 +36,15 @@ _SETTINGS = {  # and what they are where nobody sets them
 
 @dataclass(frozen=True, slots=True)
 class SourceFiles:
-    """Some columns of Parquet files, by name and type, for a session of a time zone; and how many rows they have."""
+    """Some columns of Parquet files, by name and type, and how many rows the files have."""
 
     paths: tuple[str, ...]
     columns: StructType
-    time_zone: str
     rows: int
 
     def read(self) -> pa.Table:
         """The rows. Raises as `read_tasks`."""
-        plans = tuple(FromFile(field, field) for field in self.columns)
-        context = ReadContext("/", plans, self.columns.names, time_zone=self.time_zone)
+        context = ReadContext("/", tuple(FromFile(field, field) for field in self.columns), self.columns.names)
         tasks = [ScanTask(path, 0, {}) for path in self.paths]
         return pa.Table.from_batches(read_tasks(context, tasks), output_schema(context))
 
@@ -65,9 +62,7 @@ def source_files(spark: SparkSession, plan: Any, columns: StructType) -> SourceF
     except (DeltaError, OSError):
         return None  # Spark says what is wrong with a file
     counts = [count for count in rows if count is not None]
-    if len(counts) < len(paths):
-        return None
-    return SourceFiles(paths, columns, session_time_zone(spark), sum(counts))
+    return SourceFiles(paths, columns, sum(counts)) if len(counts) == len(paths) else None
 
 
 def _relation(plan: Any) -> Any:
@@ -99,9 +94,14 @@ def _rows_of(path: str, columns: StructType) -> int | None:
     """How many rows a file has; None where a column of it is not what Spark says. Raises DeltaError, OSError."""
     with opened_file(resolve_file("/", path), None) as file:
         types = _types(file)
-        is_same = all(types.get(field.name) == field.type for field in columns)
+        is_same = all(types.get(field.name) == field.type for field in columns) and not _is_of_spark_2(file)
         rows: int = file.metadata.num_rows
         return rows if is_same else None
+
+
+def _is_of_spark_2(file: pq.ParquetFile) -> bool:
+    """Whether a file does not name the time zone of its writer, whose clocks its timestamps before 1900 are by."""
+    return bool((file.schema_arrow.metadata or {}).get(b"org.apache.spark.version", b"3") < b"3")
 
 
 def _types(file: pq.ParquetFile) -> dict[str, DataType]:
