@@ -9,10 +9,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from pyspark_delta import DeltaTable, Table
+from pyspark_delta.errors import DataFileError
 from pyspark_delta.spark.dml import merge_source
 from pyspark_delta.spark.dml.merge_source import collect, collected
 from pyspark_delta.spark.dml.source_files import source_files
@@ -200,6 +202,18 @@ def test_other_sources_have_files_that_are_read(delta_spark: SparkSession, tmp_p
     found = found_in(saved(delta_spark, tmp_path), ["id", "n", "v"])
     assert found is not None
     assert found.num_rows == 10
+
+
+def test_damaged_pages_are_told_by_spark(delta_spark: SparkSession, tmp_path: Path) -> None:
+    frame = saved(delta_spark, tmp_path)
+    for file in tmp_path.glob("*.parquet"):
+        content = file.read_bytes()
+        file.write_bytes(content[:4] + bytes(40) + content[44:])
+        file.with_name(f".{file.name}.crc").unlink()
+    with pytest.raises(DataFileError):
+        found_in(frame, ["id"])
+    with pytest.raises(Py4JJavaError, match="FAILED_READ_FILE"):
+        collected(frame, frame_schema(frame.select("id")), 1 << 20, 100)
 
 
 def test_parts_of_structs_are_left_to_spark(delta_spark: SparkSession, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyspark.sql.functions as sf
 from pyspark.storagelevel import StorageLevel
 
+from pyspark_delta.errors import DataFileError
 from pyspark_delta.expressions.coercion import compare
 from pyspark_delta.expressions.literals import NotExactError, zone_of
 from pyspark_delta.expressions.tree import And, Expression, In, Literal, Or, all_of
@@ -93,7 +94,10 @@ def collected(source: DataFrame, columns: StructType, most_bytes: int, most_rows
         return None
     files = source_files(source.sparkSession, plan, columns)
     if files is not None:
-        return files.read() if files.rows <= most_rows else None
+        if files.rows > most_rows:
+            return None
+        with suppress(DataFileError):  # Spark says what is wrong with a file
+            return files.read()
     rows = collect(source.limit(most_rows + 1), columns)
     return rows if rows.num_rows <= most_rows else None
 
