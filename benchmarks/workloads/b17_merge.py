@@ -14,15 +14,16 @@ _SPREAD = "upsert of 1 %, spread"
 
 def workload(scale: Scale) -> Workload:
     """With deletion vectors, and with files rewritten."""
-    rows = scale.rows
+    rows, more = scale.rows, 5 * scale.rows
     spread = {"start": 0, "stop": rows, "step": 100, "new": rows // 1000}
+    more_spread = {"start": 0, "stop": more, "step": 100, "new": more // 1000}
     few = {"start": rows // 2, "stop": rows // 2 + rows // 100, "step": 1, "new": rows // 1000}
     whole = {"start": 0, "stop": rows // 20, "step": 1, "new": 0}
 
     rewrite = f"{size(rows)} rows, {_SPREAD}, rewrite"
     spread_goals = (Goal(DELTALAKE, 1 / 1.5), Growth(rewrite, 1 / 3.5))
 
-    def variant(name: str, *goals: Goal | Growth, vectors: bool, **statement: Any) -> Variant:
+    def variant(name: str, *goals: Goal | Growth, vectors: bool, rows: int = scale.rows, **statement: Any) -> Variant:
         return Variant(
             f"{size(rows)} rows, {name}, {'vectors' if vectors else 'rewrite'}",
             dataset("data", rows=rows, files=FILES, vectors=vectors),
@@ -47,6 +48,8 @@ def workload(scale: Scale) -> Workload:
             variant("insert of 10 %", vectors=True, updates=False, **{**spread, "step": rows // 10, "new": rows // 10}),
             variant("insert of nothing, 1 % looked for", vectors=True, updates=False, **{**spread, "new": 0}),
             variant("delete of two files", vectors=True, updates=False, deletes=True, inserts=False, **whole),
+            variant(_SPREAD, *spread_goals[:1], vectors=True, rows=more, **more_spread),
+            variant(_SPREAD, vectors=False, rows=more, **more_spread),
             _lineitem(2 * rows, vectors=True),
             _lineitem(2 * rows, vectors=False),
         ),

@@ -151,6 +151,36 @@ def damaged(spark: SparkSession, path: Path) -> DataFrame:
     return found
 
 
+def a_table(**options: Any) -> Frame:
+    def frame(spark: SparkSession, path: Path) -> DataFrame:
+        save(spark.sql("select id, cast(id as int) n, 'x' v from range(0, 10, 1, 2)"), str(path), **options)
+        return spark.read.format("delta").load(str(path))
+
+    return frame
+
+
+def a_table_with_vectors(spark: SparkSession, path: Path) -> DataFrame:
+    found = a_table(options={"delta.enableDeletionVectors": "true"})(spark, path)
+    DeltaTable.forPath(spark, str(path)).delete("id = 3")
+    return found.sparkSession.read.format("delta").load(str(path))
+
+
+def a_table_with_more_columns(spark: SparkSession, path: Path) -> DataFrame:
+    save(spark.range(3).toDF("id"), str(path))
+    save(
+        spark.sql("select id, cast(id as int) n, 'x' v from range(9)"),
+        str(path),
+        "append",
+        options={"mergeSchema": "true"},
+    )
+    return spark.read.format("delta").load(str(path))
+
+
+def of_a_database(spark: SparkSession, path: Path) -> DataFrame:
+    rows = "(select 1 as id, 2 as n, 'x' as v from sysibm.sysdummy1) t"
+    return spark.read.jdbc(f"jdbc:derby:memory:{path.parent.name};create=true", rows)
+
+
 def in_a_partition(spark: SparkSession, path: Path) -> DataFrame:
     saved(spark, path / "v=y")  # which Spark takes for the value, rather than that of the file
     return spark.read.parquet(str(path))
@@ -159,6 +189,12 @@ def in_a_partition(spark: SparkSession, path: Path) -> DataFrame:
 OTHERS: dict[str, Frame] = {
     "partitions": lambda spark, path: saved(spark, path, partitionBy="v"),
     "a partition": in_a_partition,
+    "a table with vectors": a_table_with_vectors,
+    "a table in partitions": a_table(partition_by=["v"]),
+    "a table with other names": a_table(options={"delta.columnMapping.mode": "name"}),
+    "a table with row ids": a_table(options={"delta.enableRowTracking": "true"}),
+    "a table with more columns": a_table_with_more_columns,
+    "a database": of_a_database,
     "a condition": lambda spark, path: saved(spark, path).where("id > 3"),
     "a value": lambda spark, path: saved(spark, path).withColumn("n", F.col("n") + 1),
     "another name": lambda spark, path: saved(spark, path).select("id", F.col("v").alias("n"), F.col("n").alias("v")),
@@ -202,6 +238,17 @@ def test_other_sources_have_files_that_are_read(delta_spark: SparkSession, tmp_p
     found = found_in(saved(delta_spark, tmp_path), ["id", "n", "v"])
     assert found is not None
     assert found.num_rows == 10
+
+
+def test_files_of_a_table_are_read_at_its_version(delta_spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "a b%20c"
+    options = {"delta.enableDeletionVectors": "true"}
+    frame = a_table(options=options)(delta_spark, path)
+    DeltaTable.forPath(delta_spark, str(path)).delete("id = 3")
+    found = found_in(frame, ["id", "v"])
+    assert found is not None
+    assert sorted(found["id"].to_pylist()) == list(range(10))
+    assert found_in(delta_spark.read.format("delta").load(str(path)), ["id", "v"]) is None
 
 
 def test_damaged_pages_are_told_by_spark(delta_spark: SparkSession, tmp_path: Path) -> None:

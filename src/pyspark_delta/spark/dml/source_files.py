@@ -1,7 +1,8 @@
 """A merge's source that is nothing but a few Parquet files at hand: this process reads them before Spark would begin.
 
-Only where the rows are certain to be those that Spark would read: its optimised plan reads the files and nothing else,
-each file has every column by its very name and of its very type, and no setting asks for another reading of values.
+They may be those of a table. Only where the rows are certain to be those that Spark would read: its optimised plan
+reads the files and nothing else, each file has every column by its very name and of its very type, and no setting asks
+for another reading of values.
 """
 
 from __future__ import annotations
@@ -18,14 +19,15 @@ from pyspark_delta.errors import DeltaError, SchemaMismatchError
 from pyspark_delta.scan.plan import FromFile, ReadContext, ScanTask
 from pyspark_delta.schema.arrow import from_arrow
 from pyspark_delta.schema.types import TIMESTAMP, DataType, DecimalType, PrimitiveType, StructType
-from pyspark_delta.storage.paths import resolve_file
+from pyspark_delta.spark.scan.columns import PLAIN_LOCAL_FILES, RELATION_OPTIONS
+from pyspark_delta.storage.paths import resolve_file, to_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _MOST_FILES = 16
 _SPARK = "org.apache.spark.sql.execution.datasources"
-_OPTIONS = {"path", "paths"}  # that do not change what is read of a file
+_OPTIONS = {"path", "paths", *PLAIN_LOCAL_FILES}  # that do not change what is read of a file
 _SETTINGS = {  # and what they are where nobody sets them
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
@@ -54,8 +56,8 @@ def source_files(spark: SparkSession, plan: Any, columns: StructType) -> SourceF
     relation = _relation(plan)
     if relation is None or any(spark.conf.get(name, value) != value for name, value in _SETTINGS.items()):
         return None
-    paths = tuple(str(path) for path in relation.location().inputFiles())
-    if not 0 < len(paths) <= _MOST_FILES or not all(path.startswith("file:/") for path in paths):
+    paths = _paths(relation.location())
+    if not paths:
         return None
     try:
         rows = [_rows_of(path, columns) for path in paths]
@@ -69,17 +71,38 @@ def _relation(plan: Any) -> Any:
     """What a plan reads, where it is files of Parquet that are not in partitions."""
     while _name(plan) == "Project" and all(_name(one) == "AttributeReference" for one in _each(plan.projectList())):
         plan = plan.child()
-    if _name(plan) != "LogicalRelation":
+    if _name(plan) != "LogicalRelation" or _name(plan.relation()) != "HadoopFsRelation":
         return None
     relation = plan.relation()
+    index = relation.location()
     is_plain = (
-        _name(relation) == "HadoopFsRelation"
-        and relation.fileFormat().getClass().getName() == f"{_SPARK}.parquet.ParquetFileFormat"
-        and relation.location().getClass().getName() == f"{_SPARK}.InMemoryFileIndex"
+        relation.fileFormat().getClass().getName() == f"{_SPARK}.parquet.ParquetFileFormat"
+        and (_is_of_table(index) or index.getClass().getName() == f"{_SPARK}.InMemoryFileIndex")
         and not relation.partitionSchema().length()
-        and all(option in _OPTIONS for option in _each(relation.options().keys().toSeq()))
+        and all(_is_harmless(option._1(), option._2()) for option in _each(relation.options().toSeq()))
     )
     return relation if is_plain else None
+
+
+def _is_harmless(option: str, value: str) -> bool:
+    return option in _OPTIONS or RELATION_OPTIONS.get(option) == value
+
+
+def _paths(index: Any) -> tuple[str, ...]:
+    """The files of an index, as in a log; none where there are many, or some are not at hand."""
+    found = index.inputFiles()
+    if len(found) > _MOST_FILES:
+        return ()
+    paths = tuple(str(path) for path in found)
+    if not all(path.startswith("file:/") for path in paths):
+        return ()
+    # That of a table tells paths as Hadoop has them, without escapes.
+    return tuple(to_uri(path.removeprefix("file:")) for path in paths) if _is_of_table(index) else paths
+
+
+def _is_of_table(index: Any) -> bool:
+    """Whether an index is the proxy of a `DeltaFileIndex`."""
+    return "$Proxy" in _name(index) and str(index.toString()).startswith("Delta[")
 
 
 def _name(of: Any) -> str:
