@@ -17,6 +17,8 @@ _OPTIONS: dict[str, Any] = {"coerce_int96_timestamp_unit": "us"}
 if "arrow_extensions_enabled" in inspect.signature(pq.ParquetFile.__init__).parameters:
     _OPTIONS["arrow_extensions_enabled"] = False
 
+_LISTS_IN_LISTS = "LIST-annotated groups must not be repeated"  # of old writers, without a level for elements
+
 
 def rows_in_file(path: str, storage_options: Mapping[str, str] | None) -> int:
     """How many rows a data file has, deleted ones included, by its footer. Raises DataFileError."""
@@ -54,6 +56,12 @@ def translated(path: str) -> Iterator[None]:
             path=path,
         ) from None
     except (pa.ArrowException, OSError) as error:
+        if isinstance(error, pa.ArrowNotImplementedError) or _LISTS_IN_LISTS in str(error):
+            raise DataFileError(
+                f"Data file '{path}' is stored in a form of Parquet that Arrow does not read: {error}. Spark does, in "
+                "a classic session: write its rows to a new table there.",
+                path=path,
+            ) from None
         raise DataFileError(
             f"Data file '{path}' cannot be read as Parquet: {error}. It is damaged or incomplete; restore it.",
             path=path,
