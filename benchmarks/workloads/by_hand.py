@@ -64,7 +64,7 @@ def _change(spark: Any, location: str, target: str, statement: Mapping[str, Any]
 
 
 def _merge(spark: Any, location: str, target: str, statement: Mapping[str, Any]) -> list[str]:
-    from benchmarks.workloads.row_changes import source_file
+    from benchmarks.workloads.merge_sources import source_file
 
     source = spark.read.parquet(source_file(statement))
     key: Sequence[str] = statement.get("key", ["id"])
@@ -73,6 +73,9 @@ def _merge(spark: Any, location: str, target: str, statement: Mapping[str, Any])
         source.join(rows, key, "left_anti").write.parquet(target)
         return []
     touched = _distinct_files(rows.selectExpr(*key, _FILE).join(source, key, "left_semi"))
+    if not touched:
+        source.write.parquet(target)
+        return []
     kept = spark.read.parquet(*touched).join(source, key, "left_anti")
     (kept.unionByName(source) if statement.get("updates", True) else kept).write.parquet(target)
     return touched

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.model import OURS, Goal, Peer, Prepared
+from benchmarks.workloads.merge_sources import source_file
 
 _HERE = __name__
 DELTA_SPARK, DELTALAKE, BY_HAND = "delta-spark", "deltalake", "Spark by hand"
@@ -21,6 +22,7 @@ PEERS = (
     Peer(DELTALAKE, f"{_HERE}:deltalake", inner=INNER, processes=PROCESSES),
 )
 AS_DELTA_SPARK = Goal(DELTA_SPARK, 1)
+ALL = (None,)  # the condition of the one clause that inserts
 
 
 def ours(location: str, plain: str, **statement: Any) -> Prepared:
@@ -63,8 +65,8 @@ def deltalake(location: str, plain: str, **statement: Any) -> Prepared:
                     merge = merge.when_matched_update_all()
                 if statement.get("deletes"):
                     merge = merge.when_matched_delete()
-                if statement.get("inserts", True):
-                    merge = merge.when_not_matched_insert_all()
+                for condition in statement.get("inserts", ALL):
+                    merge = merge.when_not_matched_insert_all(condition)
                 merge.execute()
 
     return _on_copies(plain, change, statement)
@@ -82,8 +84,8 @@ def _run(table: Any, spark: Any, statement: Mapping[str, Any]) -> None:
                 merge = merge.whenMatchedUpdateAll()
             if statement.get("deletes"):
                 merge = merge.whenMatchedDelete()
-            if statement.get("inserts", True):
-                merge = merge.whenNotMatchedInsertAll()
+            for condition in statement.get("inserts", ALL):
+                merge = merge.whenNotMatchedInsertAll(condition)
             merge.execute().collect()
 
 
@@ -101,8 +103,8 @@ def _sql(name: str, spark: Any, statement: Mapping[str, Any]) -> str:
         clauses.append("when matched then update set *")
     if statement.get("deletes"):
         clauses.append("when matched then delete")
-    if statement.get("inserts", True):
-        clauses.append("when not matched then insert *")
+    conditions = [f" and {one}" if one else "" for one in statement.get("inserts", ALL)]
+    clauses += [f"when not matched{condition} then insert *" for condition in conditions]
     return f"merge into {name} t using merge_source s on {_condition(statement)} {' '.join(clauses)}"
 
 
@@ -120,31 +122,6 @@ def _arrow_source(statement: Mapping[str, Any]) -> Any:
     import pyarrow.parquet as pq
 
     return pq.read_table(source_file(statement))
-
-
-def source_file(statement: Mapping[str, Any]) -> str:
-    """Every `step`-th row from `start` to `stop`, with another amount, and `new` rows behind the end of the table.
-
-    A statement may name the folder of a dataset with such rows instead.
-    """
-    if "source" in statement:
-        from benchmarks.tpch import SOURCE
-
-        return str(Path(statement["source"], SOURCE))
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from benchmarks.data_tables import rows_between
-
-    start, stop, step, rows, new = (int(statement[name]) for name in ("start", "stop", "step", "rows", "new"))
-    path = Path(tempfile.gettempdir(), f"merge-source-{start}-{stop}-{step}-{rows}-{new}.parquet")
-    if not path.exists():
-        known = rows_between(start, stop).take(pa.array(range(0, stop - start, step)))
-        known = known.set_column(1, "amount", pa.array([-1] * known.num_rows, pa.int64()))
-        unfinished = path.with_suffix(f".{os.getpid()}")
-        pq.write_table(pa.concat_tables([known, rows_between(rows, rows + new)]), unfinished)
-        unfinished.rename(path)
-    return str(path)
 
 
 def _on_copies(location: str, change: Callable[[str], None], statement: Mapping[str, Any]) -> Prepared:
