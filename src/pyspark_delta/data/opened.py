@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pyspark_delta.errors import DataFileError, FileNotFoundInStoreError
+from pyspark_delta.errors import DataFileError, FileNotFoundInStoreError, UnsupportedDataFileError
 from pyspark_delta.storage import store_for
 
 _OPTIONS: dict[str, Any] = {"coerce_int96_timestamp_unit": "us"}
@@ -29,7 +29,10 @@ def rows_in_file(path: str, storage_options: Mapping[str, str] | None) -> int:
 
 @contextmanager
 def opened_file(path: str, storage_options: Mapping[str, str] | None) -> Iterator[pq.ParquetFile]:
-    """The data file at a location, open while the block runs. Raises DataFileError, also for what the block reads."""
+    """The data file at a location, open while the block runs.
+
+    Raises DataFileError, UnsupportedDataFileError where only Spark reads it; also for what the block reads.
+    """
     with translated(path):
         source = store_for(path, storage_options).open_input(path)
         try:
@@ -57,7 +60,7 @@ def translated(path: str) -> Iterator[None]:
         ) from None
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, pa.ArrowNotImplementedError) or _LISTS_IN_LISTS in str(error):
-            raise DataFileError(
+            raise UnsupportedDataFileError(
                 f"Data file '{path}' is stored in a form of Parquet that Arrow does not read: {error}. Spark does, in "
                 "a classic session: write its rows to a new table there.",
                 path=path,

@@ -7,7 +7,9 @@ Python Data Source boundary lose their Python class and keep their text.
     DeltaError
       TableNotFoundError  TableAlreadyExistsError  VersionNotFoundError  TimestampOutOfRangeError
       InvalidTableError            the table breaks the protocol
-        CorruptLogError  ChecksumMismatchError  DeletionVectorError  DataFileError
+        CorruptLogError  ChecksumMismatchError  DeletionVectorError
+        DataFileError
+          UnsupportedDataFileError
       UnsupportedTableError        the table is fine, this version of pyspark-delta is not able
         UnsupportedFeatureError
           PathAccessError
@@ -88,6 +90,7 @@ from pyspark_delta.errors.tables import (
     TableAlreadyExistsError,
     TableNotFoundError,
     TimestampOutOfRangeError,
+    UnsupportedDataFileError,
     UnsupportedFeatureError,
     UnsupportedTableError,
     VersionNotFoundError,
@@ -138,6 +141,7 @@ __all__ = [
     "TableReplacedError",
     "TimestampOutOfRangeError",
     "TooManyUnpublishedError",
+    "UnsupportedDataFileError",
     "UnsupportedFeatureError",
     "UnsupportedTableError",
     "VersionNotFoundError",

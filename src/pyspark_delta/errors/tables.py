@@ -104,6 +104,12 @@ class DataFileError(InvalidTableError):
     error_class = "DELTA_DATA_FILE_INVALID"
 
 
+class UnsupportedDataFileError(DataFileError):
+    """A data file is stored in a form of Parquet that Arrow does not read; Spark does, in a classic session."""
+
+    error_class = "DELTA_DATA_FILE_UNSUPPORTED"
+
+
 # ------------------------------------------------------------------------------- the table is not supported
 class UnsupportedTableError(DeltaError):
     """The table is valid, but uses something that this version of pyspark-delta does not support."""

@@ -11,6 +11,7 @@ from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.spark.quoting import quoted
 from pyspark_delta.spark.schemas import empty_frame, to_spark
+from pyspark_delta.spark.trees import kind_of, texts
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -42,10 +43,7 @@ def name_parts(column: Any) -> tuple[str, ...] | None:
     """The parts of the name of a column that was given by its name alone; None for others."""
     if hasattr(column, "_jc"):
         node = column._jc.node()
-        if node.getClass().getSimpleName() != "UnresolvedAttribute":
-            return None
-        parts = node.nameParts()
-        return tuple(str(parts.apply(number)) for number in range(parts.size()))
+        return texts(node.nameParts()) if kind_of(node) == "UnresolvedAttribute" else None
     expression = getattr(column, "_expr", None)
     return _reference(expression) if type(expression).__name__ == "ColumnReference" else None
 
@@ -54,7 +52,7 @@ def sql_of(column: Any) -> str | None:
     """The SQL that a column was made of with `F.expr`; None for others."""
     if hasattr(column, "_jc"):
         node = column._jc.node()
-        return str(node.expression()) if node.getClass().getSimpleName() == "SqlExpression" else None
+        return str(node.expression()) if kind_of(node) == "SqlExpression" else None
     expression: Any = getattr(column, "_expr", None)
     return str(expression._expr) if type(expression).__name__ == "SQLExpression" else None
 
@@ -92,7 +90,7 @@ def value_text(frame: DataFrame, value: Column | str) -> str | None:
         except InvalidOptionError:
             return None
     found = selected._jdf.queryExecution().analyzed().expressions().head()
-    return str((found.child() if found.getClass().getSimpleName() == "Alias" else found).sql())
+    return str((found.child() if kind_of(found) == "Alias" else found).sql())
 
 
 def _connect_text(expression: Any) -> str:

@@ -15,7 +15,6 @@ import orjson
 import pyarrow as pa
 import pyspark.sql.functions as sf
 
-from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.snapshot import Snapshot
@@ -23,6 +22,7 @@ from pyspark_delta.spark.dml.conditions import check_condition
 from pyspark_delta.spark.dml.execution import Staged, milliseconds_since
 from pyspark_delta.spark.dml.job import ChangedRows, change_rows
 from pyspark_delta.spark.dml.outcome import draft_change, file_metrics, require_removable, settle_files
+from pyspark_delta.spark.dml.plain import LEFT_TO_SPARK
 from pyspark_delta.spark.dml.plain.changing import PlainChange, change_files
 from pyspark_delta.spark.dml.plan import Found
 from pyspark_delta.spark.dml.row_search import search_rows
@@ -100,7 +100,7 @@ class Delete:
             context = ChangeContext(_DELETE, target.context.schema, changes=change_context(target.context))
         exact = target.exact_condition(self.condition)
         if exact is not None:
-            with suppress(InvalidPredicateError):  # Spark says what becomes of a row that it cannot be computed for
+            with suppress(*LEFT_TO_SPARK):  # Spark says what becomes of a row that it cannot be computed for
                 if writes_changes:
                     return change_files(target, files, exact, PlainChange(context, context.columns))
                 return ChangedRows.only_gone(search_rows(target, files, exact))

@@ -24,6 +24,7 @@ from pyspark_delta.spark.dml.key_ranges import MOST_RANGES, REPORT, KeyRanges, K
 from pyspark_delta.spark.dml.merge_condition import Key
 from pyspark_delta.spark.dml.source_files import source_files
 from pyspark_delta.spark.quoting import quoted
+from pyspark_delta.spark.trees import elements, kind_of
 from pyspark_delta.spark.write.columns import spark_type
 from pyspark_delta.transaction.new_table import nullable_type
 
@@ -161,12 +162,10 @@ def _is_repeatable(source: DataFrame) -> bool:
     open_plans = [frame._jdf.queryExecution().analyzed()]
     while open_plans:
         plan = open_plans.pop()
-        if plan.getClass().getSimpleName() not in _CHEAP or not plan.deterministic():
+        kind = kind_of(plan)
+        if kind not in _CHEAP or not plan.deterministic():
             return False
-        if plan.getClass().getSimpleName() == "LogicalRelation":
-            relation = plan.relation().getClass().getSimpleName()
-            if relation != "HadoopFsRelation":
-                return False
-        children = plan.children()
-        open_plans += [children.apply(i) for i in range(children.size())]
+        if kind == "LogicalRelation" and kind_of(plan.relation()) != "HadoopFsRelation":
+            return False
+        open_plans += elements(plan.children())
     return True

@@ -18,6 +18,7 @@ import pyspark.sql.functions as sf
 from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.spark.dml.target import Condition
 from pyspark_delta.spark.quoting import quoted
+from pyspark_delta.spark.trees import elements, kind_of, texts
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
@@ -92,26 +93,20 @@ class _Catalyst:
 
     def renamed(self, node: Any, bound: frozenset[str]) -> Any:
         """The tree with new names; `bound` are the variables of functions around it."""
-        kind = node.getClass().getSimpleName()
+        kind = kind_of(node)
         if "PythonUD" in kind:
             raise _UnclearError
         if kind in ("UnresolvedAttribute", _VARIABLE):
-            parts = _texts(node.nameParts())
+            parts = texts(node.nameParts())
             new = None if kind == _VARIABLE and parts[0].casefold() in bound else self.side.copy_of(parts)
             return node if new is None else self.of(new)
         if kind == "LambdaFunction":
-            arguments = node.arguments()
-            bound |= {_texts(arguments.apply(i).nameParts())[0].casefold() for i in range(arguments.size())}
-        children = node.children()
-        before = [children.apply(i) for i in range(children.size())]
+            bound |= {texts(argument.nameParts())[0].casefold() for argument in elements(node.arguments())}
+        before = elements(node.children())
         after = [self.renamed(child, bound) for child in before]
         if all(one is other for one, other in zip(before, after, strict=True)):
             return node
         return node.withNewChildren(self.session._jvm.org.apache.spark.api.python.PythonUtils.toSeq(after))
-
-
-def _texts(sequence: Any) -> list[str]:
-    return [str(sequence.apply(i)) for i in range(sequence.size())]
 
 
 # --------------------------------------------------------------------------------------------- for another process

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import string
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -11,15 +12,16 @@ import pyarrow.compute as pc
 
 from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.deletion_vectors.files import deletion_vector_path
-from pyspark_delta.errors import AppendOnlyTableError
+from pyspark_delta.errors import AppendOnlyTableError, UnsupportedDataFileError
 from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet, no_files
 from pyspark_delta.protocol.identity import move_marks
 from pyspark_delta.protocol.properties import APPEND_ONLY
 from pyspark_delta.spark.dml.job import ChangedRows
 from pyspark_delta.spark.dml.target import Target
+from pyspark_delta.spark.read import read_files
 from pyspark_delta.spark.reexecution import discard
 from pyspark_delta.spark.write.rewriting import rewrite_files
-from pyspark_delta.spark.write.rows_written import Written
+from pyspark_delta.spark.write.rows_written import Written, write_kept
 from pyspark_delta.transaction.commit_info import engine_info
 from pyspark_delta.transaction.deleted_rows import take_rows
 
@@ -88,7 +90,7 @@ def settle_files(target: Target, candidates: pa.Table, rows: ChangedRows, whole:
     if partly.num_rows and target.uses_vectors:
         marked = touched.marked(_prefix(target.context.random_prefix_length))
     elif partly.num_rows:
-        kept = rewrite_files(target.spark, target.source, touched.readable(), target.context)
+        kept = _rewritten(target, touched.readable())
     only_leave = not partly.num_rows and not rows.new.files.num_rows
     if only_leave or not rows.gone:
         # Only whole files leave, or rows are only inserted: readers see it from the log (C162).
@@ -145,6 +147,14 @@ def vector_metrics(changes: FileChanges, stem: str = "numDeletionVectors") -> di
         f"{stem}Removed": old.num_rows,
         f"{stem}Updated": pc.sum(updated).as_py() or 0,
     }
+
+
+def _rewritten(target: Target, files: pa.Table) -> Written:
+    """The rows of files that vectors do not mark, in new files: by Arrow, or by Spark where only that reads them."""
+    with suppress(UnsupportedDataFileError):
+        return rewrite_files(target.spark, target.source, files, target.context)
+    rows = read_files(target.spark, target.source, files, row_tracking=target.has_row_ids)
+    return write_kept(rows, target.configuration, target.context)
 
 
 def _vector_file(location: str, marked: pa.Table) -> str | None:

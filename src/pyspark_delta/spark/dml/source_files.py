@@ -20,6 +20,7 @@ from pyspark_delta.scan.plan import FromFile, ReadContext, ScanTask
 from pyspark_delta.schema.arrow import from_arrow
 from pyspark_delta.schema.types import TIMESTAMP, DataType, DecimalType, PrimitiveType, StructType
 from pyspark_delta.spark.scan.columns import PLAIN_LOCAL_FILES, RELATION_OPTIONS
+from pyspark_delta.spark.trees import elements, kind_of
 from pyspark_delta.storage.paths import resolve_file, to_uri
 
 if TYPE_CHECKING:
@@ -69,9 +70,11 @@ def source_files(spark: SparkSession, plan: Any, columns: StructType) -> SourceF
 
 def _relation(plan: Any) -> Any:
     """What a plan reads, where it is files of Parquet that are not in partitions."""
-    while _name(plan) == "Project" and all(_name(one) == "AttributeReference" for one in _each(plan.projectList())):
+    while kind_of(plan) == "Project" and all(
+        kind_of(one) == "AttributeReference" for one in elements(plan.projectList())
+    ):
         plan = plan.child()
-    if _name(plan) != "LogicalRelation" or _name(plan.relation()) != "HadoopFsRelation":
+    if kind_of(plan) != "LogicalRelation" or kind_of(plan.relation()) != "HadoopFsRelation":
         return None
     relation = plan.relation()
     index = relation.location()
@@ -79,9 +82,13 @@ def _relation(plan: Any) -> Any:
         relation.fileFormat().getClass().getName() == f"{_SPARK}.parquet.ParquetFileFormat"
         and (_is_of_table(index) or index.getClass().getName() == f"{_SPARK}.InMemoryFileIndex")
         and not relation.partitionSchema().length()
-        and all(_is_harmless(option._1(), option._2()) for option in _each(relation.options().toSeq()))
+        and all(_is_harmless(option._1(), option._2()) for option in elements(relation.options().toSeq()))
     )
     return relation if is_plain else None
+
+
+def _are_names(columns: Any) -> bool:
+    return all(kind_of(column) == "AttributeReference" for column in elements(columns))
 
 
 def _is_harmless(option: str, value: str) -> bool:
@@ -102,15 +109,7 @@ def _paths(index: Any) -> tuple[str, ...]:
 
 def _is_of_table(index: Any) -> bool:
     """Whether an index is the proxy of a `DeltaFileIndex`."""
-    return "$Proxy" in _name(index) and str(index.toString()).startswith("Delta[")
-
-
-def _name(of: Any) -> str:
-    return str(of.getClass().getSimpleName())
-
-
-def _each(sequence: Any) -> list[Any]:
-    return [sequence.apply(i) for i in range(sequence.size())]
+    return "$Proxy" in kind_of(index) and str(index.toString()).startswith("Delta[")
 
 
 def _rows_of(path: str, columns: StructType) -> int | None:

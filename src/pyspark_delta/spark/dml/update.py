@@ -16,7 +16,7 @@ import orjson
 import pyarrow as pa
 import pyspark.sql.functions as sf
 
-from pyspark_delta.errors import InvalidOptionError, InvalidPredicateError
+from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
@@ -34,6 +34,7 @@ from pyspark_delta.spark.dml.conditions import check_condition
 from pyspark_delta.spark.dml.execution import Staged, milliseconds_since
 from pyspark_delta.spark.dml.job import ChangedRows, change_rows
 from pyspark_delta.spark.dml.outcome import draft_change, file_metrics, require_removable, settle_files
+from pyspark_delta.spark.dml.plain import LEFT_TO_SPARK
 from pyspark_delta.spark.dml.plain.changing import change_files
 from pyspark_delta.spark.dml.plain.update import plain_update
 from pyspark_delta.spark.dml.plan import Found
@@ -124,7 +125,7 @@ class Update:
 
     def _find(self, found: _Look, files: pa.Table) -> ChangedRows:
         if found.is_exact:
-            with suppress(InvalidPredicateError):
+            with suppress(*LEFT_TO_SPARK):
                 return ChangedRows.only_gone(search_rows(found.target, files, found.exact))
         frame = self._where(found.target.rows(files)).select(sf.lit(0), sf.col(FILE), sf.col(ROW))
         return change_rows(frame, ChangeContext(_UPDATE))
@@ -135,10 +136,10 @@ class Update:
         plain = plain_update(target, found.resolved) if found.is_exact and candidates.all.num_rows else None
         if plain is not None:
             files = by_partition(candidates.all, target.context)
-            with suppress(InvalidPredicateError):
+            with suppress(*LEFT_TO_SPARK):
                 return files, change_files(target, files, found.exact, plain)
         if found.exact is not None:
-            with suppress(InvalidPredicateError):  # Spark says what becomes of a row that it cannot be computed for
+            with suppress(*LEFT_TO_SPARK):  # Spark says what becomes of a row that it cannot be computed for
                 candidates = with_files_met(target, candidates, found.exact)
         files = by_partition(candidates.all, target.context)
         if not files.num_rows:

@@ -39,6 +39,7 @@ from pyspark_delta.spark.scan.marked_rows import CHANGES, NUMBERS
 from pyspark_delta.spark.scan.predicates import Translator
 from pyspark_delta.spark.scan.unsafe_rows import encode_rows
 from pyspark_delta.spark.scan.vectors import read_vectors
+from pyspark_delta.spark.trees import elements
 from pyspark_delta.storage.paths import to_hadoop
 
 DELETED_ROWS = StructField("_pyspark_delta_deleted_rows", BINARY)
@@ -123,7 +124,7 @@ class DeltaFileIndex:
 
     def listFiles(self, partition_filters: Any, data_filters: Any) -> Any:
         try:
-            return self._list(_elements(partition_filters), _elements(data_filters))
+            return self._list(elements(partition_filters), elements(data_filters))
         except DeltaError as error:
             raise relay(error) from None
 
@@ -250,7 +251,7 @@ class DeltaFileIndex:
         for one in filters[1:]:
             condition = expressions.And(condition, one)
         names = {field.name.casefold(): index for index, field in enumerate(self._schema.fields[: len(values)])}
-        attributes = _elements(condition.references().toSeq())
+        attributes = elements(condition.references().toSeq())
         used = [values[names[str(attribute.name()).casefold()]] for attribute in attributes]
         ordinal = expressions.AttributeReference(
             "group",
@@ -293,7 +294,3 @@ def _restrict(
         Groups(of_file[of_file >= 0], groups.first_file[kept]),
         [(array.take(taken), data_type) for array, data_type in values],
     )
-
-
-def _elements(sequence: Any) -> list[Any]:
-    return [sequence.apply(index) for index in range(sequence.size())]

@@ -32,6 +32,7 @@ from pyspark_delta.expressions.tree import (
 )
 from pyspark_delta.schema.json import parse_type
 from pyspark_delta.schema.types import DataType, DecimalType, PrimitiveType, StructField, StructType
+from pyspark_delta.spark.trees import elements, kind_of
 
 _COMPARISONS = {
     "EqualTo": "=",
@@ -79,7 +80,7 @@ class Translator:
         return useful[0] if useful else None
 
     def _predicate(self, node: Any) -> Expression:
-        name = _class_name(node)
+        name = kind_of(node)
         try:
             return self._known(name, node)
         except _NotTranslatable:
@@ -99,7 +100,7 @@ class Translator:
             return Not(IsNull(self._value(node.child())))
         if name == "In":
             operand = self._value(node.value())
-            return In(operand, tuple(self._literal(one) for one in _elements(node.list())))
+            return In(operand, tuple(self._literal(one) for one in _values(node.list())))
         if name == "InSet":
             return self._in_set(node)
         if name == "StartsWith":
@@ -109,7 +110,7 @@ class Translator:
         raise _NotTranslatable
 
     def _value(self, node: Any) -> Expression:
-        name = _class_name(node)
+        name = kind_of(node)
         if name == "Literal":
             return self._literal(node)
         if name in ("AttributeReference", "GetStructField"):
@@ -132,7 +133,7 @@ class Translator:
         if name != "GetStructField":
             raise _NotTranslatable
         child = node.child()
-        path, logical, physical = self._resolve(_class_name(child), child)
+        path, logical, physical = self._resolve(kind_of(child), child)
         if not isinstance(logical.type, StructType) or not isinstance(physical.type, StructType):
             raise _NotTranslatable
         wanted = str(node.extractFieldName()).casefold()
@@ -150,7 +151,7 @@ class Translator:
         return Cast(operand, target)
 
     def _literal(self, node: Any) -> Literal:
-        if _class_name(node) != "Literal":
+        if kind_of(node) != "Literal":
             raise _NotTranslatable
         data_type = _data_type(node.dataType())
         value = node.value()
@@ -179,15 +180,10 @@ class Translator:
         return StartsWith(operand, prefix.value)
 
 
-def _class_name(node: Any) -> str:
-    return str(node.getClass().getSimpleName())
-
-
-def _elements(sequence: Any) -> list[Any]:
-    size = sequence.size()
-    if size > _MOST_VALUES:
+def _values(sequence: Any) -> list[Any]:
+    if sequence.size() > _MOST_VALUES:
         raise _NotTranslatable
-    return [sequence.apply(index) for index in range(size)]
+    return elements(sequence)
 
 
 def _data_type(java_type: Any) -> DataType:

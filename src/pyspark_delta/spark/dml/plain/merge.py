@@ -16,6 +16,7 @@ from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.spark.dml.changed import context_of
 from pyspark_delta.spark.dml.job import ChangedRows, changed_rows
 from pyspark_delta.spark.dml.merge_clauses import RowKind
+from pyspark_delta.spark.dml.plain import LEFT_TO_SPARK
 from pyspark_delta.spark.dml.plain.bound_merge import TARGET, BoundMerge
 from pyspark_delta.spark.dml.plain.checks import check_rows
 from pyspark_delta.spark.dml.plain.key_search import find_rows
@@ -39,7 +40,7 @@ def merge_here(target: Target, merge: BoundMerge, files: pa.Table, source: pa.Ta
     """
     try:
         return _Merging(target, merge, files, _as_batch(source)).run()
-    except (InvalidPredicateError, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+    except (*LEFT_TO_SPARK, pa.ArrowInvalid, pa.ArrowNotImplementedError):
         return None
 
 
