@@ -24,25 +24,8 @@ KINDS = {
     "row ids and changes": {"delta.enableRowTracking": "true", "delta.enableChangeDataFeed": "true"},
     "partitions": {},
 }
+OLD_FORM = "spark.sql.parquet.writeLegacyFormat"
 Values = dict[int, list[list[int | None]]]
-
-
-@pytest.fixture(params=KINDS)
-def table(request: pytest.FixtureRequest, delta_spark: SparkSession, tmp_path: Path) -> DeltaTable:
-    """A file with the rows 1 to 3 as old writers store them, and one with the rows 4 and 5 as they are stored today."""
-    builder = DeltaTable.create(delta_spark).location(str(tmp_path / "t")).addColumns(ROWS)
-    if request.param == "partitions":
-        builder = builder.addColumn("part", "string").partitionedBy("part")
-    for name, value in KINDS[request.param].items():
-        builder = builder.property(name, value)
-    builder.execute()
-    for ids in ((1, 2, 3), (4, 5)):
-        rows = delta_spark.createDataFrame([(i, [[i, None], []]) for i in ids], ROWS).coalesce(1)
-        if request.param == "partitions":
-            rows = rows.withColumn("part", sf.lit("a"))
-        rows.write.format("delta").mode("append").save(str(tmp_path / "t"))
-    _store_as_old_writers_do(delta_spark, tmp_path / "t")
-    return DeltaTable.forPath(delta_spark, str(tmp_path / "t"))
 
 
 def _store_as_old_writers_do(spark: SparkSession, table: Path) -> None:
@@ -52,10 +35,12 @@ def _store_as_old_writers_do(spark: SparkSession, table: Path) -> None:
     (number,) = (n for n, line in enumerate(lines) if '"add"' in line)
     action = json.loads(lines[number])
     path = table / action["add"]["path"]
-    writer = spark.newSession()
-    writer.conf.set("spark.sql.parquet.writeLegacyFormat", "true")
-    rows = spark.read.schema(ROWS).parquet(str(path)).collect()
-    writer.createDataFrame(rows, ROWS).coalesce(1).write.parquet(str(table.parent / "old"))
+    rows = spark.createDataFrame(spark.read.schema(ROWS).parquet(str(path)).collect(), ROWS).coalesce(1)
+    spark.conf.set(OLD_FORM, "true")
+    try:
+        rows.write.parquet(str(table.parent / "old"))
+    finally:
+        spark.conf.unset(OLD_FORM)
     (old,) = (table.parent / "old").glob("*.parquet")
     shutil.copy(old, path)
     action["add"]["size"] = path.stat().st_size
@@ -73,65 +58,108 @@ def _of(*ids: int) -> Values:
     return {number: [[number, None], []] for number in ids}
 
 
-def test_only_spark_reads_them(table: DeltaTable) -> None:
-    with pytest.raises(UnsupportedDataFileError, match=r"form of Parquet that Arrow does not read.*Spark does"):
-        Table.open(table.detail().collect()[0]["location"]).scan().to_arrow()
-    assert _values(table) == _of(1, 2, 3, 4, 5)
-
-
-def _delete(table: DeltaTable) -> Values:
+def _delete(table: DeltaTable, session: SparkSession) -> Values:
     assert table.delete("id = 2 or id = 4").collect()[0]["num_affected_rows"] == 2
     return _of(1, 3, 5)
 
 
-def _delete_as_spark_says(table: DeltaTable) -> Values:
+def _delete_as_spark_says(table: DeltaTable, session: SparkSession) -> Values:
     assert table.delete("size(x) = 2 and id < 3").collect()[0]["num_affected_rows"] == 2
     return _of(3, 4, 5)
 
 
-def _update(table: DeltaTable) -> Values:
+def _update(table: DeltaTable, session: SparkSession) -> Values:
     assert table.update("id = 2", {"id": "20"}).collect()[0]["num_affected_rows"] == 1
     return {**_of(1, 3, 4, 5), 20: [[2, None], []]}
 
 
-def _update_all(table: DeltaTable) -> Values:
+def _update_all(table: DeltaTable, session: SparkSession) -> Values:
     assert table.update(set={"id": "id + 10"}).collect()[0]["num_affected_rows"] == 5
     return {number + 10: value for number, value in _of(1, 2, 3, 4, 5).items()}
 
 
-def _merge(table: DeltaTable) -> Values:
-    source = table.toDF().sparkSession.createDataFrame([(2, [[7]]), (4, [[8]]), (9, [])], ROWS)
+def _merge(table: DeltaTable, session: SparkSession) -> Values:
+    source = session.createDataFrame([(2, [[7]]), (4, [[8]]), (9, [])], ROWS)
     values = {"id": "s.id", "x": "s.x"}
     merge = table.alias("t").merge(source.alias("s"), "t.id = s.id")
     merge.whenMatchedUpdate(set=values).whenNotMatchedInsert(values=values).execute()
     return {**_of(1, 3, 5), 2: [[7]], 4: [[8]], 9: []}
 
 
-def _merge_that_deletes(table: DeltaTable) -> Values:
-    source = table.toDF().sparkSession.createDataFrame([(3,), (5,)], "id long")
+def _merge_that_deletes(table: DeltaTable, session: SparkSession) -> Values:
+    source = session.createDataFrame([(3,), (5,)], "id long")
     merge = table.alias("t").merge(source.alias("s"), "t.id = s.id")
     assert merge.whenMatchedDelete().execute().collect()[0]["num_deleted_rows"] == 2
     return _of(1, 2, 4)
 
 
-@pytest.mark.parametrize("change", [_delete, _delete_as_spark_says, _update, _update_all, _merge, _merge_that_deletes])
-def test_statements_leave_such_files_to_spark(table: DeltaTable, change: Callable[[DeltaTable], Values]) -> None:
-    before = _ids(table)
-    expected = change(table)
-    assert _values(table) == expected
-    after = _ids(table)
-    kept = before.keys() & after.keys()
-    assert kept
-    assert {key: before[key] for key in kept} == {key: after[key] for key in kept}
+STATEMENTS = [_delete, _delete_as_spark_says, _update, _update_all, _merge, _merge_that_deletes]
 
 
-def _ids(table: DeltaTable) -> dict[str, int | None]:
-    """The row ids, where rows have some, by the value of the other column."""
-    tracked = table.detail().collect()[0]["properties"].get("delta.enableRowTracking") == "true"
-    id_of = sf.col("_metadata.row_id") if tracked else sf.lit(None)
-    return dict(map(tuple, table.toDF().select(sf.to_json("x"), id_of).collect()))
+class OldLists:
+    @pytest.fixture(params=KINDS)
+    def table(self, request: pytest.FixtureRequest, session: SparkSession, tmp_path: Path) -> DeltaTable:
+        """A file with the rows 1 to 3 as old writers store them, and one with the rows 4 and 5 as they are today."""
+        location = str(tmp_path / "t")
+        builder = DeltaTable.create(session).location(location).addColumns(ROWS)
+        if request.param == "partitions":
+            builder = builder.addColumn("part", "string").partitionedBy("part")
+        for name, value in KINDS[request.param].items():
+            builder = builder.property(name, value)
+        builder.execute()
+        for ids in ((1, 2, 3), (4, 5)):
+            rows = session.createDataFrame([(i, [[i, None], []]) for i in ids], ROWS).coalesce(1)
+            if request.param == "partitions":
+                rows = rows.withColumn("part", sf.lit("a"))
+            rows.write.format("delta").mode("append").save(location)
+        _store_as_old_writers_do(session, tmp_path / "t")
+        return DeltaTable.forPath(session, location)
+
+    @pytest.fixture
+    def ids(self, session: SparkSession, tmp_path: Path, table: DeltaTable) -> Callable[[], dict[str, int | None]]:
+        """The row ids, where rows have some, by the value of the other column."""
+        tracked = table.detail().collect()[0]["properties"].get("delta.enableRowTracking") == "true"
+
+        def found() -> dict[str, int | None]:
+            reader = session.read.format("delta").option("includeRowTracking", str(tracked).lower())
+            columns = sf.to_json("x"), sf.col("_row_id") if tracked else sf.lit(None)
+            return dict(map(tuple, reader.load(str(tmp_path / "t")).select(*columns).collect()))
+
+        return found
+
+    def test_only_spark_reads_them(self, table: DeltaTable, tmp_path: Path) -> None:
+        with pytest.raises(UnsupportedDataFileError, match=r"form of Parquet that Arrow does not read.*Spark does"):
+            Table.open(tmp_path / "t").scan().to_arrow()
+        assert _values(table) == _of(1, 2, 3, 4, 5)
+
+    @pytest.mark.parametrize("change", STATEMENTS)
+    def test_statements_leave_such_files_to_spark(
+        self,
+        table: DeltaTable,
+        session: SparkSession,
+        ids: Callable[[], dict[str, int | None]],
+        change: Callable[[DeltaTable, SparkSession], Values],
+    ) -> None:
+        before = ids()
+        expected = change(table, session)
+        assert _values(table) == expected
+        after = ids()
+        kept = before.keys() & after.keys()
+        assert kept
+        assert {key: before[key] for key in kept} == {key: after[key] for key in kept}
+
+    def test_a_plan_counts_rows_of_such_files(self, table: DeltaTable) -> None:
+        assert table.delete("id = 2", plan=True).rows_affected == 1
+        assert table.update("id = 2", {"id": "20"}, plan=True).rows_affected == 1
 
 
-def test_a_plan_counts_rows_of_such_files(table: DeltaTable) -> None:
-    assert table.delete("id = 2", plan=True).rows_affected == 1
-    assert table.update("id = 2", {"id": "20"}, plan=True).rows_affected == 1
+class TestClassic(OldLists):
+    @pytest.fixture
+    def session(self, delta_spark: SparkSession) -> SparkSession:
+        return delta_spark
+
+
+class TestConnect(OldLists):
+    @pytest.fixture
+    def session(self, delta_connect: SparkSession) -> SparkSession:
+        return delta_connect

@@ -105,7 +105,7 @@ class DataFileError(InvalidTableError):
 
 
 class UnsupportedDataFileError(DataFileError):
-    """A data file is stored in a form of Parquet that Arrow does not read; Spark does, in a classic session."""
+    """A data file is stored in a form of Parquet that Arrow does not read; Spark itself may."""
 
     error_class = "DELTA_DATA_FILE_UNSUPPORTED"
 
