@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -212,6 +212,58 @@ def test_rules_of_the_table_are_broken_as_by_spark(
         assert found[0] == found[1]
     assert Table.open(str(tmp_path)).version == 2
     assert set(tmp_path.rglob("*.parquet")) == files
+
+
+@pytest.mark.parametrize("way", [VECTORS, REWRITE])
+def test_small_statements_run_no_spark_job(
+    delta_spark: SparkSession,
+    tmp_path: Path,
+    count_jobs: Callable[[Callable[[], object]], int],
+    way: dict[str, str],
+) -> None:
+    save(delta_spark.sql(RANGE.format(40)), str(tmp_path / "t"), options=way, partition_by=["n"])
+    delta_spark.sql("select 5L id, 1L n, 'new' v").write.parquet(str(tmp_path / "source"))
+    table = DeltaTable.forPath(delta_spark, str(tmp_path / "t"))
+    source = delta_spark.read.parquet(str(tmp_path / "source")).alias("s")
+    counts: list[tuple[Any, ...]] = []
+
+    def statements() -> None:
+        results = [
+            table.delete("n = 2"),  # whole files
+            table.delete("id = 4"),
+            table.update("id = 7", {"v": "'x'"}),
+            table.alias("t").merge(source, "t.id = s.id").whenMatchedUpdateAll().whenNotMatchedInsertAll().execute(),
+        ]
+        counts.extend(tuple(result.collect()[0]) for result in results)
+
+    assert count_jobs(statements) == 0
+    assert counts == [(10,), (1,), (1,), (1, 1, 0, 0)]
+    assert count_jobs(lambda: table.delete("upper(v) = 'X'").collect()) > 0
+
+
+@pytest.mark.parametrize("session_kind", ["true", "false"])
+def test_whole_numbers_that_fit_a_narrower_column_need_no_spark(
+    delta_spark: SparkSession, tmp_path: Path, read_by_spark: list[int], session_kind: str
+) -> None:
+    session = delta_spark.newSession()
+    session.conf.set("spark.sql.ansi.enabled", session_kind)
+    save(session.sql("select id, cast(id as int) n, cast(id as tinyint) tiny from range(0, 9, 1, 2)"), str(tmp_path))
+    table = DeltaTable.forPath(session, str(tmp_path))
+    assert table.update("id > 5", {"n": "id * -2", "tiny": "n + 120 - 1"}).collect() == [(3,)]
+    source = session.createDataFrame([(1, 7, -128), (100, None, 127)], "id bigint, n bigint, tiny bigint").alias("s")
+    merge = table.alias("t").merge(source, "t.id = s.id").whenMatchedUpdateAll().whenNotMatchedInsertAll()
+    assert merge.execute().collect() == [(2, 1, 0, 1)]
+    assert read_by_spark == []
+    expected = [(0, 0, 0), (1, 7, -128), *((i, i, i) for i in range(2, 6))]
+    expected += [(6, -12, 125), (7, -14, 126), (8, -16, 127), (100, None, 127)]
+    assert content(table, "id", "n", "tiny") == expected
+    for number in (128, -129):
+        with pytest.raises(ConstraintViolationError, match="tiny"):
+            table.update("id = 8", {"tiny": f"n + {number + 16}"})
+    large = session.createDataFrame([(1, 1 << 31, 0)], source.schema).alias("s")
+    with pytest.raises(ConstraintViolationError, match="n"):
+        table.alias("t").merge(large, "t.id = s.id").whenMatchedUpdateAll().execute()
+    assert content(table, "id", "n", "tiny") == expected
 
 
 def test_values_that_are_left_to_spark(delta_spark: SparkSession, tmp_path: Path, read_by_spark: list[int]) -> None:

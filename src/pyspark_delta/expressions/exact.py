@@ -14,11 +14,11 @@ from sqlglot import exp
 from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.expressions import coercion
 from pyspark_delta.expressions.columns import find_fields
-from pyspark_delta.expressions.literals import NotExactError, zone_of
+from pyspark_delta.expressions.literals import INTEGRAL_BITS, NotExactError, zone_of
 from pyspark_delta.expressions.sql import Binder
 from pyspark_delta.expressions.syntax import parse
 from pyspark_delta.expressions.text import parts_of
-from pyspark_delta.expressions.tree import Cast, Expression, type_of
+from pyspark_delta.expressions.tree import Cast, Expression, Literal, type_of
 from pyspark_delta.schema.types import (
     BOOLEAN,
     DATE,
@@ -52,6 +52,8 @@ def exact_value(text: str, data_type: DataType, schema: StructType, names: Names
         found = _settled(_Binder(text, schema, names, time_zone).value(parse(text)))
         if found is None or is_same_type(type_of(found), data_type):
             return found
+        if not isinstance(found, Literal) and {type_of(found), data_type} <= INTEGRAL_BITS.keys():
+            return Cast(found, data_type)  # one that does not fit cannot be computed
         return coercion.cast(found, data_type, zone_of(time_zone))
     except (InvalidPredicateError, NotExactError):
         return None

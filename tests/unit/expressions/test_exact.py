@@ -98,7 +98,8 @@ def test_values_are_brought_to_the_type_of_their_column() -> None:
     assert value("small", LONG) == "CAST(small AS BIGINT)"
     assert value("NULL", STRING) == "NULL"
     assert value("t.st", INNER) == "st"
-    assert value("id", BYTE) is None
+    assert value("id", BYTE) == "CAST(id AS TINYINT)"
+    assert value("d", LONG) is None
     assert value("name", LONG) is None
     assert value("300", BYTE) is None
     assert value("current_timestamp()", STRING) is None
