@@ -241,12 +241,12 @@ def test_small_statements_run_no_spark_job(
     assert count_jobs(lambda: table.delete("upper(v) = 'X'").collect()) > 0
 
 
-@pytest.mark.parametrize("session_kind", ["true", "false"])
+@pytest.mark.parametrize("ansi", ["true", "false"])
 def test_whole_numbers_that_fit_a_narrower_column_need_no_spark(
-    delta_spark: SparkSession, tmp_path: Path, read_by_spark: list[int], session_kind: str
+    delta_spark: SparkSession, tmp_path: Path, read_by_spark: list[int], ansi: str
 ) -> None:
     session = delta_spark.newSession()
-    session.conf.set("spark.sql.ansi.enabled", session_kind)
+    session.conf.set("spark.sql.ansi.enabled", ansi)
     save(session.sql("select id, cast(id as int) n, cast(id as tinyint) tiny from range(0, 9, 1, 2)"), str(tmp_path))
     table = DeltaTable.forPath(session, str(tmp_path))
     assert table.update("id > 5", {"n": "id * -2", "tiny": "n + 120 - 1"}).collect() == [(3,)]

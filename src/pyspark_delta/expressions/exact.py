@@ -47,13 +47,16 @@ def exact_condition(text: str | exp.Expression, schema: StructType, names: Names
 
 
 def exact_value(text: str, data_type: DataType, schema: StructType, names: Names, time_zone: str) -> Expression | None:
-    """A value of a type, but for what is nullable in it; None where a part of it, or a cast, is left to Spark."""
+    """A value of a type, but for what is nullable in it; None where a part of it, or a cast, is left to Spark.
+
+    A whole number for a narrower type is computed where it fits; for a row where it does not, computing it fails.
+    """
     try:
         found = _settled(_Binder(text, schema, names, time_zone).value(parse(text)))
         if found is None or is_same_type(type_of(found), data_type):
             return found
         if not isinstance(found, Literal) and {type_of(found), data_type} <= INTEGRAL_BITS.keys():
-            return Cast(found, data_type)  # one that does not fit cannot be computed
+            return Cast(found, data_type)
         return coercion.cast(found, data_type, zone_of(time_zone))
     except (InvalidPredicateError, NotExactError):
         return None

@@ -70,9 +70,7 @@ def source_files(spark: SparkSession, plan: Any, columns: StructType) -> SourceF
 
 def _relation(plan: Any) -> Any:
     """What a plan reads, where it is files of Parquet that are not in partitions."""
-    while kind_of(plan) == "Project" and all(
-        kind_of(one) == "AttributeReference" for one in elements(plan.projectList())
-    ):
+    while kind_of(plan) == "Project" and _are_names(plan.projectList()):
         plan = plan.child()
     if kind_of(plan) != "LogicalRelation" or kind_of(plan.relation()) != "HadoopFsRelation":
         return None
