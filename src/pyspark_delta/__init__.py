@@ -15,10 +15,10 @@ from pyspark_delta._version import __version__
 if TYPE_CHECKING:
     from pyspark_delta import errors
     from pyspark_delta.catalogs import DeltaCatalog, connect_catalog
-    from pyspark_delta.spark.builder import DeltaTableBuilder, IdentityGenerator
-    from pyspark_delta.spark.session import configure_spark_with_delta_pip, enable
+    from pyspark_delta.spark.api.builder import DeltaTableBuilder, IdentityGenerator
+    from pyspark_delta.spark.api.table import DeltaTable
+    from pyspark_delta.spark.session.enable import configure_spark_with_delta_pip, enable
     from pyspark_delta.spark.source import DefaultSource
-    from pyspark_delta.spark.table import DeltaTable
     from pyspark_delta.table import Table
 
 __all__ = [
@@ -39,13 +39,13 @@ __all__ = [
 _HOMES = {
     "DefaultSource": "pyspark_delta.spark.source",
     "DeltaCatalog": "pyspark_delta.catalogs",
-    "DeltaTable": "pyspark_delta.spark.table",
-    "DeltaTableBuilder": "pyspark_delta.spark.builder",
-    "IdentityGenerator": "pyspark_delta.spark.builder",
+    "DeltaTable": "pyspark_delta.spark.api.table",
+    "DeltaTableBuilder": "pyspark_delta.spark.api.builder",
+    "IdentityGenerator": "pyspark_delta.spark.api.builder",
     "Table": "pyspark_delta.table",
-    "configure_spark_with_delta_pip": "pyspark_delta.spark.session",
+    "configure_spark_with_delta_pip": "pyspark_delta.spark.session.enable",
     "connect_catalog": "pyspark_delta.catalogs",
-    "enable": "pyspark_delta.spark.session",
+    "enable": "pyspark_delta.spark.session.enable",
     "errors": "",
 }
 

@@ -17,9 +17,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyspark_delta import DeltaTable, Table
-from pyspark_delta.spark.reexecution import REEXECUTIONS
-from pyspark_delta.spark.session import enable
-from pyspark_delta.spark.write import save
+from pyspark_delta.spark.conf.reexecution import REEXECUTIONS
+from pyspark_delta.spark.engine.write.save import save
+from pyspark_delta.spark.session.enable import enable
 
 STATEMENTS = int(os.environ.get("PYSPARK_DELTA_TEST_STATEMENTS", "4"))  # of each writer
 WRITERS, ROWS = 3, 60

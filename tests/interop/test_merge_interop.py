@@ -13,8 +13,8 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.lengths import FULL
 
-from pyspark_delta.spark.table import DeltaTable
-from pyspark_delta.spark.write import save
+from pyspark_delta.spark.api.table import DeltaTable
+from pyspark_delta.spark.engine.write.save import save
 from pyspark_delta.table import Table
 
 VECTORS, FEED = {"delta.enableDeletionVectors": "true"}, {"delta.enableChangeDataFeed": "true"}

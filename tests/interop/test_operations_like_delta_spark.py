@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from tests.interop.conftest import DeltaSparkServer
 
 from pyspark_delta import DeltaTable
-from pyspark_delta.spark.alter import DeltaTableAlter
+from pyspark_delta.spark.api.alter import DeltaTableAlter
 
 Act = Callable[[SparkSession, str], object]
 

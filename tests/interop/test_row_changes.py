@@ -15,7 +15,7 @@ from tests.interop.conftest import DeltaSparkServer
 from tests.interop.content import content
 from tests.lengths import length
 
-from pyspark_delta.spark.table import DeltaTable
+from pyspark_delta.spark.api.table import DeltaTable
 from pyspark_delta.table import Table
 
 # How long steps took, and what depends on how Spark spreads rows over files. Where files are rewritten, delta-spark

@@ -14,7 +14,7 @@ from tests.interop.conftest import DeltaSparkServer
 from tests.interop.content import content
 
 from pyspark_delta.errors import ConstraintViolationError
-from pyspark_delta.spark.write import save
+from pyspark_delta.spark.engine.write.save import save
 from pyspark_delta.table import Table
 
 EVERY_TYPE = """select * from values

@@ -12,7 +12,7 @@ import pytest
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from pyspark_delta.spark.session import disable, enable
+from pyspark_delta.spark.session.enable import disable, enable
 
 SOURCES = Path(__file__).parents[2] / "src"
 SETTINGS = {

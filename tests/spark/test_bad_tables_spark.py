@@ -12,7 +12,7 @@ from tests.faults.damage import DAMAGES, ROWS, matches, sound
 
 from pyspark_delta import errors
 from pyspark_delta.errors import DataFileError, DeltaError
-from pyspark_delta.spark.session import enable
+from pyspark_delta.spark.session.enable import enable
 
 # Where the damage shows differs by door: in the log, in the schema, in paths, in data files, in deletion vectors.
 BOTH = (

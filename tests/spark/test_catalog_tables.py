@@ -23,7 +23,8 @@ from pyspark_delta.errors import (
     TableAlreadyExistsError,
     translate,
 )
-from pyspark_delta.spark import change_feed, read
+from pyspark_delta.spark.frames import change_feed
+from pyspark_delta.spark.frames import reading as read
 from pyspark_delta.testing.catalog_faults import FaultyCatalog
 from pyspark_delta.testing.faults import Fault
 

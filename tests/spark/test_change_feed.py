@@ -14,10 +14,9 @@ from tests.inline_vectors import vector
 from tests.interop.content import content
 
 from pyspark_delta.errors import DataFileError, DeltaError, VersionNotFoundError, translate
-from pyspark_delta.spark import change_feed
-from pyspark_delta.spark import read as reading
-from pyspark_delta.spark.scan import catalyst
-from pyspark_delta.spark.table import DeltaTable
+from pyspark_delta.spark.api.table import DeltaTable
+from pyspark_delta.spark.frames import change_feed, reading
+from pyspark_delta.spark.frames.catalyst import scan as catalyst
 from pyspark_delta.table import Table
 
 OUT_OF_RANGE = "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled"

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession, functions
 from pyspark.sql.types import LongType, StructField, StructType
 
 from pyspark_delta.errors import ConstraintViolationError, SchemaMismatchError, TableAlreadyExistsError
-from pyspark_delta.spark.write import save
+from pyspark_delta.spark.engine.write.save import save
 from pyspark_delta.table import Table
 
 

@@ -31,9 +31,9 @@ from pyspark_delta.expressions.tree import Column
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.schema.types import BYTE, DATE, INTEGER, LONG, STRING
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.dml.merge_condition import Key
-from pyspark_delta.spark.dml.merge_source import SourceKeys, find_keys
-from pyspark_delta.spark.write import save
+from pyspark_delta.spark.engine.dml.merge_source import SourceKeys, find_keys
+from pyspark_delta.spark.engine.write.save import save
+from pyspark_delta.statements.merge.condition import Key
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -462,7 +462,7 @@ class BySpark(Merges):
 
     @pytest.fixture(autouse=True)
     def _by_spark(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("pyspark_delta.spark.dml.merge.bind_merge", no_binding)
+        monkeypatch.setattr("pyspark_delta.spark.engine.dml.merge.bind_merge", no_binding)
 
 
 class TestClassicBySpark(BySpark):
@@ -518,7 +518,7 @@ class TestClassic(Merges):
     def test_an_upsert_looks_for_rows_that_match_before_it_keeps_the_source(
         self, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from pyspark_delta.spark.dml import merge
+        from pyspark_delta.spark.engine.dml import merge
 
         plans = []
 

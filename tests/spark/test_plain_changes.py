@@ -19,11 +19,11 @@ from tests.spark.test_row_changes import FEED, RANGE, REWRITE, ROW_IDS, VECTORS,
 
 from pyspark_delta import DeltaTable, Table
 from pyspark_delta.errors import ConstraintViolationError, DataFileError
-from pyspark_delta.spark.dml.plain import changing
-from pyspark_delta.spark.dml.target import Target
-from pyspark_delta.spark.source import partitions
-from pyspark_delta.spark.write import save
-from pyspark_delta.spark.write.job import run_each
+from pyspark_delta.spark.engine.dml.arrow import changing
+from pyspark_delta.spark.engine.dml.target import Target
+from pyspark_delta.spark.engine.write.job import run_each
+from pyspark_delta.spark.engine.write.save import save
+from pyspark_delta.spark.frames.tasks import partitions
 
 MAPPED = {"delta.columnMapping.mode": "name"}
 WITH_SPARK = "ascii('a') = 97 and ({})"  # true, and nothing that Arrow computes

@@ -16,11 +16,11 @@ from pyspark_delta.data.reader import read_plan
 from pyspark_delta.errors import ConstraintViolationError, InvalidOperationError
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.dml import merge as merging
-from pyspark_delta.spark.dml.job import ChangedRows
-from pyspark_delta.spark.dml.merge_builder import DeltaMergeBuilder
-from pyspark_delta.spark.source import partitions
-from pyspark_delta.spark.write import save
+from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
+from pyspark_delta.spark.engine.dml import merge as merging
+from pyspark_delta.spark.engine.dml.job import ChangedRows
+from pyspark_delta.spark.engine.write.save import save
+from pyspark_delta.spark.frames.tasks import partitions
 
 Merge = Callable[[DeltaMergeBuilder], DeltaMergeBuilder]
 TABLE = """
@@ -251,6 +251,6 @@ def test_a_source_that_is_large_is_left_to_spark(
     assert upsert() == [(20, 20, 0, 0)]
     assert len(tried) == 2
     monkeypatch.setattr(merging, "_MOST_VALUES", 40)
-    monkeypatch.setattr("pyspark_delta.spark.dml.plain.key_search._MOST_ROWS", 19)
+    monkeypatch.setattr("pyspark_delta.spark.engine.dml.arrow.key_search._MOST_ROWS", 19)
     assert upsert() == [(20, 20, 0, 0)]
     assert tried[2:] == [None]

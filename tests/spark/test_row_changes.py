@@ -30,12 +30,12 @@ from pyspark_delta.errors import (
 )
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.builder import IdentityGenerator
-from pyspark_delta.spark.cores import cores_of
-from pyspark_delta.spark.dml.target import Target
-from pyspark_delta.spark.reexecution import REEXECUTIONS
-from pyspark_delta.spark.source import partitions
-from pyspark_delta.spark.write import save
+from pyspark_delta.spark.api.builder import IdentityGenerator
+from pyspark_delta.spark.conf.cores import cores_of
+from pyspark_delta.spark.conf.reexecution import REEXECUTIONS
+from pyspark_delta.spark.engine.dml.target import Target
+from pyspark_delta.spark.engine.write.save import save
+from pyspark_delta.spark.frames.tasks import partitions
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 REWRITE = {"delta.enableDeletionVectors": "false"}

@@ -33,9 +33,9 @@ from pyspark_delta import DeltaTable, Table
 from pyspark_delta.data.reader import read_plan
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.dml import merge
-from pyspark_delta.spark.source import partitions
-from pyspark_delta.spark.write import save
+from pyspark_delta.spark.engine.dml import merge
+from pyspark_delta.spark.engine.write.save import save
+from pyspark_delta.spark.frames.tasks import partitions
 
 RUNS = int(os.environ.get("PYSPARK_DELTA_TEST_MODEL_RUNS", "4"))
 STEPS = 10

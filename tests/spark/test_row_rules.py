@@ -11,7 +11,7 @@ from tests.hand_made import Json, field, struct_of
 from tests.spark.rule_cases import identity, mark_of, rows_in, table_of
 
 from pyspark_delta.errors import ConstraintViolationError, DeltaError, InvalidOperationError
-from pyspark_delta.spark.write import save
+from pyspark_delta.spark.engine.write.save import save
 from pyspark_delta.table import Table
 
 

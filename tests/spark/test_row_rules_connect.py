@@ -10,7 +10,7 @@ from tests.hand_made import field
 from tests.spark.rule_cases import identity, mark_of, rows_in, table_of
 
 from pyspark_delta.errors import ConstraintViolationError, InvalidOperationError
-from pyspark_delta.spark.write import save
+from pyspark_delta.spark.engine.write.save import save
 
 
 def test_c381_c385_c390_c392_c399_all_rules_at_once(plain_connect: SparkSession, tmp_path: Path) -> None:

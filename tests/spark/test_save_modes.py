@@ -25,7 +25,7 @@ from pyspark_delta.errors import (
 )
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.write import save
+from pyspark_delta.spark.engine.write.save import save
 from pyspark_delta.table import Table
 
 

@@ -20,7 +20,7 @@ from pyspark_delta.errors import (
     TableNotFoundError,
     VersionNotFoundError,
 )
-from pyspark_delta.spark.session import disable, enable, is_enabled, path_of_identifier
+from pyspark_delta.spark.session.enable import disable, enable, is_enabled, path_of_identifier
 
 
 @pytest.fixture

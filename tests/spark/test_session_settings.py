@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 from tests.spark.made_tables import DataFile, field_json, make_table
 
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.lent_settings import lent_setting
-from pyspark_delta.spark.scan.columns import FIELD_ID_SETTINGS
-from pyspark_delta.spark.scan.frames import data_frame, file_source, frame_can_read
+from pyspark_delta.spark.conf.temporary import lent_setting
+from pyspark_delta.spark.frames.columns import FIELD_ID_SETTINGS
+from pyspark_delta.spark.frames.public_scan import data_frame, file_source, frame_can_read
 
 THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 

@@ -15,11 +15,11 @@ from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from pyspark_delta import DeltaTable, Table
 from pyspark_delta.errors import DataFileError
-from pyspark_delta.spark.dml import merge_source
-from pyspark_delta.spark.dml.merge_source import collect, collected
-from pyspark_delta.spark.dml.source_files import source_files
-from pyspark_delta.spark.write import save
-from pyspark_delta.spark.write.columns import frame_schema
+from pyspark_delta.spark.engine.dml import merge_source
+from pyspark_delta.spark.engine.dml.merge_source import collect, collected
+from pyspark_delta.spark.engine.dml.source_files import source_files
+from pyspark_delta.spark.engine.write.alignment import frame_schema
+from pyspark_delta.spark.engine.write.save import save
 
 ROWS = """
     select id, cast(id as int) n, cast(id as smallint) small, cast(id as tinyint) tiny, id % 2 = 0 flag,

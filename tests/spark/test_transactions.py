@@ -22,8 +22,8 @@ from pyspark_delta.errors import (
     SchemaMismatchError,
     VersionNotFoundError,
 )
-from pyspark_delta.spark.builder import IdentityGenerator
-from pyspark_delta.spark.write import save
+from pyspark_delta.spark.api.builder import IdentityGenerator
+from pyspark_delta.spark.engine.write.save import save
 
 OLD = {"delta.logRetentionDuration": "interval 9 days"}
 

@@ -13,8 +13,8 @@ from pyspark.sql.types import ArrayType, LongType, StructField, StructType
 from tests.hand_made import HandMade, field, metadata
 from tests.unit.schema.test_user_defined_types import ARRAY, VECTOR
 
-from pyspark_delta.spark.table import DeltaTable
-from pyspark_delta.spark.write import save
+from pyspark_delta.spark.api.table import DeltaTable
+from pyspark_delta.spark.engine.write.save import save
 from pyspark_delta.table import Table
 
 SCHEMA = StructType(

@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from pyspark_delta.spark.cores import cores_of
+from pyspark_delta.spark.conf.cores import cores_of
 
 
 def versions() -> dict[str, str | None]:

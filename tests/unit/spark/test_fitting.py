@@ -8,7 +8,7 @@ import pytest
 
 from pyspark_delta.errors import SchemaMismatchError
 from pyspark_delta.schema.types import INTEGER, LONG, STRING, ArrayType, DataType, MapType, StructField, StructType
-from pyspark_delta.spark.dml.fitting import fit_value
+from pyspark_delta.spark.engine.dml.fitting import fit_value
 
 WHOLE = StructType((StructField("a", INTEGER), StructField("b", STRING)))
 PART = StructType((StructField("A", LONG),))

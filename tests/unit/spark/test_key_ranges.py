@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyspark_delta.spark.dml.key_ranges import MOST_RANGES, MOST_VALUES, KeyRanges, KeyReport, report_keys
+from pyspark_delta.statements.merge.keys import MOST_RANGES, MOST_VALUES, KeyRanges, KeyReport, report_keys
 
 KINDS = {
     pa.int64(): st.integers(-(2**63), 2**63 - 1) | st.integers(-3000, 3000),

@@ -6,7 +6,7 @@ import pytest
 
 from pyspark_delta.expressions.text import to_sql
 from pyspark_delta.schema.types import BINARY, DOUBLE, INTEGER, LONG, SHORT, STRING, StructField, StructType
-from pyspark_delta.spark.dml.merge_condition import MatchCondition, understand
+from pyspark_delta.statements.merge.condition import MatchCondition, understand
 
 TABLE = StructType(
     (

@@ -9,7 +9,7 @@ import pytest
 
 from pyspark_delta.changes.versions import ChangeRequest
 from pyspark_delta.errors import InvalidOptionError
-from pyspark_delta.spark.options import ReadOptions, local_time_zone, parse_columns
+from pyspark_delta.spark.frames.read_options import ReadOptions, local_time_zone, parse_columns
 
 NOON = 1_704_110_400_000  # 2024-01-01T12:00:00Z
 

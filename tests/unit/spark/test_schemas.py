@@ -17,7 +17,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_delta.schema import types as t
-from pyspark_delta.spark.schemas import differences, to_spark
+from pyspark_delta.spark.frames.schemas import differences, to_spark
 
 
 def test_types_become_spark_types() -> None:

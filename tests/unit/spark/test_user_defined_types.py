@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_delta.spark.user_defined_types import is_loadable
+from pyspark_delta.spark.frames.user_defined_types import is_loadable
 
 VECTOR = {"pyClass": "pyspark.ml.linalg.VectorUDT", "class": "org.apache.spark.ml.linalg.VectorUDT"}
 

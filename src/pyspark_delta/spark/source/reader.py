@@ -16,10 +16,10 @@ from pyspark_delta.changes.reader import naming_versions
 from pyspark_delta.data.reader import read_tasks
 from pyspark_delta.errors import UnsupportedTableError
 from pyspark_delta.expressions.tree import Expression
+from pyspark_delta.spark.frames.tasks.partitions import FilePartition, group_files
 from pyspark_delta.spark.source.arrow import conform
 from pyspark_delta.spark.source.boundary import boundary
 from pyspark_delta.spark.source.filters import to_expressions
-from pyspark_delta.spark.source.partitions import FilePartition, group_files
 from pyspark_delta.spark.source.request import ReadRequest
 
 _PUSHDOWN_PROCESS = "pyspark.sql.worker.data_source_pushdown_filters"

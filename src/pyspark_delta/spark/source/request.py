@@ -16,8 +16,8 @@ from pyspark_delta.scan.plan import ScanPlan
 from pyspark_delta.scan.planner import ROW_TRACKING_FIELDS, plan_scan, require_row_tracking
 from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.options import ReadOptions
-from pyspark_delta.spark.schemas import differences, to_spark
+from pyspark_delta.spark.frames.read_options import ReadOptions
+from pyspark_delta.spark.frames.schemas import differences, to_spark
 
 
 @dataclass(frozen=True, slots=True)

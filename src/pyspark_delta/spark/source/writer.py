@@ -29,25 +29,25 @@ from pyspark_delta.scan.planner import read_context
 from pyspark_delta.schema.json import parse_schema
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.engine.write.rows_written import Written, has_row_ids
+from pyspark_delta.spark.engine.write.selection import Everything, Nothing, Partitions, Selection, Where
 from pyspark_delta.spark.source.boundary import boundary
 from pyspark_delta.spark.source.time_zone import settled_zone, zone_needed, zone_of_task
-from pyspark_delta.spark.write.drafts import Staged, draft_write
-from pyspark_delta.spark.write.options import WriteOptions, parse_options
-from pyspark_delta.spark.write.replacement import (
-    Replaced,
-    replace_everything,
-    replace_matching,
-    replace_partitions,
-)
-from pyspark_delta.spark.write.rows_written import Written, has_row_ids
-from pyspark_delta.spark.write.selection import Everything, Nothing, Partitions, Selection, Where
-from pyspark_delta.spark.write.target import Target, existing_target, new_target, target_clustering
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
 from pyspark_delta.transaction.columns import check_distinct
 from pyspark_delta.transaction.row_rules import row_rules
 from pyspark_delta.transaction.write_plan import write_context
+from pyspark_delta.write.drafts import Staged, draft_write
+from pyspark_delta.write.options import WriteOptions, parse_options
+from pyspark_delta.write.replacement import (
+    Replaced,
+    replace_everything,
+    replace_matching,
+    replace_partitions,
+)
+from pyspark_delta.write.target import Target, existing_target, new_target, target_clustering
 
 
 @dataclass

@@ -14,8 +14,8 @@ from tests.inline_vectors import vector
 from pyspark_delta.changes.plan import plan_changes
 from pyspark_delta.changes.versions import VersionRange
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.read import with_all_columns
-from pyspark_delta.spark.scan.marked_rows import CHANGES, NUMBERS, MarkedFiles, gather
+from pyspark_delta.spark.frames.catalyst.marked_rows import CHANGES, NUMBERS, MarkedFiles, gather
+from pyspark_delta.spark.frames.reading import with_all_columns
 
 PROTOCOL = features("changeDataFeed", "deletionVectors", reader=["deletionVectors"])
 CHANGE = np.dtype([("version", "<i8"), ("microseconds", "<i8"), ("kind", "<i4")])

@@ -25,7 +25,7 @@ from pyspark_delta.schema.types import (
     DataType,
     DecimalType,
 )
-from pyspark_delta.spark.scan.unsafe_rows import EncodedRows, encode_rows
+from pyspark_delta.spark.frames.catalyst.unsafe_rows import EncodedRows, encode_rows
 
 
 def row_bytes(rows: EncodedRows, index: int) -> bytes:

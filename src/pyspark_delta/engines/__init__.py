@@ -1,0 +1,1 @@
+"""What runs statements: the contract of engines, and the Arrow engine."""

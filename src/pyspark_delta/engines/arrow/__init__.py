@@ -1,0 +1,1 @@
+"""Statements that Arrow computes, in this process or in tasks."""

@@ -1,0 +1,1 @@
+"""`DeltaTable` and its builders, with delta-spark's names."""

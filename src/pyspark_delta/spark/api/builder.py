@@ -1,0 +1,216 @@
+"""`DeltaTable.create()` and its kin: a table is defined step by step, by delta-spark's names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import DataType as SparkType
+from pyspark.sql.types import StructField as SparkField
+from pyspark.sql.types import StructType as SparkStruct
+
+from pyspark_delta.ddl.create import CreateMode, TableDefinition, create_table
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.schema.column_paths import parse_column_path
+from pyspark_delta.schema.types import StructField, StructType
+from pyspark_delta.spark.api.column_types import delta_field
+from pyspark_delta.spark.frames.reading import read_options
+from pyspark_delta.spark.session.enable import path_of_identifier
+from pyspark_delta.spark.session.identifiers import Identified, identify, identify_or_begin, is_in_catalog
+from pyspark_delta.transaction.commit_info import engine_info
+from pyspark_delta.transaction.evolution import default_properties
+
+if TYPE_CHECKING:
+    from pyspark_delta.spark.api.table import DeltaTable
+
+_DEFAULTS = "spark.databricks.delta.properties.defaults."
+
+
+@dataclass(frozen=True)
+class IdentityGenerator:
+    """The values of an identity column: `start`, `start + step`, and so on, with gaps. The step is not 0."""
+
+    start: int = 1
+    step: int = 1
+
+    def __post_init__(self) -> None:
+        for name, value in (("start", self.start), ("step", self.step)):
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise TypeError(f"{name} of an IdentityGenerator is an int, found {type(value).__name__}.")
+        if self.step == 0:
+            raise ValueError("step of an IdentityGenerator must not be 0.")
+
+
+class DeltaTableBuilder:
+    """The definition of a table; `execute` creates it. Argument errors are TypeErrors that name the argument.
+
+    >>> DeltaTable.create(spark).location("/data/events").addColumn("id", "bigint", nullable=False) \\
+    ...     .addColumn("day", "date", generatedAlwaysAs="CAST(at AS DATE)").addColumn("at", "timestamp") \\
+    ...     .partitionedBy("day").property("delta.appendOnly", "true").execute()            # doctest: +SKIP
+    """
+
+    def __init__(
+        self, spark: SparkSession, mode: CreateMode, open_table: Callable[[str, Mapping[str, str]], DeltaTable]
+    ) -> None:
+        self._spark = spark
+        self._mode = mode
+        self._open_table = open_table
+        self._fields: list[StructField] = []
+        self._properties: dict[str, str] = {}
+        self._location: str | None = None
+        self._identifier: str | None = None
+        self._partitioning: tuple[str, ...] = ()
+        self._clustering: tuple[str, ...] = ()
+        self._description: str | None = None
+
+    def tableName(self, identifier: str) -> DeltaTableBuilder:
+        """The table's name: a path, as ``delta.`/path/to/table` ``, or a name in a catalog, as `main.sales.orders`."""
+        self._identifier = _text("identifier", identifier)
+        return self
+
+    def location(self, location: str) -> DeltaTableBuilder:
+        """Where the table lies."""
+        self._location = _text("location", location)
+        return self
+
+    def comment(self, comment: str) -> DeltaTableBuilder:
+        """The description of the table."""
+        self._description = _text("comment", comment)
+        return self
+
+    def addColumn(
+        self,
+        colName: str,
+        dataType: str | SparkType,
+        nullable: bool = True,
+        generatedAlwaysAs: str | IdentityGenerator | None = None,
+        generatedByDefaultAs: IdentityGenerator | None = None,
+        comment: str | None = None,
+        *,
+        default: str | None = None,
+    ) -> DeltaTableBuilder:
+        """A column. Its values may be generated from others (SQL), counted, or have a `default` (SQL)."""
+        _text("colName", colName)
+        if not isinstance(dataType, str | SparkType):
+            raise TypeError(f"dataType is a DataType or str, found {type(dataType).__name__}.")
+        if not isinstance(nullable, bool):
+            raise TypeError(f"nullable is a bool, found {type(nullable).__name__}.")
+        if comment is not None:
+            _text("comment", comment)
+        metadata = _generation(generatedAlwaysAs, generatedByDefaultAs)
+        if default is not None:
+            metadata["CURRENT_DEFAULT"] = _text("default", default)
+        self._fields.append(delta_field(colName, dataType, nullable, comment=comment, metadata=metadata))
+        return self
+
+    def addColumns(self, cols: SparkStruct | Sequence[SparkField]) -> DeltaTableBuilder:
+        """All columns of a schema."""
+        if not isinstance(cols, SparkStruct | list | tuple) or not all(isinstance(c, SparkField) for c in cols):
+            raise TypeError(f"cols is a StructType or a list of StructField, found {type(cols).__name__}.")
+        self._fields += [delta_field(f.name, f.dataType, f.nullable, metadata=f.metadata) for f in cols]
+        return self
+
+    def partitionedBy(self, *cols: str | Sequence[str]) -> DeltaTableBuilder:
+        """The columns that rows are partitioned by."""
+        self._partitioning = _names(cols)
+        return self
+
+    def clusterBy(self, *cols: str | Sequence[str]) -> DeltaTableBuilder:
+        """The columns that files are clustered by, four at most."""
+        self._clustering = _names(cols)
+        return self
+
+    def property(self, key: str, value: str) -> DeltaTableBuilder:
+        """A table property."""
+        self._properties[_text("key", key)] = str(value)
+        return self
+
+    def execute(self) -> DeltaTable:
+        """Create or replace the table, and return it."""
+        target = self._target()
+        options = read_options(self._spark, target.path, target.storage_options)
+        create_table(
+            options.location,
+            TableDefinition(
+                schema=StructType(tuple(self._fields)),
+                partition_columns=self._partitioning,
+                clustering=tuple(parse_column_path(name) for name in self._clustering),
+                properties=default_properties(self._properties, session_properties(self._spark)),
+                description=self._description,
+            ),
+            self._mode,
+            storage_options=options.storage_options,
+            engine_info=engine_info(f"PySpark/{self._spark.version}"),
+        )
+        return self._open_table(options.location, options.storage_options)
+
+    def _target(self) -> Identified:
+        path = None
+        if self._identifier is not None:
+            if is_in_catalog(self._spark, self._identifier):
+                return self._in_catalog(self._identifier)
+            path = path_of_identifier(self._identifier)
+            if path is None and self._location is None:
+                raise InvalidOperationError(
+                    f"'{self._identifier}' is neither a path identifier such as delta.`/path/to/table` nor a name in a "
+                    "connected catalog, and Spark's catalog does not keep the location of a Delta table. Give a "
+                    "location, or connect with pyspark_delta.connect_catalog(url).",
+                    error_class="DELTA_MISSING_PATH",
+                )
+        if path is not None and self._location is not None and path != self._location:
+            raise InvalidOperationError(
+                f"The table name says '{path}', the location '{self._location}'. Give one of them.",
+                error_class="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
+            )
+        target = self._location or path
+        if target is None:
+            raise InvalidOperationError(
+                "Say where the table lies, as in .location('/path/to/table').", error_class="DELTA_MISSING_PATH"
+            )
+        return Identified(target)
+
+    def _in_catalog(self, identifier: str) -> Identified:
+        if self._location is not None:
+            raise InvalidOperationError(
+                f"The catalog of '{identifier}' says where the table lies: leave the location '{self._location}' out, "
+                "or create the table at the location and register it in the catalog.",
+                error_class="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
+            )
+        find = identify if self._mode is CreateMode.REPLACE else identify_or_begin
+        found = find(self._spark, identifier)
+        assert found is not None
+        return found
+
+
+def session_properties(spark: SparkSession) -> dict[str, str]:
+    """The properties that the session gives to new tables (`spark.databricks.delta.properties.defaults.`)."""
+    return {key[len(_DEFAULTS) :]: value for key, value in dict(spark.conf.getAll).items() if key.startswith(_DEFAULTS)}
+
+
+def _generation(always: str | IdentityGenerator | None, by_default: IdentityGenerator | None) -> dict[str, object]:
+    if always is not None and by_default is not None:
+        raise ValueError("Give either generatedAlwaysAs or generatedByDefaultAs, not both.")
+    if by_default is not None and not isinstance(by_default, IdentityGenerator):
+        raise TypeError(f"generatedByDefaultAs is an IdentityGenerator, found {type(by_default).__name__}.")
+    identity = always if isinstance(always, IdentityGenerator) else by_default
+    if identity is not None:
+        return {
+            "delta.identity.start": identity.start,
+            "delta.identity.step": identity.step,
+            "delta.identity.allowExplicitInsert": by_default is not None,
+        }
+    return {} if always is None else {"delta.generationExpression": _text("generatedAlwaysAs", always)}
+
+
+def _text(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is a str, found {type(value).__name__}.")
+    return value
+
+
+def _names(columns: Sequence[str | Sequence[str]]) -> tuple[str, ...]:
+    if len(columns) == 1 and isinstance(columns[0], list | tuple):
+        columns = columns[0]
+    return tuple(_text("cols", name) for name in columns)

@@ -1,0 +1,353 @@
+"""`DeltaTable`, by delta-spark's names: a table as the methods that Spark users know it by."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from pyspark_delta.changes.versions import ChangeRequest
+from pyspark_delta.ddl.change import TableChange, commit_change
+from pyspark_delta.ddl.create import CreateMode
+from pyspark_delta.ddl.protocol import add_feature, upgrade_protocol
+from pyspark_delta.errors import InvalidOperationError, InvalidOptionError, PathAccessError, TableNotFoundError
+from pyspark_delta.features.support import check_writable
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.schema.timestamps import parse_timestamp
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.api.alter import DeltaTableAlter
+from pyspark_delta.spark.api.builder import DeltaTableBuilder, IdentityGenerator
+from pyspark_delta.spark.api.describe import detail_frame, history_frame
+from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
+from pyspark_delta.spark.conf.write_defaults import top_level_format
+from pyspark_delta.spark.engine.dml.delete import Delete
+from pyspark_delta.spark.engine.dml.execution import Staged, counts_frame, execute
+from pyspark_delta.spark.engine.dml.merge import Merge
+from pyspark_delta.spark.engine.dml.plan import ChangePlan, Statement, plan_change
+from pyspark_delta.spark.engine.dml.update import Update
+from pyspark_delta.spark.frames.count import counting
+from pyspark_delta.spark.frames.reading import open_snapshot, read_options, read_snapshot, session_time_zone
+from pyspark_delta.spark.session.enable import path_of_identifier
+from pyspark_delta.spark.session.identifiers import exists, identify, is_in_catalog
+from pyspark_delta.table import Table
+from pyspark_delta.transaction.commit_info import engine_info
+
+if TYPE_CHECKING:
+    from pyspark_delta.spark.api.transaction import DeltaTransaction
+
+_Condition: TypeAlias = Column | str
+_Values: TypeAlias = Mapping[str, Column | str]
+
+__all__ = ["DeltaMergeBuilder", "DeltaTable", "DeltaTableAlter", "DeltaTableBuilder", "IdentityGenerator"]
+
+
+class DeltaTable:
+    """A Delta table at a path. Its methods look at the latest version, each time they are called.
+
+    >>> table = DeltaTable.forPath(spark, "/data/flights")     # doctest: +SKIP
+    >>> table.toDF(version=3).where("month = 1").count()       # doctest: +SKIP
+    """
+
+    def __init__(
+        self, spark: SparkSession, location: str, storage_options: Mapping[str, str], alias: str | None = None
+    ) -> None:
+        self._spark = spark
+        self._location = location
+        self._storage_options = dict(storage_options)
+        self._alias = alias
+
+    @classmethod
+    def forPath(cls, sparkSession: SparkSession, path: str, hadoopConf: Mapping[str, str] | None = None) -> DeltaTable:
+        """The table at a path; `hadoopConf` holds keys for its file system (`fs.`, `dfs.`).
+
+        Raises TableNotFoundError when there is no table.
+        """
+        given = dict(hadoopConf or {})
+        for key in given:
+            if not key.startswith(("fs.", "dfs.")):
+                raise InvalidOptionError(f"hadoopConf holds keys of file systems (fs. or dfs.), found '{key}'.")
+        options = read_options(sparkSession, path, given)
+        if (options.version, options.timestamp_ms) != (None, None):
+            raise InvalidOptionError(
+                f"'{path}' names a version of a table, and a DeltaTable is the whole table; "
+                "use DeltaTable.forPath(...).toDF(version=...)."
+            )
+        open_snapshot(options)
+        return cls(sparkSession, options.location, options.storage_options)
+
+    @classmethod
+    def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
+        """The table of an identifier ``delta.`/path` ``, or of a name in a connected catalog, as `main.sales.orders`.
+
+        Raises TableNotFoundError, CatalogNameNotFoundError, CatalogError; other names are refused.
+        """
+        found = identify(sparkSession, tableOrViewName)
+        if found is None:
+            raise InvalidOperationError(
+                f"'{tableOrViewName}' is neither a path identifier such as delta.`/path/to/table` nor a name in a "
+                "catalog that this process is connected to. Use DeltaTable.forPath(spark, path), or connect with "
+                "pyspark_delta.connect_catalog(url) and give all three parts of the name.",
+                error_class="DELTA_MISSING_DELTA_TABLE",
+            )
+        if found.name is None:
+            return cls.forPath(sparkSession, found.path)
+        return cls(sparkSession, found.path, found.storage_options)
+
+    @classmethod
+    def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
+        """Whether there is a Delta table at a path or identifier, be it readable by this client or not."""
+        if is_in_catalog(sparkSession, identifier):
+            return exists(sparkSession, identifier)
+        options = read_options(sparkSession, path_of_identifier(identifier) or identifier)
+        try:
+            open_snapshot(options)
+        except TableNotFoundError:
+            return False
+        except PathAccessError:
+            return True
+        return True
+
+    # ------------------------------------------------------------------------------------------------ creation
+    @classmethod
+    def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder for a new table; `execute` raises TableAlreadyExistsError when there is one."""
+        return cls._builder(sparkSession, CreateMode.CREATE)
+
+    @classmethod
+    def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder for a table that is created unless it exists; one that does is left as it is."""
+        return cls._builder(sparkSession, CreateMode.CREATE_IF_NOT_EXISTS)
+
+    @classmethod
+    def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder for a definition that takes the place of an existing one; the rows go."""
+        return cls._builder(sparkSession, CreateMode.REPLACE)
+
+    @classmethod
+    def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+        """A builder for a table that is created, or replaced if it exists."""
+        return cls._builder(sparkSession, CreateMode.CREATE_OR_REPLACE)
+
+    @classmethod
+    def _builder(cls, spark: SparkSession | None, mode: CreateMode) -> DeltaTableBuilder:
+        session = spark or SparkSession.getActiveSession()
+        if session is None:
+            raise InvalidOperationError("There is no active Spark session; give one, as in DeltaTable.create(spark).")
+        return DeltaTableBuilder(session, mode, lambda location, options: cls(session, location, options))
+
+    # -------------------------------------------------------------------------------------------------- reading
+    def toDF(
+        self,
+        version: int | None = None,
+        timestamp: str | datetime | int | None = None,
+        *,
+        where: str | None = None,
+        row_tracking: bool = False,
+    ) -> DataFrame:
+        """The rows of the latest version, or of the one that `version` or `timestamp` names.
+
+        The DataFrame stays at that version. `timestamp` is text in the session's time zone, a datetime, or milliseconds
+        since the epoch. `where` is a condition in SQL; on Spark Connect only its files are skipped, while a classic
+        session skips files for every condition of a query. `row_tracking` adds `_row_id` and `_row_commit_version`.
+        """
+        if version is not None and timestamp is not None:
+            raise InvalidOptionError("Give either a version or a timestamp to travel to, not both.")
+        snapshot = self._open(version, timestamp)
+        frame = read_snapshot(self._spark, snapshot, where=where, row_tracking=row_tracking)
+        if self._alias is not None:
+            frame = frame.alias(self._alias)
+        return frame if where is not None else counting(frame, snapshot)
+
+    def changes(
+        self,
+        starting_version: int | None = None,
+        starting_timestamp: str | datetime | int | None = None,
+        ending_version: int | None = None,
+        ending_timestamp: str | datetime | int | None = None,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+    ) -> DataFrame:
+        """The change data feed: the rows that changed from one version to another, both included.
+
+        As with the option `readChangeFeed`, and as `Table.changes`; texts of timestamps are in the session's time zone,
+        and `where` is any condition of Spark's SQL.
+        """
+        from pyspark_delta.spark.frames.change_feed import read_change_feed
+
+        zone = session_time_zone(self._spark)
+        start, end = (
+            None if timestamp is None else parse_timestamp(timestamp, time_zone=zone)
+            for timestamp in (starting_timestamp, ending_timestamp)
+        )
+        request = ChangeRequest(starting_version, start, ending_version, end)
+        return read_change_feed(self._spark, self._open(), request, columns=columns, where=where)
+
+    def count(self) -> int:
+        """How many rows the latest version has: from the log, or by Spark where a file lacks its number of records."""
+        snapshot = self._open()
+        known = snapshot.record_count.total
+        return read_snapshot(self._spark, snapshot).count() if known is None else known
+
+    def alias(self, aliasName: str) -> DeltaTable:
+        """The same table, whose DataFrame has this alias in expressions."""
+        return DeltaTable(self._spark, self._location, self._storage_options, aliasName)
+
+    def detail(self) -> DataFrame:
+        """One row about the table, as DESCRIBE DETAIL shows it; sizes are bytes."""
+        return detail_frame(self._spark, Table(self._open()).detail())
+
+    def history(self, limit: int | None = None) -> DataFrame:
+        """The commits, newest first, `limit` at most, as DESCRIBE HISTORY shows them."""
+        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int)):
+            raise InvalidOptionError(f"The limit of a history is a number of commits, found {limit!r}.")
+        return history_frame(self._spark, Table(self._open()).history(limit))
+
+    # ------------------------------------------------------------------------------------------------- changing
+    @overload
+    def delete(self, condition: Column | str | None = None, *, plan: Literal[False] = False) -> DataFrame: ...
+    @overload
+    def delete(self, condition: Column | str | None = None, *, plan: Literal[True]) -> ChangePlan: ...
+    def delete(self, condition: Column | str | None = None, *, plan: bool = False) -> DataFrame | ChangePlan:
+        """Delete the rows for which a condition is true, or all rows; one row with `num_affected_rows`.
+
+        The count is -1 where files left whose number of rows nobody knows. With `plan`, nothing is deleted, and the
+        plan says what would be. Raises AppendOnlyTableError, InvalidPredicateError for a condition that is not
+        deterministic, what Spark says about the condition, and CommitConflictError where concurrent commits were in
+        the way again and again.
+        """
+        return self._run(Delete(condition, self._alias), plan)
+
+    @overload
+    def update(
+        self,
+        condition: _Condition | _Values | None = None,
+        set: _Values | None = None,
+        *,
+        plan: Literal[False] = False,
+    ) -> DataFrame: ...
+    @overload
+    def update(
+        self, condition: _Condition | _Values | None = None, set: _Values | None = None, *, plan: Literal[True]
+    ) -> ChangePlan: ...
+    def update(
+        self,
+        condition: _Condition | _Values | None = None,
+        set: _Values | None = None,  # noqa: A002 - delta-spark's name
+        *,
+        plan: bool = False,
+    ) -> DataFrame | ChangePlan:
+        """Give rows new values in some columns: those for which a condition is true, or all; `num_affected_rows`.
+
+        `set` maps columns, parts of structs too (`a.b`), to expressions over the row as it was. `plan` and errors are
+        as of `delete`; besides, ConstraintViolationError, SchemaMismatchError and InvalidOperationError for new values.
+        """
+        if isinstance(condition, Mapping):
+            condition, set = None, condition  # noqa: A001
+        return self._run(Update(set or {}, condition, self._alias), plan)
+
+    def merge(self, source: DataFrame, condition: Column | str) -> DeltaMergeBuilder:
+        """A merge of the rows of `source` into the table, where a condition says which rows match.
+
+        Name the sides with `alias`, as in `table.alias("t").merge(rows.alias("s"), "t.id = s.id")`. The builder that is
+        returned takes clauses, and `execute` carries the merge out.
+        """
+        if not isinstance(source, DataFrame):
+            raise TypeError(f"The source of a merge is a DataFrame, found {type(source).__name__}.")
+        if not isinstance(condition, str | Column):
+            raise TypeError(f"The condition of a merge is SQL text or a Column, found {type(condition).__name__}.")
+        return DeltaMergeBuilder(Merge(source, condition, self._alias), self._run_merge, self._plan_merge)
+
+    def _run_merge(self, merge: Merge) -> DataFrame:
+        return self._counts(execute(self._spark, self._open, merge))
+
+    def _plan_merge(self, merge: Merge) -> ChangePlan:
+        return plan_change(self._spark, self._open, merge, self._counts)
+
+    def _run(self, statement: Statement, plan: bool) -> DataFrame | ChangePlan:
+        if plan:
+            return plan_change(self._spark, self._open, statement, self._counts)
+        return self._counts(execute(self._spark, self._open, statement))
+
+    def _counts(self, done: Staged) -> DataFrame:
+        return counts_frame(self._spark, done.result)
+
+    def alter(self) -> DeltaTableAlter:
+        """Changes to columns, constraints, properties and clustering."""
+        return DeltaTableAlter(self._spark, self, self._open)
+
+    def transaction(self) -> AbstractContextManager[DeltaTransaction]:
+        """Several changes of properties and rows, committed as one version at the end of a `with` block.
+
+        Raises UnsupportedFeatureError for a table that cannot be written to, and CommitConflictError at the end.
+        """
+        from pyspark_delta.spark.api.transaction import begin_transaction
+
+        return begin_transaction(self._spark, self._open(), self._alias)
+
+    def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
+        """Raise the protocol versions of the table; what they imply stays supported. There is no way back."""
+        self._upgrade(lambda configuration: upgrade_protocol(configuration, readerVersion, writerVersion))
+
+    def addFeatureSupport(self, featureName: str) -> None:
+        """Let the table support a feature, and those that it requires."""
+        self._upgrade(lambda configuration: add_feature(configuration, featureName))
+
+    def _upgrade(self, make: Callable[[TableConfiguration], TableChange | None]) -> None:
+        snapshot = self._open()
+        check_writable(snapshot.configuration, snapshot.location)
+        change = make(snapshot.configuration)
+        if change is not None:
+            commit_change(change, snapshot, engine_info=engine_info(f"PySpark/{self._spark.version}"))
+
+    # ------------------------------------------------------------------------------------------------- the log
+    def checkpoint(self) -> None:
+        """Write a checkpoint of the latest version. Commits make checkpoints by themselves, every now and then.
+
+        The session setting `spark.databricks.delta.checkpointV2.topLevelFileFormat` (`json` or `parquet`) is how the
+        top level of a V2 checkpoint is written. Raises as `Table.checkpoint`.
+        """
+        Table(self._open()).checkpoint(top_level_format(self._spark))
+
+    def compactLog(self, start: int, end: int) -> None:
+        """Write a log compaction of the versions `start` to `end`, both included: readers read it in their place.
+
+        Raises InvalidOptionError for a range of less than two versions, VersionNotFoundError.
+        """
+        Table(self._open()).compact_log(start, end)
+
+    def cleanLog(self) -> int:
+        """Delete the files of the log that are older than `delta.logRetentionDuration` and that no newer version needs.
+
+        Returns how many went: none without a checkpoint that is old enough to stand for them.
+        """
+        return Table(self._open()).clean_log()
+
+    def __repr__(self) -> str:
+        return f"DeltaTable({self._location!r})"
+
+    def _repr_html_(self) -> str:
+        detail = Table(self._open()).detail()
+        names = ("location", "numFiles", "sizeInBytes", "partitionColumns", "clusteringColumns", "lastModified")
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{name}</th><td>{html.escape(str(detail[name]))}</td></tr>"
+            for name in names
+        )
+        return f"<table>{rows}</table>"
+
+    def _open(self, version: int | None = None, timestamp: str | datetime | int | None = None) -> Snapshot:
+        time_zone = session_time_zone(self._spark)
+        return Snapshot.load(
+            self._location,
+            version=version,
+            timestamp_ms=None if timestamp is None else parse_timestamp(timestamp, time_zone=time_zone),
+            storage_options=self._storage_options,
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise AttributeError(f"'DeltaTable' has no method '{name}' in this version of pyspark-delta")

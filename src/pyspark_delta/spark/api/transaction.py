@@ -1,0 +1,200 @@
+"""`DeltaTable.transaction()`: several changes of properties and rows, as one version of the table or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark_delta.ddl.change import TableChange, draft_change
+from pyspark_delta.ddl.properties import set_properties, unset_properties
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import CommitDraft, Operation
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
+from pyspark_delta.spark.conf.write_defaults import after_commit, with_session_defaults
+from pyspark_delta.spark.engine.dml.delete import Delete
+from pyspark_delta.spark.engine.dml.execution import counts_frame
+from pyspark_delta.spark.engine.dml.merge import Merge
+from pyspark_delta.spark.engine.dml.plan import ChangePlan, Statement
+from pyspark_delta.spark.engine.dml.target import Condition
+from pyspark_delta.spark.engine.dml.update import Update
+from pyspark_delta.spark.engine.write.save import TableWrite, stage_change
+from pyspark_delta.transaction.combination import operation_of
+from pyspark_delta.transaction.commit_info import engine_info
+from pyspark_delta.transaction.transaction import Transaction
+from pyspark_delta.write.options import WriteOptions, parse_options, transaction_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@contextmanager
+def begin_transaction(spark: SparkSession, snapshot: Snapshot, alias: str | None = None) -> Iterator[DeltaTransaction]:
+    """A transaction on the table as a snapshot shows it, committed where the block ends without an exception.
+
+    `alias` is the name of the table in the conditions of statements. Raises UnsupportedFeatureError for a table that
+    cannot be written to, and as `commit_draft` at the end.
+    """
+    with Transaction.on(snapshot, engine_info=engine_info(f"PySpark/{spark.version}")) as transaction:
+        operations = DeltaTransaction(spark, snapshot, transaction, alias)
+        yield operations
+        operations._complete()
+    after_commit(spark)
+
+
+class DeltaTransaction:
+    """Operations on the version that the transaction began with, committed together at the end of its block.
+
+    Properties come first. What changes rows runs its Spark jobs when it is called, on the version that the transaction
+    began with: an overwrite or statement that concerns rows which the transaction wrote or changed before is refused.
+    An exception that leaves the block discards everything, and so does a transaction that the table holds already
+    (`setTransaction`). A concurrent commit that would have changed what an operation found is a conflict; the block
+    has to be run again then.
+
+    >>> with table.transaction() as txn:                                        # doctest: +SKIP
+    ...     txn.delete("day = '2024-01-31'")
+    ...     txn.append(corrected)
+    """
+
+    def __init__(
+        self, spark: SparkSession, snapshot: Snapshot, transaction: Transaction, alias: str | None = None
+    ) -> None:
+        self._spark, self._snapshot, self._transaction, self._alias = spark, snapshot, transaction, alias
+        self._operations: list[Operation] = []
+        self._writes = 0
+        self._user_metadata: str | None = None
+        self._is_done = False
+
+    @property
+    def version(self) -> int | None:
+        """The version that was committed; None before that, and where nothing was."""
+        version = self._transaction.version
+        return version if version > self._snapshot.version else None
+
+    # --------------------------------------------------------------------------------------------------- writes
+    def append(self, df: DataFrame, **options: object) -> DeltaTransaction:
+        """Add rows; `options` are those of DataFrameWriter, such as `mergeSchema=True`. Raises as a write does."""
+        return self._write(df, "append", options)
+
+    def overwrite(self, df: DataFrame, **options: object) -> DeltaTransaction:
+        """Replace all rows, or those that `options` say, such as `replaceWhere="month = 1"`. Raises as `delete`."""
+        return self._write(df, "overwrite", options)
+
+    def _write(self, frame: DataFrame, mode: str, given: Mapping[str, object]) -> DeltaTransaction:
+        options = self._options(given)
+        if not self._is_done:
+            storage_options = {**(self._snapshot.storage_options or {}), **options.files.storage_options}
+            options = replace(options, files=replace(options.files, storage_options=storage_options))
+            write = TableWrite(frame, self._snapshot.location, mode, options, must_exist=True)
+            tells_inserts = mode == "append" and self._transaction.draft.changes.num_rows > 0
+            configuration = self._transaction.configuration
+            self._stage(stage_change(write, self._snapshot, configuration, tells_inserts=tells_inserts))
+            self._writes += 1
+        return self
+
+    def _options(self, given: Mapping[str, object]) -> WriteOptions:
+        """The options of an operation, completed by the session; a transaction that they name is this one."""
+        self._transaction.require_open()
+        options = with_session_defaults(self._spark, parse_options(given))
+        if options.transaction is not None:
+            self.setTransaction(options.transaction.app_id, options.transaction.version)
+        return options
+
+    # --------------------------------------------------------------------------------------------- statements
+    def delete(self, condition: Condition | None = None) -> DataFrame:
+        """Delete rows as `DeltaTable.delete` does; one row with `num_affected_rows`.
+
+        Raises as it does, and InvalidOperationError where it concerns rows that the transaction wrote or changed.
+        """
+        return self._run(Delete(condition, self._alias))
+
+    def update(
+        self,
+        condition: Condition | Mapping[str, Condition] | None = None,
+        set: Mapping[str, Condition] | None = None,  # noqa: A002 - delta-spark's name
+    ) -> DataFrame:
+        """Give rows new values as `DeltaTable.update` does; one row with `num_affected_rows`. Raises as `delete`."""
+        if isinstance(condition, Mapping):
+            condition, set = None, condition  # noqa: A001
+        return self._run(Update(set or {}, condition, self._alias))
+
+    def merge(self, source: DataFrame, condition: Condition) -> DeltaMergeBuilder:
+        """A merge as of `DeltaTable.merge`; `execute` makes it a part of the transaction, and raises as `delete`."""
+        return DeltaMergeBuilder(Merge(source, condition, self._alias), self._run, _refuse_plan)
+
+    def _run(self, statement: Statement) -> DataFrame:
+        self._options({})
+        if self._is_done:
+            return counts_frame(self._spark, (0,) * statement.counts)
+        staged = statement.stage(self._spark, self._snapshot, self._transaction.configuration)
+        if staged.draft is None:
+            self._transaction.depend_on(Operation(statement.name), staged.reads)
+        else:
+            self._stage(staged.draft, staged.written)
+            self._writes += 1
+        return counts_frame(self._spark, staged.result)
+
+    # --------------------------------------------------------------------------------------- what it declares
+    def setProperties(self, properties: Mapping[str, object]) -> DeltaTransaction:
+        """New values for table properties, which hold for the writes that follow."""
+        return self._change(lambda before: set_properties(before, properties))
+
+    def unsetProperties(self, *names: str, ifExists: bool = False) -> DeltaTransaction:
+        """Properties go back to their defaults."""
+        return self._change(lambda before: unset_properties(before, names, if_exists=ifExists))
+
+    def _change(self, make: Callable[[TableConfiguration], TableChange]) -> DeltaTransaction:
+        if self._writes:
+            raise InvalidOperationError(
+                "The files of this transaction were written as the table declared until now. Change properties before "
+                "the first write."
+            )
+        before, keeps_files = self._transaction.configuration, self._snapshot.num_files() > 0
+        return self._stage(draft_change(make(before), before, keeps_files=keeps_files))
+
+    # --------------------------------------------------------------------------------------- what it is called
+    def setTransaction(self, appId: str, version: int) -> DeltaTransaction:
+        """Name the transaction, so that it has its effect once (C180).
+
+        Where the table holds this version of the application, or a later one, nothing is committed.
+        """
+        asked = transaction_of(appId, str(version))
+        assert asked is not None
+        known = self._transaction.application_version(asked.app_id)
+        self._is_done = self._is_done or (known is not None and known >= asked.version)
+        self._transaction.set_application_version(asked.app_id, asked.version)
+        return self
+
+    def userMetadata(self, text: str) -> DeltaTransaction:
+        """A text for the history, whatever the session or a write says."""
+        self._user_metadata = text
+        return self
+
+    # ------------------------------------------------------------------------------------------------- details
+    def _stage(self, draft: CommitDraft, written: Sequence[str] = ()) -> DeltaTransaction:
+        self._transaction.stage(draft, written)
+        self._operations.append(draft.operation)
+        return self
+
+    def _complete(self) -> None:
+        """Say in the history what was done, or leave nothing to be committed."""
+        if self._is_done:
+            self._transaction.discard()
+            return
+        if self._operations:
+            self._transaction.set_operation(operation_of(self._operations))
+        if self._user_metadata is not None:
+            self._transaction.set_user_metadata(self._user_metadata)
+
+    def __repr__(self) -> str:
+        return f"Delta{self._transaction!r}"
+
+
+def _refuse_plan(merge: Merge) -> ChangePlan:
+    raise InvalidOperationError(
+        "A plan commits by itself, so it cannot be made in a transaction. Call execute(), or make the plan with "
+        "DeltaTable.merge."
+    )

@@ -1,0 +1,1 @@
+"""Settings and state of a session: primitives that import nothing else of this package."""

@@ -1,0 +1,121 @@
+"""What the settings of a session say about writes, where neither options nor the table do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyspark_delta.actions.model import SetTransaction
+from pyspark_delta.errors import InvalidOptionError
+from pyspark_delta.log.checkpoint_writer import TopLevelFormat, check_top_level
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.transaction.write_plan import FileOptions
+from pyspark_delta.write.options import WriteOptions, parse_overwrite_mode, transaction_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_DELTA = "spark.databricks.delta."
+_PROPERTY_DEFAULTS = f"{_DELTA}properties.defaults."
+_AUTO_RESET = f"{_DELTA}write.txnVersion.autoReset.enabled"
+_TRANSACTION_VERSION = f"{_DELTA}write.txnVersion"
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceWhereSettings:
+    """`data_columns`: the condition may name columns that are no partition columns. `check`: new rows must meet it."""
+
+    data_columns: bool
+    check: bool
+
+
+def with_session_defaults(spark: SparkSession, options: WriteOptions) -> WriteOptions:
+    """The options, completed by the session. Raises InvalidOptionError for an illegal setting, and another zone."""
+    zone = spark.conf.get("spark.sql.session.timeZone", None) or "UTC"
+    if options.time_zone not in (None, zone):
+        raise InvalidOptionError(
+            f"The option 'timeZone' is '{options.time_zone}', but this write follows the time zone of the session, "
+            f"'{zone}'. Leave the option out, or set spark.sql.session.timeZone.",
+            option="timeZone",
+        )
+    if options.merge_schema is None:
+        options = replace(options, merge_schema=is_set(spark, "schema.autoMerge.enabled", default=False))
+    if options.dynamic_partitions is None and not (
+        options.replace_where is not None or options.replace_on is not None or options.replace_using
+    ):
+        name = "spark.sql.sources.partitionOverwriteMode"
+        value = spark.conf.get(name, None) or "static"
+        options = replace(options, dynamic_partitions=parse_overwrite_mode(value, f"session setting {name}"))
+    if options.transaction is None:
+        names = (f"{_DELTA}write.txnAppId", _TRANSACTION_VERSION)
+        application, version = (spark.conf.get(name, None) for name in names)
+        options = replace(options, transaction=transaction_of(application, version))
+    if options.user_metadata is None:
+        options = replace(options, user_metadata=spark.conf.get(f"{_DELTA}commitInfo.userMetadata", None))
+    return options
+
+
+def is_done(snapshot: Snapshot, transaction: SetTransaction | None) -> bool:
+    """Whether the table holds this write of an application already (C180)."""
+    if transaction is None:
+        return False
+    known = snapshot.transactions().get(transaction.app_id)
+    return known is not None and known.version >= transaction.version
+
+
+def after_commit(spark: SparkSession) -> None:
+    """Forget the transaction version of the session where it is to count for one write only, made now or before."""
+    if (spark.conf.get(_AUTO_RESET, None) or "").lower() == "true":
+        spark.conf.unset(_TRANSACTION_VERSION)
+
+
+def default_properties(spark: SparkSession) -> dict[str, str]:
+    """The properties that new tables of the session begin with, from `spark.databricks.delta.properties.defaults.*`."""
+    settings = spark.conf.getAll
+    return {
+        f"delta.{key.removeprefix(_PROPERTY_DEFAULTS)}": value
+        for key, value in settings.items()
+        if key.startswith(_PROPERTY_DEFAULTS)
+    }
+
+
+def file_options(spark: SparkSession, configuration: TableConfiguration, options: WriteOptions) -> FileOptions:
+    """How files are written: the options, and the session's settings for Parquet where the table has none."""
+    conf, files = spark.conf, options.files
+    if files.compression is None and "delta.parquet.compression.codec" not in configuration.properties:
+        files = replace(files, compression=conf.get("spark.sql.parquet.compression.codec", None))
+    if files.max_records_per_file is None:
+        limit = int(conf.get("spark.sql.files.maxRecordsPerFile", "0") or 0)
+        files = replace(files, max_records_per_file=limit if limit > 0 else None)
+    return files
+
+
+def top_level_format(spark: SparkSession) -> TopLevelFormat | None:
+    """How the top level of V2 checkpoints is written, where the session says it. Raises InvalidOptionError."""
+    value = spark.conf.get(f"{_DELTA}checkpointV2.topLevelFileFormat", None)
+    return None if value is None else check_top_level(value.strip().lower())
+
+
+def replace_where_settings(spark: SparkSession) -> ReplaceWhereSettings:
+    """The settings of replaceWhere."""
+    return ReplaceWhereSettings(
+        data_columns=is_set(spark, "replaceWhere.dataColumns.enabled", default=True),
+        check=is_set(spark, "replaceWhere.constraintCheck.enabled", default=True),
+    )
+
+
+def is_set(spark: SparkSession, name: str, *, default: bool) -> bool:
+    """A boolean setting below `spark.databricks.delta.`. Raises InvalidOptionError for another value."""
+    value = boolean_setting(spark, name)
+    return default if value is None else value
+
+
+def boolean_setting(spark: SparkSession, name: str) -> bool | None:
+    """The same, None where the session does not say. Raises InvalidOptionError."""
+    value = spark.conf.get(_DELTA + name, None)
+    if value is None:
+        return None
+    if value.strip().lower() not in ("true", "false"):
+        raise InvalidOptionError(f"The session setting {_DELTA}{name} is true or false, found '{value}'.")
+    return value.strip().lower() == "true"

@@ -1,0 +1,257 @@
+"""A merge of which Arrow computes every part: what its condition and its clauses say, bound to both sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from pyspark.errors import AnalysisException
+from sqlglot import exp
+
+from pyspark_delta.errors import InvalidOptionError, InvalidPredicateError
+from pyspark_delta.expressions.coercion import is_comparable
+from pyspark_delta.expressions.columns import find_fields, is_collated, is_padded
+from pyspark_delta.expressions.exact import Names, exact_condition, exact_value
+from pyspark_delta.expressions.syntax import parse
+from pyspark_delta.expressions.text import columns_of
+from pyspark_delta.expressions.tree import Column, Expression, Literal, all_of
+from pyspark_delta.protocol.rows import ComputedKind
+from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
+from pyspark_delta.spark.engine.dml.arrow.checks import bound_checks
+from pyspark_delta.spark.engine.dml.assignments import resolve_assignments
+from pyspark_delta.spark.engine.dml.merge_clauses import Clause, RowKind, is_single_delete, of_kind
+from pyspark_delta.spark.engine.dml.merge_sides import Scopes
+from pyspark_delta.spark.engine.dml.target import Target
+from pyspark_delta.spark.engine.dml.task import RowAction
+from pyspark_delta.spark.frames.column_text import name_parts, text_on, value_text
+from pyspark_delta.spark.frames.quoting import quoted
+from pyspark_delta.statements.merge.condition import SideNames, conjuncts_of
+from pyspark_delta.transaction.row_rules import row_rules
+
+if TYPE_CHECKING:
+    import pyspark.sql
+
+    _Given: TypeAlias = pyspark.sql.Column | str
+
+TARGET, SOURCE = "t", "s"
+"""The structs of the two sides in rows that expressions are computed on."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinKey:
+    """A column of the table, and the top-level column of the source that it must equal."""
+
+    target: Column
+    source: StructField
+
+
+@dataclass(frozen=True, slots=True)
+class BoundClause:
+    """A clause; `values` are those of the columns of the table, in order, none for a row that goes."""
+
+    kind: RowKind
+    action: RowAction
+    condition: Expression | None
+    values: tuple[Expression, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BoundMerge:
+    """The rows that match have equal `keys` and meet the condition `rest`; new rows have to meet `checks`.
+
+    With `is_single_delete`, it does not matter how many rows of the source a row of the table matches.
+    """
+
+    keys: tuple[JoinKey, ...]
+    rest: Expression | None
+    clauses: tuple[BoundClause, ...]
+    checks: tuple[Expression, ...]
+    is_single_delete: bool
+
+    def columns(self, side: str) -> tuple[str, ...]:
+        """The top-level columns of a side that are asked for."""
+        found = [key.target.path[0] if side == TARGET else key.source.name for key in self.keys]
+        for expression in self._expressions():
+            found += [column.path[1] for column in columns_of(expression) if column.path[0] == side]
+        return tuple(dict.fromkeys(found))
+
+    def _expressions(self) -> Iterable[Expression]:
+        if self.rest is not None:
+            yield self.rest
+        for clause in self.clauses:
+            yield from clause.values
+            if clause.condition is not None:
+                yield clause.condition
+
+
+def bind_merge(
+    target: Target, source: StructType, scopes: Scopes, condition: str, clauses: Sequence[Clause]
+) -> BoundMerge | None:
+    """The merge, bound; None where a part of it is left to Spark. `condition` is that of the merge."""
+    schema = target.context.schema
+    if (
+        of_kind(clauses, RowKind.BY_SOURCE)
+        or target.metadata is not None
+        or target.protocol is not None
+        or schema.names != target.configuration.schema.names
+        or not all(_is_taken(field) for field in (*schema, *source))
+        or len({field.name.casefold() for field in source}) < len(source)
+    ):
+        return None
+    checks = bound_checks(target)
+    joined = _bound_condition(target, source, condition)
+    if checks is None or joined is None:
+        return None
+    binder = _Binder(target, source, scopes)
+    bound = [binder.clause(clause) for clause in clauses]
+    found = tuple(clause for clause in bound if clause is not None)
+    return BoundMerge(*joined, found, checks, is_single_delete(clauses)) if len(found) == len(bound) else None
+
+
+def _is_taken(field: StructField) -> bool:
+    """Whether values of a column are the same, read by Arrow and sent by Spark."""
+    return not is_padded([field]) and not is_collated([field]) and _is_taken_type(field.type)
+
+
+def _is_taken_type(data_type: DataType) -> bool:
+    if data_type.annotation is not None:
+        return False
+    match data_type:
+        case StructType(fields):
+            return all(_is_taken(field) for field in fields)
+        case ArrayType(element):
+            return _is_taken_type(element)
+        case MapType():
+            return _is_taken_type(data_type.key_type) and _is_taken_type(data_type.value_type)
+        case _:
+            return is_comparable(data_type)
+
+
+def _bound_condition(
+    target: Target, source: StructType, condition: str
+) -> tuple[tuple[JoinKey, ...], Expression | None] | None:
+    schema = target.configuration.schema
+    sides = SideNames(schema, target.alias, source)
+    keys: list[JoinKey] = []
+    rest: list[Expression] = []
+    try:
+        parts = list(conjuncts_of(parse(condition)))
+    except InvalidPredicateError:
+        return None
+    for part in parts:
+        key = None
+        if type(part) is exp.EQ:
+            key = sides.key(part.this, part.expression) or sides.key(part.expression, part.this)
+        if key is not None:
+            field = sides.of_source(key.source)
+            assert field is not None
+            keys.append(JoinKey(key.column, field))
+            continue
+        bound = exact_condition(part, _both(schema, source), _names(sides, RowKind.MATCHED), target.time_zone)
+        if bound is None:
+            return None
+        rest.append(bound)
+    return (tuple(keys), all_of(*rest)) if keys else None
+
+
+class _Binder:
+    """Binds the clauses of one merge."""
+
+    def __init__(self, target: Target, source: StructType, scopes: Scopes) -> None:
+        self._target, self._source, self._scopes = target, source, scopes
+        self._schema = target.configuration.schema
+        self._both = _both(self._schema, source)
+        self._sides = SideNames(self._schema, target.alias, source)
+        rules = row_rules(target.configuration)
+        self._defaults = {column.name for column in rules.computed if column.kind is ComputedKind.DEFAULT}
+
+    def clause(self, given: Clause) -> BoundClause | None:
+        condition = None
+        if given.condition is not None:
+            condition = self._condition(given.kind, given.condition)
+            if condition is None:
+                return None
+        if given.action is RowAction.DELETE:
+            return BoundClause(given.kind, given.action, condition)
+        values = self._all() if given.values is None else self._named(given, given.values)
+        return None if values is None else BoundClause(given.kind, given.action, condition, values)
+
+    def _condition(self, kind: RowKind, given: _Given) -> Expression | None:
+        try:
+            text = text_on(self._scopes.of(kind), given)
+        except InvalidOptionError:  # a Column that has no text here
+            return None
+        return exact_condition(text, self._both, _names(self._sides, kind), self._zone)
+
+    def _all(self) -> tuple[Expression, ...] | None:
+        """The columns of the source of the same names."""
+        values = [self._column(field) for field in self._schema]
+        found = tuple(value for value in values if value is not None)
+        return found if len(found) == len(values) else None
+
+    def _column(self, field: StructField) -> Expression | None:
+        given = self._source.find(field.name)
+        if given is None:
+            return None
+        path = (SOURCE, given.name)
+        return exact_value("value", field.type, self._both, lambda _: find_fields(path, self._both), self._zone)
+
+    def _named(self, clause: Clause, given: Mapping[str, _Given]) -> tuple[Expression, ...] | None:
+        resolved = resolve_assignments(self._schema, given, self._target.alias, clause.name)
+        values: list[Expression] = []
+        if any(len(path) > 1 for path in resolved):
+            return None
+        for field in self._schema:
+            value = self._value(clause, field, resolved.get((field.name,)))
+            if value is None:
+                return None
+            values.append(value)
+        return tuple(values)
+
+    def _value(self, clause: Clause, field: StructField, given: _Given | None) -> Expression | None:
+        if given is not None:
+            text = self._text(clause.kind, given)
+            names = _names(self._sides, clause.kind)
+            return None if text is None else exact_value(text, field.type, self._both, names, self._zone)
+        if clause.action is RowAction.UPDATE:
+            return Column((TARGET, field.name), field.type)
+        return None if field.name in self._defaults else Literal(None, field.type)
+
+    def _text(self, kind: RowKind, given: _Given) -> str | None:
+        """A value as SQL; None for one that has no text here, or that Spark refuses, which it has to say."""
+        parts = None if isinstance(given, str) else name_parts(given)
+        if parts is not None:
+            return ".".join(map(quoted, parts))
+        with suppress(AnalysisException):
+            return value_text(self._scopes.of(kind), given)
+        return None
+
+    @property
+    def _zone(self) -> str:
+        return self._target.time_zone
+
+
+def _both(target: StructType, source: StructType) -> StructType:
+    return StructType((StructField(TARGET, target), StructField(SOURCE, source)))
+
+
+def _names(sides: SideNames, kind: RowKind) -> Names:
+    """What names mean in a clause for rows of that kind."""
+    both = _both(sides.table, sides.source)
+
+    def of_both(parts: Sequence[str]) -> tuple[StructField, ...] | None:
+        fields = sides.of_table(parts)
+        if fields is not None:
+            return find_fields((TARGET, *(field.name for field in fields)), both)
+        given = sides.of_source(parts)
+        return None if given is None else of_source((given.name,))
+
+    def of_source(parts: Sequence[str]) -> tuple[StructField, ...] | None:
+        # What comes before a name is that of the source, unless the source has a column of that name.
+        if len(parts) > 2 or (len(parts) == 2 and sides.source.find(parts[0]) is not None):
+            return None
+        return find_fields((SOURCE, parts[-1]), both)
+
+    return of_source if kind is RowKind.NOT_MATCHED else of_both

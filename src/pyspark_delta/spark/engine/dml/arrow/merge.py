@@ -1,0 +1,160 @@
+"""A merge carried out by this process: the rows that match come to it, and it writes the rows that come of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from pyspark_delta.errors import InvalidPredicateError
+from pyspark_delta.expressions.evaluate import compute
+from pyspark_delta.expressions.tree import Column, Expression
+from pyspark_delta.scan.planner import ROW_ID_COLUMN
+from pyspark_delta.schema.arrow import to_arrow
+from pyspark_delta.spark.engine.dml.arrow import LEFT_TO_SPARK
+from pyspark_delta.spark.engine.dml.arrow.bound_merge import TARGET, BoundMerge
+from pyspark_delta.spark.engine.dml.arrow.checks import check_rows
+from pyspark_delta.spark.engine.dml.arrow.key_search import find_rows
+from pyspark_delta.spark.engine.dml.arrow.matches import (
+    Matches,
+    find_matches,
+    has_repetitions,
+    keys_of,
+    sides,
+    without_repetitions,
+)
+from pyspark_delta.spark.engine.dml.changed import context_of
+from pyspark_delta.spark.engine.dml.job import ChangedRows, changed_rows
+from pyspark_delta.spark.engine.dml.merge_clauses import RowKind
+from pyspark_delta.spark.engine.dml.target import FILE, ROW, Target
+from pyspark_delta.spark.engine.dml.task import ChangeContext, RowAction, carry_out
+from pyspark_delta.spark.engine.write.change_data import change_context
+
+
+def merge_here(target: Target, merge: BoundMerge, files: pa.Table, source: pa.Table) -> ChangedRows | None:
+    """Carry out a merge into the files that may have matching rows; `source` has the columns asked for, by name.
+
+    None where a row is left to Spark, with nothing written. Raises as `read_tasks` and `PartWriter`.
+    """
+    try:
+        return _Merging(target, merge, files, _as_batch(source)).run()
+    except (*LEFT_TO_SPARK, pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+
+
+class _Merging:
+    """One merge, its source in memory."""
+
+    def __init__(self, target: Target, merge: BoundMerge, files: pa.Table, source: pa.RecordBatch) -> None:
+        self._target, self._merge, self._files, self._source = target, merge, files, source
+        self._actions = tuple(clause.action for clause in merge.clauses)
+        self._is_written = any(action.is_written for action in self._actions)
+        is_gone = any(action.is_gone for action in self._actions)
+        # Where rows only go, readers see which from the vectors.
+        self._has_changes = target.has_feed and is_gone and (self._is_written or not target.uses_vectors)
+        self._context = self._context_of()
+
+    def run(self) -> ChangedRows:
+        rows = self._rows()
+        found = self._settled(find_matches(self._merge, rows, self._source))
+        return changed_rows(carry_out(self._context, self._batches(found, rows)), self._context)
+
+    def _context_of(self) -> ChangeContext:
+        target = self._target
+        if not self._is_written:
+            if not self._has_changes:
+                return ChangeContext(self._actions)
+            return ChangeContext(
+                self._actions, target.context.schema, changes=change_context(target.context), in_any_order=True
+            )
+        actions = (*self._actions, RowAction.PREIMAGE) if self._has_changes else self._actions
+        return context_of(target, target.context, actions, has_changes=self._has_changes, in_any_order=True)
+
+    def _rows(self) -> pa.RecordBatch:
+        """The rows of the table that may match."""
+        asked = self._merge.columns(TARGET)
+        if self._has_changes:
+            asked = tuple(dict.fromkeys((*asked, *self._target.configuration.schema.names)))
+        row_ids = self._target.has_row_ids and RowAction.UPDATE in self._actions
+        keys = keys_of(self._merge.keys, self._source)
+        return _as_batch(find_rows(self._target, self._files, keys, asked, row_ids=row_ids))
+
+    def _settled(self, found: Matches) -> Matches:
+        """Without rows that several rows of the source match, where that does not matter."""
+        gone = np.array([action.is_gone for action in self._actions], np.bool_)[found.clause]
+        if not has_repetitions(found, gone):
+            return found
+        if not self._merge.is_single_delete:
+            raise InvalidPredicateError("Several rows of the source match a row of the table.")
+        return without_repetitions(found, gone)
+
+    # ---------------------------------------------------------------------------------------------- what is written
+    def _batches(self, found: Matches, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The rows that change, by clause, as `ChangeContext` says."""
+        for number, clause in enumerate(self._merge.clauses):
+            taken = found.only(found.clause == number)
+            if not len(taken.source):
+                continue
+            both = sides(rows, self._source, taken.target, taken.source)
+            places = _Places.of(rows, taken, clause.kind)
+            old = self._old if self._has_changes and clause.kind is RowKind.MATCHED else ()
+            is_written = clause.action.is_written
+            columns = self._columns(clause.values if is_written else old, both)
+            if is_written:
+                self._check(columns)
+            yield self._batch(columns, number, places)
+            if self._has_changes and clause.action is RowAction.UPDATE:
+                yield self._batch(self._columns(old, both), len(self._actions), places)
+
+    @property
+    def _old(self) -> tuple[Expression, ...]:
+        return tuple(Column((TARGET, field.name), field.type) for field in self._target.configuration.schema)
+
+    def _columns(self, values: Sequence[Expression], both: pa.RecordBatch) -> list[pa.Array]:
+        """The columns of the table; without values where nobody asks for them."""
+        if not self._context.columns.fields:
+            return []
+        types = [to_arrow(field.type, all_nullable=True) for field in self._target.context.schema]
+        if not values:
+            return [pa.nulls(both.num_rows, data_type) for data_type in types]
+        found = [compute(value, both) for value in values]
+        return [v if v.type == data_type else v.cast(data_type) for v, data_type in zip(found, types, strict=True)]
+
+    def _check(self, columns: list[pa.Array]) -> None:
+        if self._merge.checks:
+            names = list(self._target.context.schema.names)
+            check_rows(self._merge.checks, pa.RecordBatch.from_arrays(columns, names))
+
+    def _batch(self, columns: list[pa.Array], action: int, places: _Places) -> pa.RecordBatch:
+        rows = len(places.files)
+        ids = (places.ids, pa.nulls(rows, pa.int64()))[: len(self._context.columns) - len(columns)]
+        arrays = [*columns, *ids, pa.repeat(pa.scalar(action, pa.int32()), rows), places.files, places.rows]
+        return pa.RecordBatch.from_arrays(arrays, [str(number) for number in range(len(arrays))])
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Where rows are from, and their ids; null for new rows."""
+
+    files: pa.Array
+    rows: pa.Array
+    ids: pa.Array
+
+    @classmethod
+    def of(cls, rows: pa.RecordBatch, taken: Matches, kind: RowKind) -> _Places:
+        count = len(taken.source)
+        if kind is RowKind.NOT_MATCHED:
+            return cls(*(pa.nulls(count, pa.int64()) for _ in range(3)))
+        indices = pa.array(taken.target)
+        has_ids = ROW_ID_COLUMN in rows.schema.names
+        return cls(
+            rows.column(FILE).take(indices),
+            rows.column(ROW).take(indices),
+            rows.column(ROW_ID_COLUMN).take(indices) if has_ids else pa.nulls(count, pa.int64()),
+        )
+
+
+def _as_batch(table: pa.Table) -> pa.RecordBatch:
+    return pa.RecordBatch.from_struct_array(table.to_struct_array().combine_chunks())

@@ -1,0 +1,171 @@
+"""New values for columns, as UPDATE and MERGE give them: resolved by name, and brought to the types of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyspark.sql.functions as sf
+
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.expressions.columns import find_fields, suggestion
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.identity import STEP
+from pyspark_delta.protocol.rows import ComputedKind
+from pyspark_delta.schema.column_paths import column_path_text, parse_column_path
+from pyspark_delta.schema.types import DataType, StructField, StructType
+from pyspark_delta.spark.engine.dml.fitting import Fitting, fit_value
+from pyspark_delta.spark.engine.write.alignment import frame_schema
+from pyspark_delta.spark.frames.column_text import name_parts, sql_of
+from pyspark_delta.transaction.row_rules import row_rules
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_VALUE = "__pyspark_delta_value_{}"
+_DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """A new value for a top-level column, of its type; `unfit` is the text of a value that is not, else null."""
+
+    field: StructField
+    value: Column
+    unfit: Column | None = None
+
+
+def resolve_assignments(
+    schema: StructType, given: Mapping[str, Column | str], alias: str | None, statement: str
+) -> dict[tuple[str, ...], Column | str]:
+    """What was given, by the path of the column as the table spells it.
+
+    Raises InvalidOperationError for a column that is not there, that is assigned twice, or that only the table numbers.
+    """
+    found: dict[tuple[str, ...], Column | str] = {}
+    for name, value in given.items():
+        path = _resolve(schema, name, alias, statement)
+        for other in found:
+            shorter = min(len(other), len(path))
+            if other[:shorter] == path[:shorter]:
+                raise InvalidOperationError(
+                    f"{statement} gives the column '{column_path_text(path)}' two values"
+                    f"{'' if other == path else f', one of them as a part of {column_path_text(min(other, path))!r}'}. "
+                    "Give it one.",
+                    error_class="DELTA_CONFLICT_SET_COLUMN",
+                    column=column_path_text(path),
+                )
+        found[path] = value
+    return found
+
+
+def fill_defaults(
+    given: Mapping[str, Column | str], configuration: TableConfiguration, alias: str | None, statement: str
+) -> Mapping[str, Column | str]:
+    """The new values with what SQL's word DEFAULT stands for: the default of the column, or null where it has none.
+
+    Raises InvalidOperationError for a column that is not there.
+    """
+    if not any(_is_default(value) for value in given.values()) or configuration.schema.find(_DEFAULT) is not None:
+        return given
+    computed = row_rules(configuration).computed
+    defaults: dict[tuple[str, ...], str] = {(c.name,): c.expression for c in computed if c.kind is ComputedKind.DEFAULT}
+
+    return {
+        name: defaults.get(_resolve(configuration.schema, name, alias, statement), "NULL")
+        if _is_default(value)
+        else value
+        for name, value in given.items()
+    }
+
+
+def _is_default(value: Column | str) -> bool:
+    text = value if isinstance(value, str) else sql_of(value)
+    parts = name_parts(value) if text is None else (text.strip(),)
+    return parts is not None and len(parts) == 1 and parts[0].casefold() == _DEFAULT
+
+
+def check_no_identity(schema: StructType, paths: Mapping[tuple[str, ...], object], statement: str) -> None:
+    """Raise InvalidOperationError where an identity column would be changed."""
+    for path in paths:
+        field = schema.find(path[0])
+        if field is not None and STEP in field.metadata:
+            raise InvalidOperationError(
+                f"{statement} would change the identity column '{field.name}', whose numbers only the table gives. "
+                "Leave it out.",
+                error_class="DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
+                column=field.name,
+            )
+
+
+def assign(
+    probe: DataFrame,
+    schema: StructType,
+    resolved: Mapping[tuple[str, ...], Column | str],
+    old: Callable[[str], Column],
+    *,
+    fills: bool = False,
+    keeps: bool = False,
+) -> dict[str, Assigned]:
+    """The new values by top-level column; `old` gives the value that a column had.
+
+    With `fills`, new structs may lack members; with `keeps`, where all paths are of top-level columns, these stay as
+    they were.
+
+    `probe` is an empty frame on which the values are analyzed. A part of a struct is replaced within it, and a struct
+    that was null comes to be then. Raises SchemaMismatchError for a value of a type that the column cannot take, and
+    what Spark says about a value.
+    """
+    values = [sf.expr(value) if isinstance(value, str) else value for value in resolved.values()]
+    names = [_VALUE.format(number) for number in range(len(values))]
+    types = frame_schema(probe.select(*(value.alias(name) for value, name in zip(values, names, strict=True))))
+    fitting: dict[tuple[str, ...], Fitting] = {}
+    for path, value, name in zip(resolved, values, names, strict=True):
+        found = types.find(name)
+        fields = find_fields(path, schema)
+        assert found is not None
+        assert fields is not None
+        fitting[path] = fit_value(value, found.type, fields[-1], old(fields[0].name) if keeps else None, fills=fills)
+    assigned = {}
+    for top in dict.fromkeys(path[0] for path in fitting):
+        field = schema.find(top)
+        assert field is not None
+        parts = {path[1:]: one for path, one in fitting.items() if path[0] == top}
+        unfit = [one.unfit for one in parts.values() if one.unfit is not None]
+        assigned[field.name] = Assigned(
+            field, _rebuilt(field.type, parts, old(field.name)), sf.coalesce(*unfit) if unfit else None
+        )
+    return assigned
+
+
+def _rebuilt(data_type: DataType, parts: Mapping[tuple[str, ...], Fitting], old: Column) -> Column:
+    """A value with some of its parts replaced."""
+    if () in parts:
+        return parts[()].value
+    assert isinstance(data_type, StructType)
+    members = []
+    for field in data_type:
+        inner = {path[1:]: one for path, one in parts.items() if path[0] == field.name}
+        before = old.getField(field.name)
+        members.append((_rebuilt(field.type, inner, before) if inner else before).alias(field.name))
+    return sf.struct(*members)
+
+
+def _resolve(schema: StructType, name: str, alias: str | None, statement: str) -> tuple[str, ...]:
+    if not isinstance(name, str):
+        raise TypeError(
+            f"{statement} takes the names of columns as text, found {name!r} of type {type(name).__name__}."
+        )
+    parts = parse_column_path(name)
+    fields = find_fields(parts, schema)
+    if fields is None and alias is not None and len(parts) > 1 and parts[0].casefold() == alias.casefold():
+        parts = parts[1:]
+        fields = find_fields(parts, schema)
+    if fields is None:
+        raise InvalidOperationError(
+            f"There is no column '{name}' in the table for {statement} to set. {suggestion(parts, schema)}",
+            error_class="DELTA_MISSING_SET_COLUMN",
+            column=name,
+        )
+    return tuple(field.name for field in fields)

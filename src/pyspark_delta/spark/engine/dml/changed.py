@@ -1,0 +1,149 @@
+"""From rows with their new values to the frame of a job: rules checked, preimages beside updates, ids carried along.
+
+UPDATE and MERGE make a frame that says for each row what it is to be; here it becomes what workers take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyspark.sql.functions as sf
+
+from pyspark_delta.data.writer import WriteContext
+from pyspark_delta.protocol.properties import MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
+from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
+from pyspark_delta.scan.planner import ROW_ID_COLUMN
+from pyspark_delta.schema.types import LONG, StructField, StructType
+from pyspark_delta.spark.engine.dml.target import FILE, ROW, Target
+from pyspark_delta.spark.engine.dml.task import ChangeContext, RowAction
+from pyspark_delta.spark.engine.write.alignment import spark_type
+from pyspark_delta.spark.engine.write.change_data import change_context
+from pyspark_delta.spark.engine.write.rows_written import with_columns
+from pyspark_delta.spark.engine.write.rules import check_changed
+from pyspark_delta.spark.frames.quoting import quoted
+from pyspark_delta.transaction.row_rules import row_rules
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+ACTION = "__pyspark_delta_action"
+"""The number of the action that a row takes part in."""
+
+_ROWS, _VIOLATION = "__pyspark_delta_rows", "__pyspark_delta_violation"
+
+
+def old_name(name: str) -> str:
+    """The column for what a column of the table was before, where preimages are kept."""
+    return f"__pyspark_delta_old_{name}"
+
+
+@dataclass(frozen=True)
+class ChangeFrame:
+    """Rows that change, and what `change_rows` needs to know of them.
+
+    The frame has, by name: the columns of the table, as they are to be (of deleted rows: as they were); `ACTION`,
+    `FILE` and `ROW`; the row ids where rows have some; `old_name` of every column where there are `preimages`; and of
+    the fields `unfit` what `rules.unfit_name` says. `numbered` are identity columns of which it has new numbers.
+    """
+
+    frame: DataFrame
+    actions: tuple[RowAction, ...]
+    unfit: Sequence[StructField] = ()
+    numbered: tuple[ComputedColumn, ...] = ()
+
+
+def generated(target: Target, frame: DataFrame, given: Mapping[str, Column | bool]) -> DataFrame:
+    """The frame with generated columns computed from the others, where `given` does not say that a row has a value.
+
+    `given` is by column, and true for rows whose value counts; a column that is not in it is computed for all rows.
+    """
+    computed = [c for c in row_rules(target.configuration).computed if c.kind is ComputedKind.GENERATED]
+    found = {column.name: _computed(target, column, given.get(column.name, False)) for column in computed}
+    new = {name: value for name, value in found.items() if value is not None}
+    return frame.withColumns(new) if new else frame
+
+
+def job_of(target: Target, changing: ChangeFrame, *, has_changes: bool) -> tuple[DataFrame, ChangeContext]:
+    """The frame of the job, and its context. With `has_changes`, change data files are written too."""
+    schema, carried = target.context.schema, [ACTION, FILE, ROW]
+    if target.has_row_ids:
+        carried.append(ROW_ID_COLUMN)
+    if has_changes:
+        carried += [old_name(name) for name in schema.names]
+    rules = row_rules(target.configuration)
+    ruled = check_changed(changing.frame, target.context, rules, changing.unfit, carried, changing.numbered)
+    frame, context = ruled.frame, ruled.context
+    is_checked = bool(context.checks)
+    if is_checked:
+        frame = frame.withColumnRenamed(frame.columns[-1], _VIOLATION)
+    actions, columns = changing.actions, [sf.col(quoted(name)) for name in schema.names]
+    checked, action = ([sf.col(_VIOLATION)] if is_checked else []), sf.col(ACTION)
+    if has_changes:
+        actions = (*actions, RowAction.PREIMAGE)
+        frame = _with_preimages(frame, schema.names, actions, is_checked=is_checked, has_ids=target.has_row_ids)
+        columns = [sf.col(_ROWS).getField(f"c{i}") for i in range(len(schema))]
+        checked = [sf.col(_ROWS).getField(_VIOLATION)] if is_checked else []
+        action = sf.col(_ROWS).getField(ACTION)
+    if target.has_row_ids:
+        columns += [sf.col(ROW_ID_COLUMN), sf.lit(None).cast("long")][: len(_stored_ids(target))]
+    frame = frame.select(*columns, *checked, action.cast("int"), sf.col(FILE), sf.col(ROW))
+    return frame, context_of(target, context, actions, has_changes=has_changes)
+
+
+def context_of(
+    target: Target,
+    data: WriteContext,
+    actions: tuple[RowAction, ...],
+    *,
+    has_changes: bool,
+    in_any_order: bool = False,
+) -> ChangeContext:
+    """What tasks know of rows that have all columns of the table, then the ids that files keep (C324, C326).
+
+    An updated row has its id, and the version of this commit, which files say by null.
+    """
+    schema = target.context.schema
+    shown, stored = StructType(schema.fields), _stored_ids(target) if target.has_row_ids else StructType(())
+    if stored.fields:
+        shown, data = StructType((*schema, *stored)), with_columns(data, stored)
+    changes = change_context(target.context) if has_changes else None
+    return ChangeContext(actions, shown, data, changes, in_any_order)
+
+
+def _with_preimages(
+    frame: DataFrame, names: Sequence[str], actions: Sequence[RowAction], *, is_checked: bool, has_ids: bool
+) -> DataFrame:
+    """Each updated row twice, as it is to be and as it was: the structs `_ROWS`, and where the row is from.
+
+    The last action is that of preimages, which break no rule any more.
+    """
+
+    def row(columns: Sequence[str], violation: Column, action: Column) -> Column:
+        members = [sf.col(quoted(name)).alias(f"c{i}") for i, name in enumerate(columns)]
+        checked = [violation.alias(_VIOLATION)] if is_checked else []
+        return sf.struct(*members, *checked, action.alias(ACTION))
+
+    after = row(names, sf.col(_VIOLATION), sf.col(ACTION))
+    before = row([old_name(name) for name in names], sf.lit(None).cast("string"), sf.lit(len(actions) - 1))
+    updates = [number for number, action in enumerate(actions) if action is RowAction.UPDATE]
+    both = sf.when(sf.col(ACTION).isin(updates), sf.array(after, before)).otherwise(sf.array(after))
+    places = (FILE, ROW, ROW_ID_COLUMN) if has_ids else (FILE, ROW)
+    return frame.select(sf.explode(both).alias(_ROWS), *(sf.col(name) for name in places))
+
+
+def _stored_ids(target: Target) -> StructType:
+    """The columns that files keep ids in."""
+    properties = target.configuration.properties
+    names = (MATERIALIZED_ROW_ID.of(properties), MATERIALIZED_ROW_COMMIT_VERSION.of(properties))
+    return StructType(tuple(StructField(name, LONG) for name in names if name is not None))
+
+
+def _computed(target: Target, column: ComputedColumn, given: Column | bool) -> Column | None:
+    if given is True:
+        return None
+    field = target.configuration.schema.find(column.name)
+    assert field is not None
+    value = sf.expr(column.expression).cast(spark_type(field.type))
+    return value if given is False else sf.when(given, sf.col(quoted(column.name))).otherwise(value)

@@ -1,0 +1,137 @@
+"""A value brought to the type of a column, part by part: what can be cast is cast, and what does not fit is told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING
+
+import pyspark.sql.functions as sf
+
+from pyspark_delta.errors import SchemaMismatchError
+from pyspark_delta.schema.column_paths import column_path_text
+from pyspark_delta.schema.store_assignment import check_storable
+from pyspark_delta.schema.types import VOID, ArrayType, DataType, MapType, StructField, StructType, is_same_type
+from pyspark_delta.spark.engine.write.alignment import spark_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pyspark.sql import Column
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """A value of the type asked for, null where it cannot be; `unfit` is the text of a value that cannot, else null."""
+
+    value: Column
+    unfit: Column | None = None
+
+
+def fit_value(
+    value: Column, data: DataType, field: StructField, old: Column | None = None, *, fills: bool = False
+) -> Fitting:
+    """A value of the type `data` as one for a column, by name within structs.
+
+    With `fills`, structs may lack members: these are null, or with `old`, which is what the column was, they stay as
+    they were, also where null comes in the place of the struct. Raises SchemaMismatchError for members that are lacking
+    otherwise, for those that the column does not have and for other kinds of types, and what Spark says about types
+    that cannot be cast.
+    """
+    check_storable(StructType((StructField(field.name, data),)), StructType((field,)), casts=True)
+    lacking = () if fills else tuple(_lacking(data, field.type, (field.name,)))
+    if lacking:
+        names = ", ".join(map(column_path_text, lacking))
+        raise SchemaMismatchError(
+            f"The new value of the column '{field.name}' lacks {names}. Give each a value, if only null, or set "
+            "parts of the column one by one; a merge with withSchemaEvolution() takes them for null.",
+            error_class="DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
+            sqlstate="42846",
+            column=field.name,
+        )
+    found, is_unfit = _fit(value, data, field.type, old)
+    return Fitting(found, None if is_unfit is None else sf.when(is_unfit, value.cast("string")))
+
+
+def _fit(value: Column, data: DataType, table: DataType, old: Column | None = None) -> tuple[Column, Column | None]:
+    """The value, and whether a part of it does not fit; null may stand for false, as of collections that are null."""
+    if is_same_type(data, table) and (old is None or table.annotation is not None):
+        return value, None  # parts of user-defined types are nobody's business
+    match data, table:
+        case StructType(), StructType():
+            return _fit_struct(value, data, table, old)
+        case ArrayType(source), ArrayType(target):
+            return _fit_elements(value, source, target)
+        case MapType(), MapType():
+            return _fit_map(value, data, table)
+        case _ if data in (table, VOID):
+            return (value if data == table else value.cast(spark_type(table))), None
+    cast = value.try_cast(spark_type(table))
+    return cast, value.isNotNull() & cast.isNull()
+
+
+def _fit_struct(value: Column, data: StructType, table: StructType, old: Column | None) -> tuple[Column, Column | None]:
+    members, unfit = [], []
+    for field in table:
+        source = data.find(field.name)
+        before = None if old is None else old.getField(field.name)
+        if source is None:
+            member = sf.lit(None).cast(spark_type(field.type)) if before is None else before
+        else:
+            member, is_unfit = _fit(value.getField(source.name), source.type, field.type, before)
+            unfit += [] if is_unfit is None else [is_unfit]
+        members.append(member.alias(field.name))
+    is_there = value.isNotNull()
+    if old is not None and any(_lacking(data, table, ())):
+        is_there |= old.isNotNull()
+    return sf.when(is_there, sf.struct(*members)), _any(unfit)
+
+
+def _fit_elements(value: Column, data: DataType, table: DataType) -> tuple[Column, Column | None]:
+    found = sf.transform(value, lambda one: _fit(one, data, table)[0])
+    return found, _is_any_unfit(value, data, table)
+
+
+def _fit_map(value: Column, data: MapType, table: MapType) -> tuple[Column, Column | None]:
+    found, unfit = value, []
+    if not is_same_type(data.key_type, table.key_type):
+        found = sf.transform_keys(found, lambda key, _: _fit(key, data.key_type, table.key_type)[0])
+        unfit.append(_is_any_unfit(sf.map_keys(value), data.key_type, table.key_type))
+    if not is_same_type(data.value_type, table.value_type):
+        found = sf.transform_values(found, lambda _, item: _fit(item, data.value_type, table.value_type)[0])
+        unfit.append(_is_any_unfit(sf.map_values(value), data.value_type, table.value_type))
+    return found, _any(one for one in unfit if one is not None)
+
+
+def _is_any_unfit(values: Column, data: DataType, table: DataType) -> Column | None:
+    """Whether one of the elements of an array does not fit; None where all do."""
+    if _fit(sf.lit(None).cast(spark_type(data)), data, table)[1] is None:
+        return None
+
+    def is_unfit(one: Column) -> Column:
+        found = _fit(one, data, table)[1]
+        assert found is not None
+        return found
+
+    return sf.exists(values, is_unfit)
+
+
+def _any(unfit: Iterable[Column]) -> Column | None:
+    found = list(unfit)
+    return reduce(or_, found) if found else None
+
+
+def _lacking(data: DataType, table: DataType, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """The members of the table's structs that those of the data do not have."""
+    match data, table:
+        case StructType(), StructType():
+            for field in table:
+                source = data.find(field.name)
+                inner = (*path, field.name)
+                yield from (inner,) if source is None else _lacking(source.type, field.type, inner)
+        case ArrayType(source), ArrayType(target):
+            yield from _lacking(source, target, (*path, "element"))
+        case MapType(), MapType():
+            yield from _lacking(data.key_type, table.key_type, (*path, "key"))
+            yield from _lacking(data.value_type, table.value_type, (*path, "value"))

@@ -1,0 +1,301 @@
+"""MERGE: rows of a table are updated and deleted, and rows of a source inserted, as the two match.
+
+One job joins the two sides, finds for each row the clause that takes it, writes the rows that come, and crosses off
+those that go. So the source is evaluated once, but for a look at its keys where that spares reading files. A small one
+comes to this process instead, which does all that where Arrow computes what Spark would (`plain`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+import pyarrow as pa
+
+from pyspark_delta.errors import DeltaError, InvalidOptionError
+from pyspark_delta.expressions.tree import Expression, all_of
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import Operation
+from pyspark_delta.schema.types import StructType
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.reexecution import discard
+from pyspark_delta.spark.engine.dml.arrow.bound_merge import SOURCE, BoundMerge, bind_merge
+from pyspark_delta.spark.engine.dml.arrow.merge import merge_here
+from pyspark_delta.spark.engine.dml.assignments import fill_defaults
+from pyspark_delta.spark.engine.dml.conditions import check_analyzed, check_deterministic
+from pyspark_delta.spark.engine.dml.execution import Staged, milliseconds_since
+from pyspark_delta.spark.engine.dml.job import ChangedRows, change_rows
+from pyspark_delta.spark.engine.dml.merge_clauses import Clause, RowKind, check_clauses, is_single_delete, of_kind
+from pyspark_delta.spark.engine.dml.merge_evolution import evolve_target
+from pyspark_delta.spark.engine.dml.merge_outcome import (
+    MergeTimes,
+    merge_counts,
+    merge_metrics,
+    merge_parameters,
+    repeated_matches,
+)
+from pyspark_delta.spark.engine.dml.merge_rows import MergedRows, RowChange, row_changes
+from pyspark_delta.spark.engine.dml.merge_sides import Scopes, Sides, resolve
+from pyspark_delta.spark.engine.dml.merge_source import collect, collected, find_keys, keys_among, settled
+from pyspark_delta.spark.engine.dml.outcome import draft_change, require_removable, settle_files
+from pyspark_delta.spark.engine.dml.plan import Found
+from pyspark_delta.spark.engine.dml.source_count import SourceCount
+from pyspark_delta.spark.engine.dml.target import Candidates, Condition, Target
+from pyspark_delta.spark.engine.dml.task import RowAction
+from pyspark_delta.spark.engine.write.alignment import frame_schema
+from pyspark_delta.spark.frames.column_text import text_on
+from pyspark_delta.statements.merge.condition import MatchCondition, understand
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_KEEPS_SOURCE = ("right_outer", "source_anti")
+_MOST_SENT = 500_000  # rows of a source
+# Of a source that comes to this process: bytes, as Spark guesses them, and its rows and their values.
+_MOST_BYTES, _MOST_ROWS, _MOST_VALUES = 16 * 1024 * 1024, 500_000, 4_000_000
+
+
+@dataclass(frozen=True)
+class Merge:
+    """A MERGE statement; `alias` is the name of the table in its conditions."""
+
+    source: DataFrame
+    condition: Condition
+    alias: str | None = None
+    clauses: tuple[Clause, ...] = ()
+    evolves: bool = False
+    name: ClassVar[str] = "MERGE"
+    counts: ClassVar[int] = 4
+
+    def find(self, spark: SparkSession, snapshot: Snapshot) -> Found:
+        """The rows that it changes; nothing is written. Raises as `stage` about conditions and values."""
+        with ExitStack() as stack:
+            return self._staging(spark, snapshot, stack).find()
+
+    def stage(self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None) -> Staged:
+        """Find the rows that change and write what comes of them; the draft of the commit.
+
+        Raises as `DeltaMergeBuilder.execute` says.
+        """
+        with ExitStack() as stack:
+            return self._staging(spark, snapshot, stack, declared).stage()
+
+    def _staging(
+        self, spark: SparkSession, snapshot: Snapshot, stack: ExitStack, declared: TableConfiguration | None = None
+    ) -> _Staging:
+        check_clauses(self.clauses)
+        check_deterministic(self.condition, "MERGE")
+        target = Target.of(spark, snapshot, self.alias, declared)
+        if any(clause.action is not RowAction.INSERT for clause in self.clauses):
+            require_removable(target, "MERGE")
+        evolves = self.evolves or bool(target.options.merge_schema)
+        if evolves:
+            target = evolve_target(target, frame_schema(self.source), self.clauses)
+        return _Staging(self, target, evolves, stack)
+
+
+class _Staging:
+    """One attempt at a merge, on one version of the table."""
+
+    def __init__(self, merge: Merge, target: Target, evolves: bool, stack: ExitStack) -> None:
+        self._start = time.monotonic()
+        self._merge, self._target, self._stack = merge, target, stack
+        self._schema = frame_schema(merge.source)
+        scopes = Scopes(target.empty(), merge.source)
+        resolve(scopes.joined, [merge.condition], "the condition of the merge")
+        check_analyzed(scopes.joined.where(merge.condition), merge.condition, "MERGE")
+        self._given = [self._filled(clause) for clause in merge.clauses]
+        sides = Sides(target, merge.source, self._schema)
+        self._clauses, early = scopes.settle(self._given, sides)
+        for given, clause in zip(merge.clauses, self._clauses, strict=True):
+            if given.condition is not None:
+                name = f"the clause {clause.name}"
+                check_analyzed(scopes.of(clause.kind).where(given.condition), given.condition, name)
+        self._scopes, self._evolves = scopes, evolves
+        self._sides = replace(sides, early=early)
+        self._count = SourceCount()
+        self._looked_at: Candidates | None = None
+        self._materialize_ms = 0
+
+    @cached_property
+    def _changes(self) -> tuple[RowChange, ...]:
+        """What the clauses ask of Spark."""
+        return row_changes(self._sides, self._clauses, evolves=self._evolves)
+
+    def _filled(self, clause: Clause) -> Clause:
+        if clause.values is None:
+            return clause
+        target = self._target
+        return replace(clause, values=fill_defaults(clause.values, target.configuration, target.alias, clause.name))
+
+    def find(self) -> Found:
+        """Run the job that finds the rows."""
+        known = self._understood()
+        candidates = self._candidates(known)
+        merged = self._merged(candidates)
+        rows = change_rows(*merged.search())
+        if self._has_ambiguous_matches(rows):
+            raise repeated_matches(merged, known.columns)
+        files, counts = candidates.all, merge_counts(self._clauses, rows)
+        return Found(
+            target=self._target,
+            looked_at=files,
+            whole=files.slice(0, 0),
+            rows=rows,
+            reads=candidates.reads,
+            affected=counts.affected,
+            new_rows=counts.inserted + counts.updated,
+        )
+
+    def stage(self) -> Staged:
+        """Run the jobs; the draft that names what they wrote."""
+        known = self._understood()
+        candidates, rows = self._here(known) or self._by_spark(known)
+        scanned = milliseconds_since(self._start)
+        files = candidates.all
+        changes = settle_files(self._target, files, rows, files.slice(0, 0))
+        counts = merge_counts(self._clauses, rows)
+        result = (counts.affected, counts.updated, counts.deleted, counts.inserted)
+        if changes.is_nothing and self._target.metadata is None:
+            return Staged(None, result, reads=candidates.reads)
+        times = MergeTimes(milliseconds_since(self._start), self._materialize_ms, scanned)
+        metrics = merge_metrics(changes, counts, self._count.get(), times)
+        operation = Operation("MERGE", self._parameters(), metrics)
+        draft = draft_change(self._target, changes, operation, candidates.reads)
+        return Staged(draft, result, changes.written)
+
+    def _by_spark(self, known: MatchCondition) -> tuple[Candidates, ChangedRows]:
+        candidates = self._candidates(known)
+        merged = self._merged(candidates)
+        rows = self._run(merged, candidates)
+        if self._has_ambiguous_matches(rows):
+            written = [*rows.new.files["path"].to_pylist(), *rows.changes["path"].to_pylist()]
+            discard(self._target.snapshot, written)
+            raise repeated_matches(merged, known.columns)
+        return candidates, rows
+
+    def _here(self, known: MatchCondition) -> tuple[Candidates, ChangedRows] | None:
+        """By this process, where the source is small and Arrow computes all parts of the merge; else None."""
+        bound = bind_merge(self._target, self._schema, self._scopes, known.text, self._given)
+        if bound is None:
+            return None
+        found = self._collected(known, bound)
+        if found is None:
+            return None
+        candidates, source = found
+        rows = merge_here(self._target, bound, candidates.all, source)
+        if rows is None:
+            return None
+        self._count = SourceCount(source.num_rows)
+        return candidates, rows
+
+    def _collected(self, known: MatchCondition, bound: BoundMerge) -> tuple[Candidates, pa.Table] | None:
+        """The files that may hold rows that match, and the rows of the source, where they are few."""
+        asked = bound.columns(SOURCE)
+        columns = StructType(tuple(field for field in self._schema if field.name in asked))
+        source = collected(self._merge.source, columns, _MOST_BYTES, _most_rows(len(columns)))
+        if source is not None:
+            names = [key.source.name for key in bound.keys]
+            found = keys_among(source, known.keys, names, self._target.time_zone)
+            return self._target.read_candidates(all_of(known.own, found.predicate)), source
+        candidates = self._candidates(known, counts=True)
+        if not self._is_soon_collected(len(columns)):
+            return None
+        return candidates, collect(self._sides.source, columns)
+
+    # ---------------------------------------------------------------------------------------------- which files
+    def _understood(self) -> MatchCondition:
+        try:
+            text = text_on(self._scopes.joined, self._merge.condition)
+        except InvalidOptionError:  # a Column that has no text here
+            return MatchCondition()
+        target = self._target
+        return understand(text, target.snapshot.schema, target.alias, self._schema, time_zone=target.time_zone)
+
+    def _candidates(self, known: MatchCondition, *, counts: bool = False) -> Candidates:
+        """The files that may hold rows of the table that matter; with `counts`, the source is counted in any case."""
+        if self._looked_at is None:
+            self._looked_at = self._look(known, counts=counts)
+        return self._looked_at
+
+    def _look(self, known: MatchCondition, *, counts: bool) -> Candidates:
+        if of_kind(self._clauses, RowKind.BY_SOURCE):
+            return self._target.read_candidates(None)
+        found = self._target.read_candidates(known.own)
+        if not known.keys or (found.all.num_rows < 2 and not counts):
+            return found
+        source, self._materialize_ms = self._stack.enter_context(settled(self._merge.source))
+        keys = find_keys(source, known.keys, self._target.time_zone)
+        self._count = SourceCount(keys.rows)
+        self._sides = replace(self._sides, source=source)
+        predicate: Expression | None = all_of(known.own, keys.predicate)
+        return self._target.read_candidates(predicate)
+
+    # ----------------------------------------------------------------------------------------------- which rows
+    def _merged(self, candidates: Candidates) -> MergedRows:
+        how, kind = _join(self._changes)
+        sides = self._sides
+        if not self._count.is_known:
+            sides = replace(sides, source=self._count.observe(sides.source))
+        rows = self._target.rows(candidates.all)
+        if how in _KEEPS_SOURCE and self._is_small():
+            # Spark never sends a side of which it keeps every row, and would sort the table instead.
+            rows = sides.meeting(rows, self._merge.condition)
+        return MergedRows(sides, self._changes, sides.joined(rows, self._merge.condition, how), kind)
+
+    def _is_small(self) -> bool:
+        """Whether the source is known to be small enough to be sent to every row of the table."""
+        return self._count.is_known and (self._count.get() or 0) <= _MOST_SENT
+
+    def _is_soon_collected(self, columns: int) -> bool:
+        """Whether the source is known to be small enough for the memory of this process."""
+        rows = self._count.get() if self._count.is_known else None
+        return rows is not None and rows <= _most_rows(columns)
+
+    def _run(self, merged: MergedRows, candidates: Candidates) -> ChangedRows:
+        if not candidates.all.num_rows and not of_kind(self._clauses, RowKind.NOT_MATCHED):
+            return ChangedRows.nothing(len(self._clauses))
+        return change_rows(*merged.job())
+
+    def _has_ambiguous_matches(self, rows: ChangedRows) -> bool:
+        return rows.has_repetitions and not is_single_delete(self._clauses)
+
+    def _parameters(self) -> dict[str, str]:
+        given = self._merge
+
+        def text(condition: Condition, frame: DataFrame) -> str:
+            try:
+                return text_on(frame, condition)
+            except DeltaError:
+                return str(condition)
+
+        condition = text(given.condition, self._scopes.joined)
+        conditions = [
+            None if clause.condition is None else text(clause.condition, self._scopes.of(clause.kind))
+            for clause in given.clauses
+        ]
+        return merge_parameters(condition, given.clauses, conditions)
+
+
+def _most_rows(columns: int) -> int:
+    """How many rows of a source, of so many columns, come to this process."""
+    return min(_MOST_ROWS, _MOST_VALUES // max(1, columns))
+
+
+def _join(changes: Sequence[RowChange]) -> tuple[str, RowKind | None]:
+    """The join that the clauses need, and the kind of its rows where there is one."""
+    kinds = {change.clause.kind for change in changes}
+    if kinds == {RowKind.MATCHED}:
+        single = is_single_delete([change.clause for change in changes])
+        return ("left_semi" if single else "inner"), RowKind.MATCHED
+    if kinds == {RowKind.NOT_MATCHED}:
+        return "source_anti", RowKind.NOT_MATCHED
+    if kinds == {RowKind.BY_SOURCE}:
+        return "left_anti", RowKind.BY_SOURCE
+    if RowKind.NOT_MATCHED not in kinds:
+        return "left_outer", None
+    return ("full_outer" if RowKind.BY_SOURCE in kinds else "right_outer"), None

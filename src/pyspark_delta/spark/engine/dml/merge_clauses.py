@@ -1,0 +1,93 @@
+"""The clauses of a MERGE: which rows each is for, what becomes of them, and which lists of clauses make sense."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.spark.engine.dml.conditions import check_deterministic
+from pyspark_delta.spark.engine.dml.target import Condition
+from pyspark_delta.spark.engine.dml.task import RowAction
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+
+class RowKind(Enum):
+    """The rows that a clause is for; the values are the words of SQL."""
+
+    MATCHED = "MATCHED"  # a row of the table and one of the source, for which the condition of the merge is true
+    NOT_MATCHED = "NOT MATCHED"  # a row of the source that matches none of the table
+    BY_SOURCE = "NOT MATCHED BY SOURCE"  # a row of the table that no row of the source matches
+
+
+_OMITTED = {
+    RowKind.MATCHED: "NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION",
+    RowKind.NOT_MATCHED: "NON_LAST_NOT_MATCHED_BY_TARGET_CLAUSE_OMIT_CONDITION",
+    RowKind.BY_SOURCE: "NON_LAST_NOT_MATCHED_BY_SOURCE_CLAUSE_OMIT_CONDITION",
+}
+_WORDS = {RowAction.UPDATE: "update", RowAction.DELETE: "delete", RowAction.INSERT: "insert"}
+
+
+@dataclass(frozen=True)
+class Clause:
+    """One clause. `values` are new values by column; None, of an update or insert, means all columns by their names."""
+
+    kind: RowKind
+    action: RowAction
+    condition: Condition | None = None
+    values: Mapping[str, Column | str] | None = None
+
+    @property
+    def word(self) -> str:
+        """The action as the history names it."""
+        return _WORDS[self.action]
+
+    @property
+    def name(self) -> str:
+        """The clause as messages name it."""
+        return f"WHEN {self.kind.value} THEN {self.word.upper()}"
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether columns get the values of the source's columns of the same names."""
+        return self.values is None and self.action is not RowAction.DELETE
+
+
+def of_kind(clauses: Sequence[Clause], kind: RowKind) -> tuple[Clause, ...]:
+    """The clauses for one kind of rows, in order."""
+    return tuple(clause for clause in clauses if clause.kind is kind)
+
+
+def is_single_delete(clauses: Sequence[Clause]) -> bool:
+    """Whether all that happens to matched rows is that they go: then it does not matter how many rows they match."""
+    matched = of_kind(clauses, RowKind.MATCHED)
+    return len(matched) == 1 and matched[0].action is RowAction.DELETE and matched[0].condition is None
+
+
+def check_clauses(clauses: Sequence[Clause]) -> None:
+    """Raise InvalidOperationError for no clause, and for a clause after one that takes all rows of its kind.
+
+    Raises InvalidPredicateError for conditions that are not deterministic.
+    """
+    if not clauses:
+        raise InvalidOperationError(
+            "A merge needs at least one clause, such as whenMatchedUpdateAll() or whenNotMatchedInsertAll().",
+            error_class="DELTA_MERGE_MISSING_WHEN",
+            sqlstate="42601",
+        )
+    for kind in RowKind:
+        for clause in of_kind(clauses, kind)[:-1]:
+            if clause.condition is None:
+                raise InvalidOperationError(
+                    f"A clause {clause.name} without a condition takes all rows that are {kind.value}, so the clauses "
+                    "after it would never count. Only the last of a kind may omit its condition.",
+                    error_class=_OMITTED[kind],
+                    sqlstate="42613",
+                )
+    for clause in clauses:
+        if clause.condition is not None:
+            check_deterministic(clause.condition, f"the clause {clause.name}")

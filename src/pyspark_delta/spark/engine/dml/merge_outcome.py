@@ -1,0 +1,150 @@
+"""What a MERGE did, as its caller and the history are told, and the error for rows that several rows matched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import orjson
+import pyspark.sql.functions as sf
+
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.spark.engine.dml.job import ChangedRows
+from pyspark_delta.spark.engine.dml.merge_clauses import Clause, RowKind, is_single_delete
+from pyspark_delta.spark.engine.dml.outcome import FileChanges, file_metrics, vector_metrics
+from pyspark_delta.spark.engine.dml.target import FILE, ROW
+from pyspark_delta.spark.engine.dml.task import RowAction
+
+if TYPE_CHECKING:
+    from pyspark_delta.spark.engine.dml.merge_rows import MergedRows
+
+_EXAMPLES = 5
+_MOST_COLUMNS = 5
+_KEY = "__pyspark_delta_key_{}"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeCounts:
+    """How many rows were changed, by what was done for which kind of rows."""
+
+    inserted: int
+    matched_updated: int
+    by_source_updated: int
+    matched_deleted: int
+    by_source_deleted: int
+
+    @property
+    def updated(self) -> int:
+        """All rows with new values."""
+        return self.matched_updated + self.by_source_updated
+
+    @property
+    def deleted(self) -> int:
+        """All rows that went."""
+        return self.matched_deleted + self.by_source_deleted
+
+    @property
+    def affected(self) -> int:
+        """All of them."""
+        return self.inserted + self.updated + self.deleted
+
+
+@dataclass(frozen=True, slots=True)
+class MergeTimes:
+    """How long a merge took, in milliseconds: `total`, for keeping the source, and until the rows were found."""
+
+    total: int
+    materialize: int
+    scan: int
+
+
+def merge_counts(clauses: Sequence[Clause], rows: ChangedRows) -> MergeCounts:
+    """The counts of a job; a row that goes counts once, however many rows it matched."""
+
+    def total(kind: RowKind, action: RowAction) -> int:
+        counted = zip(clauses, rows.counts[: len(clauses)], strict=True)
+        return sum(n for clause, n in counted if clause.kind is kind and clause.action is action)
+
+    by_source = total(RowKind.BY_SOURCE, RowAction.DELETE), total(RowKind.BY_SOURCE, RowAction.UPDATE)
+    deleted = total(RowKind.MATCHED, RowAction.DELETE)
+    if is_single_delete(clauses):
+        deleted = sum(len(bitmap) for bitmap in rows.gone.values()) - sum(by_source)
+    return MergeCounts(
+        inserted=total(RowKind.NOT_MATCHED, RowAction.INSERT),
+        matched_updated=total(RowKind.MATCHED, RowAction.UPDATE),
+        by_source_updated=by_source[1],
+        matched_deleted=deleted,
+        by_source_deleted=by_source[0],
+    )
+
+
+def merge_metrics(
+    changes: FileChanges, counts: MergeCounts, source_rows: int | None, times: MergeTimes
+) -> dict[str, int]:
+    """The metrics of a merge, by delta-spark's names; sizes are bytes. Absent is what is not known."""
+    files, kept, new = file_metrics(changes), changes.kept, changes.rows.new
+    return {
+        **({} if source_rows is None else {"numSourceRows": source_rows}),
+        "numTargetRowsInserted": counts.inserted,
+        "numTargetRowsUpdated": counts.updated,
+        "numTargetRowsMatchedUpdated": counts.matched_updated,
+        "numTargetRowsNotMatchedBySourceUpdated": counts.by_source_updated,
+        "numTargetRowsDeleted": counts.deleted,
+        "numTargetRowsMatchedDeleted": counts.matched_deleted,
+        "numTargetRowsNotMatchedBySourceDeleted": counts.by_source_deleted,
+        "numTargetRowsCopied": kept.rows,
+        "numOutputRows": new.rows + kept.rows,
+        "numTargetFilesAdded": files["numAddedFiles"],
+        "numTargetFilesRemoved": files["numRemovedFiles"],
+        "numTargetBytesAdded": files["numAddedBytes"],
+        "numTargetBytesRemoved": files["numRemovedBytes"],
+        "numTargetChangeFilesAdded": files["numAddedChangeFiles"],
+        **vector_metrics(changes, "numTargetDeletionVectors"),
+        "executionTimeMs": times.total,
+        "materializeSourceTimeMs": times.materialize,
+        "scanTimeMs": times.scan,
+        "rewriteTimeMs": times.total - times.scan,
+    }
+
+
+def merge_parameters(condition: str, clauses: Sequence[Clause], conditions: Sequence[str | None]) -> dict[str, str]:
+    """The parameters of a merge; `conditions` are those of the clauses, as text."""
+
+    def predicates(kind: RowKind) -> str:
+        found = [
+            {"predicate": text, "actionType": clause.word} if text is not None else {"actionType": clause.word}
+            for clause, text in zip(clauses, conditions, strict=True)
+            if clause.kind is kind
+        ]
+        return orjson.dumps(found).decode()
+
+    return {
+        "predicate": orjson.dumps([condition]).decode(),
+        "matchedPredicates": predicates(RowKind.MATCHED),
+        "notMatchedPredicates": predicates(RowKind.NOT_MATCHED),
+        "notMatchedBySourcePredicates": predicates(RowKind.BY_SOURCE),
+    }
+
+
+def repeated_matches(merged: MergedRows, columns: Sequence[str]) -> InvalidOperationError:
+    """The error for rows of the table that several rows of the source would change; `columns` are shown of them."""
+    names = list(columns or merged.target.configuration.schema.names)[:_MOST_COLUMNS]
+    keys = [sf.first(merged.sides.old(name)).cast("string").alias(_KEY.format(i)) for i, name in enumerate(names)]
+    gone = [number for number, action in enumerate(merged.actions) if action.is_gone]
+    taken = merged.taken_by(gone)
+    repeated = taken.groupBy(FILE, ROW).agg(sf.count(sf.lit(1)).alias("rows"), *keys).where("rows > 1")
+    found = repeated.orderBy(sf.col("rows").desc()).limit(_EXAMPLES).collect()
+    shown = [
+        f"({', '.join(f'{name}={row[_KEY.format(i)]}' for i, name in enumerate(names))}): {row['rows']} rows"
+        for row in found
+    ]
+    examples = "; ".join(shown) or "the source has other rows when it is computed again"
+    return InvalidOperationError(
+        "Several rows of the source match one row of the table and would change it, so it is not clear which of them "
+        f"counts. Nothing was committed. Found for {examples}. Leave one row for each in the source, for example "
+        "with dropDuplicates or an aggregation by the key, or say more in the condition.",
+        error_class="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
+        sqlstate="21506",
+        rows=len(found),
+    )

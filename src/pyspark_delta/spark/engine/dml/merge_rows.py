@@ -1,0 +1,305 @@
+"""From the two sides of a MERGE, joined, to the rows that change: which clause takes a row, and what it makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyspark.sql.functions as sf
+
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.expressions.columns import suggestion
+from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
+from pyspark_delta.scan.planner import ROW_ID_COLUMN
+from pyspark_delta.schema.types import StructField, StructType
+from pyspark_delta.spark.engine.dml.assignments import Assigned, assign, check_no_identity, resolve_assignments
+from pyspark_delta.spark.engine.dml.changed import ACTION, ChangeFrame, generated, job_of, old_name
+from pyspark_delta.spark.engine.dml.merge_clauses import Clause, RowKind, is_single_delete
+from pyspark_delta.spark.engine.dml.merge_sides import Sides
+from pyspark_delta.spark.engine.dml.target import FILE, ROW, Target
+from pyspark_delta.spark.engine.dml.task import ChangeContext, RowAction
+from pyspark_delta.spark.engine.write.alignment import spark_type
+from pyspark_delta.spark.engine.write.change_data import change_context
+from pyspark_delta.spark.engine.write.optimized import rebalance, wants_optimized_write
+from pyspark_delta.spark.engine.write.rules import number_rows, unfit_name
+from pyspark_delta.spark.frames.quoting import quoted
+from pyspark_delta.transaction.row_rules import row_rules
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_IDENTITY = (ComputedKind.IDENTITY_ALWAYS, ComputedKind.IDENTITY_BY_DEFAULT)
+_ONCE = "__pyspark_delta_once"
+
+
+@dataclass(frozen=True)
+class RowChange:
+    """A clause with new values that have the types of the table, by column."""
+
+    clause: Clause
+    values: Mapping[str, Assigned] = field(default_factory=dict)
+
+    @property
+    def action(self) -> RowAction:
+        """What becomes of a row."""
+        return self.clause.action
+
+
+def row_changes(sides: Sides, clauses: Sequence[Clause], *, evolves: bool) -> tuple[RowChange, ...]:
+    """The changes that clauses ask for.
+
+    Raises InvalidOperationError for columns that are not there, or that only the table gives values to;
+    SchemaMismatchError for values of types that columns cannot take.
+    """
+    probe = sides.joined(sides.target.empty(), sf.lit(True), "inner")
+    resolver = _Resolver(sides, probe, evolves)
+    return tuple(RowChange(clause, resolver.values(clause)) for clause in clauses)
+
+
+class _Resolver:
+    """Gives the values of clauses; those of all columns are found once."""
+
+    def __init__(self, sides: Sides, probe: DataFrame, evolves: bool) -> None:
+        self._sides, self._probe, self._evolves = sides, probe, evolves
+        self._schema = sides.target.configuration.schema
+        self._computed = {c.name: c for c in row_rules(sides.target.configuration).computed}
+        self._all: dict[bool, dict[str, Assigned]] = {}  # by whether what the source lacks stays as it was
+
+    def values(self, clause: Clause) -> Mapping[str, Assigned]:
+        if clause.action is RowAction.DELETE:
+            return {}
+        if clause.values is None:
+            return self._all_columns(clause)
+        resolved = resolve_assignments(self._schema, clause.values, self._sides.target.alias, clause.name)
+        self._check_identity(clause, resolved)
+        return assign(self._probe, self._schema, resolved, self._old(clause), fills=self._evolves)
+
+    def _all_columns(self, clause: Clause) -> Mapping[str, Assigned]:
+        given: dict[tuple[str, ...], Column | str] = {}
+        for one in self._schema:
+            value = self._sides.given(one.name)
+            if value is not None:
+                given[one.name,] = value
+        for one in self._schema:
+            if (one.name,) in given or one.name in self._computed:
+                continue
+            if not self._evolves or sum(n.casefold() == one.name.casefold() for n in self._sides.schema.names) > 1:
+                raise InvalidOperationError(
+                    f"{clause.name} * takes every column from the source, which has no column '{one.name}', or "
+                    f"several. {suggestion((one.name,), self._sides.schema)} Name the columns to set one by one, or "
+                    "add it to the source; with withSchemaEvolution(), columns that the source lacks stay as they are.",
+                    error_class="DELTA_MERGE_UNRESOLVED_EXPRESSION",
+                    sqlstate="42601",
+                    column=one.name,
+                )
+        self._check_identity(clause, given)
+        keeps = self._evolves and clause.action is RowAction.UPDATE
+        if keeps not in self._all:
+            self._all[keeps] = assign(
+                self._probe, self._schema, given, self._sides.old, fills=self._evolves, keeps=keeps
+            )
+        return self._all[keeps]
+
+    def _old(self, clause: Clause) -> _Old:
+        return _Old(self._schema, None if clause.kind is RowKind.NOT_MATCHED else self._sides)
+
+    def _check_identity(self, clause: Clause, paths: Mapping[tuple[str, ...], object]) -> None:
+        if clause.action is RowAction.UPDATE:
+            check_no_identity(self._schema, paths, clause.name)
+            return
+        for path in paths:
+            column = self._computed.get(path[0])
+            if column is not None and column.kind is ComputedKind.IDENTITY_ALWAYS:
+                raise InvalidOperationError(
+                    f"{clause.name} gives values to the column '{column.name}', which is GENERATED ALWAYS AS IDENTITY: "
+                    "only the table numbers it. Leave it out.",
+                    error_class="DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED",
+                    sqlstate="42808",
+                    column=column.name,
+                )
+
+
+@dataclass(frozen=True)
+class _Old:
+    """The value that a column had before; null for rows that were not there."""
+
+    schema: StructType
+    sides: Sides | None
+
+    def __call__(self, name: str) -> Column:
+        if self.sides is not None:
+            return self.sides.old(name)
+        found = self.schema.find(name)
+        assert found is not None
+        return sf.lit(None).cast(spark_type(found.type))
+
+
+@dataclass(frozen=True)
+class MergedRows:
+    """The rows of a merge's join, and what to make of them.
+
+    `kind` is what all rows are, or None where there are several kinds.
+    """
+
+    sides: Sides
+    changes: tuple[RowChange, ...]
+    joined: DataFrame
+    kind: RowKind | None
+
+    @property
+    def actions(self) -> tuple[RowAction, ...]:
+        """The actions by number: one for each clause."""
+        return tuple(change.action for change in self.changes)
+
+    @property
+    def target(self) -> Target:
+        """The table."""
+        return self.sides.target
+
+    def taken(self) -> DataFrame:
+        """The rows that a clause takes, with its number as `ACTION`."""
+        number: Column | None = None
+        for position, change in enumerate(self.changes):
+            condition = change.clause.condition
+            test = (
+                sf.lit(True) if condition is None else sf.expr(condition) if isinstance(condition, str) else condition
+            )
+            if self.kind is None:
+                is_kind = self.sides.is_kind(change.clause.kind)
+                test = is_kind if condition is None else is_kind & test
+            number = sf.when(test, position) if number is None else number.when(test, position)
+        assert number is not None
+        if len(self.changes) == 1 and self.changes[0].clause.condition is None:  # all rows are of its kind
+            number = sf.lit(0)
+        frame = self.joined.select("*", number.cast("int").alias(ACTION))
+        return frame.where(sf.col(ACTION).isNotNull())
+
+    def taken_by(self, numbers: Sequence[int]) -> DataFrame:
+        """The rows that some of the clauses take."""
+        return self.taken().where(sf.col(ACTION).isin(list(numbers)))
+
+    def search(self) -> tuple[DataFrame, ChangeContext]:
+        """The frame of a job that finds the rows and writes nothing, and its context."""
+        return self.taken().select(sf.col(ACTION), *self._places()[:2]), ChangeContext(self.actions)
+
+    def job(self) -> tuple[DataFrame, ChangeContext]:
+        """The frame of the job that carries the merge out, and its context."""
+        target, names = self.target, self.target.context.schema.names
+        is_written = any(action.is_written for action in self.actions)
+        # Where rows only go, readers see which from the vectors.
+        only_goes = not is_written and target.uses_vectors
+        has_changes = target.has_feed and not only_goes and any(action.is_gone for action in self.actions)
+        rows = self._once() if has_changes else self.taken()
+        if not (is_written or has_changes):
+            return self.search()
+        changing = self._changing(rows, has_changes=has_changes)
+        if not is_written:
+            columns = [sf.col(quoted(name)) for name in names]
+            context = ChangeContext(self.actions, target.context.schema, changes=change_context(target.context))
+            return changing.frame.select(*columns, sf.col(ACTION), sf.col(FILE), sf.col(ROW)), context
+        frame, context = job_of(target, changing, has_changes=has_changes)
+        if wants_optimized_write(target.spark, target.options, target.configuration):
+            frame = rebalance(frame, target.configuration, context.columns.names)
+        return frame, context
+
+    def _once(self) -> DataFrame:
+        """The rows that are taken; one that goes is there once, however many rows it matches."""
+        rows = self.taken()
+        if self.kind is not None or not is_single_delete([change.clause for change in self.changes]):
+            return rows
+        new = sf.when(sf.col(FILE).isNull(), sf.monotonically_increasing_id())
+        return rows.withColumn(_ONCE, new).dropDuplicates([FILE, ROW, _ONCE]).drop(_ONCE)
+
+    def _places(self) -> list[Column]:
+        """Where rows are from; null for rows of the source."""
+        names = [FILE, ROW, ROW_ID_COLUMN] if self.target.has_row_ids else [FILE, ROW]
+        if self.kind is RowKind.NOT_MATCHED:
+            return [sf.lit(None).cast("long").alias(name) for name in names]
+        return [sf.col(name) for name in names]
+
+    def _changing(self, rows: DataFrame, *, has_changes: bool) -> ChangeFrame:
+        schema = self.target.context.schema
+        defaults = {
+            c.name: sf.expr(c.expression)
+            for c in row_rules(self.target.configuration).computed
+            if c.kind is ComputedKind.DEFAULT
+        }
+        columns = [self._value(one, defaults.get(one.name), keeps=has_changes).alias(one.name) for one in schema]
+        unfit = [one for one in schema if any(self._unfit(one.name))]
+        columns += [_by_number(self._unfit(one.name), len(self.changes)).alias(unfit_name(one)) for one in unfit]
+        if has_changes:
+            columns += [self.sides.old(name).alias(old_name(name)) for name in schema.names]
+        frame = rows.select(*columns, sf.col(ACTION), *self._places())
+        numbered = self._numbered()
+        frame = generated(self.target, number_rows(frame, numbered), self._given(schema))
+        return ChangeFrame(frame, self.actions, unfit, tuple(numbered))
+
+    def _value(self, one: StructField, default: Column | None, *, keeps: bool) -> Column:
+        """The value of a column, by clause."""
+        data_type = spark_type(one.type)
+        choices: list[tuple[int, object, Column]] = []
+        for number, change in enumerate(self.changes):
+            given = change.values.get(one.name)
+            if given is not None:
+                choices.append((number, given, given.value))
+            elif change.action is RowAction.UPDATE or (change.action is RowAction.DELETE and keeps):
+                choices.append((number, "old", self.sides.old(one.name)))
+            elif change.action is RowAction.INSERT and default is not None:
+                choices.append((number, "default", default.cast(data_type)))
+        if not choices:
+            return sf.lit(None).cast(data_type)
+        return _by_number(choices, len(self.changes))
+
+    def _unfit(self, name: str) -> list[tuple[int, object, Column]]:
+        found = ((number, change.values.get(name)) for number, change in enumerate(self.changes))
+        return [(n, given, given.unfit) for n, given in found if given is not None and given.unfit is not None]
+
+    def _numbered(self) -> dict[ComputedColumn, Column]:
+        """The identity columns that rows get new numbers in, with the rows that do."""
+        found = {}
+        for column in row_rules(self.target.configuration).computed:
+            numbers = [
+                number
+                for number, change in enumerate(self.changes)
+                if change.action is RowAction.INSERT and column.name not in change.values
+            ]
+            if column.kind in _IDENTITY and numbers:
+                found[column] = sf.col(ACTION).isin(numbers)
+        return found
+
+    def _given(self, schema: StructType) -> dict[str, Column | bool]:
+        """For each column, the rows whose value is not to be computed."""
+        given: dict[str, Column | bool] = {}
+        for name in schema.names:
+            numbers = [
+                number
+                for number, change in enumerate(self.changes)
+                if name in change.values or change.action is RowAction.DELETE
+            ]
+            given[name] = len(numbers) == len(self.changes) or (bool(numbers) and sf.col(ACTION).isin(numbers))
+        return given
+
+
+def _by_number(choices: Sequence[tuple[int, object, Column]], clauses: int) -> Column:
+    """A value by the number of the clause; null for clauses without a choice. Equal choices are one."""
+    grouped: dict[int, tuple[list[int], Column]] = {}
+    for number, key, value in choices:
+        grouped.setdefault(hash(key) if isinstance(key, str) else id(key), ([], value))[0].append(number)
+    groups = list(_largest_last(grouped))
+    if len(choices) == clauses:
+        result: Column | None = groups.pop()[1]
+    else:
+        result = None
+    chain: Column | None = None
+    for numbers, value in groups:
+        test = sf.col(ACTION).isin(numbers)
+        chain = sf.when(test, value) if chain is None else chain.when(test, value)
+    if chain is None:
+        assert result is not None
+        return result
+    return chain if result is None else chain.otherwise(result)
+
+
+def _largest_last(grouped: Mapping[int, tuple[list[int], Column]]) -> Iterator[tuple[list[int], Column]]:
+    yield from sorted(grouped.values(), key=lambda one: len(one[0]))

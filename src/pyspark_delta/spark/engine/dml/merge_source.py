@@ -1,0 +1,171 @@
+"""The source of a MERGE: evaluated once, or kept where it has to be looked at before the job; and its keys."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyspark.sql.functions as sf
+from pyspark.storagelevel import StorageLevel
+
+from pyspark_delta.errors import DataFileError
+from pyspark_delta.expressions.coercion import compare
+from pyspark_delta.expressions.literals import NotExactError, zone_of
+from pyspark_delta.expressions.tree import And, Expression, In, Literal, Or, all_of
+from pyspark_delta.scan.bounds import NEVER
+from pyspark_delta.schema.types import BYTE, INTEGER, SHORT, ArrayType, DataType, MapType, StructType
+from pyspark_delta.spark.engine.dml.source_files import source_files
+from pyspark_delta.spark.engine.write.alignment import spark_type
+from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of
+from pyspark_delta.spark.frames.quoting import quoted
+from pyspark_delta.statements.merge.condition import Key
+from pyspark_delta.statements.merge.keys import MOST_RANGES, REPORT, KeyRanges, KeyReport, report_keys
+from pyspark_delta.transaction.new_table import nullable_type
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# Nodes of a plan that are evaluated again at the cost of reading, with the same rows.
+_CHEAP = {"Project", "Filter", "SubqueryAlias", "View", "LocalRelation", "OneRowRelation", "Range", "LogicalRelation"}
+_BITS: dict[DataType, int] = {BYTE: 8, SHORT: 16, INTEGER: 32}
+
+
+@dataclass(frozen=True, slots=True)
+class SourceKeys:
+    """How many rows a source has, and what rows of the table must meet to match one of them."""
+
+    rows: int
+    predicate: Expression | None
+
+
+@contextmanager
+def settled(source: DataFrame) -> Iterator[tuple[DataFrame, int]]:
+    """A source that may be evaluated more than once, with the same rows each time; and the ms that this took."""
+    start = time.monotonic()
+    if _is_repeatable(source):
+        yield source, 0
+    elif hasattr(source, "_jdf"):
+        kept = source.localCheckpoint()
+        yield kept, int((time.monotonic() - start) * 1000)
+    else:
+        # A checkpoint would be another frame for the server, which columns of the source do not belong to.
+        was_kept = source.storageLevel != StorageLevel.NONE
+        source.persist()
+        try:
+            yield source, 0
+        finally:
+            if not was_kept:
+                source.unpersist()
+
+
+def find_keys(source: DataFrame, keys: Sequence[Key], time_zone: str) -> SourceKeys:
+    """Look at the keys of a source: all values where there are few, else the ranges that they lie in. Runs a job."""
+    selected = source.select(
+        *(sf.col(".".join(map(quoted, key.source))).alias(f"k{number}") for number, key in enumerate(keys))
+    )
+    reports = [
+        pickle.loads(report) for report in selected.mapInArrow(report_keys, REPORT).toArrow()["report"].to_pylist()
+    ]
+    if not reports:
+        return SourceKeys(0, NEVER)
+    return _source_keys(KeyReport.joined(reports), keys, time_zone)
+
+
+def keys_among(rows: pa.Table, keys: Sequence[Key], names: Sequence[str], time_zone: str) -> SourceKeys:
+    """The same of the rows of a source; `names` are the columns of the keys."""
+    if not rows.num_rows:
+        return SourceKeys(0, NEVER)
+    ranges = tuple(KeyRanges.of(rows[name].combine_chunks()) for name in names)
+    return _source_keys(KeyReport(rows.num_rows, ranges), keys, time_zone)
+
+
+def collected(source: DataFrame, columns: StructType, most_bytes: int, most_rows: int) -> pa.Table | None:
+    """Some columns of a source that a classic session takes for small; None where it does not, or is wrong."""
+    frame: Any = source
+    if not hasattr(frame, "_jdf"):
+        return None
+    plan = frame._jdf.queryExecution().optimizedPlan()
+    if int(str(plan.stats().sizeInBytes())) > most_bytes:
+        return None
+    files = source_files(source.sparkSession, plan, columns)
+    if files is not None:
+        if files.rows > most_rows:
+            return None
+        with suppress(DataFileError):  # Spark says what is wrong with a file
+            return files.read()
+    rows = collect(source.limit(most_rows + 1), columns)
+    return rows if rows.num_rows <= most_rows else None
+
+
+def collect(source: DataFrame, columns: StructType) -> pa.Table:
+    """Some columns of a source, by their names."""
+    # PySpark stumbles over members that are never null in structs that are.
+    values = [
+        sf.col(quoted(field.name)).cast(spark_type(nullable_type(field.type)))
+        if isinstance(field.type, StructType | ArrayType | MapType)
+        else sf.col(quoted(field.name))
+        for field in columns
+    ]
+    rows = source.select(*(value.alias(f"c{number}") for number, value in enumerate(values))).toArrow()
+    return rows.rename_columns(list(columns.names))
+
+
+def _source_keys(found: KeyReport, keys: Sequence[Key], time_zone: str) -> SourceKeys:
+    zone = zone_of(time_zone)
+    parts = [_predicate(key, ranges, zone) for key, ranges in zip(keys, found.ranges, strict=True)]
+    return SourceKeys(found.rows, all_of(*(part for part in parts if part is not None)))
+
+
+def _predicate(key: Key, found: KeyRanges, zone: tzinfo) -> Expression | None:
+    """What a key of the table must meet to be one of the source's; None where that cannot be said."""
+    if not len(found.least):
+        return NEVER  # no key but null, which equals nothing
+    try:
+        if found.are_values:
+            values = found.least.to_pylist()
+            return all_of(_range(key, values[0], values[-1], zone), _one_of(key, values))
+        found = found.at_most(MOST_RANGES)
+        ends = zip(found.least.to_pylist(), found.greatest.to_pylist(), strict=True)
+        ranges = [_range(key, least, greatest, zone) for least, greatest in ends]
+    except (NotExactError, OverflowError, ValueError):  # of dates that Python does not have, texts that are no UTF-8
+        return None
+    return Or(tuple(ranges)) if len(ranges) > 1 else ranges[0]
+
+
+def _range(key: Key, least: Any, greatest: Any, zone: tzinfo) -> Expression:
+    return And(
+        (
+            compare(">=", key.column, Literal(least, key.source_type), zone),
+            compare("<=", key.column, Literal(greatest, key.source_type), zone),
+        )
+    )
+
+
+def _one_of(key: Key, values: Sequence[Any]) -> Expression | None:
+    bits = _BITS.get(key.column.type)
+    if bits is not None:
+        values = [value for value in values if -(1 << bits - 1) <= value < 1 << bits - 1]
+    return In(key.column, tuple(Literal(value, key.column.type) for value in values)) if values else None
+
+
+def _is_repeatable(source: DataFrame) -> bool:
+    """Whether evaluating the source again is cheap, and certain to give the same rows."""
+    frame: Any = source
+    if not hasattr(frame, "_jdf"):
+        return False
+    open_plans = [frame._jdf.queryExecution().analyzed()]
+    while open_plans:
+        plan = open_plans.pop()
+        kind = kind_of(plan)
+        if kind not in _CHEAP or not plan.deterministic():
+            return False
+        if kind == "LogicalRelation" and kind_of(plan.relation()) != "HadoopFsRelation":
+            return False
+        open_plans += elements(plan.children())
+    return True

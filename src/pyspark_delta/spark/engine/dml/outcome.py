@@ -1,0 +1,171 @@
+"""From rows that changed to the files of a commit: vectors or rewritten files, and what the history says about it."""
+
+from __future__ import annotations
+
+import random
+import string
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.actions.model import DeletionVectorDescriptor
+from pyspark_delta.deletion_vectors.files import deletion_vector_path
+from pyspark_delta.errors import AppendOnlyTableError, UnsupportedDataFileError
+from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet, no_files
+from pyspark_delta.protocol.identity import move_marks
+from pyspark_delta.protocol.properties import APPEND_ONLY
+from pyspark_delta.spark.conf.reexecution import discard
+from pyspark_delta.spark.engine.dml.job import ChangedRows
+from pyspark_delta.spark.engine.dml.target import Target
+from pyspark_delta.spark.engine.write.rewriting import rewrite_files
+from pyspark_delta.spark.engine.write.rows_written import Written, write_kept
+from pyspark_delta.spark.frames.reading import read_files
+from pyspark_delta.transaction.commit_info import engine_info
+from pyspark_delta.transaction.deleted_rows import take_rows
+
+_PRESERVED = {"delta.rowTracking.preserved": "true"}
+
+
+@dataclass(frozen=True)
+class FileChanges:
+    """The files that come and go with a statement.
+
+    `whole` left without a look at their rows. Of the `touched` files all leave too; what stays of their rows is in
+    `marked` (the same files with vectors, which are in the new `vector_file`), or in `kept` (rows written anew). `rows`
+    are the new ones.
+    """
+
+    rows: ChangedRows
+    whole: pa.Table
+    touched: pa.Table
+    marked: pa.Table
+    kept: Written
+    vector_file: str | None = None
+
+    @property
+    def removed(self) -> pa.Table:
+        """All files that leave, those that come back with another vector among them."""
+        return pa.concat_tables([self.whole, self.touched]).combine_chunks()
+
+    @property
+    def added(self) -> pa.Table:
+        """All files that come."""
+        parts = [part for part in (self.rows.new.files, self.kept.files, self.marked) if part.num_rows]
+        return pa.concat_tables(parts, promote_options="default") if parts else no_files()
+
+    @property
+    def written(self) -> list[str]:
+        """The paths of new files, that nothing needs if the commit fails."""
+        files = (self.rows.new.files, self.kept.files, self.rows.changes)
+        paths = [path for part in files for path in part["path"].to_pylist()]
+        return paths if self.vector_file is None else [*paths, self.vector_file]
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether no file comes or goes."""
+        return not (self.whole.num_rows or self.touched.num_rows or self.rows.new.files.num_rows)
+
+
+def require_removable(target: Target, operation: str) -> None:
+    """Raise AppendOnlyTableError for a table of which rows may not be removed, before anything is written (C376)."""
+    configuration = target.configuration
+    if configuration.supports("appendOnly") and APPEND_ONLY.of(configuration.properties):
+        raise AppendOnlyTableError(
+            f"{operation} would change or remove rows, but the table has the property delta.appendOnly. Append, or set "
+            "the property to false first."
+        )
+
+
+def settle_files(target: Target, candidates: pa.Table, rows: ChangedRows, whole: pa.Table) -> FileChanges:
+    """Take the rows that left out of their files.
+
+    `candidates` are the files that rows were counted by; `whole` leaves besides. Runs a Spark job where files have to
+    be written anew for the rows that stay in them.
+    """
+    snapshot = target.snapshot
+    touched = take_rows(snapshot.location, snapshot.storage_options, candidates, rows.gone)
+    partly, kept, marked = touched.partly, Written.nothing(), touched.files.slice(0, 0)
+    if partly.num_rows and target.uses_vectors:
+        marked = touched.marked(_prefix(target.context.random_prefix_length))
+    elif partly.num_rows:
+        kept = _rewritten(target, touched.readable())
+    only_leave = not partly.num_rows and not rows.new.files.num_rows
+    if only_leave or not rows.gone:
+        # Only whole files leave, or rows are only inserted: readers see it from the log (C162).
+        discard(snapshot, rows.changes["path"].to_pylist())
+        rows = replace(rows, changes=no_files())
+    return FileChanges(rows, whole, touched.files, marked, kept, _vector_file(snapshot.location, marked))
+
+
+def draft_change(target: Target, changes: FileChanges, operation: Operation, reads: ReadSet) -> CommitDraft:
+    """The draft of the commit. Rows that stay, or are changed, keep their ids (C341)."""
+    options = target.options
+    return CommitDraft(
+        operation=operation,
+        adds=changes.added,
+        removes=changes.removed,
+        changes=changes.rows.changes,
+        protocol=target.protocol,
+        metadata=move_marks(target.configuration, changes.rows.new.marks) or target.metadata,
+        transactions=() if options.transaction is None else (options.transaction,),
+        reads=reads,
+        user_metadata=options.user_metadata,
+        tags=_PRESERVED if target.has_row_ids else {},
+        engine_info=engine_info(f"PySpark/{target.spark.version}"),
+    )
+
+
+def file_metrics(changes: FileChanges, *, with_marked: bool = False) -> dict[str, int]:
+    """The metrics that DELETE and UPDATE have in common, by delta-spark's names; sizes are bytes.
+
+    A file that comes back with another vector was neither added nor removed; `with_marked`, it was removed.
+    """
+    removed, new, kept = changes.removed, changes.rows.new, changes.kept
+    if changes.marked.num_rows and not with_marked:
+        removed = removed.filter(
+            pc.invert(pc.is_in(removed["path"], value_set=changes.marked["path"].combine_chunks()))
+        )
+    return {
+        "numRemovedFiles": removed.num_rows,
+        "numRemovedBytes": pc.sum(removed["size"]).as_py() or 0,
+        "numAddedFiles": new.files.num_rows + kept.files.num_rows,
+        "numAddedBytes": new.size + kept.size,
+        "numCopiedRows": kept.rows,
+        "numAddedChangeFiles": changes.rows.changes.num_rows,
+        **vector_metrics(changes),
+    }
+
+
+def vector_metrics(changes: FileChanges, stem: str = "numDeletionVectors") -> dict[str, int]:
+    """How many deletion vectors came and went; one that takes the place of another counts as both, and as updated."""
+    old = changes.removed.filter(pc.is_valid(changes.removed["deletion_vector"]))
+    updated = pc.is_in(old["path"], value_set=changes.marked["path"].combine_chunks())
+    return {
+        f"{stem}Added": changes.marked.num_rows,
+        f"{stem}Removed": old.num_rows,
+        f"{stem}Updated": pc.sum(updated).as_py() or 0,
+    }
+
+
+def _rewritten(target: Target, files: pa.Table) -> Written:
+    """The rows of files that vectors do not mark, in new files: by Arrow, or by Spark where only that reads them."""
+    with suppress(UnsupportedDataFileError):
+        return rewrite_files(target.spark, target.source, files, target.context)
+    rows = read_files(target.spark, target.source, files, row_tracking=target.has_row_ids)
+    return write_kept(rows, target.configuration, target.context)
+
+
+def _vector_file(location: str, marked: pa.Table) -> str | None:
+    """The file that holds the new vectors, by its path in the table; they share one."""
+    if not marked.num_rows:
+        return None
+    path = deletion_vector_path(location, DeletionVectorDescriptor(**marked["deletion_vector"][0].as_py()))
+    assert path is not None
+    return path.removeprefix(location.rstrip("/") + "/")
+
+
+def _prefix(length: int | None) -> str:
+    """A random directory for the file of vectors, where the table spreads its files over such."""
+    return "" if length is None else "".join(random.choices(string.ascii_letters + string.digits, k=length))

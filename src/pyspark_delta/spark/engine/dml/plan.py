@@ -1,0 +1,178 @@
+"""What a statement would do, before it does it: which files and rows, how, and with whom it could conflict."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.errors import CommitConflictError
+from pyspark_delta.expressions.text import to_sql
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import ReadSet
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.engine.dml.execution import Staged, execute
+from pyspark_delta.spark.engine.dml.job import ChangedRows
+from pyspark_delta.spark.engine.dml.target import Target
+from pyspark_delta.transaction.deleted_rows import take_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+VECTORS, REWRITE, WHOLE_FILES, APPEND, NOTHING = (
+    "deletion vectors",
+    "rewrite of files",
+    "whole files",
+    "new files only",
+    "nothing",
+)
+"""How a statement takes rows out of files."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The rows that a statement concerns, found without writing anything.
+
+    `looked_at` are the files that rows are counted by, `whole` those that leave without a look; `affected` is how many
+    rows the statement changes, -1 where that is not known, and `new_rows` how many it writes with new values.
+    """
+
+    target: Target
+    looked_at: pa.Table
+    whole: pa.Table
+    rows: ChangedRows
+    reads: ReadSet
+    affected: int
+    new_rows: int = 0
+
+
+class Statement(Protocol):
+    """DELETE, UPDATE or MERGE."""
+
+    @property
+    def name(self) -> str:
+        """The name of the operation."""
+
+    @property
+    def counts(self) -> int:
+        """How many counts its result has."""
+
+    def find(self, spark: SparkSession, snapshot: Snapshot) -> Found:
+        """The rows that it concerns; nothing is written."""
+
+    def stage(self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None) -> Staged:
+        """The draft of its commit; files are written. `declared` is what the commit declares before it, if anything."""
+
+
+@dataclass(frozen=True)
+class ChangePlan:
+    """What a statement would do to version `version` of a table.
+
+    `files_removed` lose all their rows, `files_changed` some of them, by `method`; `files_untouched` none. Of
+    `rows_copied` and `bytes_rewritten` there are some only where files are rewritten; sizes are bytes.
+    `conflicts_with` says which concurrent commits would make the statement run again. `execute` carries it out.
+    """
+
+    operation: str
+    version: int
+    method: str
+    rows_affected: int
+    rows_written: int
+    rows_copied: int
+    files_removed: int
+    files_changed: int
+    files_untouched: int
+    bytes_removed: int
+    bytes_rewritten: int
+    conflicts_with: str
+    _execute: Callable[[], DataFrame] = field(repr=False, compare=False)
+
+    def execute(self) -> DataFrame:
+        """Carry the statement out; its counts, as without a plan.
+
+        Raises CommitConflictError when the table has moved on from the version that the plan is about.
+        """
+        return self._execute()
+
+    def facts(self) -> dict[str, str | int]:
+        """The plan as names and values."""
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name.replace('_', ' '):<16} {value}" for name, value in self.facts().items())
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{name.replace('_', ' ')}</th><td>{html.escape(str(value))}</td></tr>"
+            for name, value in self.facts().items()
+        )
+        return f"<table>{rows}</table>"
+
+
+def plan_change(
+    spark: SparkSession, current: Callable[[], Snapshot], statement: Statement, shown: Callable[[Staged], DataFrame]
+) -> ChangePlan:
+    """The plan of a statement on the newest version; `shown` makes what the statement returns.
+
+    Runs the job that finds the rows, and writes nothing. Raises what staging the statement raises about its conditions
+    and values.
+    """
+    snapshot = current()
+    found = statement.find(spark, snapshot)
+    touched = take_rows(snapshot.location, snapshot.storage_options, found.looked_at, found.rows.gone)
+    partly, removed = touched.partly, pa.concat_tables([found.whole, touched.whole])
+    rewrites = bool(partly.num_rows) and not found.target.uses_vectors
+    stored = sum(int(n) for n, whole in zip(touched.stored, touched.is_whole.to_pylist(), strict=True) if not whole)
+    gone = sum(len(b) for b, whole in zip(touched.gone, touched.is_whole.to_pylist(), strict=True) if not whole)
+
+    def carry_out() -> DataFrame:
+        return shown(execute(spark, lambda: _unmoved(current(), snapshot), statement, 0))
+
+    return ChangePlan(
+        operation=statement.name,
+        version=snapshot.version,
+        method=_method(partly, removed, found),
+        rows_affected=found.affected,
+        rows_written=found.new_rows,
+        rows_copied=stored - gone if rewrites else 0,
+        files_removed=removed.num_rows,
+        files_changed=partly.num_rows,
+        files_untouched=snapshot.num_files() - removed.num_rows - partly.num_rows,
+        bytes_removed=pc.sum(removed["size"]).as_py() or 0,
+        bytes_rewritten=(pc.sum(partly["size"]).as_py() or 0) if rewrites else 0,
+        conflicts_with=_surface(found.reads),
+        _execute=carry_out,
+    )
+
+
+def _method(partly: pa.Table, removed: pa.Table, found: Found) -> str:
+    if partly.num_rows:
+        return VECTORS if found.target.uses_vectors else REWRITE
+    if removed.num_rows:
+        return WHOLE_FILES
+    return APPEND if found.new_rows else NOTHING
+
+
+def _surface(reads: ReadSet) -> str:
+    """Which commits of others would change what the statement is about."""
+    if reads.whole_table:
+        return "any commit that adds or removes rows"
+    if reads.predicates:
+        text = " or ".join(to_sql(predicate) for predicate in reads.predicates)
+        files = f", or remove one of the {len(reads.paths)} files that were looked at" if reads.paths else ""
+        return f"commits that add rows that may match {text}{files}"
+    return "nothing but changes of schema or protocol"
+
+
+def _unmoved(newest: Snapshot, planned: Snapshot) -> Snapshot:
+    if newest.version != planned.version:
+        raise CommitConflictError(
+            f"The plan is about version {planned.version} of '{planned.location}', which is at version "
+            f"{newest.version} now. Nothing was changed. Make the plan again.",
+            version=newest.version,
+        )
+    return newest

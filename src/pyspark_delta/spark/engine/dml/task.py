@@ -1,0 +1,200 @@
+"""One task of a row change, on a worker: rows become data files and change data files, and leave their old files.
+
+Every row says by a number which action of the statement it takes part in, and from which file it is. So one pass over
+the rows does all that a statement needs, and what is read is read once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+
+from pyspark_delta.data.partitions import pieces
+from pyspark_delta.data.parts import PartWriter, delete_written
+from pyspark_delta.data.violations import check_violations
+from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext, WrittenFile, written_files
+from pyspark_delta.deletion_vectors.bitmap import of_indexes, serialize
+from pyspark_delta.schema.types import StructType
+from pyspark_delta.spark.engine.write.failures import or_failure
+
+_NO_COLUMNS = StructType(())
+
+
+class RowAction(Enum):
+    """What a statement does with a row; the values are those of `_change_type` (C163)."""
+
+    INSERT = "insert"
+    UPDATE = "update_postimage"
+    DELETE = "delete"
+    PREIMAGE = "update_preimage"  # the row as it was, beside its update; for change data files alone
+
+    @property
+    def is_written(self) -> bool:
+        """Whether the row goes to a data file."""
+        return self in (RowAction.INSERT, RowAction.UPDATE)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the row leaves the file that it is from."""
+        return self in (RowAction.UPDATE, RowAction.DELETE)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeContext:
+    """What tasks of a row change share; small, picklable.
+
+    Batches have, by position: `columns`; the column of violations where `data` has checks; the number of the row's
+    action in `actions`, the number of its file, and its position there. `data` and `changes` are given where rows are
+    written to data files and to change data files; their columns are among `columns`, by name. Rows of a partition of
+    the table come one after another, unless `in_any_order`.
+    """
+
+    actions: tuple[RowAction, ...]
+    columns: StructType = _NO_COLUMNS
+    data: WriteContext | None = None
+    changes: WriteContext | None = None
+    in_any_order: bool = False
+
+
+RESULT = (
+    "path string, partition_values map<string,string>, size bigint, modification_time bigint, stats string, "
+    "num_records bigint, marks map<string,bigint>, failure binary, "
+    "is_change boolean, file bigint, rows binary, counts array<bigint>"
+)
+RESULT_SCHEMA = pa.schema(
+    [
+        *WRITTEN_SCHEMA,
+        pa.field("failure", pa.binary()),
+        pa.field("is_change", pa.bool_()),  # of a written file; null in other rows
+        pa.field("file", pa.int64()),  # with "rows": which rows of which file were crossed off, as a vector
+        pa.field("rows", pa.binary()),
+        pa.field("counts", pa.list_(pa.int64())),  # rows of this task, by action
+    ]
+)
+
+
+def change_partition(context: ChangeContext, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Carry out what the rows of this task say; rows as in `RESULT`, a single one with the error when that fails."""
+    from pyspark import TaskContext
+
+    task = TaskContext.get()
+    part = task.partitionId() if task else 0
+    yield from or_failure(lambda: carry_out(context, batches, part), RESULT_SCHEMA)
+
+
+def carry_out(context: ChangeContext, batches: Iterable[pa.RecordBatch], part: int = 0) -> pa.Table:
+    """Carry out what rows say; what came of it, as in `RESULT`. Where that fails, no files are left."""
+    change = _Change(context, part)
+    try:
+        for batch in batches:
+            if batch.num_rows:
+                change.add(batch)
+        return change.finish()
+    except BaseException:
+        change.abandon()
+        raise
+
+
+class _Change:
+    """The rows of one task."""
+
+    def __init__(self, context: ChangeContext, part: int) -> None:
+        self._context = context
+        self._data, self._changes = (
+            _Sink(kind, part, in_any_order=context.in_any_order) for kind in (context.data, context.changes)
+        )
+        self._hits: dict[int, BitMap64] = {}
+        self._counts = np.zeros(len(context.actions), np.int64)
+        actions = context.actions
+        self._written = pa.array([number for number, action in enumerate(actions) if action.is_written], pa.int32())
+        self._gone = np.array([action.is_gone for action in actions], np.bool_)
+        self._words = pa.array([action.value for action in actions], pa.string())
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        *columns, actions, files, rows = batch.columns
+        numbers = actions.to_numpy(zero_copy_only=False)
+        self._counts += np.bincount(numbers, minlength=len(self._counts))
+        self._cross_off(self._gone[numbers], files, rows)
+        if self._data.context is not None:
+            written = pc.is_in(actions, value_set=self._written)
+            if self._data.context.checks:
+                check_violations(columns.pop().filter(written), self._data.context.checks)
+            self._data.add(self._batch(columns).filter(written))
+        if self._changes.context is not None:
+            words = self._words.take(actions)
+            self._changes.add(self._batch(columns), words)
+
+    def finish(self) -> pa.Table:
+        found = pa.concat_tables([self._data.finish(is_change=False), self._changes.finish(is_change=True)])
+        hits = pa.table(
+            {
+                "file": pa.array(self._hits, pa.int64()),
+                "rows": pa.array([serialize(bitmap) for bitmap in self._hits.values()], pa.binary()),
+            }
+        )
+        counts = pa.table({"counts": pa.array([self._counts.tolist()], pa.list_(pa.int64()))})
+        return pa.concat_tables([RESULT_SCHEMA.empty_table(), found, hits, counts], promote_options="default")
+
+    def abandon(self) -> None:
+        self._data.abandon()
+        self._changes.abandon()
+
+    def _batch(self, columns: list[pa.Array]) -> pa.RecordBatch:
+        return pa.RecordBatch.from_arrays(columns[: len(self._context.columns)], list(self._context.columns.names))
+
+    def _cross_off(self, gone: np.ndarray, files: pa.Array, rows: pa.Array) -> None:
+        if not gone.any():
+            return
+        mask = pa.array(gone)
+        numbers = files.filter(mask).to_numpy(zero_copy_only=False)
+        indexes = rows.filter(mask).to_numpy(zero_copy_only=False)
+        order = np.argsort(numbers, kind="stable")
+        numbers, indexes = numbers[order], indexes[order]
+        found, starts = np.unique(numbers, return_index=True)
+        for number, of_file in zip(found.tolist(), np.split(indexes, starts[1:]), strict=True):
+            bitmap = of_indexes(of_file)
+            known = self._hits.get(number)
+            self._hits[number] = bitmap if known is None else known | bitmap
+
+
+class _Sink:
+    """Files of one kind that a task writes; none without a context."""
+
+    def __init__(self, context: WriteContext | None, part: int, *, in_any_order: bool) -> None:
+        self.context = context
+        self._writer = None if context is None else PartWriter(context, part, side_by_side=in_any_order)
+        self._in_any_order = in_any_order
+        self._files: list[WrittenFile] = []
+
+    def add(self, rows: pa.RecordBatch, words: pa.Array | None = None) -> None:
+        if self._writer is None or self.context is None or not rows.num_rows:
+            return
+        names = list(self.context.schema.names)
+        if words is None:
+            rows = rows.select(names)
+        else:
+            rows = pa.RecordBatch.from_arrays([*rows.select(names[:-1]).columns, words], names)
+        if self._in_any_order:
+            for piece in pieces(self.context, [rows], rows.nbytes):
+                self._files += self._writer.append(piece)
+        else:
+            self._files += self._writer.add(rows)
+
+    def finish(self, *, is_change: bool) -> pa.Table:
+        if self._writer is not None:
+            self._files += self._writer.finish()
+        files = written_files(self._files)
+        return files.append_column("is_change", pa.repeat(pa.scalar(is_change), files.num_rows))
+
+    def abandon(self) -> None:
+        """Leave no file, the complete ones neither: no commit will name them."""
+        if self._writer is None or self.context is None:
+            return
+        self._writer.abandon()
+        delete_written(self.context, self._files)

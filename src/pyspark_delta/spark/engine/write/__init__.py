@@ -1,0 +1,1 @@
+"""DataFrames become data files of a table, or replace its rows."""

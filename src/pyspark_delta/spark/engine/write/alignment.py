@@ -1,0 +1,94 @@
+"""The columns of a frame brought to the schema of a table: matched by name, nulls for what the frame lacks.
+
+Only what cannot fail is cast here. Numbers that may not fit keep their type: the Arrow writer casts them, and refuses
+a value that does not fit whatever the session's ANSI setting is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyspark.sql.functions as sf
+import pyspark.sql.types as st
+
+from pyspark_delta.schema.json import parse_schema, type_to_json
+from pyspark_delta.schema.store_assignment import is_numeric_narrowing
+from pyspark_delta.schema.types import (
+    VOID,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    PrimitiveType,
+    StructField,
+    StructType,
+    is_same_type,
+)
+from pyspark_delta.spark.frames.quoting import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+
+def frame_schema(frame: DataFrame) -> StructType:
+    """The schema of a frame as Delta types. Raises UnsupportedTableError naming a type that Delta does not have."""
+    return parse_schema(frame.schema.json())
+
+
+def align(frame: DataFrame, data: StructType, table: StructType) -> DataFrame:
+    """The frame with exactly the columns of `table`, in its order; `data` is the frame's schema."""
+    return frame.select(*(fitted(data, field).alias(field.name) for field in table))
+
+
+def fitted(data: StructType, target: StructField) -> Column:
+    """The value for one column of the table: that of the frame's column of that name, null where it has none."""
+    source = data.find(target.name)
+    if source is None or source.type == VOID:
+        return sf.lit(None).cast(spark_type(target.type))
+    return fit(sf.col(quoted(source.name)), source.type, target.type)
+
+
+def fit(value: Column, data: DataType, table: DataType) -> Column:
+    """A value of one type as another, by name within structs, as far as no value can fail to be cast."""
+    if is_same_type(data, table):
+        return value
+    match data, table:
+        case StructType(), StructType():
+            return _fit_struct(value, data, table)
+        case ArrayType(source), ArrayType(target):
+            return sf.transform(value, lambda element: fit(element, source, target))
+        case MapType(), MapType():
+            return _fit_map(value, data, table)
+        case PrimitiveType(), DecimalType():
+            # Arrow casts whole numbers only to decimals that hold all of them.
+            return value.cast(spark_type(DecimalType(20, 0))) if data != VOID else value.cast(spark_type(table))
+        case _ if is_numeric_narrowing(data, table):
+            return value
+        case _:
+            return value.cast(spark_type(table))
+
+
+def _fit_struct(value: Column, data: StructType, table: StructType) -> Column:
+    members = []
+    for target in table:
+        source = data.find(target.name)
+        if source is None or source.type == VOID:
+            member = sf.lit(None).cast(spark_type(target.type))
+        else:
+            member = fit(value.getField(source.name), source.type, target.type)
+        members.append(member.alias(target.name))
+    return sf.when(value.isNotNull(), sf.struct(*members))
+
+
+def _fit_map(value: Column, data: MapType, table: MapType) -> Column:
+    if not is_same_type(data.key_type, table.key_type):
+        value = sf.transform_keys(value, lambda key, _: fit(key, data.key_type, table.key_type))
+    if not is_same_type(data.value_type, table.value_type):
+        value = sf.transform_values(value, lambda _, item: fit(item, data.value_type, table.value_type))
+    return value
+
+
+def spark_type(data_type: DataType) -> st.DataType:
+    """The PySpark type of a Delta type."""
+    field = {"name": "value", "type": type_to_json(data_type), "nullable": True, "metadata": {}}
+    return st.StructField.fromJson(field).dataType

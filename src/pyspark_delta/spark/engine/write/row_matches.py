@@ -1,0 +1,174 @@
+"""Rows of a table that new rows replace: by equal values (replaceUsing), or by a condition on both (replaceOn).
+
+The new rows are those in the files just written, so that the data is computed once, however it came about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyspark.sql.functions as sf
+from sqlglot import exp
+
+from pyspark_delta.actions.columns import FILE_FIELDS
+from pyspark_delta.errors import InvalidOptionError
+from pyspark_delta.expressions.coercion import is_comparable
+from pyspark_delta.expressions.columns import is_collated
+from pyspark_delta.expressions.syntax import parse
+from pyspark_delta.expressions.tree import Column, Comparison, Expression, Literal, all_of
+from pyspark_delta.protocol.draft import ReadSet
+from pyspark_delta.scan.bounds import NEVER
+from pyspark_delta.schema.types import DOUBLE, FLOAT, StructField, StructType
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.frames.public_scan import FileSource
+from pyspark_delta.spark.frames.quoting import quoted
+from pyspark_delta.spark.frames.reading import read_files
+from pyspark_delta.write.replacement import EXAMINED_COLUMNS, Replaced, live_rows, replace_matching
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_FILE = "_pyspark_delta_from_file"
+_KEY = "_pyspark_delta_key_{}"
+
+
+@dataclass(frozen=True)
+class RowMatch:
+    """How rows of the table are matched to new rows: a join of the two."""
+
+    new_rows: DataFrame
+    condition: str | None = None
+    keys: tuple[str, ...] = ()
+    table_alias: str = ""
+    source_alias: str = ""
+
+    def matched(self, rows: DataFrame) -> DataFrame:
+        """The rows of the table that new rows replace."""
+        return self._join(rows, "left_semi")
+
+    def kept(self, rows: DataFrame) -> DataFrame:
+        """The other rows of the table."""
+        return self._join(rows, "left_anti")
+
+    def _join(self, rows: DataFrame, how: str) -> DataFrame:
+        if self.condition is not None:
+            source = self.new_rows.alias(self.source_alias) if self.source_alias else self.new_rows
+            table = rows.alias(self.table_alias) if self.table_alias else rows
+            return table.join(source, sf.expr(self.condition), how)
+        # Names of their own: both sides are frames of one table, whose columns Spark could not tell apart.
+        names = [_KEY.format(number) for number in range(len(self.keys))]
+        keys = self.new_rows.select(
+            *(sf.col(quoted(key)).alias(name) for key, name in zip(self.keys, names, strict=True))
+        ).distinct()
+        conditions = [sf.col(quoted(key)) == sf.col(name) for key, name in zip(self.keys, names, strict=True)]
+        return rows.join(keys, conditions, how)
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionMatch:
+    """Rows of the table that meet a condition, in SQL."""
+
+    condition: str
+
+    def matched(self, rows: DataFrame) -> DataFrame:
+        """The rows that meet it."""
+        return rows.where(sf.expr(self.condition))
+
+    def kept(self, rows: DataFrame) -> DataFrame:
+        """The rows that do not, those for which it is unknown among them."""
+        return rows.where(~sf.coalesce(sf.expr(self.condition), sf.lit(False)))
+
+
+def match_keys(new_rows: DataFrame, keys: Sequence[str]) -> RowMatch:
+    """Rows with equal values in the columns `keys`; null equals nothing."""
+    return RowMatch(new_rows, keys=tuple(keys))
+
+
+def match_condition(new_rows: DataFrame, condition: str, table_alias: str | None) -> RowMatch:
+    """Rows for which a condition on both is true. Raises as `check_condition`."""
+    return RowMatch(new_rows, condition, (), table_alias or "", check_condition(condition, table_alias))
+
+
+def check_condition(condition: str, table_alias: str | None) -> str:
+    """The name by which a condition of replaceOn calls the data; empty where it does not.
+
+    The names before dots say which side a column is of: `table_alias` the table, another one the data. Raises
+    InvalidOptionError for a condition with more names, or with columns without one.
+    """
+    columns = list(parse(condition).find_all(exp.Column))
+    qualifiers = dict.fromkeys(column.parts[0].name for column in columns if len(column.parts) > 1)
+    others = [name for name in qualifiers if name.casefold() != (table_alias or "").casefold()]
+    bare = sorted({column.name for column in columns if len(column.parts) == 1})
+    if bare:
+        raise InvalidOptionError(
+            f"The condition of replaceOn, '{condition}', does not say whether {', '.join(bare)} is of the table or of "
+            "the data. Write t.column with the option targetAlias='t' for the table, and s.column for the data.",
+            error_class="DELTA_INSERT_REPLACE_ON_AMBIGUOUS_COLUMNS_IN_CONDITION",
+            option="replaceOn",
+        )
+    if len(others) > 1:
+        raise InvalidOptionError(
+            f"The condition of replaceOn, '{condition}', speaks of {', '.join(others)}: it may name the table, by the "
+            f"option targetAlias ({table_alias or 'not given'}), and the data by one other name.",
+            option="replaceOn",
+        )
+    return others[0] if others else ""
+
+
+def replace_rows(spark: SparkSession, snapshot: Snapshot, match: RowMatch, time_zone: str) -> Replaced:
+    """The files with rows that new rows replace. Starts a job over the files that may have some."""
+    source = FileSource(snapshot.location, snapshot.configuration, snapshot.storage_options)
+    bounds = _key_bounds(match, snapshot.configuration.schema)
+    candidates, reads = _candidates(snapshot, bounds, time_zone)
+    rows = read_files(spark, source, candidates, file_number=_FILE)
+    found = match.matched(rows).groupBy(_FILE).count().toArrow()
+    numbers = pc.array_sort_indices(found[_FILE])
+    found = found.take(numbers)
+    touched = candidates.take(found[_FILE])
+    is_whole = pc.fill_null(pc.equal(live_rows(touched), found["count"]), False)
+    return Replaced(
+        whole=touched.filter(is_whole),
+        partly=touched.filter(pc.invert(is_whole)),
+        reads=replace(reads, paths=frozenset(touched["path"].to_pylist())),
+        rows=pc.sum(found["count"]).as_py() or 0,
+    )
+
+
+def _candidates(snapshot: Snapshot, bounds: Expression | None, time_zone: str) -> tuple[pa.Table, ReadSet]:
+    if bounds is None:
+        names = tuple(f.name for f in FILE_FIELDS if f.name in EXAMINED_COLUMNS)
+        return snapshot.files(names), ReadSet(whole_table=True)
+    found = replace_matching(snapshot, bounds, time_zone)
+    return found.removed, found.reads
+
+
+def _key_bounds(match: RowMatch, schema: StructType) -> Expression | None:
+    """The range of the keys of the new rows as a condition on the table; None where there is none to be had."""
+    fields = (schema.find(key) for key in match.keys)
+    columns = [f for f in fields if f is not None and is_comparable(f.type) and not _has_odd_order(f)]
+    if not columns:
+        return None
+    aggregates = [
+        function(sf.col(quoted(column.name))).alias(f"{name}{position}")
+        for position, column in enumerate(columns)
+        for name, function in (("least", sf.min), ("greatest", sf.max))
+    ]
+    [found] = match.new_rows.agg(*aggregates).toArrow().to_pylist()
+    parts: list[Expression] = []
+    for position, column in enumerate(columns):
+        least, greatest = found[f"least{position}"], found[f"greatest{position}"]
+        if least is None:
+            return NEVER  # no key but null, which equals nothing
+        own = Column((column.name,), column.type)
+        parts.append(Comparison(">=", own, Literal(least, column.type)))
+        parts.append(Comparison("<=", own, Literal(greatest, column.type)))
+    return all_of(*parts)
+
+
+def _has_odd_order(field: StructField) -> bool:
+    """Whether equal values may lie outside a range: 0.0 and -0.0, NaN, texts that a collation makes equal."""
+    return field.type in (FLOAT, DOUBLE) or is_collated([field])

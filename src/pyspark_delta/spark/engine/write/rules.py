@@ -1,0 +1,257 @@
+"""The rules of a table as Catalyst expressions on a frame: computed columns, identity numbers, broken conditions.
+
+A row that breaks a condition is not an exception in the JVM. The frame gets one more column that says what is broken,
+null for good rows, and the worker that writes the rows raises: the error keeps its class on every kind of session, no
+task is tried again, and an optimizer that moves expressions around cannot make rows fail that are not written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyspark.sql.functions as sf
+
+from pyspark_delta.data.violations import WatchedCheck, watch
+from pyspark_delta.data.writer import WriteContext
+from pyspark_delta.errors import ConstraintViolationError, InvalidOperationError
+from pyspark_delta.protocol.rows import CheckKind, ComputedColumn, ComputedKind, RowCheck
+from pyspark_delta.schema.store_assignment import is_numeric_narrowing
+from pyspark_delta.schema.types import VOID, StructField, StructType
+from pyspark_delta.spark.engine.write.alignment import align, fitted, spark_type
+from pyspark_delta.spark.frames.quoting import quoted
+from pyspark_delta.transaction.row_rules import RowRules
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_IDENTITY = (ComputedKind.IDENTITY_ALWAYS, ComputedKind.IDENTITY_BY_DEFAULT)
+_HIDDEN = "__pyspark_delta_"
+_VIOLATION = f"{_HIDDEN}violation"
+_UNFIT = f"{_HIDDEN}unfit_"
+_TASK, _ROW, _TASK_BITS, _ROW_BITS, _POSITION = (
+    f"{_HIDDEN}number_{name}" for name in ("task", "row", "task_bits", "row_bits", "position")
+)
+# Rows of a task that are numbered one after another before other tasks get their turn.
+_FIRST_RUN_BITS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class RuledFrame:
+    """A frame ready to be written, and the context that belongs to it.
+
+    The frame has the columns of the context by position and, where the context has checks, the column of violations.
+    """
+
+    frame: DataFrame
+    context: WriteContext
+
+
+def check_changed(
+    frame: DataFrame,
+    context: WriteContext,
+    rules: RowRules,
+    unfit: Sequence[StructField],
+    carried: Sequence[str],
+    numbered: tuple[ComputedColumn, ...] = (),
+) -> RuledFrame:
+    """The frame with the columns of the table, the `carried` ones, and that of violations where there can be some.
+
+    For rows that a statement changes: the frame has every column of the table, computed ones too, with values of its
+    types. Of the fields `unfit` there is a column `unfit_name` with the text of a value that is not of the type.
+    `numbered` are identity columns with new numbers (`number_rows`).
+    """
+    table = context.schema
+    context = replace(context, numbered=numbered)
+    computed = {c.name: c for c in rules.computed if table.find(c.name) is not None}
+    checks = [watch(check, table.names) for check in _checks(rules, computed, {}, numbered)]
+    if not (unfit or checks):
+        return RuledFrame(frame.select(*(sf.col(quoted(name)) for name in (*table.names, *carried))), context)
+    frame, checks = _violations(frame, table, unfit, checks, carried)
+    return RuledFrame(frame, replace(context, checks=tuple(checks)))
+
+
+def unfit_name(field: StructField) -> str:
+    """The column for values of a field that are not of its type."""
+    return _UNFIT + field.name
+
+
+def apply_rules(frame: DataFrame, data: StructType, context: WriteContext, rules: RowRules) -> RuledFrame:
+    """The frame with the columns of the table, as its rules ask; `data` is the frame's schema.
+
+    Raises InvalidOperationError for values given to a column that only the table numbers,
+    ConstraintViolationError when the frame lacks a NOT NULL column.
+    """
+    table = context.schema
+    computed = {c.name: c for c in rules.computed if table.find(c.name) is not None}
+    _check_given(data, table, computed)
+    if not rules:
+        return RuledFrame(align(frame, data, table), context)
+    absent = {name: c for name, c in computed.items() if data.find(name) is None}
+    numbered = tuple(c for c in absent.values() if c.kind in _IDENTITY)
+    narrowed = [f for f in table if _is_narrowed(data, f)]
+    checks = [watch(check, table.names) for check in _checks(rules, computed, absent, numbered)]
+    frame = _given_and_defaults(frame, data, table, absent, narrowed)
+    frame = _numbered(frame, numbered)
+    frame = _generated(frame, table, absent)
+    if narrowed or checks:
+        frame, checks = _violations(frame, table, narrowed, checks)
+    return RuledFrame(frame, replace(context, checks=tuple(checks), numbered=numbered))
+
+
+def _check_given(data: StructType, table: StructType, computed: dict[str, ComputedColumn]) -> None:
+    for field in table:
+        given, column = data.find(field.name), computed.get(field.name)
+        if given is not None and column is not None and column.kind is ComputedKind.IDENTITY_ALWAYS:
+            raise InvalidOperationError(
+                f"The rows have values for the column '{field.name}', which is GENERATED ALWAYS AS IDENTITY: only the "
+                f"table numbers it. Leave the column out, for example with df.drop('{field.name}').",
+                error_class="DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED",
+                sqlstate="42808",
+                column=field.name,
+            )
+        if given is None and column is None and not field.nullable:
+            raise ConstraintViolationError(
+                f"The column '{field.name}' is NOT NULL, but the rows to write do not have it. Nothing was committed. "
+                "Add the column with values.",
+                error_class="DELTA_MISSING_NOT_NULL_COLUMN_VALUE",
+                sqlstate="23502",
+                column=field.name,
+            )
+
+
+def _checks(
+    rules: RowRules,
+    computed: dict[str, ComputedColumn],
+    absent: dict[str, ComputedColumn],
+    numbered: Sequence[ComputedColumn],
+) -> Iterator[RowCheck]:
+    for column in numbered:  # its number is null when it is beyond the 64 bits of the type (C400)
+        yield RowCheck(column.name, f"{quoted(column.name)} IS NOT NULL", CheckKind.RANGE)
+    yield from rules.checks
+    for column in computed.values():
+        if column.kind is ComputedKind.GENERATED and column.name not in absent:
+            yield RowCheck(column.name, f"{quoted(column.name)} <=> ({column.expression})", CheckKind.GENERATED)
+
+
+def _is_narrowed(data: StructType, field: StructField) -> bool:
+    source = data.find(field.name)
+    return source is not None and source.type != VOID and is_numeric_narrowing(source.type, field.type)
+
+
+def _given_and_defaults(
+    frame: DataFrame,
+    data: StructType,
+    table: StructType,
+    absent: dict[str, ComputedColumn],
+    narrowed: Sequence[StructField],
+) -> DataFrame:
+    """The columns that the frame has, and defaults for those that it lacks.
+
+    Conditions see values of the table's types. Those that do not fit are null then, and remembered beside.
+    """
+    columns: list[Column] = []
+    for field in table:
+        column = absent.get(field.name)
+        if column is None:
+            value = fitted(data, field)
+            columns.append((value.try_cast(spark_type(field.type)) if field in narrowed else value).alias(field.name))
+        elif column.kind is ComputedKind.DEFAULT:
+            columns.append(sf.expr(column.expression).cast(spark_type(field.type)).alias(field.name))
+    for field in narrowed:
+        value = fitted(data, field)
+        unfit = value.isNotNull() & value.try_cast(spark_type(field.type)).isNull()
+        columns.append(sf.when(unfit, value.cast("string")).alias(_UNFIT + field.name))
+    return frame.select(*columns)
+
+
+def _numbered(frame: DataFrame, numbered: Sequence[ComputedColumn]) -> DataFrame:
+    """The frame with identity columns: task and row make a position, and the position makes the number.
+
+    How many tasks there are is not known to any of them. So positions are dealt out in runs that double in length, by
+    task and by row: a task's numbers ascend, and the positions in use exceed the rows by a small factor at most.
+    """
+    if not numbered:
+        return frame
+    columns = [sf.col(quoted(name)) for name in frame.columns]
+    frame = frame.select("*", sf.spark_partition_id().alias(_TASK), _row_of_task().alias(_ROW))
+    unit = f"(shiftright({_ROW}, {_FIRST_RUN_BITS}) + 1)"
+    frame = frame.select(
+        "*",
+        sf.expr(f"cast(floor(log2({_TASK} + 1.5D)) as int)").alias(_TASK_BITS),
+        sf.expr(f"cast(floor(log2({unit} + 0.5D)) as int)").alias(_ROW_BITS),
+    )
+    both = f"({_TASK_BITS} + {_ROW_BITS})"
+    shorter = f"({both} - 1) * shiftleft(1L, {both}) + 1"  # positions of all shorter runs
+    fewer = f"{_TASK_BITS} * shiftleft(1L, {both})"
+    tasks = f"({_TASK} + 1 - shiftleft(1L, {_TASK_BITS})) * shiftleft(1L, {_ROW_BITS})"
+    run = f"{shorter} + {fewer} + {tasks} + {unit} - shiftleft(1L, {_ROW_BITS})"
+    within = f"({_ROW} & {(1 << _FIRST_RUN_BITS) - 1})"
+    frame = frame.select(*columns, sf.expr(f"shiftleft({run}, {_FIRST_RUN_BITS}) + {within}").alias(_POSITION))
+    numbers = [_number(c).alias(c.name) for c in numbered]
+    return frame.select(*columns, *numbers)
+
+
+def number_rows(frame: DataFrame, numbered: Mapping[ComputedColumn, Column]) -> DataFrame:
+    """The frame with new numbers in identity columns, each for the rows that a condition says; others keep theirs."""
+    hidden = {replace(column, name=f"{_HIDDEN}number_{column.name}"): column for column in numbered}
+    frame = _numbered(frame, tuple(hidden))
+    values = {
+        column.name: sf.when(numbered[column], sf.col(quoted(number.name))).otherwise(sf.col(quoted(column.name)))
+        for number, column in hidden.items()
+    }
+    return frame.withColumns(values) if values else frame
+
+
+def _number(column: ComputedColumn) -> Column:
+    """The number for a position; null when it is beyond 64 bits."""
+    if not -(1 << 63) <= column.start < 1 << 63:
+        return sf.lit(None).cast("long")
+    return sf.expr(f"try_add({column.start}L, try_multiply({_POSITION}, {column.step}L))")
+
+
+def _row_of_task() -> Column:
+    return sf.monotonically_increasing_id().bitwiseAND(sf.lit((1 << 33) - 1))
+
+
+def _generated(frame: DataFrame, table: StructType, absent: dict[str, ComputedColumn]) -> DataFrame:
+    """The frame with the columns of the table in order, generated ones computed from the others."""
+    columns = []
+    for field in table:
+        column = absent.get(field.name)
+        if column is not None and column.kind is ComputedKind.GENERATED:
+            columns.append(sf.expr(column.expression).cast(spark_type(field.type)).alias(field.name))
+        else:
+            columns.append(sf.col(quoted(field.name)))
+    columns += [sf.col(quoted(name)) for name in frame.columns if name.startswith(_UNFIT)]
+    return frame.select(*columns)
+
+
+def _violations(
+    frame: DataFrame,
+    table: StructType,
+    narrowed: Sequence[StructField],
+    checks: list[WatchedCheck],
+    carried: Sequence[str] = (),
+) -> tuple[DataFrame, list[WatchedCheck]]:
+    """The frame with one more column for what the first broken condition is, and the conditions by number."""
+    numbered: list[WatchedCheck] = []
+    broken: Column | None = None
+
+    def add(watched: WatchedCheck, passes: Column, shown: Sequence[Column]) -> None:
+        nonlocal broken
+        found = sf.to_json(sf.array(sf.lit(str(len(numbered))), *(value.cast("string") for value in shown)))
+        broken = sf.when(~passes, found) if broken is None else broken.when(~passes, found)
+        numbered.append(watched)
+
+    for field in narrowed:
+        unfit = sf.col(quoted(_UNFIT + field.name))
+        check = RowCheck(field.name, f"fits the type {field.type}", CheckKind.RANGE)
+        add(WatchedCheck(check, (field.name,)), unfit.isNull(), [unfit])
+    for watched in checks:
+        passes = sf.coalesce(sf.expr(watched.check.condition), sf.lit(False))
+        add(watched, passes, [sf.col(quoted(name)) for name in watched.columns])
+    columns = [sf.col(quoted(name)) for name in (*table.names, *carried)]
+    assert broken is not None
+    return frame.select(*columns, broken.alias(_VIOLATION)), numbered

@@ -1,0 +1,344 @@
+"""`df.write.format("delta").save(path)`: create, append to, or overwrite a table in one commit.
+
+One flow for all: the options are completed by the session, the table is opened and gets the schema that the write
+leaves, rows become files, the files and rows that they replace are found, and one draft is committed.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, assert_never
+
+import pyarrow as pa
+
+from pyspark_delta.changes.eras import keeps_changes
+from pyspark_delta.errors import (
+    ConcurrentAppendError,
+    ConcurrentDeleteDeleteError,
+    ConcurrentDeleteReadError,
+    DeltaWarning,
+    TableAlreadyExistsError,
+    TableNotFoundError,
+)
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import CommitDraft, no_files
+from pyspark_delta.protocol.rows import CheckKind, RowCheck
+from pyspark_delta.protocol.state import TableState
+from pyspark_delta.schema.types import StructType
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.reexecution import discard, reexecutions
+from pyspark_delta.spark.conf.write_defaults import (
+    after_commit,
+    default_properties,
+    file_options,
+    is_done,
+    with_session_defaults,
+)
+from pyspark_delta.spark.engine.write.alignment import frame_schema
+from pyspark_delta.spark.engine.write.change_data import write_changes, write_inserts
+from pyspark_delta.spark.engine.write.job import write_frame
+from pyspark_delta.spark.engine.write.optimized import rebalance, wants_optimized_write
+from pyspark_delta.spark.engine.write.row_matches import (
+    ConditionMatch,
+    RowMatch,
+    match_condition,
+    match_keys,
+    replace_rows,
+)
+from pyspark_delta.spark.engine.write.rows_written import Written, has_row_ids, write_kept
+from pyspark_delta.spark.engine.write.rules import apply_rules
+from pyspark_delta.spark.engine.write.selection import (
+    EqualKeys,
+    Everything,
+    Nothing,
+    On,
+    Partitions,
+    Selection,
+    Where,
+    select_rows,
+)
+from pyspark_delta.spark.frames.public_scan import FileSource
+from pyspark_delta.spark.frames.reading import read_files, session_time_zone
+from pyspark_delta.transaction.attempts import commit_draft
+from pyspark_delta.transaction.base import state_of
+from pyspark_delta.transaction.new_table import check_distinct
+from pyspark_delta.transaction.numbering import commit_numbered
+from pyspark_delta.transaction.row_rules import row_rules
+from pyspark_delta.transaction.write_plan import write_context
+from pyspark_delta.write.drafts import Staged, draft_write
+from pyspark_delta.write.options import WriteOptions, parse_mode, parse_options
+from pyspark_delta.write.replacement import (
+    Replaced,
+    replace_everything,
+    replace_matching,
+    replace_partitions,
+)
+from pyspark_delta.write.target import Target, existing_target, new_target, target_clustering
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def save(
+    frame: DataFrame,
+    location: str,
+    mode: str | None = None,
+    partition_by: Sequence[str] | None = None,
+    options: Mapping[str, object] | None = None,
+    *,
+    cluster_by: Sequence[str] = (),
+) -> int | None:
+    """Write a frame to the table at `location`; the version that was committed, None when nothing was to do.
+
+    `mode` is append, overwrite, error (the default; also errorifexists) or ignore, as of DataFrameWriter. A table that
+    is not there is created. Nothing is visible before the one commit at the end; when the write fails, the table is as
+    it was.
+
+    Raises TableAlreadyExistsError (mode error), SchemaMismatchError, ConstraintViolationError, InvalidOptionError,
+    UnsupportedFeatureError naming each feature of the table that is not yet written, CommitConflictError.
+    """
+    parsed = parse_options(options)
+    if partition_by:
+        parsed = replace(parsed, partition_by=tuple(partition_by))
+    if cluster_by:
+        parsed = replace(parsed, cluster_by=tuple(cluster_by))
+    return write_table(TableWrite(frame, location, parse_mode(mode), parsed))
+
+
+@dataclass(frozen=True)
+class TableWrite:
+    """One write, as it was asked for.
+
+    `mode` is append, overwrite, error, ignore or replace, which leaves nothing of a table but its id and its history.
+    `statement` is the name of the operation where the write makes a table from a query, such as CREATE TABLE AS SELECT.
+    """
+
+    frame: DataFrame
+    location: str
+    mode: str
+    options: WriteOptions
+    must_exist: bool = False
+    statement: str = ""
+
+
+def write_table(write: TableWrite) -> int | None:
+    """Make a write, in one commit; the version that was committed, None when nothing was to do. Raises as `save`."""
+    spark = write.frame.sparkSession
+    write = replace(write, options=with_session_defaults(spark, write.options))
+    data = frame_schema(write.frame)
+    check_distinct(data)
+    snapshot = _open(write)
+    if snapshot is None:
+        state = _create(spark, write, data)
+    else:
+        if write.mode == "error":
+            raise TableAlreadyExistsError(write.location)
+        if write.mode == "ignore":
+            return None
+        if is_done(snapshot, write.options.transaction):
+            after_commit(spark)
+            return None
+        _warn_about_append(write)
+        state = _change(spark, write, data, snapshot)
+    after_commit(spark)
+    return state.version
+
+
+def _create(spark: SparkSession, write: TableWrite, data: StructType) -> TableState:
+    target = new_target(write.location, data, write.options, default_properties(spark))
+    base = TableState(location=write.location, storage_options=dict(write.options.files.storage_options))
+    return commit_draft(_Staging(spark, write, target, None, Nothing()).stage(data), base)
+
+
+def _change(spark: SparkSession, write: TableWrite, data: StructType, snapshot: Snapshot) -> TableState:
+    """Write to a table that is there. What replaces some of its rows looks for them again after a conflict."""
+    left: int | None = None
+    new: Written | None = None
+    while True:
+        attempt = _Attempt(spark, write, data, snapshot, new)
+        try:
+            return commit_numbered(state_of(snapshot), attempt.stage, lambda: state_of(snapshot.update()))  # noqa: B023
+        except (ConcurrentAppendError, ConcurrentDeleteReadError, ConcurrentDeleteDeleteError):
+            left = reexecutions(spark) if left is None else left
+            if not left or not isinstance(attempt.selection, Partitions | Where | EqualKeys | On):
+                raise
+            discard(snapshot, attempt.kept)
+            before, snapshot, left = snapshot, snapshot.update(), left - 1
+            is_same = (before.metadata, before.protocol) == (snapshot.metadata, snapshot.protocol)
+            new = attempt.new if is_same else None
+
+
+class _Attempt:
+    """A write on one version of a table. `new` are its new rows where they are written already."""
+
+    def __init__(
+        self, spark: SparkSession, write: TableWrite, data: StructType, snapshot: Snapshot, new: Written | None
+    ) -> None:
+        self._spark, self._write, self._data, self._snapshot = spark, write, data, snapshot
+        self.new = new
+        self.selection: Selection | None = None
+        self.kept: Sequence[str] = ()
+
+    def stage(self, base: TableState) -> CommitDraft:
+        """Write the files; the draft that names them."""
+        spark, write, snapshot = self._spark, self._write, self._snapshot
+        before = base.configuration or snapshot.configuration
+        target = _existing(spark, write, self._data, snapshot, before)
+        if self.selection is None:
+            self.selection = select_rows(spark, write.mode, write.options, snapshot, session_time_zone(spark))
+        staging = _Staging(spark, write, target, snapshot, self.selection, self.new)
+        draft = staging.stage(self._data)
+        self.new = None if staging.new is None or staging.new.marks else staging.new
+        self.kept = staging.kept
+        return draft
+
+
+def stage_change(
+    write: TableWrite, snapshot: Snapshot, before: TableConfiguration, *, tells_inserts: bool = False
+) -> CommitDraft:
+    """Write the files of a write to a table that is there, and commit nothing; the draft that names them.
+
+    `before` is what the table declares: that of the snapshot, with the changes that the same commit makes first. With
+    `tells_inserts`, rows that are only added are in change data files too, since other changes of the commit are. The
+    options are completed by the session already. Raises as `save`.
+    """
+    spark, data = write.frame.sparkSession, frame_schema(write.frame)
+    check_distinct(data)
+    _warn_about_append(write)
+    target = _existing(spark, write, data, snapshot, before)
+    selection = select_rows(spark, write.mode, write.options, snapshot, session_time_zone(spark))
+    return _Staging(spark, write, target, snapshot, selection, tells_inserts=tells_inserts).stage(data)
+
+
+def _existing(
+    spark: SparkSession, write: TableWrite, data: StructType, snapshot: Snapshot, before: TableConfiguration
+) -> Target:
+    defaults = default_properties(spark) if write.mode == "replace" else {}
+    return existing_target(snapshot, before, data, write.mode, write.options, defaults)
+
+
+def _open(write: TableWrite) -> Snapshot | None:
+    try:
+        return Snapshot.load(write.location, storage_options=write.options.files.storage_options)
+    except TableNotFoundError:
+        if write.must_exist:
+            raise
+        return None
+
+
+def _warn_about_append(write: TableWrite) -> None:
+    options = write.options
+    asked = {
+        "replaceWhere": options.replace_where,
+        "replaceUsing": options.replace_using,
+        "replaceOn": options.replace_on,
+    }
+    given = [name for name, value in asked.items() if value]
+    if write.mode == "append" and given:
+        warnings.warn(
+            DeltaWarning(f"The option '{given[0]}' replaces nothing in mode 'append'; use mode 'overwrite' for it."),
+            stacklevel=5,
+        )
+
+
+class _Staging:
+    """Writes the files of one write, and drafts its commit."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        write: TableWrite,
+        target: Target,
+        snapshot: Snapshot | None,
+        selection: Selection,
+        new: Written | None = None,
+        *,
+        tells_inserts: bool = False,
+    ) -> None:
+        self.new = new
+        self.kept: list[str] = []
+        self._tells_inserts = tells_inserts
+        self._spark = spark
+        self._write = write
+        self._options = write.options
+        self._target = target
+        self._snapshot = snapshot
+        self._selection = selection
+        files = file_options(spark, target.configuration, write.options)
+        clustering = target_clustering(target, snapshot)
+        self._context = write_context(target.location, target.configuration, files, clustering=clustering)
+
+    def stage(self, data: StructType) -> CommitDraft:
+        """Write the files; the draft that names them."""
+        new = self.new = self.new or self._write_new(data)
+        replaced, match = self._find_replaced(new)
+        staged = Staged(new, replaced=replaced)
+        if match is not None:
+            kept, changes = self._write_kept(replaced, match, new)
+            self.kept = [path for files in (kept.files, changes) for path in files["path"].to_pylist()]
+            staged = Staged(new, kept, replaced, changes)
+        elif self._tells_inserts and new.rows:
+            inserted = write_inserts(self._new_rows(new), self._target.configuration.schema, self._context)
+            staged = replace(staged, changes=inserted)
+        write, engine = self._write, f"PySpark/{self._spark.version}"
+        return draft_write(write.mode, self._options, self._target, staged, statement=write.statement, engine=engine)
+
+    def _write_new(self, data: StructType) -> Written:
+        rules, selection = row_rules(self._target.configuration), self._selection
+        if isinstance(selection, Where) and selection.check:
+            check = RowCheck("replaceWhere", selection.text, CheckKind.REPLACED)
+            rules = replace(rules, checks=(*rules.checks, check))
+        ruled = apply_rules(self._write.frame, data, self._context, rules)
+        frame = ruled.frame
+        optimized = wants_optimized_write(self._spark, self._options, self._target.configuration)
+        if optimized:
+            frame = rebalance(frame, self._target.configuration, ruled.context.schema.names)
+        return Written.of(write_frame(frame, ruled.context, few_partitions=optimized), ruled.context)
+
+    def _find_replaced(self, new: Written) -> tuple[Replaced | None, ConditionMatch | RowMatch | None]:
+        """What leaves the table, and how the rows that stay are told from the others."""
+        snapshot, time_zone = self._snapshot, session_time_zone(self._spark)
+        if snapshot is None:
+            return None, None
+        match self._selection:
+            case Nothing():
+                return None, None
+            case Everything():
+                return replace_everything(snapshot), None
+            case Partitions():
+                return replace_partitions(snapshot, new.files, time_zone), None
+            case Where(text, predicate):
+                return replace_matching(snapshot, predicate, time_zone), ConditionMatch(text)
+            case EqualKeys(keys):
+                rows = match_keys(self._new_rows(new), keys)
+                return replace_rows(self._spark, snapshot, rows, time_zone), rows
+            case On(condition, alias):
+                rows = match_condition(self._new_rows(new), condition, alias)
+                return replace_rows(self._spark, snapshot, rows, time_zone), rows
+            case other:
+                assert_never(other)
+
+    def _write_kept(
+        self, replaced: Replaced | None, match: ConditionMatch | RowMatch, new: Written
+    ) -> tuple[Written, pa.Table]:
+        """The rows of partly replaced files that stay, and the change data files where readers need them."""
+        snapshot = self._snapshot
+        if replaced is None or snapshot is None or not replaced.partly.num_rows:
+            return Written.nothing(), no_files()
+        before = snapshot.configuration
+        source = FileSource(snapshot.location, before, snapshot.storage_options)
+        rows = read_files(self._spark, source, replaced.partly, row_tracking=has_row_ids(before))
+        kept = write_kept(match.kept(rows), before, self._context)
+        if not kept.rows or not keeps_changes(self._target.configuration) or not self._options.data_change:
+            return kept, no_files()
+        deleted = match.matched(read_files(self._spark, source, replaced.removed))
+        after = self._target.configuration.schema
+        return kept, write_changes(deleted, self._new_rows(new), before.schema, after, self._context)
+
+    def _new_rows(self, new: Written) -> DataFrame:
+        """The rows just written, from their files: so that the data is computed only once."""
+        target = self._target
+        storage_options = self._context.storage_options
+        return read_files(self._spark, FileSource(target.location, target.configuration, storage_options), new.files)

@@ -1,0 +1,1 @@
+"""From snapshots and files to DataFrames."""

@@ -1,0 +1,72 @@
+"""Spark's hidden column `_metadata`, where Spark itself would lose it, and with more fields than Spark's.
+
+A DataFrame shows hidden columns only to those who name them. Spark passes the one of a relation on as long as nothing
+but projections and filters is above it: not through the union of files with and without deletion vectors, and without
+fields that a Delta table adds. Here the column is made like any other and then hidden again, as Spark hides the second
+key of a natural join.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
+
+from pyspark_delta.spark.frames.catalyst.jvm import Jvm
+
+METADATA = "_metadata"
+_ROW_INDEX = "row_index"
+_IS_METADATA = {"__metadata_col": METADATA}  # lets `DataFrame.metadataColumn` find it
+_OUTPUT = 1  # of the members of a `LogicalRelation`
+
+
+def can_expose(column_names: Iterable[str]) -> bool:
+    """Whether no column of a table has the name of the hidden one; Spark shows that column instead."""
+    return METADATA not in {name.casefold() for name in column_names}
+
+
+def with_file_metadata(jvm: Jvm, relation: DataFrame) -> tuple[DataFrame, Sequence[str]]:
+    """The frame of a relation with what Spark knows of each file as its last column, and the fields of that struct.
+
+    `row_index` is not among them. Spark would number the rows of every file, asked for or not, where the others are
+    one value for each batch.
+    """
+    plan = relation._jdf.queryExecution().analyzed().withMetadataColumns()
+    output = plan.output()
+    data_type, fields = jvm.once("fields of _metadata", lambda: _fields(jvm, output.last().dataType()))
+    visible = output.init().appended(output.last().withDataType(data_type))
+    members = plan.productIterator().toSeq().updated(_OUTPUT, visible)
+    objects = jvm.once("ClassTag", lambda: jvm.type("scala.reflect.ClassTag").AnyRef())
+    return _frame(jvm, relation, plan.makeCopy(members.toArray(objects))), fields
+
+
+def _fields(jvm: Jvm, struct_type: Any) -> tuple[Any, Sequence[str]]:
+    struct = json.loads(struct_type.json())
+    struct["fields"] = [field for field in struct["fields"] if field["name"] != _ROW_INDEX]
+    return jvm.data_type(json.dumps(struct)), tuple(field["name"] for field in struct["fields"])
+
+
+def metadata_column(fields: Sequence[str], more: Mapping[str, Column]) -> Column:
+    """The struct of `fields` of the column above, and `more` ones."""
+    known = [F.col(f"{METADATA}.{name}").alias(name) for name in fields]
+    struct = F.struct(*known, *(column.alias(name) for name, column in more.items()))
+    return struct.alias(METADATA, metadata=_IS_METADATA)
+
+
+def hide_last_column(jvm: Jvm, frame: DataFrame) -> DataFrame:
+    """The frame without its last column, which can be named all the same."""
+    project = jvm.type("org.apache.spark.sql.catalyst.plans.logical.Project")
+    plan = frame._jdf.queryExecution().analyzed()
+    output = plan.output()
+    visible = project(output.init(), plan)
+    tag = jvm.once("hiddenOutputTag", project.hiddenOutputTag)
+    visible.setTagValue(tag, output.takeRight(1))
+    return _frame(jvm, frame, visible)
+
+
+def _frame(jvm: Jvm, like: DataFrame, plan: object) -> DataFrame:
+    spark = like.sparkSession
+    return DataFrame(jvm.type("org.apache.spark.sql.classic.Dataset").ofRows(spark._jsparkSession, plan), spark)

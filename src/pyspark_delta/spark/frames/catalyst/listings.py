@@ -1,0 +1,100 @@
+"""Where the files of a Catalyst scan come from: a snapshot, by predicates; or a choice that was made already."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.scan.planner import plan_scan
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.frames.catalyst.marked_rows import CHANGES, NUMBERS
+
+# A file may be listed more than once, with other constants or another vector.
+_TOLD_APART = ("path", "deletion_vector", "partition_values", NUMBERS.name, CHANGES.name)
+
+
+class Listing(Protocol):
+    """The files that an index answers with, for as long as a DataFrame lives."""
+
+    @property
+    def location(self) -> str:
+        """The location of the table."""
+
+    @property
+    def storage_options(self) -> Mapping[str, str]:
+        """The options of its store."""
+
+    @property
+    def version(self) -> int | None:
+        """The version of the table; None where that is not known."""
+
+    @property
+    def identity(self) -> str:
+        """Stands for the files: equal listings give equal answers."""
+
+    def select(self, where: Any, *, row_tracking: bool, statistics: bool, time_zone: str) -> pa.Table:
+        """The files (`actions.columns`) that may hold rows for a predicate, which is bound to the table or None."""
+
+    def size_in_bytes(self) -> int:
+        """The size of all files together."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotListing:
+    """All files of a snapshot."""
+
+    snapshot: Snapshot
+
+    @property
+    def location(self) -> str:
+        return self.snapshot.location
+
+    @property
+    def storage_options(self) -> Mapping[str, str]:
+        return self.snapshot.storage_options
+
+    @property
+    def version(self) -> int | None:
+        return self.snapshot.version
+
+    @property
+    def identity(self) -> str:
+        return str(self.snapshot.metadata.id)
+
+    def select(self, where: Any, *, row_tracking: bool, statistics: bool, time_zone: str) -> pa.Table:
+        return plan_scan(
+            self.snapshot, where=where, row_ids=row_tracking, statistics=statistics, time_zone=time_zone
+        ).files
+
+    def size_in_bytes(self) -> int:
+        return int(self.snapshot.size_in_bytes())
+
+
+@dataclass(frozen=True)
+class ChosenListing:
+    """Some files, with all columns that reading them needs; every one is read, whatever the predicate."""
+
+    location: str
+    files: pa.Table
+    version: int | None = None
+    storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+    @cached_property
+    def identity(self) -> str:
+        sink = pa.BufferOutputStream()
+        told_apart = self.files.select([name for name in _TOLD_APART if name in self.files.column_names])
+        with pa.ipc.new_stream(sink, told_apart.schema) as stream:
+            stream.write_table(told_apart)
+        return hashlib.sha256(sink.getvalue()).hexdigest()
+
+    def select(self, where: Any, *, row_tracking: bool, statistics: bool, time_zone: str) -> pa.Table:
+        return self.files
+
+    def size_in_bytes(self) -> int:
+        return int(pc.sum(self.files["size"]).as_py() or 0)

@@ -1,0 +1,143 @@
+"""Files in which commits marked rows, gathered so that each file is read once, however many commits marked rows in it.
+
+A number rides with the file for each of its rows: 0 for a row that no commit marked, otherwise the place of the commit
+in a second constant of the file, which has the kind of the change, its version and its time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap64
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
+
+from pyspark_delta.changes.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, DELETE, INSERT
+from pyspark_delta.deletion_vectors.bitmap import to_indexes
+from pyspark_delta.log.arrays import map_value
+from pyspark_delta.schema.partition_values import parse_partition_column
+from pyspark_delta.schema.types import BINARY, TIMESTAMP, StructField
+from pyspark_delta.spark.frames.catalyst.binary_constants import long_at, number_at, word_at
+from pyspark_delta.spark.frames.catalyst.jvm import Jvm
+from pyspark_delta.spark.frames.catalyst.vectors import read_vectors
+
+NUMBERS = StructField("_pyspark_delta_change_numbers", BINARY)
+CHANGES = StructField("_pyspark_delta_changes", BINARY)
+
+_WIDTHS = (1, 2, 4)  # bits for the number of a row
+_MOST_CHANGES = 2 ** _WIDTHS[-1] - 1
+_KINDS = (INSERT, DELETE)
+_CHANGE = np.dtype([("version", "<i8"), ("microseconds", "<i8"), ("kind", "<i4")])
+_MICROSECONDS, _KIND = 8, 16  # where these begin
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedFiles:
+    """Files with the constants NUMBERS, of `width` bits for each row, and CHANGES.
+
+    `kind` is what happened to all marked rows, None where not the same happened to all.
+    """
+
+    files: pa.Table
+    width: int
+    kind: str | None
+
+
+@dataclass(slots=True)
+class _Reading:
+    """The changes that are read together: rows of the plan, which mark different rows of one file."""
+
+    changes: list[int] = field(default_factory=list)
+    marked: BitMap64 = field(default_factory=BitMap64)
+
+    def takes(self, bitmap: BitMap64) -> bool:
+        return len(self.changes) < _MOST_CHANGES and self.marked.isdisjoint(bitmap)
+
+    def add(self, change: int, bitmap: BitMap64) -> None:
+        self.changes.append(change)
+        self.marked |= bitmap
+
+
+def gather(files: pa.Table, location: str, storage_options: Mapping[str, str]) -> MarkedFiles:
+    """The files of a change feed whose vectors mark the rows that count.
+
+    A file is read again where a row of it was marked twice, as by a restore, or more than 15 commits marked rows.
+    Raises DeletionVectorError.
+    """
+    bitmaps = read_vectors(files, location, storage_options)
+    readings = list(_readings(files["path"].to_pylist(), bitmaps))
+    most = max(len(reading.changes) for reading in readings)
+    width = next(width for width in _WIDTHS if most < 2**width)
+    numbers = [_numbers([bitmaps[row] for row in reading.changes], width) for reading in readings]
+    changes = _changes(files)
+    first = files.take(pa.array([reading.changes[0] for reading in readings]))
+    first = first.append_column(NUMBERS.name, pa.array(numbers, pa.large_binary()))
+    of_each = [changes[reading.changes].tobytes() for reading in readings]
+    kinds = files[CHANGE_TYPE.name].unique().to_pylist()
+    with_changes = first.append_column(CHANGES.name, pa.array(of_each, pa.large_binary()))
+    return MarkedFiles(with_changes, width, kinds[0] if len(kinds) == 1 else None)
+
+
+def is_marked(jvm: Jvm, row_index: str, width: int) -> Column:
+    """Whether a row has a number of so many bits."""
+    marked: Column = jvm.once(("is marked", row_index, width), lambda: _number(jvm, row_index, width) != 0)
+    return marked
+
+
+def change_columns(jvm: Jvm, row_index: str, width: int, kind: str | None) -> dict[str, Column]:
+    """The columns of the feed for a row that has a number; they may be null by their schema."""
+    changes, number = F.col(CHANGES.name), _number(jvm, row_index, width)
+    place = F.greatest(number - 1, F.lit(0)) * _CHANGE.itemsize
+    of_row = word_at(jvm, changes, place + _KIND)
+    of_rows = F.when(of_row == 0, _KINDS[0]).when(of_row == 1, _KINDS[1])
+    return {
+        # Spark neither compares a constant row by row nor groups by it.
+        CHANGE_TYPE.name: of_rows if kind is None else F.nullif(F.lit(kind), F.lit("")),
+        COMMIT_VERSION.name: F.when(number > 0, long_at(jvm, changes, place)),
+        COMMIT_TIMESTAMP.name: F.when(number > 0, F.timestamp_micros(long_at(jvm, changes, place + _MICROSECONDS))),
+    }
+
+
+def _number(jvm: Jvm, row_index: str, width: int) -> Column:
+    return number_at(jvm, F.col(NUMBERS.name), F.col(row_index), width)
+
+
+def _readings(paths: Sequence[str], bitmaps: Sequence[BitMap64]) -> Iterator[_Reading]:
+    of_file: dict[str, list[_Reading]] = {}
+    for row, (path, bitmap) in enumerate(zip(paths, bitmaps, strict=True)):
+        readings = of_file.setdefault(path, [])
+        reading = next((one for one in readings if one.takes(bitmap)), None)
+        if reading is None:
+            readings.append(reading := _Reading())
+        reading.add(row, bitmap)
+    for readings in of_file.values():
+        yield from readings
+
+
+def _numbers(bitmaps: Sequence[BitMap64], width: int) -> bytes:
+    """The number of each row, up to the last that has one and a word of zeros beyond, `width` bits each."""
+    per_byte, per_word = 8 // width, 32 // width
+    last = max(bitmap.max() if bitmap else 0 for bitmap in bitmaps)
+    numbers = np.zeros((last // per_word + 2) * per_word, np.uint8)
+    for number, bitmap in enumerate(bitmaps, 1):
+        numbers[to_indexes(bitmap)] = number
+    packed = np.zeros(len(numbers) // per_byte, np.uint8)
+    for place in range(per_byte):
+        packed |= numbers[place::per_byte] << (place * width)
+    return packed.tobytes()
+
+
+def _changes(files: pa.Table) -> np.ndarray[Any, np.dtype[np.void]]:
+    changes = np.zeros(files.num_rows, _CHANGE)
+    maps = files["partition_values"].combine_chunks()
+    times = parse_partition_column(map_value(maps, COMMIT_TIMESTAMP.name), TIMESTAMP, "UTC")
+    changes["version"] = files["version"].to_numpy()
+    changes["microseconds"] = times.cast(pa.int64()).to_numpy()
+    kinds = files[CHANGE_TYPE.name].combine_chunks()
+    changes["kind"] = pc.index_in(kinds, value_set=pa.array(_KINDS)).to_numpy()
+    return changes

@@ -1,0 +1,283 @@
+"""The Catalyst scan of a snapshot as a DataFrame: relations over file indexes, the deletion filter, the projection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
+
+from pyspark_delta.scan.planner import has_row_tracking, require_row_tracking
+from pyspark_delta.schema.types import LONG
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.frames.catalyst.deletion_filter import is_kept
+from pyspark_delta.spark.frames.catalyst.directories import directories_json, each_file
+from pyspark_delta.spark.frames.catalyst.file_index import (
+    BASE_ROW_ID,
+    DEFAULT_ROW_COMMIT_VERSION,
+    DELETED_ROWS,
+    FILE_NUMBER,
+    DeltaFileIndex,
+    Files,
+)
+from pyspark_delta.spark.frames.catalyst.file_metadata import (
+    METADATA,
+    can_expose,
+    hide_last_column,
+    metadata_column,
+    with_file_metadata,
+)
+from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
+from pyspark_delta.spark.frames.catalyst.listings import ChosenListing, Listing, SnapshotListing
+from pyspark_delta.spark.frames.catalyst.marked_rows import change_columns, gather, is_marked
+from pyspark_delta.spark.frames.catalyst.unsafe_rows import encode_rows
+from pyspark_delta.spark.frames.columns import (
+    LOCAL_FILE_SYSTEM,
+    PLAIN_LOCAL_FILES,
+    ROW_INDEX,
+    TableColumns,
+    output_columns,
+    plain_names,
+    relation_options,
+    row_tracking_columns,
+    table_columns,
+)
+from pyspark_delta.spark.frames.public_scan import FileSource
+from pyspark_delta.storage.paths import to_hadoop
+
+_SOURCES = "org.apache.spark.sql.execution.datasources"
+
+
+def catalyst_frame(spark: SparkSession, snapshot: Snapshot, *, row_tracking: bool = False) -> DataFrame:
+    """The rows of a snapshot; files are chosen each time a query over the frame is planned.
+
+    The hidden column `_metadata` has what Spark knows of files and, where rows have ids, the names that delta-spark has
+    for them. Raises InvalidOperationError for `row_tracking` on a table that has no row ids.
+    """
+    columns = table_columns(snapshot.configuration)
+    if row_tracking:
+        require_row_tracking(snapshot.configuration)
+    kinds, row_ids = _file_sets(snapshot), has_row_tracking(snapshot.configuration)
+    own_metadata = (row_ids or kinds != (Files.ALL,)) and can_expose(columns.names)
+    relations = _Relations(
+        spark,
+        jvm_of(spark),
+        SnapshotListing(snapshot),
+        columns,
+        row_ids and (row_tracking or own_metadata),
+        shows_row_tracking=row_tracking,
+        own_metadata=own_metadata,
+    )
+    return relations.frame(kinds)
+
+
+def catalyst_frame_of_files(
+    spark: SparkSession,
+    source: FileSource,
+    files: pa.Table,
+    *,
+    row_tracking: bool = False,
+    file_number: str | None = None,
+    row_index: str | None = None,
+) -> DataFrame:
+    """As `scan.frames.frame_of_files`: the rows of some files, without a join on their paths.
+
+    Each file must be as long as its "size" says: Spark reads no more of it.
+    """
+    listing = ChosenListing(source.location, files.combine_chunks(), source.version, source.storage_options)
+    columns = table_columns(source.configuration, source.stored_too, source.constants)
+    relations = _Relations(
+        spark,
+        jvm_of(spark),
+        listing,
+        columns,
+        row_tracking,
+        shows_row_tracking=row_tracking,
+        file_number=file_number,
+        row_index=row_index,
+    )
+    return relations.frame(_kinds(files["deletion_vector"]))
+
+
+def catalyst_frame_of_marks(spark: SparkSession, source: FileSource, files: pa.Table) -> DataFrame:
+    """The rows that the vectors of the files of a change feed mark, with the columns of the feed.
+
+    Each file must be as long as its "size" says. Raises DeletionVectorError.
+    """
+    marked = gather(files.combine_chunks(), source.location, source.storage_options)
+    listing = ChosenListing(source.location, marked.files, source.version, source.storage_options)
+    columns = table_columns(source.configuration)
+    relations = _Relations(
+        spark, jvm_of(spark), listing, columns, False, mark_width=marked.width, marked_kind=marked.kind
+    )
+    return relations.frame((Files.MARKED,))
+
+
+def unavailable(spark: SparkSession) -> str | None:
+    """Why this Spark cannot take a file index from Python; None when it can. Tried once for each JVM."""
+    return _try_internals(spark.sparkContext._gateway)
+
+
+def has_file_system(spark: SparkSession, scheme: str) -> bool:
+    """Whether Hadoop, as the session configures it, has a file system for a scheme."""
+    jvm = jvm_of(spark)
+    configuration = spark._jsparkSession.sessionState().newHadoopConf()
+    try:
+        jvm.root.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, configuration)
+    except Exception:  # what py4j and PySpark make of UnsupportedFileSystemException differs
+        return False
+    return True
+
+
+@lru_cache(maxsize=2)
+def _try_internals(gateway: Any) -> str | None:
+    try:
+        jvm = Jvm(gateway)
+        rows = encode_rows([(pa.array([42]), LONG)], 1)
+        files = pa.table({"size": [1], "modification_time": [2]})
+        text = next(directories_json(files, pa.array(["file:/a b"]), each_file(1), rows, jvm.byte_array_offset))
+        directory = jvm.directories(text).head()
+        found = (directory.values().getLong(0), directory.files().head().getPath().toString())
+        if found != (42, "file:/a b"):
+            return f"it reads {found} from a directory of one file"
+        jvm.module("org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation")
+        jvm.load_class("org.apache.parquet.bytes.BytesUtils")
+        is_kept(jvm, "a", "b")
+        jvm.type("org.apache.spark.sql.catalyst.plans.logical.Project").hiddenOutputTag()
+    except Exception as error:
+        return f"{type(error).__name__}: {str(error).strip().splitlines()[0]}" if str(error).strip() else repr(error)
+    return None
+
+
+def _file_sets(snapshot: Snapshot) -> tuple[Files, ...]:
+    """One relation where no file has a deletion vector, or all have; otherwise one for each kind of file."""
+    if not snapshot.configuration.supports("deletionVectors"):
+        return (Files.ALL,)
+    return _kinds(snapshot.files(columns=("deletion_vector",))["deletion_vector"])
+
+
+def _kinds(vectors: pa.ChunkedArray) -> tuple[Files, ...]:
+    if vectors.null_count == len(vectors):
+        return (Files.ALL,)
+    return (Files.DELETED_FROM,) if vectors.null_count == 0 else (Files.INTACT, Files.DELETED_FROM)
+
+
+def _local_options(spark: SparkSession, location: str) -> dict[str, str]:
+    """For tables on local disk, unless the user has chosen how to read local files."""
+    if not to_hadoop(location).startswith("file:"):
+        return {}
+    chosen = spark.conf.get(LOCAL_FILE_SYSTEM, None) or spark._jsc.hadoopConfiguration().get(LOCAL_FILE_SYSTEM)
+    return {} if chosen is not None else PLAIN_LOCAL_FILES
+
+
+@dataclass(frozen=True)
+class _Relations:
+    """Makes the relations over the files of a listing.
+
+    `row_tracking`: they know the ids of rows; those may be columns, or in the hidden column `_metadata` alone. That one
+    is Spark's unless there must be one of our own. `mark_width` is that of the numbers of changes, `marked_kind` the
+    kind that all of them are of.
+    """
+
+    spark: SparkSession
+    jvm: Jvm
+    listing: Listing
+    columns: TableColumns
+    row_tracking: bool
+    shows_row_tracking: bool = False
+    own_metadata: bool = False
+    file_number: str | None = None
+    row_index: str | None = None
+    mark_width: int = 0
+    marked_kind: str | None = None
+
+    def frame(self, kinds: tuple[Files, ...]) -> DataFrame:
+        """The rows of the files of these kinds."""
+        ensure_callback_server_started(self.spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
+        parts = [self._relation(kind) for kind in kinds]
+        frame = parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
+        return hide_last_column(self.jvm, frame) if self.own_metadata else frame
+
+    def _relation(self, kind: Files) -> DataFrame:
+        spark, jvm, columns = self.spark, self.jvm, self.columns
+        index = DeltaFileIndex(
+            jvm,
+            self.listing,
+            columns,
+            kind,
+            row_tracking=self.row_tracking,
+            numbered=self.file_number is not None,
+            time_zone=spark.conf.get("spark.sql.session.timeZone") or "UTC",
+        )
+        session = spark._jsparkSession
+        needs_row_index = self.row_index is not None or self.row_tracking or kind in (Files.DELETED_FROM, Files.MARKED)
+        has_row_index = needs_row_index or self.own_metadata
+        options = {
+            **relation_options(self.listing.location, self.listing.storage_options, columns),
+            **_local_options(spark, self.listing.location),
+        }
+        relation = jvm.type(f"{_SOURCES}.HadoopFsRelation")(
+            index,
+            jvm.struct_type(index.schema),
+            jvm.struct_type(columns.data_schema(row_index=has_row_index, row_tracking=self.row_tracking)),
+            jvm.none,
+            jvm.once("ParquetFileFormat", jvm.type(f"{_SOURCES}.parquet.ParquetFileFormat")),
+            jvm.map(options),
+            session,
+        )
+        frame = DataFrame(session.baseRelationToDataFrame(relation), spark)
+        file_fields: Sequence[str] = ()
+        if self.own_metadata:
+            frame, file_fields = with_file_metadata(jvm, frame)
+        if kind is Files.DELETED_FROM:
+            frame = frame.filter(is_kept(jvm, DELETED_ROWS.name, ROW_INDEX.name))
+        if kind is Files.MARKED:
+            frame = frame.filter(is_marked(jvm, ROW_INDEX.name, self.mark_width))
+        return self._projected(frame, tuple(file_fields), is_bare=not (index.hidden or has_row_index))
+
+    def _projected(self, frame: DataFrame, file_fields: tuple[str, ...], *, is_bare: bool) -> DataFrame:
+        """The columns of the table, and the ones beside them; `is_bare` where the relation has no others."""
+        jvm, columns = self.jvm, self.columns
+        names = plain_names(columns) if is_bare else None
+        if names is not None:
+            if names == tuple(column.physical.name for column in columns.relation_columns):
+                return frame
+            renamed = jvm.once(("names", names), lambda: jvm.seq(names))
+            return DataFrame(frame._jdf.toDF(renamed), self.spark)
+        shown = (self.row_tracking, self.shows_row_tracking, self.own_metadata, self.file_number, self.row_index)
+        # The columns name those of the relation, whichever it is.
+        made = jvm.once(
+            ("projection", columns, shown, self.mark_width, self.marked_kind, file_fields),
+            lambda: jvm.seq([one._jc for one in output_columns(columns, self._extra(file_fields))]),
+        )
+        return DataFrame(frame._jdf.select(made), self.spark)
+
+    def _extra(self, file_fields: Sequence[str]) -> dict[str, Column]:
+        """The columns beside those of the table; `_metadata` is the last of them."""
+        extra: dict[str, Column] = {}
+        ids = self._row_tracking_columns() if self.row_tracking else {}
+        if self.shows_row_tracking:
+            extra.update(ids)
+        if self.file_number is not None:
+            extra[self.file_number] = F.col(FILE_NUMBER.name)
+        if self.row_index is not None:
+            extra[self.row_index] = F.col(ROW_INDEX.name)
+        if self.mark_width:
+            extra.update(change_columns(self.jvm, ROW_INDEX.name, self.mark_width, self.marked_kind))
+        if self.own_metadata:
+            more = {"row_index": F.col(ROW_INDEX.name)}
+            if self.row_tracking:
+                more["row_id"], more["row_commit_version"] = ids.values()
+                more["base_row_id"] = F.col(BASE_ROW_ID.name)
+                more["default_row_commit_version"] = F.col(DEFAULT_ROW_COMMIT_VERSION.name)
+            extra[METADATA] = metadata_column(file_fields, more)
+        return extra
+
+    def _row_tracking_columns(self) -> dict[str, Column]:
+        base, default = F.col(BASE_ROW_ID.name), F.col(DEFAULT_ROW_COMMIT_VERSION.name)
+        return row_tracking_columns(self.columns, base, default, F.col(ROW_INDEX.name))

@@ -1,0 +1,167 @@
+"""The change data feed as a DataFrame: Spark reads the files, at most four scans for a range of any length.
+
+One scan is over change data files, two over files that were added or removed whole, with and without deletion vectors,
+one over files in which commits marked rows. The kind of change, the version and its time come with the file, as
+partition values do: through a file index where the session takes one, otherwise by a join on the paths of files.
+"""
+
+from __future__ import annotations
+
+import pickle
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.utils import is_remote
+
+from pyspark_delta.catalog.connections import known_table
+from pyspark_delta.changes.columns import CHANGE_COLUMNS, CHANGE_TYPE
+from pyspark_delta.changes.existing import with_statuses
+from pyspark_delta.changes.plan import ChangePlan, plan_changes
+from pyspark_delta.changes.reader import missing_file, naming_versions
+from pyspark_delta.changes.versions import ChangeRequest, VersionRange, resolve_range
+from pyspark_delta.data.reader import read_tasks
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.frames.quoting import quoted
+from pyspark_delta.spark.frames.read_options import OUT_OF_RANGE
+from pyspark_delta.spark.frames.reading import (
+    read_by_workers,
+    reads_natively,
+    session_time_zone,
+    takes_file_index,
+    with_all_columns,
+)
+from pyspark_delta.spark.frames.schemas import empty_frame, to_spark
+from pyspark_delta.spark.frames.tasks.partitions import FilePartition, single_files
+
+if TYPE_CHECKING:
+    from pyspark_delta.spark.frames.public_scan import FileSource
+
+_OUT_OF_RANGE_SETTING = f"spark.databricks.delta.{OUT_OF_RANGE}"
+_PATH_NOT_FOUND = "PATH_NOT_FOUND"
+_PATH_IN_MESSAGE = re.compile(r"Path does not exist: (\S+?)\.?(?:\s|$)")
+
+
+def read_change_feed(
+    spark: SparkSession,
+    latest: Snapshot,
+    request: ChangeRequest,
+    *,
+    columns: Sequence[str] | None = None,
+    where: str | None = None,
+) -> DataFrame:
+    """The changed rows that were asked for, of the versions that there are now, for as long as the DataFrame lives.
+
+    The session setting `spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled` counts too. Raises as
+    `resolve_range` and `plan_changes`, and DataFileError for a data file that is gone, naming the version.
+    """
+    if str(spark.conf.get(_OUT_OF_RANGE_SETTING, "false")).lower() == "true":
+        request = replace(request, allow_out_of_range=True)
+    versions = resolve_range(latest, request)
+    plan = plan_changes(latest, versions, time_zone=session_time_zone(spark))
+    frame = _frame(spark, latest, plan)
+    frame = frame if where is None else frame.where(where)
+    return frame if columns is None else frame.select(*(quoted(name) for name in columns))
+
+
+def _frame(spark: SparkSession, latest: Snapshot, plan: ChangePlan) -> DataFrame:
+    parts = list(_parts(latest, plan))
+    if not parts:
+        return empty_frame(spark, to_spark(plan.schema))
+    if takes_file_index(spark, latest):
+        return _read_by_catalyst(spark, latest, parts)
+    if not all(reads_natively(spark, source, files) for source, files in parts):
+        if known_table(latest.storage_options) is not None:
+            return _read_by_tasks(spark, plan)
+        return read_by_workers(spark, latest, _options(plan.versions))
+    from pyspark_delta.spark.frames.public_scan import frame_of_files
+
+    try:
+        frames = [frame_of_files(spark, source, files) for source, files in parts]
+        frame = reduce(DataFrame.unionAll, frames)
+        if is_remote():
+            _ = frame.schema  # the server looks for the files now
+    except AnalysisException as error:
+        raise _missing(error, latest, parts) or error from None
+    return frame
+
+
+def _read_by_catalyst(spark: SparkSession, latest: Snapshot, parts: Iterable[tuple[FileSource, pa.Table]]) -> DataFrame:
+    frames: list[DataFrame] = []
+    for source, files in parts:
+        known = with_statuses(with_all_columns(files), latest.location, latest.storage_options)
+        frames += _frames_by_catalyst(spark, source, known)
+    return reduce(DataFrame.unionAll, frames)
+
+
+def _frames_by_catalyst(spark: SparkSession, source: FileSource, files: pa.Table) -> Iterator[DataFrame]:
+    """One frame over files that are read whole, one over files in which commits marked rows."""
+    from pyspark_delta.spark.frames.catalyst.scan import catalyst_frame_of_files, catalyst_frame_of_marks
+
+    marked = pc.fill_null(files["selects_rows"], False)
+    whole = files.filter(pc.invert(marked))
+    if whole.num_rows:
+        yield catalyst_frame_of_files(spark, source, whole)
+    if whole.num_rows < files.num_rows:
+        yield catalyst_frame_of_marks(spark, source, files.filter(marked))
+
+
+def _parts(latest: Snapshot, plan: ChangePlan) -> Iterable[tuple[FileSource, pa.Table]]:
+    """What is read alike: change data files, which say how each row changed, and files whose rows changed alike."""
+    from pyspark_delta.spark.frames.public_scan import FileSource
+
+    for scan in plan.scans:
+        files = scan.plan.files
+        recorded = pc.is_null(files[CHANGE_TYPE.name])
+        source = FileSource(latest.location, scan.configuration, latest.storage_options)
+        kinds = (
+            (recorded, replace(source, stored_too=(CHANGE_TYPE,), constants=CHANGE_COLUMNS[1:])),
+            (pc.invert(recorded), replace(source, constants=CHANGE_COLUMNS)),
+        )
+        for chosen, of_kind in kinds:
+            if pc.any(chosen).as_py():
+                yield of_kind, files.filter(chosen)
+
+
+def _read_by_tasks(spark: SparkSession, plan: ChangePlan) -> DataFrame:
+    """The feed of a managed table: only this process can ask its catalog, so workers are told what to read."""
+    from pyspark_delta.spark.frames.tasks.file_tasks import spread
+
+    tasks = (task for scan in plan.scans for task in single_files(scan.plan.context, scan.plan.files))
+    return spread(spark, tasks).mapInArrow(_read_tasks, to_spark(plan.schema))
+
+
+def _read_tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for pickled in batch.column(0):
+            task: FilePartition = pickle.loads(pickled.as_py())
+            with naming_versions(task.context.table_location, task.tasks):
+                yield from read_tasks(task.context, task.tasks())
+
+
+def _options(versions: VersionRange) -> dict[str, str]:
+    """The same versions as options."""
+    return {"readChangeFeed": "true", "startingVersion": str(versions.first), "endingVersion": str(versions.last)}
+
+
+def _missing(
+    error: AnalysisException, latest: Snapshot, parts: Iterable[tuple[FileSource, pa.Table]]
+) -> Exception | None:
+    """The error for a file that Spark did not find; None for any other error."""
+    if error.getCondition() != _PATH_NOT_FOUND:
+        return None
+    from pyspark_delta.spark.frames.catalyst.directories import hadoop_paths
+
+    found = _PATH_IN_MESSAGE.search(str(error))
+    path = (error.getMessageParameters() or {}).get("path") or (found[1] if found else "")
+    versions: list[int] = []
+    for _, files in parts:
+        of_file = pc.equal(hadoop_paths(latest.location, files["path"]), path)
+        versions += files["version"].filter(of_file).to_pylist()
+    return missing_file(path, versions) if versions else None

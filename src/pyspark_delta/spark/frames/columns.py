@@ -1,0 +1,246 @@
+"""The columns of a relation over data files (physical), and the projection to the columns of the table (logical)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
+from pyspark.sql import types as spark_types
+
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.properties import MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
+from pyspark_delta.scan.planner import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
+from pyspark_delta.schema.column_mapping import field_id, mapping_mode, physical_field
+from pyspark_delta.schema.json import type_to_json
+from pyspark_delta.schema.types import (
+    LONG,
+    VOID,
+    ArrayType,
+    DataType,
+    MapType,
+    StructField,
+    StructType,
+)
+from pyspark_delta.spark.frames.catalyst.predicates import RelationColumn
+from pyspark_delta.spark.frames.quoting import quoted
+from pyspark_delta.spark.frames.user_defined_types import is_opaque
+from pyspark_delta.storage.hadoop import hadoop_options
+
+PARQUET_FIELD_ID = "parquet.field.id"
+ROW_INDEX = StructField("_tmp_metadata_row_index", LONG)  # the name by which Spark's Parquet reader knows it
+
+# Rows must not depend on what the session happens to be set to, and a missing file is never silently skipped.
+RELATION_OPTIONS = {
+    "datetimeRebaseMode": "CORRECTED",
+    "int96RebaseMode": "CORRECTED",
+    "ignoreMissingFiles": "false",
+    "ignoreCorruptFiles": "false",
+    "mergeSchema": "false",
+}
+# Hadoop looks for a file of checksums beside each local file, under a name that it cannot make for `a:b.parquet`.
+LOCAL_FILE_SYSTEM = "fs.file.impl"
+PLAIN_LOCAL_FILES = {
+    LOCAL_FILE_SYSTEM: "org.apache.hadoop.fs.RawLocalFileSystem",
+    f"{LOCAL_FILE_SYSTEM}.disable.cache": "true",
+}
+# Match columns by field id; a file without ids has none of the columns, instead of being an error (C248).
+FIELD_ID_SETTINGS = ("spark.sql.parquet.fieldId.read.enabled", "spark.sql.parquet.fieldId.read.ignoreMissing")
+_INTERNAL_METADATA = ("delta.", "parquet.field.", "__CHAR_VARCHAR_TYPE_STRING")
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumns:
+    """How the columns of a table lie in its files.
+
+    `data` and `partition` are the columns that files and the log hold; a void column is in neither. `stored_row_id` and
+    `stored_row_commit_version` name the physical columns that override what a row's file implies, where there are any.
+    """
+
+    schema: StructType
+    mode: str
+    data: tuple[RelationColumn, ...]
+    partition: tuple[RelationColumn, ...]
+    stored_row_id: str | None = None
+    stored_row_commit_version: str | None = None
+
+    @property
+    def relation_columns(self) -> tuple[RelationColumn, ...]:
+        """All columns that a predicate may name."""
+        return self.data + self.partition
+
+    @property
+    def names(self) -> Iterator[str]:
+        """The names of all columns, in the table and in its files."""
+        for column in self.relation_columns:
+            yield column.physical.name
+        for field in self.schema:
+            yield field.name
+
+    def data_schema(self, *, row_index: bool = False, row_tracking: bool = False) -> StructType:
+        """The schema to read files with: physical names, everything nullable, field ids where they decide.
+
+        With `row_index`, the Parquet reader adds the position of each row in its file.
+        """
+        fields = [_readable(column.physical, by_id=self.mode == "id") for column in self.data]
+        if row_tracking:
+            names = (self.stored_row_id, self.stored_row_commit_version)
+            fields += [StructField(name, LONG) for name in names if name is not None]
+        if row_index:
+            fields.append(ROW_INDEX)
+        return StructType(tuple(fields))
+
+    def partition_schema(self) -> StructType:
+        """The partition columns in physical names."""
+        return StructType(tuple(_readable(column.physical, by_id=False) for column in self.partition))
+
+
+def table_columns(
+    configuration: TableConfiguration, stored_too: Sequence[StructField] = (), constants: Sequence[StructField] = ()
+) -> TableColumns:
+    """The columns of one version of a table. Raises as `physical_field` does.
+
+    After them come columns outside of its schema: `stored_too` are in the files by their names, `constants` are with
+    the partition values of each file.
+    """
+    mode = mapping_mode(configuration)
+    partitioned = {name.casefold() for name in configuration.partition_columns}
+    columns = [RelationColumn(field, physical_field(field, mode)) for field in configuration.schema]
+    stored = [c for c in columns if c.logical.type != VOID]
+    by_name = {c.logical.name.casefold(): c for c in stored}
+    in_files = [c for c in stored if c.logical.name.casefold() not in partitioned]
+    in_log = [by_name[name.casefold()] for name in configuration.partition_columns if name.casefold() in by_name]
+    return TableColumns(
+        StructType((*configuration.schema, *stored_too, *constants)),
+        mode,
+        (*in_files, *(RelationColumn(field, field) for field in stored_too)),
+        (*in_log, *(RelationColumn(field, field) for field in constants)),
+        MATERIALIZED_ROW_ID.of(configuration.properties),
+        MATERIALIZED_ROW_COMMIT_VERSION.of(configuration.properties),
+    )
+
+
+def plain_names(columns: TableColumns) -> tuple[str, ...] | None:
+    """The names of the table's columns where a relation over its files has them in order, as they are but for names.
+
+    None where more than a new name is needed.
+    """
+    if columns.mode == "id" or tuple(c.logical for c in columns.relation_columns) != columns.schema.fields:
+        return None
+    same = all(_same_names(c.logical.type, c.physical.type) for c in columns.relation_columns)
+    return columns.schema.names if same else None
+
+
+def project(frame: DataFrame, columns: TableColumns, extra: Mapping[str, Column] | None = None) -> DataFrame:
+    """The table's columns, in its order and under its names, and then the `extra` ones."""
+    return frame.select(*output_columns(columns, extra or {}))
+
+
+def output_columns(columns: TableColumns, extra: Mapping[str, Column]) -> list[Column]:
+    """The columns of a table by those of a relation over its files, and then the `extra` ones."""
+    stored = {column.logical.name: column for column in columns.relation_columns}
+    output = [_output(field, stored.get(field.name)) for field in columns.schema]
+    return [*output, *(column.alias(name) for name, column in extra.items())]
+
+
+def relation_options(location: str, storage_options: Mapping[str, str], columns: TableColumns) -> dict[str, str]:
+    """The options of a Parquet relation over the table's files."""
+    options = {**storage_options, **(hadoop_options(location, storage_options) or {}), **RELATION_OPTIONS}
+    if columns.mode == "id":
+        options.update(dict.fromkeys(FIELD_ID_SETTINGS, "true"))
+    return options
+
+
+def row_tracking_columns(
+    columns: TableColumns, base_row_id: Column, default_version: Column, row_index: Column
+) -> dict[str, Column]:
+    """Row id and row commit version: what the file stores of a row, else what its file implies (C327, C328)."""
+    identity, version = base_row_id + row_index, default_version
+    if columns.stored_row_id is not None:
+        identity = F.coalesce(F.col(quoted(columns.stored_row_id)), identity)
+    if columns.stored_row_commit_version is not None:
+        version = F.coalesce(F.col(quoted(columns.stored_row_commit_version)), version)
+    return {ROW_ID_COLUMN: identity, ROW_COMMIT_VERSION_COLUMN: version}
+
+
+def user_metadata(field: StructField) -> dict[str, Any]:
+    """The metadata of a column that belongs to the user, such as its comment."""
+    return {key: value for key, value in field.metadata.items() if not key.startswith(_INTERNAL_METADATA)}
+
+
+def _output(field: StructField, column: RelationColumn | None) -> Column:
+    metadata = user_metadata(field)
+    if column is None:
+        return F.lit(None).cast(spark_types.NullType()).alias(field.name, metadata=metadata)
+    value = _renamed(F.col(quoted(column.physical.name)), column.logical.type, column.physical.type)
+    return value.alias(field.name, metadata=metadata)
+
+
+def _renamed(value: Column, logical: DataType, physical: DataType) -> Column:
+    """The value with the nested fields under their logical names; null structs stay null."""
+    if _same_names(logical, physical):
+        return value
+    if isinstance(logical, StructType) and isinstance(physical, StructType) and _replaceable(logical, physical):
+        # Unlike a cast, this lets Catalyst push nested fields and predicates on them down to the file.
+        renamed = value
+        for inner, stored in zip(logical, physical, strict=True):
+            field = value.getField(stored.name)
+            renamed = renamed.withField(quoted(inner.name), _renamed(field, inner.type, stored.type))
+        return renamed.dropFields(*(quoted(stored.name) for stored in physical))
+    return value.cast(spark_types._parse_datatype_json_value(type_to_json(_nullable(logical))))
+
+
+def _same_names(logical: DataType, physical: DataType) -> bool:
+    match logical, physical:
+        case StructType(), StructType():
+            return all(a.name == b.name and _same_names(a.type, b.type) for a, b in zip(logical, physical, strict=True))
+        case ArrayType(), ArrayType():
+            return _same_names(logical.element_type, physical.element_type)
+        case MapType(), MapType():
+            keys = _same_names(logical.key_type, physical.key_type)
+            return keys and _same_names(logical.value_type, physical.value_type)
+        case _:
+            return True
+
+
+def _replaceable(logical: StructType, physical: StructType) -> bool:
+    """Whether adding all logical fields and then dropping all physical ones leaves the logical ones, in order."""
+    return {f.name.casefold() for f in logical}.isdisjoint(f.name.casefold() for f in physical)
+
+
+def _readable(field: StructField, *, by_id: bool) -> StructField:
+    metadata = user_metadata(field)
+    number = field_id(field) if by_id else None
+    if number is not None:
+        metadata[PARQUET_FIELD_ID] = number
+    return StructField(field.name, _readable_type(field.type, by_id=by_id), nullable=True, metadata=metadata)
+
+
+def _readable_type(data_type: DataType, *, by_id: bool) -> DataType:
+    if is_opaque(data_type):
+        return data_type
+    match data_type:
+        case StructType(fields):
+            return StructType(tuple(_readable(f, by_id=by_id) for f in fields))
+        case ArrayType(element):
+            return ArrayType(_readable_type(element, by_id=by_id), contains_null=True)
+        case MapType(key, value):
+            return MapType(_readable_type(key, by_id=by_id), _readable_type(value, by_id=by_id))
+        case _:
+            return replace(data_type, annotation=None)
+
+
+def _nullable(data_type: DataType) -> DataType:
+    if is_opaque(data_type):
+        return data_type
+    match data_type:
+        case StructType(fields):
+            return StructType(tuple(replace(f, type=_nullable(f.type), nullable=True, metadata={}) for f in fields))
+        case ArrayType(element):
+            return ArrayType(_nullable(element))
+        case MapType(key, value):
+            return MapType(_nullable(key), _nullable(value))
+        case _:
+            return replace(data_type, annotation=None)

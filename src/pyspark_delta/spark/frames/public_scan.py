@@ -1,0 +1,358 @@
+"""The DataFrame scan: a snapshot through Spark's public API alone, for Spark Connect.
+
+Files are chosen once, when the DataFrame is made, by an explicit condition. What belongs to a file but is not in it,
+such as its partition values, comes from literals where there are few kinds of files, and otherwise from a broadcast
+join on the path of the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import RLock
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
+from pyspark.sql import types as spark_types
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.utils import is_remote
+
+from pyspark_delta.actions.model import DeletionVectorDescriptor
+from pyspark_delta.deletion_vectors.bitmap import to_words
+from pyspark_delta.deletion_vectors.files import read_deletion_vectors
+from pyspark_delta.expressions.tree import Expression
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.scan.plan import ReadContext
+from pyspark_delta.scan.planner import plan_scan, read_context
+from pyspark_delta.schema.column_mapping import mapping_mode
+from pyspark_delta.schema.json import type_to_json
+from pyspark_delta.schema.partition_values import parse_partition_column
+from pyspark_delta.schema.types import StructField, StructType
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.frames.catalyst.deletion_filter import is_kept_by_words
+from pyspark_delta.spark.frames.catalyst.directories import group_files, hadoop_paths, uri_texts
+from pyspark_delta.spark.frames.columns import (
+    FIELD_ID_SETTINGS,
+    PLAIN_LOCAL_FILES,
+    TableColumns,
+    project,
+    relation_options,
+    row_tracking_columns,
+    table_columns,
+)
+from pyspark_delta.spark.frames.schemas import empty_frame
+from pyspark_delta.storage import store_for
+
+_PATH = "_pyspark_delta_file"
+_WORDS = "_pyspark_delta_deleted_words"
+_SELECTS = "_pyspark_delta_selects_rows"
+_BASE_ROW_ID = "_pyspark_delta_base_row_id"
+_DEFAULT_VERSION = "_pyspark_delta_default_row_commit_version"
+_ROW_INDEX = "_pyspark_delta_row_index"
+_KNOWN = "_pyspark_delta_known"
+_NUMBER = "_pyspark_delta_file_number"
+_MOST_LITERAL_GROUPS = 16
+_LISTING_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+_COLON_IN_NAME = re.compile(r"^file:.*/[^/]*:[^/]*$")
+_HIDDEN_NAME = r"/[._][^/]*$|\._COPYING_$"
+
+_listing_lock = RLock()  # two threads of one session must not take each other's threshold for the user's
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """What files belong to: a table, and the version of its schema to read them with.
+
+    The rows have further columns: those in the files by the names `stored_too`, and the `constants` of each file, which
+    are among its partition values.
+    """
+
+    location: str
+    configuration: TableConfiguration
+    storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    version: int | None = None
+    stored_too: tuple[StructField, ...] = ()
+    constants: tuple[StructField, ...] = ()
+
+    def read_context(
+        self,
+        output: Sequence[StructField] | None = None,
+        *,
+        time_zone: str,
+        residual: Expression | None = None,
+        row_ids: bool = False,
+        row_index: str | None = None,
+    ) -> ReadContext:
+        """How tasks of the Arrow reader read the files: as `planner.read_context`, which it raises as."""
+        return read_context(
+            self.location,
+            self.configuration,
+            output,
+            residual=residual,
+            row_ids=row_ids,
+            row_index=row_index,
+            storage_options=self.storage_options,
+            time_zone=time_zone,
+        )
+
+
+def file_source(snapshot: Snapshot) -> FileSource:
+    """The table of a snapshot, with the schema that it has there."""
+    return FileSource(snapshot.location, snapshot.configuration, snapshot.storage_options, snapshot.version)
+
+
+def frame_can_read(spark: SparkSession, source: FileSource, files: pa.Table) -> bool:
+    """Whether Spark's public API reads every row of the files, in the session as it is.
+
+    Spark lists no files whose names begin with '_' or '.', and looks for columns by field id only where the session
+    says so: it takes that setting when a query runs, so it cannot be changed for one read.
+    """
+    if mapping_mode(source.configuration) == "id" and not all(_is_on(spark, name) for name in FIELD_ID_SETTINGS):
+        return False
+    paths = hadoop_paths(source.location, files["path"])
+    return not pc.any(pc.match_substring_regex(paths, _HIDDEN_NAME)).as_py()
+
+
+def data_frame(
+    spark: SparkSession, snapshot: Snapshot, *, where: str | None = None, row_tracking: bool = False
+) -> DataFrame:
+    """The rows of a snapshot that `frame_can_read`, for which `where` is true.
+
+    Raises InvalidPredicateError for a condition with a part that only a classic session can skip files by.
+    """
+    time_zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    files = plan_scan(snapshot, where=where, row_ids=row_tracking, time_zone=time_zone).files
+    return frame_of_files(spark, file_source(snapshot), files, where=where, row_tracking=row_tracking)
+
+
+def frame_of_files(
+    spark: SparkSession,
+    source: FileSource,
+    files: pa.Table,
+    *,
+    where: str | None = None,
+    row_tracking: bool = False,
+    file_number: str | None = None,
+    row_index: str | None = None,
+) -> DataFrame:
+    """The rows of some data files (`actions.columns`, with "deletion_vector") that are rows of the table.
+
+    A file may be listed more than once, with other constants or another vector. Where "selects_rows" is true, the
+    vector marks the only rows that count.
+
+    With `file_number`, a column of that name has the position in `files` of the file that a row is from; with
+    `row_index`, another one the position of the row in that file, deleted rows counted (C271).
+    """
+    time_zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    columns = table_columns(source.configuration, source.stored_too, source.constants)
+    scan = _Scan(spark, source, columns, row_tracking, time_zone, file_number, row_index)
+    files = files.append_column(_NUMBER, pa.array(range(files.num_rows), pa.int64())).combine_chunks()
+    with _listing_on_driver(spark, files.num_rows) as listing:
+        frame = scan.frame(files)
+        frame = frame if where is None else frame.where(where)
+        if listing and is_remote():
+            # Here the server lists the files; it keeps the plan, for the queries that follow too.
+            _ = frame.schema
+    return frame
+
+
+@contextmanager
+def _listing_on_driver(spark: SparkSession, files: int) -> Iterator[bool]:
+    """Whether Spark was told, for as long as this lasts, to list so many files without a job.
+
+    Spark looks up each file again, and starts a task for each where there are more than 32. On the driver that takes a
+    tenth of the time.
+    """
+    with _listing_lock:
+        threshold = spark.conf.get(_LISTING_THRESHOLD)
+        if threshold is None or files <= int(threshold):
+            yield False
+            return
+        spark.conf.set(_LISTING_THRESHOLD, str(files))
+        try:
+            yield True
+        finally:
+            spark.conf.unset(_LISTING_THRESHOLD)
+            if spark.conf.get(_LISTING_THRESHOLD) != threshold:
+                spark.conf.set(_LISTING_THRESHOLD, threshold)
+
+
+def _is_on(spark: SparkSession, setting: str) -> bool:
+    return str(spark.conf.get(setting)).lower() == "true"
+
+
+class _Scan:
+    """Makes the frames of sets of files of one snapshot."""
+
+    def __init__(
+        self,
+        spark: SparkSession,
+        source: FileSource,
+        columns: TableColumns,
+        row_tracking: bool,
+        time_zone: str,
+        file_number: str | None,
+        row_index: str | None,
+    ) -> None:
+        self._spark = spark
+        self._source = source
+        self._columns = columns
+        self._row_tracking = row_tracking
+        self._time_zone = time_zone
+        self._file_number = file_number
+        self._row_index = row_index
+
+    def frame(self, files: pa.Table) -> DataFrame:
+        """The rows of the files."""
+        marked = files["deletion_vector"].is_valid()
+        parts = [
+            *self.parts(files.filter(pc.invert(marked)).combine_chunks(), with_vectors=False),
+            *self.parts(files.filter(marked).combine_chunks(), with_vectors=True),
+        ]
+        frame = parts[0] if parts else self.empty()
+        for part in parts[1:]:
+            frame = frame.unionAll(part)
+        return frame
+
+    def empty(self) -> DataFrame:
+        """No rows, of the same schema."""
+        columns = self._columns
+        physical = StructType(columns.data_schema().fields + columns.partition_schema().fields)
+        frame = empty_frame(self._spark, _spark_type(physical))
+        nothing = F.lit(None).cast("bigint")
+        extra: dict[str, Column] = {}
+        if self._row_tracking:
+            extra = dict.fromkeys(row_tracking_columns(columns, nothing, nothing, nothing), nothing)
+        for name in (self._file_number, self._row_index):
+            if name is not None:
+                extra[name] = nothing
+        return project(frame, columns, extra)
+
+    def parts(self, files: pa.Table, *, with_vectors: bool) -> list[DataFrame]:
+        """Frames that together hold the rows of the files."""
+        if not files.num_rows:
+            return []
+        paths = hadoop_paths(self._source.location, files["path"])
+        values = self._partition_values(files)
+        if with_vectors or self._row_tracking or self._file_number is not None or self._row_index is not None:
+            return [self._joined(files, paths, values, with_vectors)]
+        groups = group_files(values, files.num_rows)
+        # Constants of single files make as many groups: they are joined, so that there is one scan.
+        most = 1 if self._source.constants else _MOST_LITERAL_GROUPS
+        if len(groups) > most or not _has_python_values(values):
+            return [self._joined(files, paths, values, with_vectors)]
+        return [
+            self._literal(
+                paths.filter(pa.array(groups.of_file == group)), [v[int(groups.first_file[group])] for v in values]
+            )
+            for group in range(len(groups))
+        ]
+
+    def _partition_values(self, files: pa.Table) -> list[pa.Array]:
+        texts = files["partition_values"].combine_chunks()
+        return [
+            parse_partition_column(
+                pc.map_lookup(texts, pa.scalar(column.physical.name), "last"),
+                column.logical.type,
+                self._time_zone,
+                column=column.logical.name,
+                table=self._source.location,
+            )
+            for column in self._columns.partition
+        ]
+
+    def _parquet(self, paths: Sequence[str]) -> DataFrame:
+        schema = self._columns.data_schema(row_tracking=self._row_tracking)
+        options = relation_options(self._source.location, self._source.storage_options, self._columns)
+        if any(_COLON_IN_NAME.search(path) for path in paths):
+            options.update(PLAIN_LOCAL_FILES)
+        reader = self._spark.read.schema(_spark_type(schema)).options(**options).option("__globPaths__", "false")
+        return reader.parquet(*paths)
+
+    def _literal(self, paths: pa.Array, values: Sequence[pa.Scalar]) -> DataFrame:
+        """Files whose partition values are equal."""
+        frame = self._parquet(paths.to_pylist())
+        for column, value in zip(self._columns.partition, values, strict=True):
+            frame = frame.withColumn(column.physical.name, _literal(self._spark, column.physical, value))
+        return project(frame, self._columns)
+
+    def _joined(self, files: pa.Table, paths: pa.Array, values: Sequence[pa.Array], with_vectors: bool) -> DataFrame:
+        constants = self._constants(files, paths, values, with_vectors)
+        metadata = F.col("_metadata")
+        frame = self._parquet(paths.unique().to_pylist()).withColumns(
+            {_PATH: metadata.getField("file_path"), _ROW_INDEX: metadata.getField("row_index")}
+        )
+        frame = frame.join(F.broadcast(constants), _PATH, "left")
+        # A file that the join does not know would come without its partition values: an error, never a wrong row.
+        unknown = F.raise_error(F.concat(F.lit("pyspark-delta does not know the file "), F.col(_PATH)))
+        frame = frame.where(F.when(F.col(_KNOWN).isNotNull(), True).otherwise(unknown.cast("boolean")))
+        if with_vectors:
+            frame = frame.where(is_kept_by_words(_WORDS, _ROW_INDEX, _SELECTS))
+        extra: dict[str, Column] = {}
+        if self._row_tracking:
+            extra = row_tracking_columns(self._columns, F.col(_BASE_ROW_ID), F.col(_DEFAULT_VERSION), F.col(_ROW_INDEX))
+        if self._file_number is not None:
+            extra[self._file_number] = F.col(_NUMBER)
+        if self._row_index is not None:
+            extra[self._row_index] = F.col(_ROW_INDEX)
+        return project(frame, self._columns, extra)
+
+    def _constants(self, files: pa.Table, paths: pa.Array, values: Sequence[pa.Array], with_vectors: bool) -> DataFrame:
+        """One row per file: its path as Spark shows it, and what belongs to each of its rows."""
+        table = {_PATH: uri_texts(paths), _KNOWN: pa.repeat(True, files.num_rows)}
+        physical = StructType(tuple(column.physical for column in self._columns.partition))
+        types = {field.name: field.dataType for field in _spark_type(physical)}
+        table |= dict(zip(types, values, strict=True))
+        if with_vectors:
+            table[_WORDS] = self._words(files)
+            known = "selects_rows" in files.column_names
+            selects = files["selects_rows"].combine_chunks() if known else pa.nulls(files.num_rows, pa.bool_())
+            table[_SELECTS] = pc.fill_null(selects, False)
+        if self._row_tracking:
+            table[_BASE_ROW_ID] = files["base_row_id"].combine_chunks()
+            table[_DEFAULT_VERSION] = files["default_row_commit_version"].combine_chunks()
+        if self._file_number is not None:
+            table[_NUMBER] = files[_NUMBER].combine_chunks()
+        # Spark would take a timestamp without a zone for one of the session's.
+        guessed = from_arrow_schema(pa.schema([(name, a.type) for name, a in table.items()]))
+        fields = [spark_types.StructField(f.name, types.get(f.name, f.dataType)) for f in guessed]
+        return self._spark.createDataFrame(pa.table(table), spark_types.StructType(fields))
+
+    def _words(self, files: pa.Table) -> pa.Array:
+        source = self._source
+        bitmaps = read_deletion_vectors(
+            lambda location: store_for(location, source.storage_options),
+            source.location,
+            [DeletionVectorDescriptor(**one) for one in files["deletion_vector"].to_pylist()],
+            data_files=files["path"].to_pylist(),
+        )
+        return pa.array([to_words(bitmap) for bitmap in bitmaps], pa.list_(pa.int64()))
+
+
+def _has_python_values(columns: Sequence[pa.Array]) -> bool:
+    """Whether all dates and times are of the years 1 to 9999, as they are in Python."""
+    try:
+        _ = [column.unique().to_pylist() for column in columns]
+    except (OverflowError, ValueError):
+        return False
+    return True
+
+
+def _literal(spark: SparkSession, field: StructField, value: pa.Scalar) -> Column:
+    spark_type = _spark_type(StructType((field,))).fields[0].dataType
+    plain = value.as_py()
+    if plain is None:
+        return F.lit(None).cast(spark_type)
+    if isinstance(spark_type, spark_types.TimestampNTZType):
+        plain = plain.isoformat(sep=" ")  # a Python value would be one of the session's zone
+    # A constant is never null to Spark, but columns of the table are nullable whatever files there are to read. What
+    # is always true must not look so before the plan is optimized.
+    return F.when(F.lit(1) == F.lit(1), F.lit(plain).cast(spark_type))
+
+
+def _spark_type(schema: StructType) -> spark_types.StructType:
+    return spark_types.StructType.fromJson(type_to_json(schema))

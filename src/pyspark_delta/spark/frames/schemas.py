@@ -1,0 +1,83 @@
+"""Delta schemas as Spark's types."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.types import ArrayType, DataType, MapType
+from pyspark.sql.types import StructType as SparkStruct
+
+from pyspark_delta.schema.json import type_to_json
+from pyspark_delta.schema.types import StructType
+from pyspark_delta.spark.frames.user_defined_types import is_loadable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# Field metadata that is the table's business: column mapping, generation expressions, type changes (C431).
+_INTERNAL = ("delta.", "parquet.field.")
+_NULLABILITY = ("nullable", "containsNull", "valueContainsNull")
+
+
+def to_spark(schema: StructType) -> SparkStruct:
+    """The logical schema for Spark: everything nullable, without the metadata that only the protocol reads.
+
+    A file may lack a column that is declared NOT NULL (C374), and Spark answers `IS NULL` from the declaration.
+    """
+    return SparkStruct.fromJson(_readable(type_to_json(schema)))
+
+
+def empty_frame(spark: SparkSession, schema: SparkStruct) -> DataFrame:
+    """No rows of a schema. A classic session is told so without the RDD that `createDataFrame` makes even of none."""
+    session: Any = spark
+    if not hasattr(session, "_jsparkSession"):
+        return spark.createDataFrame([], schema)
+    from pyspark.sql.classic.dataframe import DataFrame
+
+    java = session._jsparkSession
+    rows = session._jvm.java.util.ArrayList()
+    return DataFrame(java.createDataFrame(rows, java.parseDataType(schema.json())), session)
+
+
+def differences(*, expected: SparkStruct, given: SparkStruct) -> list[str]:
+    """How two schemas differ in names, order and types, in words; nullability and metadata do not count."""
+    found = [f"column '{name}' is not in the table" for name in given.names if name not in expected.names]
+    found += [f"column '{name}' is missing" for name in expected.names if name not in given.names]
+    if not found and given.names != expected.names:
+        found.append(f"the order of the columns is {', '.join(expected.names)}")
+    for field in given.fields:
+        if field.name in expected.names:
+            actual = expected[field.name].dataType
+            if _nullable(actual) != _nullable(field.dataType):
+                found.append(f"column '{field.name}' is {actual.simpleString()}, not {field.dataType.simpleString()}")
+    return found
+
+
+def _readable(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_readable(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if value.get("type") == "udt":
+        return value if is_loadable(value) else _readable(value["sqlType"])
+    readable = {key: _readable(item) for key, item in value.items() if key != "metadata"}
+    readable |= {key: True for key in _NULLABILITY if key in value}
+    return readable | ({"metadata": _public(value["metadata"])} if "metadata" in value else {})
+
+
+def _public(metadata: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in metadata.items() if not key.startswith(_INTERNAL)}
+
+
+def _nullable(data_type: DataType) -> DataType:
+    """The type with every part nullable and no metadata."""
+    if isinstance(data_type, SparkStruct):
+        bare = SparkStruct()
+        for field in data_type.fields:
+            bare.add(field.name, _nullable(field.dataType), True)
+        return bare
+    if isinstance(data_type, ArrayType):
+        return ArrayType(_nullable(data_type.elementType), True)
+    if isinstance(data_type, MapType):
+        return MapType(_nullable(data_type.keyType), _nullable(data_type.valueType), True)
+    return data_type

@@ -1,0 +1,1 @@
+"""Files spread over Spark tasks, which read them with Arrow."""

@@ -1,1 +1,0 @@
-"""The scans of a snapshot as Spark DataFrames."""

@@ -1,0 +1,1 @@
+"""Sessions that speak Delta: `enable`, and the PySpark classes that it wraps."""

@@ -1,0 +1,175 @@
+"""`df.write` of enabled sessions: PySpark's DataFrameWriter, whose Delta writes pyspark-delta makes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NoReturn
+
+from pyspark.sql import DataFrame
+
+from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
+from pyspark_delta.spark.session.enable import FORMATS, GivenOptions, is_delta
+from pyspark_delta.spark.session.identifiers import identify, identify_or_begin
+
+
+@lru_cache(maxsize=4)
+def writer_class(base: type) -> type:
+    """PySpark's writer class with Delta in it."""
+
+    class DeltaAwareWriter(base):  # type: ignore[misc]
+        __doc__ = base.__doc__
+
+        def _delta_begin(self, frame: DataFrame) -> None:
+            self._delta_frame = frame
+            self._delta_source: str | None = None
+            self._delta_mode: str | None = None
+            self._delta_partitioning: tuple[str, ...] | None = None
+            self._delta_clustering: tuple[str, ...] = ()
+            self._delta_layout: str | None = None
+            self._delta_options = GivenOptions()
+
+        def format(self, source: str) -> Any:
+            self._delta_source = source
+            return super().format(source)
+
+        def mode(self, saveMode: str | None) -> Any:
+            if saveMode is not None:
+                self._delta_mode = saveMode
+            try:
+                super().mode(saveMode)
+            except Exception:
+                # Spark refuses an unknown mode here; for Delta, saving refuses it with the list of the known ones.
+                if not self._is_delta():
+                    raise
+            return self
+
+        def option(self, key: str, value: Any) -> Any:
+            self._delta_options.add(key, value)
+            return super().option(key, value)
+
+        def options(self, **options: Any) -> Any:
+            for key, value in options.items():
+                self._delta_options.add(key, value)
+            return super().options(**options)
+
+        def partitionBy(self, *cols: Any) -> Any:
+            self._delta_partitioning = _names(cols)
+            return super().partitionBy(*cols)
+
+        def bucketBy(self, *args: Any, **kwargs: Any) -> Any:
+            self._delta_layout = "bucketBy"
+            return super().bucketBy(*args, **kwargs)
+
+        def sortBy(self, *args: Any, **kwargs: Any) -> Any:
+            self._delta_layout = "sortBy"
+            return super().sortBy(*args, **kwargs)
+
+        def clusterBy(self, *cols: Any) -> Any:
+            self._delta_clustering = _names(cols)
+            return super().clusterBy(*cols)
+
+        def save(
+            self,
+            path: Any = None,
+            format: Any = None,  # noqa: A002
+            mode: Any = None,
+            partitionBy: Any = None,
+            **options: Any,
+        ) -> None:
+            source = format or self._delta_source
+            if not is_delta(self._delta_frame.sparkSession, source):
+                super().save(path, format, mode, partitionBy, **options)
+                return
+            partitioning = self._delta_partitioning
+            if partitionBy is not None:
+                partitioning = _names((partitionBy,) if isinstance(partitionBy, str) else partitionBy)
+            self._refuse_layout()
+            given = self._delta_options.items(options)
+            _save(self._delta_frame, path, mode or self._delta_mode, partitioning, self._delta_clustering, given)
+
+        def saveAsTable(
+            self,
+            name: str,
+            format: Any = None,  # noqa: A002
+            mode: Any = None,
+            partitionBy: Any = None,
+            **options: Any,
+        ) -> None:
+            found = identify_or_begin(self._delta_frame.sparkSession, name)
+            if found is not None:
+                self.save(found.path, "delta", mode, partitionBy, **{**options, **found.storage_options})
+                return
+            if not is_delta(self._delta_frame.sparkSession, format or self._delta_source):
+                super().saveAsTable(name, format, mode, partitionBy, **options)
+                return
+            refuse_name(name)
+
+        def insertInto(self, tableName: str, overwrite: bool | None = None) -> None:
+            found = identify(self._delta_frame.sparkSession, tableName)
+            if found is None:
+                super().insertInto(tableName, overwrite)
+                return
+            if self._delta_partitioning is not None:
+                raise InvalidOperationError(
+                    "insertInto writes to a table that has its partitioning already: leave partitionBy out."
+                )
+            from pyspark_delta.spark.engine.write.insert_into import insert_into
+
+            replaces = overwrite if overwrite is not None else (self._delta_mode or "").lower() == "overwrite"
+            options = self._delta_options.items(found.storage_options)
+            insert_into(self._delta_frame, location_of(found.path), options, overwrite=replaces)
+
+        def _is_delta(self) -> bool:
+            return self._delta_source is not None and self._delta_source.lower() in FORMATS
+
+        def _refuse_layout(self) -> None:
+            if self._delta_layout is not None:
+                raise InvalidOperationError(
+                    f"Delta tables have no buckets: {self._delta_layout} cannot be used; clusterBy lays out files."
+                )
+
+    return DeltaAwareWriter
+
+
+def refuse_name(name: str) -> NoReturn:
+    """Raise InvalidOperationError for a table that has no location."""
+    raise InvalidOperationError(
+        f"Cannot write to table '{name}': Spark's catalog does not keep the location of a Delta table, so its rows "
+        'would be lost. Nothing was written. Write to a path, as in df.write.format("delta").save("/path/to/table") or '
+        'df.writeTo("delta.`/path/to/table`"); or connect to a catalog with pyspark_delta.connect_catalog(url), and '
+        "give the table a name in it, such as main.sales.orders.",
+        error_class="DELTA_TABLE_LOCATION_UNKNOWN",
+    )
+
+
+def location_of(path: str) -> str:
+    """The location of a path that a user gave."""
+    from pyspark_delta.storage import normalize_location
+
+    return normalize_location(path)
+
+
+def _names(columns: Any) -> tuple[str, ...]:
+    if len(columns) == 1 and isinstance(columns[0], list | tuple):
+        columns = columns[0]
+    return tuple(columns)
+
+
+def _save(
+    frame: DataFrame,
+    path: Any,
+    mode: str | None,
+    partitioning: tuple[str, ...] | None,
+    clustering: tuple[str, ...],
+    options: Mapping[str, str],
+) -> None:
+    from pyspark_delta.spark.engine.write.save import save
+
+    target = path or next((value for key, value in options.items() if key.lower() == "path"), None)
+    if not target:
+        raise InvalidOptionError(
+            'Writing format \'delta\' needs a path, as in df.write.format("delta").save("/path/to/table").',
+            error_class="DELTA_MISSING_PATH",
+        )
+    save(frame, location_of(target), mode, partitioning, options, cluster_by=clustering)

@@ -1,0 +1,97 @@
+"""From an identifier to a table: a path such as ``delta.`/path` ``, or a name in a connected catalog (C482).
+
+A session may say by settings which catalogs there are, so that a cluster's configuration suffices:
+`spark.pyspark_delta.catalog.NAME` is the URL of a catalog, and `.token` and `.storageRoot` after it are what
+`connect_catalog` takes by these names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+
+from pyspark_delta.catalog.connections import find_catalog
+from pyspark_delta.catalog.contract import TableName
+from pyspark_delta.catalog.log_tail import TailFiles
+from pyspark_delta.catalog.names import Reached, parse_table_name, reach, reach_or_begin
+from pyspark_delta.errors import CatalogNameNotFoundError
+from pyspark_delta.spark.session.enable import path_of_identifier
+
+_SETTING = "spark.pyspark_delta.catalog."
+
+
+@dataclass(frozen=True)
+class Identified:
+    """What an identifier stands for: a path as the user gave it, or a location that a catalog says.
+
+    `name` is the table's in its catalog; None for a path. `tail` is what the catalog said of its log.
+    """
+
+    path: str
+    storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    name: TableName | None = None
+    tail: TailFiles | None = field(default=None, compare=False, repr=False)
+
+
+def identify(spark: SparkSession, identifier: str) -> Identified | None:
+    """The table of an identifier; None for names of which no connected catalog knows.
+
+    Raises CatalogNameNotFoundError where the catalog of the name has no such table, CatalogError.
+    """
+    return _identify(spark, identifier, create=False)
+
+
+def identify_or_begin(spark: SparkSession, identifier: str) -> Identified | None:
+    """As `identify`; for a table that is not there yet, the place where its catalog wants it to be created."""
+    return _identify(spark, identifier, create=True)
+
+
+def is_named(spark: SparkSession, identifier: str) -> bool:
+    """Whether an identifier is a path identifier, or a name in a connected catalog, be there a table or not."""
+    return path_of_identifier(identifier) is not None or _catalog_name(spark, identifier) is not None
+
+
+def is_in_catalog(spark: SparkSession, identifier: str) -> bool:
+    """Whether an identifier is a name in a connected catalog, be there a table or not."""
+    return path_of_identifier(identifier) is None and _catalog_name(spark, identifier) is not None
+
+
+def exists(spark: SparkSession, identifier: str) -> bool:
+    """Whether the catalog of a name has such a table. Raises CatalogError."""
+    try:
+        return identify(spark, identifier) is not None
+    except CatalogNameNotFoundError:
+        return False
+
+
+def _identify(spark: SparkSession, identifier: str, *, create: bool) -> Identified | None:
+    path = path_of_identifier(identifier)
+    if path is not None:
+        return Identified(path)
+    name = _catalog_name(spark, identifier)
+    if name is None:
+        return None
+    found: Reached = reach_or_begin(name) if create else reach(name)
+    return Identified(found.location, found.storage_options, name, found.tail)
+
+
+def _catalog_name(spark: SparkSession, identifier: str) -> TableName | None:
+    name = parse_table_name(identifier)
+    if name is None:
+        return None
+    if find_catalog(name.catalog) is None:
+        url = spark.conf.get(_SETTING + name.catalog, None)
+        if url is None:
+            return None
+        _connect(spark, name.catalog, url)
+    return name
+
+
+def _connect(spark: SparkSession, catalog: str, url: str) -> None:
+    from pyspark_delta.catalogs import connect_catalog
+
+    token = spark.conf.get(f"{_SETTING}{catalog}.token", None)
+    root = spark.conf.get(f"{_SETTING}{catalog}.storageRoot", None)
+    connect_catalog(url, catalog, token=token, storage_root=root)

@@ -1,0 +1,1 @@
+"""MERGE: clauses, condition and keys."""

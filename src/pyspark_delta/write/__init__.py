@@ -1,0 +1,1 @@
+"""The write pipeline: options, the rows that a write replaces, the table as the write leaves it, and its draft."""

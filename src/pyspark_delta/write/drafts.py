@@ -1,0 +1,71 @@
+"""The draft of a write's commit: the files that came and went, and what the history says about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel, no_files
+from pyspark_delta.protocol.identity import move_marks
+from pyspark_delta.spark.engine.write.rows_written import Written
+from pyspark_delta.transaction.combination import together
+from pyspark_delta.transaction.commit_info import engine_info
+from pyspark_delta.write.options import WriteOptions
+from pyspark_delta.write.provenance import table_operation, write_metrics, write_operation
+from pyspark_delta.write.replacement import Replaced, count_rows
+from pyspark_delta.write.target import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """What a write has done to files: `new` rows, rows `kept` in new files, and what they replace.
+
+    `replaced` is None where nothing can be, `changes` (change data files) where rows are not told apart.
+    """
+
+    new: Written
+    kept: Written = field(default_factory=Written.nothing)
+    replaced: Replaced | None = None
+    changes: pa.Table | None = None
+
+
+def draft_write(
+    mode: str, options: WriteOptions, target: Target, staged: Staged, *, statement: str = "", engine: str = ""
+) -> CommitDraft:
+    """The draft of a write of the save mode; `statement` and `engine` are for the history."""
+    new, kept, replaced = staged.new, staged.kept, staged.replaced
+    nothing = no_files() if mode == "overwrite" else None  # of a table that was not there
+    metrics = write_metrics(
+        new,
+        kept,
+        removed=nothing if replaced is None else replaced.removed,
+        changes=staged.changes,
+        deleted_rows=_deleted_rows(replaced, kept),
+    )
+    draft = CommitDraft(
+        operation=table_operation(statement, options, metrics)
+        if statement
+        else write_operation(mode, options, metrics),
+        adds=together(new.files, kept.files) if kept.files.num_rows else new.files,
+        changes=no_files() if staged.changes is None else staged.changes,
+        data_change=options.data_change,
+        protocol=target.protocol,
+        metadata=move_marks(target.configuration, new.marks) or target.metadata,
+        transactions=() if options.transaction is None else (options.transaction,),
+        domains=target.domains,
+        isolation=None if options.data_change else IsolationLevel.SNAPSHOT,
+        user_metadata=options.user_metadata,
+        engine_info=engine_info(engine),
+    )
+    return draft if replaced is None else replace(draft, removes=replaced.removed, reads=replaced.reads)
+
+
+def _deleted_rows(replaced: Replaced | None, kept: Written) -> int | None:
+    """How many rows were replaced; None where that is not known, or nobody asks."""
+    if replaced is None or "stats" not in replaced.removed.column_names:
+        return None
+    if replaced.rows is not None:
+        return replaced.rows
+    before = count_rows(replaced.removed)
+    return None if before is None else before - kept.rows

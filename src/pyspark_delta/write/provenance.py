@@ -1,0 +1,72 @@
+"""What `commitInfo` says about a write, by delta-spark's names: operation, parameters, metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.protocol.draft import Operation
+from pyspark_delta.spark.engine.write.rows_written import Written
+from pyspark_delta.write.options import WriteOptions
+
+_MODES = {"append": "Append", "overwrite": "Overwrite", "error": "ErrorIfExists", "ignore": "Ignore"}
+
+
+def write_operation(mode: str, options: WriteOptions, metrics: Mapping[str, int]) -> Operation:
+    """A write of the save mode."""
+    parameters: dict[str, str | bool | None] = {
+        "mode": _MODES[mode],
+        "partitionBy": json_list(options.partition_by or ()),
+        "predicate": options.replace_where,
+        "isDynamicPartitionOverwrite": True if options.dynamic_partitions and mode == "overwrite" else None,
+        "canOverwriteSchema": options.overwrite_schema or None,
+        "canMergeSchema": options.merge_schema or None,
+        "clusterBy": json_list(options.cluster_by) if options.cluster_by else None,
+        "replaceOnCond": options.replace_on,
+        "replaceUsingCols": f"({', '.join(options.replace_using)})" if options.replace_using else None,
+    }
+    return Operation("WRITE", {name: value for name, value in parameters.items() if value is not None}, metrics)
+
+
+def table_operation(name: str, options: WriteOptions, metrics: Mapping[str, int]) -> Operation:
+    """A table made from a query: `name` is such as CREATE TABLE AS SELECT."""
+    parameters = {
+        "partitionBy": json_list(options.partition_by or ()),
+        "clusterBy": json_list(options.cluster_by),
+        "isManaged": "false",
+        "properties": orjson.dumps(dict(options.properties)).decode(),
+    }
+    return Operation(name, parameters, metrics)
+
+
+def write_metrics(
+    new: Written,
+    kept: Written,
+    *,
+    removed: pa.Table | None = None,
+    changes: pa.Table | None = None,
+    deleted_rows: int | None = None,
+) -> dict[str, int]:
+    """The metrics of a write. `removed` and `changes` are absent where the write can have none of them."""
+    metrics = {
+        "numFiles": new.files.num_rows + kept.files.num_rows,
+        "numOutputRows": new.rows + kept.rows,
+        "numOutputBytes": new.size + kept.size,
+    }
+    if removed is not None:
+        metrics["numRemovedFiles"] = removed.num_rows
+        metrics["numRemovedBytes"] = pc.sum(removed["size"]).as_py() or 0
+    if changes is not None:
+        metrics["numCopiedRows"] = kept.rows
+        metrics["numAddedChangeFiles"] = changes.num_rows
+        if deleted_rows is not None:
+            metrics["numDeletedRows"] = deleted_rows
+    return metrics
+
+
+def json_list(names: Sequence[str]) -> str:
+    """Names as a JSON text."""
+    return orjson.dumps(list(names)).decode()
