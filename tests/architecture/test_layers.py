@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,13 @@ def test_layers_hold() -> None:
         [str(command), "--no-cache"], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    # Deferred imports and those for type checkers count: a circle that they hold open is still a circle.
+    names = {_name_of(module): module for module in MODULES}
+    imported = {name: set(_all_imports(module)) & names.keys() - {name} for name, module in names.items()}
+    TopologicalSorter(imported).prepare()  # raises CycleError, which names the circle
 
 
 def test_no_module_outgrows_its_idea() -> None:
@@ -70,6 +78,23 @@ def test_no_module_imports_a_feature_by_name() -> None:
 def _looked_for_in_the_environment(module: Path) -> set[str]:
     """The doctor looks whether PySpark is there; nothing else may."""
     return {"pyspark"} if module == PACKAGE / "cli" / "doctor.py" else set()
+
+
+def _name_of(module: Path) -> str:
+    return ".".join(("pyspark_delta", *module.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
+
+
+def _all_imports(module: Path) -> Iterator[str]:
+    """The modules that a file imports; a package is not counted where only a module of it is imported."""
+    names = {_name_of(other) for other in MODULES}
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            members = {f"{node.module}.{alias.name}" for alias in node.names}
+            yield from members & names
+            if members - names:
+                yield node.module
 
 
 def _run_time_imports(module: Path) -> Iterator[str]:

@@ -20,7 +20,9 @@ from pyspark_delta.errors import (
     TableNotFoundError,
     VersionNotFoundError,
 )
-from pyspark_delta.spark.session.enable import disable, enable, is_enabled, path_of_identifier
+from pyspark_delta.spark.conf.sessions import is_enabled
+from pyspark_delta.spark.session.enable import disable, enable
+from pyspark_delta.spark.session.identifiers import path_of_identifier
 
 
 @pytest.fixture

@@ -13,9 +13,10 @@ from pyspark.sql import SparkSession
 from tests.spark.made_tables import DataFile, field_json, make_table
 
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.conf.temporary import lent_setting
+from pyspark_delta.spark.conf.temporary import temporary_conf
 from pyspark_delta.spark.frames.columns import FIELD_ID_SETTINGS
-from pyspark_delta.spark.frames.public_scan import data_frame, file_source, frame_can_read
+from pyspark_delta.spark.frames.file_source import file_source
+from pyspark_delta.spark.frames.public_scan import data_frame, frame_can_read
 
 THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 
@@ -64,8 +65,8 @@ def test_a_lent_setting_is_restored_when_the_last_block_ends(spark: SparkSession
             session.conf.set(THRESHOLD, own)
         before = session.conf.get(THRESHOLD)
         with ExitStack() as longer:  # as of two threads, of which the first is done first
-            with lent_setting(session, THRESHOLD, "50"):
-                longer.enter_context(lent_setting(session, THRESHOLD, "50"))
+            with temporary_conf(session, THRESHOLD, "50"):
+                longer.enter_context(temporary_conf(session, THRESHOLD, "50"))
                 assert spark.newSession().conf.get(THRESHOLD) != "50"
             assert session.conf.get(THRESHOLD) == "50"
         assert session.conf.get(THRESHOLD) == before

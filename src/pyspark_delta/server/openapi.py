@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from pyspark_delta import __version__
+from pyspark_delta._version import __version__
 from pyspark_delta.server import schemas
 from pyspark_delta.server.operation import BASE, Operation
 

@@ -8,13 +8,13 @@ import pyarrow as pa
 
 from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel, no_files
 from pyspark_delta.protocol.identity import move_marks
-from pyspark_delta.spark.engine.write.rows_written import Written
 from pyspark_delta.transaction.combination import together
 from pyspark_delta.transaction.commit_info import engine_info
 from pyspark_delta.write.options import WriteOptions
 from pyspark_delta.write.provenance import table_operation, write_metrics, write_operation
 from pyspark_delta.write.replacement import Replaced, count_rows
 from pyspark_delta.write.target import Target
+from pyspark_delta.write.written import Written
 
 
 @dataclass(frozen=True, slots=True)

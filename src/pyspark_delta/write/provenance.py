@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.protocol.draft import Operation
-from pyspark_delta.spark.engine.write.rows_written import Written
 from pyspark_delta.write.options import WriteOptions
+from pyspark_delta.write.written import Written
 
 _MODES = {"append": "Append", "overwrite": "Overwrite", "error": "ErrorIfExists", "ignore": "Ignore"}
 

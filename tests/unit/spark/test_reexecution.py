@@ -10,7 +10,7 @@ from tests.hand_made import PLAIN, HandMade, field, metadata
 from pyspark_delta.errors import StorageError
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf import reexecution
-from pyspark_delta.spark.conf.reexecution import discard
+from pyspark_delta.write.written import discard
 
 
 def test_new_files_are_deleted_by_their_paths_in_the_log_as_far_as_the_store_lets(

@@ -18,7 +18,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 import orjson
 
-from pyspark_delta import __version__
+from pyspark_delta._version import __version__
 from pyspark_delta.catalog.unity.refusals import Reason, Refusal, refusal_of
 from pyspark_delta.errors import CatalogError, CatalogUnavailableError
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType as SparkType
@@ -35,9 +34,6 @@ from pyspark_delta.spark.api.column_types import delta_field, delta_type
 from pyspark_delta.spark.api.existing_rows import check_existing_rows
 from pyspark_delta.transaction.commit_info import engine_info
 
-if TYPE_CHECKING:
-    from pyspark_delta.spark.api.table import DeltaTable
-
 
 class DeltaTableAlter:
     """Changes to what a table declares. Each method makes one commit and returns this object for the next.
@@ -50,7 +46,7 @@ class DeltaTableAlter:
     >>> table.alter().addConstraint("positive", "price > 0").setProperties({"delta.appendOnly": True})  # doctest: +SKIP
     """
 
-    def __init__(self, spark: SparkSession, table: DeltaTable, open_snapshot: Callable[[], Snapshot]) -> None:
+    def __init__(self, spark: SparkSession, table: object, open_snapshot: Callable[[], Snapshot]) -> None:
         self._spark = spark
         self._table = table
         self._open = open_snapshot

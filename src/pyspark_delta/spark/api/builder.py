@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Generic, TypeVar
 
 from pyspark.sql import SparkSession
 from pyspark.sql.types import DataType as SparkType
@@ -16,15 +16,18 @@ from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.spark.api.column_types import delta_field
-from pyspark_delta.spark.frames.reading import read_options
-from pyspark_delta.spark.session.enable import path_of_identifier
-from pyspark_delta.spark.session.identifiers import Identified, identify, identify_or_begin, is_in_catalog
+from pyspark_delta.spark.frames.tables import read_options
+from pyspark_delta.spark.session.identifiers import (
+    Identified,
+    identify,
+    identify_or_begin,
+    is_in_catalog,
+    path_of_identifier,
+)
 from pyspark_delta.transaction.commit_info import engine_info
 from pyspark_delta.transaction.evolution import default_properties
 
-if TYPE_CHECKING:
-    from pyspark_delta.spark.api.table import DeltaTable
-
+TableT = TypeVar("TableT")
 _DEFAULTS = "spark.databricks.delta.properties.defaults."
 
 
@@ -43,7 +46,7 @@ class IdentityGenerator:
             raise ValueError("step of an IdentityGenerator must not be 0.")
 
 
-class DeltaTableBuilder:
+class DeltaTableBuilder(Generic[TableT]):
     """The definition of a table; `execute` creates it. Argument errors are TypeErrors that name the argument.
 
     >>> DeltaTable.create(spark).location("/data/events").addColumn("id", "bigint", nullable=False) \\
@@ -52,7 +55,7 @@ class DeltaTableBuilder:
     """
 
     def __init__(
-        self, spark: SparkSession, mode: CreateMode, open_table: Callable[[str, Mapping[str, str]], DeltaTable]
+        self, spark: SparkSession, mode: CreateMode, open_table: Callable[[str, Mapping[str, str]], TableT]
     ) -> None:
         self._spark = spark
         self._mode = mode
@@ -65,17 +68,17 @@ class DeltaTableBuilder:
         self._clustering: tuple[str, ...] = ()
         self._description: str | None = None
 
-    def tableName(self, identifier: str) -> DeltaTableBuilder:
+    def tableName(self, identifier: str) -> DeltaTableBuilder[TableT]:
         """The table's name: a path, as ``delta.`/path/to/table` ``, or a name in a catalog, as `main.sales.orders`."""
         self._identifier = _text("identifier", identifier)
         return self
 
-    def location(self, location: str) -> DeltaTableBuilder:
+    def location(self, location: str) -> DeltaTableBuilder[TableT]:
         """Where the table lies."""
         self._location = _text("location", location)
         return self
 
-    def comment(self, comment: str) -> DeltaTableBuilder:
+    def comment(self, comment: str) -> DeltaTableBuilder[TableT]:
         """The description of the table."""
         self._description = _text("comment", comment)
         return self
@@ -90,7 +93,7 @@ class DeltaTableBuilder:
         comment: str | None = None,
         *,
         default: str | None = None,
-    ) -> DeltaTableBuilder:
+    ) -> DeltaTableBuilder[TableT]:
         """A column. Its values may be generated from others (SQL), counted, or have a `default` (SQL)."""
         _text("colName", colName)
         if not isinstance(dataType, str | SparkType):
@@ -105,29 +108,29 @@ class DeltaTableBuilder:
         self._fields.append(delta_field(colName, dataType, nullable, comment=comment, metadata=metadata))
         return self
 
-    def addColumns(self, cols: SparkStruct | Sequence[SparkField]) -> DeltaTableBuilder:
+    def addColumns(self, cols: SparkStruct | Sequence[SparkField]) -> DeltaTableBuilder[TableT]:
         """All columns of a schema."""
         if not isinstance(cols, SparkStruct | list | tuple) or not all(isinstance(c, SparkField) for c in cols):
             raise TypeError(f"cols is a StructType or a list of StructField, found {type(cols).__name__}.")
         self._fields += [delta_field(f.name, f.dataType, f.nullable, metadata=f.metadata) for f in cols]
         return self
 
-    def partitionedBy(self, *cols: str | Sequence[str]) -> DeltaTableBuilder:
+    def partitionedBy(self, *cols: str | Sequence[str]) -> DeltaTableBuilder[TableT]:
         """The columns that rows are partitioned by."""
         self._partitioning = _names(cols)
         return self
 
-    def clusterBy(self, *cols: str | Sequence[str]) -> DeltaTableBuilder:
+    def clusterBy(self, *cols: str | Sequence[str]) -> DeltaTableBuilder[TableT]:
         """The columns that files are clustered by, four at most."""
         self._clustering = _names(cols)
         return self
 
-    def property(self, key: str, value: str) -> DeltaTableBuilder:
+    def property(self, key: str, value: str) -> DeltaTableBuilder[TableT]:
         """A table property."""
         self._properties[_text("key", key)] = str(value)
         return self
 
-    def execute(self) -> DeltaTable:
+    def execute(self) -> TableT:
         """Create or replace the table, and return it."""
         target = self._target()
         options = read_options(self._spark, target.path, target.storage_options)

@@ -6,7 +6,7 @@ import html
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
+from typing import Any, Literal, TypeAlias, overload
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
@@ -23,21 +23,22 @@ from pyspark_delta.spark.api.alter import DeltaTableAlter
 from pyspark_delta.spark.api.builder import DeltaTableBuilder, IdentityGenerator
 from pyspark_delta.spark.api.describe import detail_frame, history_frame
 from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
+from pyspark_delta.spark.api.transaction import DeltaTransaction, begin_transaction
+from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.conf.write_defaults import top_level_format
 from pyspark_delta.spark.engine.dml.delete import Delete
-from pyspark_delta.spark.engine.dml.execution import Staged, counts_frame, execute
+from pyspark_delta.spark.engine.dml.execution import counts_frame, execute
 from pyspark_delta.spark.engine.dml.merge import Merge
-from pyspark_delta.spark.engine.dml.plan import ChangePlan, Statement, plan_change
+from pyspark_delta.spark.engine.dml.plan import ChangePlan, plan_change
+from pyspark_delta.spark.engine.dml.statement import Staged, Statement
 from pyspark_delta.spark.engine.dml.update import Update
+from pyspark_delta.spark.frames.change_feed import read_change_feed
 from pyspark_delta.spark.frames.count import counting
-from pyspark_delta.spark.frames.reading import open_snapshot, read_options, read_snapshot, session_time_zone
-from pyspark_delta.spark.session.enable import path_of_identifier
-from pyspark_delta.spark.session.identifiers import exists, identify, is_in_catalog
+from pyspark_delta.spark.frames.reading import read_snapshot
+from pyspark_delta.spark.frames.tables import open_snapshot, read_options
+from pyspark_delta.spark.session.identifiers import exists, identify, is_in_catalog, path_of_identifier
 from pyspark_delta.table import Table
 from pyspark_delta.transaction.commit_info import engine_info
-
-if TYPE_CHECKING:
-    from pyspark_delta.spark.api.transaction import DeltaTransaction
 
 _Condition: TypeAlias = Column | str
 _Values: TypeAlias = Mapping[str, Column | str]
@@ -113,27 +114,27 @@ class DeltaTable:
 
     # ------------------------------------------------------------------------------------------------ creation
     @classmethod
-    def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+    def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
         """A builder for a new table; `execute` raises TableAlreadyExistsError when there is one."""
         return cls._builder(sparkSession, CreateMode.CREATE)
 
     @classmethod
-    def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+    def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
         """A builder for a table that is created unless it exists; one that does is left as it is."""
         return cls._builder(sparkSession, CreateMode.CREATE_IF_NOT_EXISTS)
 
     @classmethod
-    def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+    def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
         """A builder for a definition that takes the place of an existing one; the rows go."""
         return cls._builder(sparkSession, CreateMode.REPLACE)
 
     @classmethod
-    def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder:
+    def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
         """A builder for a table that is created, or replaced if it exists."""
         return cls._builder(sparkSession, CreateMode.CREATE_OR_REPLACE)
 
     @classmethod
-    def _builder(cls, spark: SparkSession | None, mode: CreateMode) -> DeltaTableBuilder:
+    def _builder(cls, spark: SparkSession | None, mode: CreateMode) -> DeltaTableBuilder[DeltaTable]:
         session = spark or SparkSession.getActiveSession()
         if session is None:
             raise InvalidOperationError("There is no active Spark session; give one, as in DeltaTable.create(spark).")
@@ -176,8 +177,6 @@ class DeltaTable:
         As with the option `readChangeFeed`, and as `Table.changes`; texts of timestamps are in the session's time zone,
         and `where` is any condition of Spark's SQL.
         """
-        from pyspark_delta.spark.frames.change_feed import read_change_feed
-
         zone = session_time_zone(self._spark)
         start, end = (
             None if timestamp is None else parse_timestamp(timestamp, time_zone=zone)
@@ -284,8 +283,6 @@ class DeltaTable:
 
         Raises UnsupportedFeatureError for a table that cannot be written to, and CommitConflictError at the end.
         """
-        from pyspark_delta.spark.api.transaction import begin_transaction
-
         return begin_transaction(self._spark, self._open(), self._alias)
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:

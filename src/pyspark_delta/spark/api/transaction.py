@@ -18,7 +18,8 @@ from pyspark_delta.spark.conf.write_defaults import after_commit, with_session_d
 from pyspark_delta.spark.engine.dml.delete import Delete
 from pyspark_delta.spark.engine.dml.execution import counts_frame
 from pyspark_delta.spark.engine.dml.merge import Merge
-from pyspark_delta.spark.engine.dml.plan import ChangePlan, Statement
+from pyspark_delta.spark.engine.dml.plan import ChangePlan
+from pyspark_delta.spark.engine.dml.statement import Statement
 from pyspark_delta.spark.engine.dml.target import Condition
 from pyspark_delta.spark.engine.dml.update import Update
 from pyspark_delta.spark.engine.write.save import TableWrite, stage_change

@@ -8,24 +8,24 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from pyspark_delta.spark.session.enable import session_key
+from pyspark_delta.spark.conf.sessions import session_key
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 @dataclass(slots=True)
-class _Lent:
+class _Change:
     before: str | None
     blocks: int = 0
 
 
 _lock = Lock()
-_lent: dict[tuple[str, str], _Lent] = {}  # by session and setting
+_changes: dict[tuple[str, str], _Change] = {}  # by session and setting
 
 
 @contextmanager
-def lent_setting(session: SparkSession, name: str, value: str) -> Iterator[None]:
+def temporary_conf(session: SparkSession, name: str, value: str) -> Iterator[None]:
     """Change a setting while the block runs. All blocks that change it give it the same value.
 
     Threads of one session may run such blocks at once: the first to begin changes the setting, the last to end restores
@@ -33,19 +33,19 @@ def lent_setting(session: SparkSession, name: str, value: str) -> Iterator[None]
     """
     key = session_key(session), name
     with _lock:
-        lent = _lent.get(key) or _Lent(session.conf.get(name, None))
-        if not lent.blocks:
+        change = _changes.get(key) or _Change(session.conf.get(name, None))
+        if not change.blocks:
             session.conf.set(name, value)
-        lent.blocks += 1
-        _lent[key] = lent
+        change.blocks += 1
+        _changes[key] = change
     try:
         yield
     finally:
         with _lock:
-            lent.blocks -= 1
-            if not lent.blocks:
-                del _lent[key]
-                _restore(session, name, lent.before)
+            change.blocks -= 1
+            if not change.blocks:
+                del _changes[key]
+                _restore(session, name, change.before)
 
 
 def _restore(session: SparkSession, name: str, before: str | None) -> None:

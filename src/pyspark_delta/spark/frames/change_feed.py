@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,20 +27,17 @@ from pyspark_delta.changes.reader import missing_file, naming_versions
 from pyspark_delta.changes.versions import ChangeRequest, VersionRange, resolve_range
 from pyspark_delta.data.reader import read_tasks
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.sessions import session_time_zone
+from pyspark_delta.spark.frames.catalyst.directories import hadoop_paths
+from pyspark_delta.spark.frames.catalyst.scan import catalyst_frame_of_files, catalyst_frame_of_marks
+from pyspark_delta.spark.frames.file_source import FileSource
+from pyspark_delta.spark.frames.public_scan import frame_of_files
 from pyspark_delta.spark.frames.quoting import quoted
 from pyspark_delta.spark.frames.read_options import OUT_OF_RANGE
-from pyspark_delta.spark.frames.reading import (
-    read_by_workers,
-    reads_natively,
-    session_time_zone,
-    takes_file_index,
-    with_all_columns,
-)
+from pyspark_delta.spark.frames.reading import read_by_workers, reads_natively, takes_file_index, with_all_columns
 from pyspark_delta.spark.frames.schemas import empty_frame, to_spark
+from pyspark_delta.spark.frames.tasks.file_tasks import spread
 from pyspark_delta.spark.frames.tasks.partitions import FilePartition, single_files
-
-if TYPE_CHECKING:
-    from pyspark_delta.spark.frames.public_scan import FileSource
 
 _OUT_OF_RANGE_SETTING = f"spark.databricks.delta.{OUT_OF_RANGE}"
 _PATH_NOT_FOUND = "PATH_NOT_FOUND"
@@ -80,8 +76,6 @@ def _frame(spark: SparkSession, latest: Snapshot, plan: ChangePlan) -> DataFrame
         if known_table(latest.storage_options) is not None:
             return _read_by_tasks(spark, plan)
         return read_by_workers(spark, latest, _options(plan.versions))
-    from pyspark_delta.spark.frames.public_scan import frame_of_files
-
     try:
         frames = [frame_of_files(spark, source, files) for source, files in parts]
         frame = reduce(DataFrame.unionAll, frames)
@@ -102,8 +96,6 @@ def _read_by_catalyst(spark: SparkSession, latest: Snapshot, parts: Iterable[tup
 
 def _frames_by_catalyst(spark: SparkSession, source: FileSource, files: pa.Table) -> Iterator[DataFrame]:
     """One frame over files that are read whole, one over files in which commits marked rows."""
-    from pyspark_delta.spark.frames.catalyst.scan import catalyst_frame_of_files, catalyst_frame_of_marks
-
     marked = pc.fill_null(files["selects_rows"], False)
     whole = files.filter(pc.invert(marked))
     if whole.num_rows:
@@ -114,8 +106,6 @@ def _frames_by_catalyst(spark: SparkSession, source: FileSource, files: pa.Table
 
 def _parts(latest: Snapshot, plan: ChangePlan) -> Iterable[tuple[FileSource, pa.Table]]:
     """What is read alike: change data files, which say how each row changed, and files whose rows changed alike."""
-    from pyspark_delta.spark.frames.public_scan import FileSource
-
     for scan in plan.scans:
         files = scan.plan.files
         recorded = pc.is_null(files[CHANGE_TYPE.name])
@@ -131,8 +121,6 @@ def _parts(latest: Snapshot, plan: ChangePlan) -> Iterable[tuple[FileSource, pa.
 
 def _read_by_tasks(spark: SparkSession, plan: ChangePlan) -> DataFrame:
     """The feed of a managed table: only this process can ask its catalog, so workers are told what to read."""
-    from pyspark_delta.spark.frames.tasks.file_tasks import spread
-
     tasks = (task for scan in plan.scans for task in single_files(scan.plan.context, scan.plan.files))
     return spread(spark, tasks).mapInArrow(_read_tasks, to_spark(plan.schema))
 
@@ -156,8 +144,6 @@ def _missing(
     """The error for a file that Spark did not find; None for any other error."""
     if error.getCondition() != _PATH_NOT_FOUND:
         return None
-    from pyspark_delta.spark.frames.catalyst.directories import hadoop_paths
-
     found = _PATH_IN_MESSAGE.search(str(error))
     path = (error.getMessageParameters() or {}).get("path") or (found[1] if found else "")
     versions: list[int] = []

@@ -8,9 +8,8 @@ join on the path of the file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from threading import RLock
 
 import pyarrow as pa
@@ -24,10 +23,7 @@ from pyspark.sql.utils import is_remote
 from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.deletion_vectors.bitmap import to_words
 from pyspark_delta.deletion_vectors.files import read_deletion_vectors
-from pyspark_delta.expressions.tree import Expression
-from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.scan.plan import ReadContext
-from pyspark_delta.scan.planner import plan_scan, read_context
+from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.schema.column_mapping import mapping_mode
 from pyspark_delta.schema.json import type_to_json
 from pyspark_delta.schema.partition_values import parse_partition_column
@@ -44,6 +40,7 @@ from pyspark_delta.spark.frames.columns import (
     row_tracking_columns,
     table_columns,
 )
+from pyspark_delta.spark.frames.file_source import FileSource, file_source
 from pyspark_delta.spark.frames.schemas import empty_frame
 from pyspark_delta.storage import store_for
 
@@ -61,48 +58,6 @@ _COLON_IN_NAME = re.compile(r"^file:.*/[^/]*:[^/]*$")
 _HIDDEN_NAME = r"/[._][^/]*$|\._COPYING_$"
 
 _listing_lock = RLock()  # two threads of one session must not take each other's threshold for the user's
-
-
-@dataclass(frozen=True, slots=True)
-class FileSource:
-    """What files belong to: a table, and the version of its schema to read them with.
-
-    The rows have further columns: those in the files by the names `stored_too`, and the `constants` of each file, which
-    are among its partition values.
-    """
-
-    location: str
-    configuration: TableConfiguration
-    storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
-    version: int | None = None
-    stored_too: tuple[StructField, ...] = ()
-    constants: tuple[StructField, ...] = ()
-
-    def read_context(
-        self,
-        output: Sequence[StructField] | None = None,
-        *,
-        time_zone: str,
-        residual: Expression | None = None,
-        row_ids: bool = False,
-        row_index: str | None = None,
-    ) -> ReadContext:
-        """How tasks of the Arrow reader read the files: as `planner.read_context`, which it raises as."""
-        return read_context(
-            self.location,
-            self.configuration,
-            output,
-            residual=residual,
-            row_ids=row_ids,
-            row_index=row_index,
-            storage_options=self.storage_options,
-            time_zone=time_zone,
-        )
-
-
-def file_source(snapshot: Snapshot) -> FileSource:
-    """The table of a snapshot, with the schema that it has there."""
-    return FileSource(snapshot.location, snapshot.configuration, snapshot.storage_options, snapshot.version)
 
 
 def frame_can_read(spark: SparkSession, source: FileSource, files: pa.Table) -> bool:

@@ -1,31 +1,35 @@
-"""From what a user asks to read to a DataFrame: the snapshot is settled, and the fastest scan that works is chosen."""
+"""From a snapshot or chosen files to a DataFrame: the fastest scan that can read them.
+
+The Catalyst scan reads through a file index in the JVM, the public scan through `spark.read.parquet`, and where Spark
+cannot read the files, workers do with Arrow.
+"""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType as SparkStruct
 from pyspark.sql.utils import is_remote
 
 from pyspark_delta.actions.columns import BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION, DELETION_VECTOR, STATS
 from pyspark_delta.catalog.connections import known_table
-from pyspark_delta.catalog.log_tail import TailFiles
-from pyspark_delta.errors import DeltaWarning, SchemaMismatchError
+from pyspark_delta.errors import DeltaWarning
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.snapshot.cache import latest_snapshot
-from pyspark_delta.spark.frames.count import counting
-from pyspark_delta.spark.frames.quoting import quoted
-from pyspark_delta.spark.frames.read_options import ReadOptions
-from pyspark_delta.spark.frames.schemas import differences, to_spark
+from pyspark_delta.spark.conf.sessions import DATA_SOURCE, session_time_zone, unwrapped_reader
+from pyspark_delta.spark.frames.catalyst.scan import (
+    catalyst_frame,
+    catalyst_frame_of_files,
+    has_file_system,
+    unavailable,
+)
+from pyspark_delta.spark.frames.file_source import FileSource, file_source
+from pyspark_delta.spark.frames.public_scan import data_frame, frame_can_read, frame_of_files
+from pyspark_delta.spark.frames.tasks.file_tasks import task_frame
 from pyspark_delta.storage.hadoop import hadoop_options
 from pyspark_delta.storage.paths import split, to_hadoop
-
-if TYPE_CHECKING:
-    from pyspark_delta.spark.frames.public_scan import FileSource
 
 _SCANNED = (
     "path",
@@ -38,55 +42,6 @@ _SCANNED = (
 )
 
 
-def read_options(spark: SparkSession, path: str | None, options: Mapping[str, str] | None = None) -> ReadOptions:
-    """Parse read options as the session means them. Raises InvalidOptionError."""
-    return ReadOptions.parse(path, options, time_zone=session_time_zone(spark))
-
-
-def open_snapshot(options: ReadOptions, *, tail: TailFiles | None = None) -> Snapshot:
-    """The snapshot that the options name; latest ones are kept by the process.
-
-    `tail` is what a catalog has just said of the log. Raises what `Snapshot.load` raises.
-    """
-    if options.version is None and options.timestamp_ms is None:
-        return latest_snapshot(options.location, options.storage_options, tail=tail)
-    return Snapshot.load(
-        options.location,
-        version=options.version,
-        timestamp_ms=options.timestamp_ms,
-        storage_options=options.storage_options,
-        tail=tail,
-    )
-
-
-def read_table(
-    spark: SparkSession,
-    options: ReadOptions,
-    given_schema: SparkStruct | None = None,
-    *,
-    tail: TailFiles | None = None,
-) -> DataFrame:
-    """The rows that the options ask for, of one version for as long as the DataFrame lives.
-
-    `tail` is what a catalog has just said of the log. Raises SchemaMismatchError when the user gave a schema that is
-    not the table's, and what opening a table raises.
-    """
-    snapshot = open_snapshot(options, tail=tail)
-    if options.changes is not None:
-        from pyspark_delta.spark.frames.change_feed import read_change_feed
-
-        frame = read_change_feed(spark, snapshot, options.changes, columns=options.columns, where=options.where)
-        if given_schema is not None:
-            _check_schema(snapshot.location, frame.schema, given_schema)
-        return frame
-    if given_schema is not None:
-        _check_schema(snapshot.location, to_spark(snapshot.schema), given_schema)
-    frame = read_snapshot(spark, snapshot, where=options.where, row_tracking=options.row_tracking)
-    if options.columns is not None:
-        frame = frame.select(*(quoted(name) for name in options.columns))
-    return frame if options.where is not None else counting(frame, snapshot)
-
-
 def read_snapshot(
     spark: SparkSession, snapshot: Snapshot, *, where: str | None = None, row_tracking: bool = False
 ) -> DataFrame:
@@ -97,7 +52,6 @@ def read_snapshot(
     """
     if is_remote() or not _jvm_reads(spark, snapshot):
         return _read_without_catalyst(spark, snapshot, where, row_tracking)
-    from pyspark_delta.spark.frames.catalyst.scan import catalyst_frame, unavailable
 
     reason = unavailable(spark)
     if reason is not None:
@@ -107,13 +61,7 @@ def read_snapshot(
     return frame if where is None else frame.where(where)
 
 
-def session_time_zone(spark: SparkSession) -> str:
-    """The time zone in which the session reads timestamps without one."""
-    return spark.conf.get("spark.sql.session.timeZone") or "UTC"
-
-
 def _read_without_catalyst(spark: SparkSession, snapshot: Snapshot, where: str | None, row_tracking: bool) -> DataFrame:
-    from pyspark_delta.spark.frames.public_scan import data_frame, file_source, frame_can_read
 
     files = snapshot.files(columns=("path",))
     if (is_remote() or _jvm_reads(spark, snapshot)) and frame_can_read(spark, file_source(snapshot), files):
@@ -135,8 +83,6 @@ def _data_source(spark: SparkSession, snapshot: Snapshot, where: str | None, row
 
 def _read_by_tasks(spark: SparkSession, snapshot: Snapshot, where: str | None, row_tracking: bool) -> DataFrame:
     """The Arrow scan of a table of a catalog: only this process can ask its catalog, so workers are told the files."""
-    from pyspark_delta.spark.frames.public_scan import file_source
-    from pyspark_delta.spark.frames.tasks.file_tasks import task_frame
 
     frame = task_frame(spark, file_source(snapshot), snapshot.files(_SCANNED), row_tracking=row_tracking)
     return frame if where is None else frame.where(where)
@@ -147,12 +93,8 @@ def read_by_workers(spark: SparkSession, snapshot: Snapshot, options: Mapping[st
 
     Spark does not tell a data source the time zone of the session, which partition values and conditions may be in.
     """
-    from pyspark_delta.spark.session.enable import plain_reader
-    from pyspark_delta.spark.source import DeltapySource
-
-    spark.dataSource.register(DeltapySource)
     given = {"timeZone": session_time_zone(spark), **snapshot.storage_options, **options}
-    reader = plain_reader(spark).format(DeltapySource.name()).options(**given)
+    reader = unwrapped_reader(spark).format(DATA_SOURCE).options(**given)
     return cast(DataFrame, reader.load(to_hadoop(snapshot.location)))
 
 
@@ -165,14 +107,10 @@ def read_files(
     file_number: str | None = None,
     row_index: str | None = None,
 ) -> DataFrame:
-    """The rows of some data files (`actions.columns`) that are rows of the table; see `scan.frames.frame_of_files`."""
-    from pyspark_delta.spark.frames.public_scan import frame_of_files
-    from pyspark_delta.spark.frames.tasks.file_tasks import task_frame
+    """The rows of some data files (`actions.columns`) that are rows of the table; see `public_scan.frame_of_files`."""
 
     files = with_all_columns(files)
     if takes_file_index(spark, source):
-        from pyspark_delta.spark.frames.catalyst.scan import catalyst_frame_of_files
-
         return catalyst_frame_of_files(
             spark, source, files, row_tracking=row_tracking, file_number=file_number, row_index=row_index
         )
@@ -192,14 +130,12 @@ def takes_file_index(spark: SparkSession, table: Snapshot | FileSource) -> bool:
     """Whether the Catalyst scan can read the files of a table: in this JVM, which has a file system for them."""
     if is_remote() or not _jvm_reads(spark, table):
         return False
-    from pyspark_delta.spark.frames.catalyst.scan import unavailable
 
     return unavailable(spark) is None
 
 
 def reads_natively(spark: SparkSession, source: FileSource, files: pa.Table) -> bool:
     """Whether Spark itself can read the files, through its public API."""
-    from pyspark_delta.spark.frames.public_scan import frame_can_read
 
     return (is_remote() or _jvm_reads(spark, source)) and frame_can_read(spark, source, files)
 
@@ -211,19 +147,8 @@ def _jvm_reads(spark: SparkSession, table: Snapshot | FileSource) -> bool:
         return True
     if hadoop_options(table.location, table.storage_options) is None:
         return False
-    from pyspark_delta.spark.frames.catalyst.scan import has_file_system
 
     return has_file_system(spark, to_hadoop(table.location).partition(":")[0])
-
-
-def _check_schema(location: str, expected: SparkStruct, given: SparkStruct) -> None:
-    found = differences(expected=expected, given=given)
-    if found:
-        raise SchemaMismatchError(
-            f"The schema given with .schema(...) is not the schema of '{location}': {'; '.join(found)}. "
-            "Leave out .schema(...); the table knows its schema.",
-            error_class="DELTA_UNSUPPORTED_SCHEMA_DURING_READ",
-        )
 
 
 _warned: set[str] = set()

@@ -7,30 +7,20 @@ other session and for every other format. `disable` undoes it.
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from functools import lru_cache
 from threading import RLock
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType as SparkStruct
-from pyspark.sql.types import _parse_datatype_string
-from pyspark.sql.utils import to_str
 
-from pyspark_delta.errors import InvalidOptionError, StorageError, TableNotFoundError
-
-if TYPE_CHECKING:
-    from pyspark_delta.catalog.log_tail import TailFiles
-
-FORMATS = ("delta", "deltapy")
-_IDENTIFIER = re.compile(r"\s*(?:delta|deltapy)\s*\.\s*`((?:[^`]|``)+)`\s*", re.IGNORECASE)
-_DEFAULT_FORMAT = "spark.sql.sources.default"
+from pyspark_delta.spark.conf.sessions import enabled, is_enabled, session_key
+from pyspark_delta.spark.session.frame_writer import writer_class
+from pyspark_delta.spark.session.identifiers import is_named
+from pyspark_delta.spark.session.reader import reader_class
+from pyspark_delta.spark.session.table_writer import table_writer_class
 
 _lock = RLock()
-_enabled: set[str] = set()
 
 
 @dataclass(frozen=True)
@@ -56,7 +46,7 @@ def enable(spark: SparkSession) -> SparkSession:
     >>> spark.read.format("delta").option("versionAsOf", 3).load(path)  # doctest: +SKIP
     """
     with _lock:
-        _enabled.add(session_key(spark))
+        enabled.add(session_key(spark))
         _wrap(type(spark), "read", _read_of)
         _wrap(type(spark), "table", _table_of)
         _wrap(_frame_class(spark), "write", _write_of)
@@ -67,25 +57,12 @@ def enable(spark: SparkSession) -> SparkSession:
 def disable(spark: SparkSession) -> SparkSession:
     """Undo `enable` for a session; PySpark's classes are as they were once no session is enabled."""
     with _lock:
-        _enabled.discard(session_key(spark))
-        if not _enabled:
+        enabled.discard(session_key(spark))
+        if not enabled:
             for member in reversed(_wrapped):
                 setattr(member.owner, member.name, member.before)
             _wrapped.clear()
     return spark
-
-
-def is_enabled(spark: SparkSession) -> bool:
-    """Whether `enable` holds for the session."""
-    return bool(_enabled) and session_key(spark) in _enabled
-
-
-def plain_reader(spark: SparkSession) -> Any:
-    """A reader of the session that leaves format "delta" to the Python Data Source, enabled or not."""
-    reader = spark.read
-    if is_enabled(spark):
-        reader.__class__ = type(reader).__bases__[0]
-    return reader
 
 
 def configure_spark_with_delta_pip(spark_session_builder: Any, extra_packages: list[str] | None = None) -> Any:
@@ -98,19 +75,7 @@ def configure_spark_with_delta_pip(spark_session_builder: Any, extra_packages: l
     return spark_session_builder
 
 
-def path_of_identifier(identifier: str) -> str | None:
-    """The path of a table identifier such as ``delta.`/path` ``; None for any other identifier."""
-    match = _IDENTIFIER.fullmatch(identifier)
-    return None if match is None else match[1].replace("``", "`")
-
-
 # ------------------------------------------------------------------------------------------------------- wrapping
-def session_key(spark: SparkSession) -> str:
-    """Identifies the session, of which PySpark may make several objects."""
-    java = getattr(spark, "_jsparkSession", None)
-    return str(java.sessionUUID() if java is not None else spark.session_id)  # type: ignore[attr-defined]
-
-
 def _frame_class(spark: SparkSession) -> type:
     if hasattr(spark, "_jsparkSession"):
         from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
@@ -134,7 +99,7 @@ def _read_of(before: Any) -> Any:
         """A reader of data; format "delta" is planned by pyspark-delta."""
         reader = before.fget(self)
         if is_enabled(self):
-            reader.__class__ = _reader_class(cast(Hashable, type(reader)))
+            reader.__class__ = reader_class(cast(Hashable, type(reader)))
             reader._delta_begin(self)
         return reader
 
@@ -143,7 +108,7 @@ def _read_of(before: Any) -> Any:
 
 def _table_of(before: Any) -> Any:
     def table(self: SparkSession, tableName: str) -> DataFrame:
-        if is_enabled(self) and _is_named(self, tableName):
+        if is_enabled(self) and is_named(self, tableName):
             return self.read.table(tableName)
         return cast(DataFrame, before(self, tableName))
 
@@ -151,19 +116,11 @@ def _table_of(before: Any) -> Any:
     return table
 
 
-def _is_named(spark: SparkSession, identifier: str) -> bool:
-    from pyspark_delta.spark.session.identifiers import is_named
-
-    return is_named(spark, identifier)
-
-
 def _write_of(before: Any) -> Any:
     def write(self: DataFrame) -> Any:
         """A writer of this frame; format "delta" is written by pyspark-delta."""
         writer = before.fget(self)
         if is_enabled(self.sparkSession):
-            from pyspark_delta.spark.session.frame_writer import writer_class
-
             writer.__class__ = writer_class(cast(Hashable, type(writer)))
             writer._delta_begin(self)
         return writer
@@ -175,107 +132,9 @@ def _write_to_of(before: Any) -> Any:
     def writeTo(self: DataFrame, table: str) -> Any:
         writer = before(self, table)
         if is_enabled(self.sparkSession):
-            from pyspark_delta.spark.session.table_writer import table_writer_class
-
             writer.__class__ = table_writer_class(cast(Hashable, type(writer)))
             writer._delta_begin(self, table)
         return writer
 
     writeTo.__doc__ = before.__doc__
     return writeTo
-
-
-class GivenOptions:
-    """Options as they were given last; their keys compare regardless of case."""
-
-    def __init__(self) -> None:
-        self._given: dict[str, tuple[str, str]] = {}
-
-    def add(self, key: str, value: Any) -> None:
-        if value is not None:
-            self._given[key.lower()] = (key, cast(str, to_str(value)))
-
-    def items(self, more: Mapping[str, Any]) -> dict[str, str]:
-        """All options, with `more` on top."""
-        both = GivenOptions()
-        both._given = dict(self._given)
-        for key, value in more.items():
-            both.add(key, value)
-        return dict(both._given.values())
-
-
-# -------------------------------------------------------------------------------------------------------- reading
-@lru_cache(maxsize=4)
-def _reader_class(base: type) -> type:
-    """PySpark's reader class with Delta in it."""
-
-    class DeltaAwareReader(base):  # type: ignore[misc]
-        __doc__ = base.__doc__
-
-        def _delta_begin(self, spark: SparkSession) -> None:
-            self._delta_session = spark
-            self._delta_source: str | None = None
-            self._delta_options = GivenOptions()
-            self._delta_schema: Any = None
-
-        def format(self, source: str) -> Any:
-            self._delta_source = source
-            return super().format(source)
-
-        def schema(self, schema: Any) -> Any:
-            self._delta_schema = schema
-            return super().schema(schema)
-
-        def option(self, key: str, value: Any) -> Any:
-            self._delta_options.add(key, value)
-            return super().option(key, value)
-
-        def options(self, **options: Any) -> Any:
-            for key, value in options.items():
-                self._delta_options.add(key, value)
-            return super().options(**options)
-
-        def load(self, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> DataFrame:  # noqa: A002
-            if not is_delta(self._delta_session, format or self._delta_source):
-                return cast(DataFrame, super().load(path, format, schema, **options))
-            given = self._delta_options.items(options)
-            if path is not None and not isinstance(path, str):
-                given["paths"] = json.dumps(list(path))
-            frame = _read(self._delta_session, path, given, schema or self._delta_schema)
-            return frame if frame is not None else cast(DataFrame, super().load(path, format, schema, **options))
-
-        def table(self, tableName: str) -> DataFrame:
-            from pyspark_delta.spark.session.identifiers import identify
-
-            found = identify(self._delta_session, tableName)
-            if found is None:
-                return cast(DataFrame, super().table(tableName))
-            given = self._delta_options.items(found.storage_options)
-            frame = _read(self._delta_session, found.path, given, self._delta_schema, found.tail)
-            return frame if frame is not None else cast(DataFrame, self.format("delta").load(found.path))
-
-    return DeltaAwareReader
-
-
-def is_delta(spark: SparkSession, source: str | None) -> bool:
-    """Whether a format, the session's default one where it is None, is Delta."""
-    chosen = source if source is not None else spark.conf.get(_DEFAULT_FORMAT)
-    return chosen is not None and chosen.lower() in FORMATS
-
-
-def _read(
-    spark: SparkSession, path: Any, options: Mapping[str, str], schema: Any, tail: TailFiles | None = None
-) -> DataFrame | None:
-    """The frame; None where the table cannot be seen from here, but perhaps from a Spark Connect server."""
-    from pyspark_delta.spark.frames.reading import read_options, read_table
-
-    parsed = read_options(spark, path if isinstance(path, str) else None, options)
-    given = _parse_datatype_string(schema) if isinstance(schema, str) else schema
-    if given is not None and not isinstance(given, SparkStruct):
-        raise InvalidOptionError(f"A schema is a StructType or text such as 'id BIGINT, name STRING', found {given!r}.")
-    try:
-        return read_table(spark, parsed, given, tail=tail)
-    except (TableNotFoundError, StorageError):
-        if hasattr(spark, "_jsparkSession"):
-            raise
-        return None

@@ -9,8 +9,12 @@ from typing import Any, NoReturn
 from pyspark.sql import DataFrame
 
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
-from pyspark_delta.spark.session.enable import FORMATS, GivenOptions, is_delta
+from pyspark_delta.spark.conf.sessions import FORMATS, is_delta
+from pyspark_delta.spark.engine.write.insert_into import insert_into
+from pyspark_delta.spark.engine.write.save import save
 from pyspark_delta.spark.session.identifiers import identify, identify_or_begin
+from pyspark_delta.spark.session.options import GivenOptions
+from pyspark_delta.storage import normalize_location
 
 
 @lru_cache(maxsize=4)
@@ -114,8 +118,6 @@ def writer_class(base: type) -> type:
                 raise InvalidOperationError(
                     "insertInto writes to a table that has its partitioning already: leave partitionBy out."
                 )
-            from pyspark_delta.spark.engine.write.insert_into import insert_into
-
             replaces = overwrite if overwrite is not None else (self._delta_mode or "").lower() == "overwrite"
             options = self._delta_options.items(found.storage_options)
             insert_into(self._delta_frame, location_of(found.path), options, overwrite=replaces)
@@ -145,8 +147,6 @@ def refuse_name(name: str) -> NoReturn:
 
 def location_of(path: str) -> str:
     """The location of a path that a user gave."""
-    from pyspark_delta.storage import normalize_location
-
     return normalize_location(path)
 
 
@@ -164,8 +164,6 @@ def _save(
     clustering: tuple[str, ...],
     options: Mapping[str, str],
 ) -> None:
-    from pyspark_delta.spark.engine.write.save import save
-
     target = path or next((value for key, value in options.items() if key.lower() == "path"), None)
     if not target:
         raise InvalidOptionError(

@@ -7,6 +7,7 @@ A session may say by settings which catalogs there are, so that a cluster's conf
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -16,9 +17,10 @@ from pyspark_delta.catalog.connections import find_catalog
 from pyspark_delta.catalog.contract import TableName
 from pyspark_delta.catalog.log_tail import TailFiles
 from pyspark_delta.catalog.names import Reached, parse_table_name, reach, reach_or_begin
+from pyspark_delta.catalogs import connect_catalog
 from pyspark_delta.errors import CatalogNameNotFoundError
-from pyspark_delta.spark.session.enable import path_of_identifier
 
+_IDENTIFIER = re.compile(r"\s*(?:delta|deltapy)\s*\.\s*`((?:[^`]|``)+)`\s*", re.IGNORECASE)
 _SETTING = "spark.pyspark_delta.catalog."
 
 
@@ -33,6 +35,12 @@ class Identified:
     storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
     name: TableName | None = None
     tail: TailFiles | None = field(default=None, compare=False, repr=False)
+
+
+def path_of_identifier(identifier: str) -> str | None:
+    """The path of a table identifier such as ``delta.`/path` ``; None for any other identifier."""
+    match = _IDENTIFIER.fullmatch(identifier)
+    return None if match is None else match[1].replace("``", "`")
 
 
 def identify(spark: SparkSession, identifier: str) -> Identified | None:
@@ -90,8 +98,6 @@ def _catalog_name(spark: SparkSession, identifier: str) -> TableName | None:
 
 
 def _connect(spark: SparkSession, catalog: str, url: str) -> None:
-    from pyspark_delta.catalogs import connect_catalog
-
     token = spark.conf.get(f"{_SETTING}{catalog}.token", None)
     root = spark.conf.get(f"{_SETTING}{catalog}.storageRoot", None)
     connect_catalog(url, catalog, token=token, storage_root=root)

@@ -11,10 +11,13 @@ from pyspark.sql import Column, DataFrame
 
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.sessions import FORMATS
+from pyspark_delta.spark.engine.write.save import TableWrite, write_table
 from pyspark_delta.spark.frames.column_text import column_name, condition_text
-from pyspark_delta.spark.session.enable import FORMATS, GivenOptions
 from pyspark_delta.spark.session.frame_writer import location_of, refuse_name
 from pyspark_delta.spark.session.identifiers import identify, identify_or_begin, is_named
+from pyspark_delta.spark.session.options import GivenOptions
+from pyspark_delta.write.options import parse_options
 
 
 @lru_cache(maxsize=4)
@@ -99,8 +102,6 @@ def table_writer_class(base: type) -> type:
                 raise InvalidOptionError(
                     f"'{self._delta_table}' is a Delta table, but using('{self._delta_source}') names another format."
                 )
-            from pyspark_delta.spark.engine.write.save import TableWrite, write_table
-            from pyspark_delta.write.options import parse_options
 
             find = identify if must_exist else identify_or_begin
             found = find(self._delta_frame.sparkSession, self._delta_table)

@@ -29,7 +29,6 @@ from pyspark_delta.scan.planner import read_context
 from pyspark_delta.schema.json import parse_schema
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.engine.write.rows_written import Written, has_row_ids
 from pyspark_delta.spark.engine.write.selection import Everything, Nothing, Partitions, Selection, Where
 from pyspark_delta.spark.source.boundary import boundary
 from pyspark_delta.spark.source.time_zone import settled_zone, zone_needed, zone_of_task
@@ -48,6 +47,7 @@ from pyspark_delta.write.replacement import (
     replace_partitions,
 )
 from pyspark_delta.write.target import Target, existing_target, new_target, target_clustering
+from pyspark_delta.write.written import Written, has_row_ids
 
 
 @dataclass

@@ -19,11 +19,11 @@ from pyspark_delta.schema.types import LONG, StructField, StructType
 from pyspark_delta.spark.engine.dml.target import FILE, ROW, Target
 from pyspark_delta.spark.engine.dml.task import ChangeContext, RowAction
 from pyspark_delta.spark.engine.write.alignment import spark_type
-from pyspark_delta.spark.engine.write.change_data import change_context
-from pyspark_delta.spark.engine.write.rows_written import with_columns
 from pyspark_delta.spark.engine.write.rules import check_changed
 from pyspark_delta.spark.frames.quoting import quoted
 from pyspark_delta.transaction.row_rules import row_rules
+from pyspark_delta.write.change_data import change_context
+from pyspark_delta.write.written import with_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -21,16 +21,16 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.engine.dml.arrow import LEFT_TO_SPARK
 from pyspark_delta.spark.engine.dml.arrow.changing import PlainChange, change_files
 from pyspark_delta.spark.engine.dml.conditions import check_condition
-from pyspark_delta.spark.engine.dml.execution import Staged, milliseconds_since
+from pyspark_delta.spark.engine.dml.execution import milliseconds_since
 from pyspark_delta.spark.engine.dml.job import ChangedRows, change_rows
 from pyspark_delta.spark.engine.dml.outcome import draft_change, file_metrics, require_removable, settle_files
-from pyspark_delta.spark.engine.dml.plan import Found
 from pyspark_delta.spark.engine.dml.row_search import search_rows
+from pyspark_delta.spark.engine.dml.statement import Found, Staged
 from pyspark_delta.spark.engine.dml.target import FILE, ROW, Candidates, Condition, Target
 from pyspark_delta.spark.engine.dml.task import ChangeContext, RowAction
-from pyspark_delta.spark.engine.write.change_data import change_context
 from pyspark_delta.spark.engine.write.rewriting import by_partition
 from pyspark_delta.spark.frames.quoting import quoted
+from pyspark_delta.write.change_data import change_context
 from pyspark_delta.write.replacement import count_rows
 
 if TYPE_CHECKING:

@@ -8,40 +8,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from pyspark_delta.errors import CommitConflictError, ConcurrentTransactionError
-from pyspark_delta.protocol.draft import CommitDraft, ReadSet
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.conf.reexecution import discard, reexecutions
+from pyspark_delta.spark.conf.reexecution import reexecutions
 from pyspark_delta.spark.conf.write_defaults import after_commit, is_done, with_session_defaults
+from pyspark_delta.spark.engine.dml.statement import Staged, Statement
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
 from pyspark_delta.write.options import WriteOptions
+from pyspark_delta.write.written import discard
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from pyspark_delta.spark.engine.dml.plan import Statement
-
 _AFFECTED = ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_inserted_rows")
-
-
-@dataclass(frozen=True)
-class Staged:
-    """A statement whose files are written: the draft that names them, or None where nothing is to be committed.
-
-    `written` are the paths of the new files, as in the log. `result` are the counts of affected rows for the caller.
-    `reads` is what a statement that commits nothing has found that out from.
-    """
-
-    draft: CommitDraft | None
-    result: Sequence[int]
-    written: Sequence[str] = field(default_factory=tuple)
-    reads: ReadSet = field(default_factory=ReadSet)
 
 
 def execute(

@@ -16,9 +16,9 @@ from pyspark_delta.data.writer import WRITTEN_SCHEMA
 from pyspark_delta.deletion_vectors.bitmap import deserialize
 from pyspark_delta.protocol.draft import no_files
 from pyspark_delta.spark.engine.dml.task import RESULT, ChangeContext, change_partition
-from pyspark_delta.spark.engine.write.change_data import change_files
 from pyspark_delta.spark.engine.write.job import run_on_workers
-from pyspark_delta.spark.engine.write.rows_written import Written
+from pyspark_delta.write.change_data import change_files
+from pyspark_delta.write.written import Written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -22,12 +22,11 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.conf.reexecution import discard
 from pyspark_delta.spark.engine.dml.arrow.bound_merge import SOURCE, BoundMerge, bind_merge
 from pyspark_delta.spark.engine.dml.arrow.merge import merge_here
 from pyspark_delta.spark.engine.dml.assignments import fill_defaults
 from pyspark_delta.spark.engine.dml.conditions import check_analyzed, check_deterministic
-from pyspark_delta.spark.engine.dml.execution import Staged, milliseconds_since
+from pyspark_delta.spark.engine.dml.execution import milliseconds_since
 from pyspark_delta.spark.engine.dml.job import ChangedRows, change_rows
 from pyspark_delta.spark.engine.dml.merge_clauses import Clause, RowKind, check_clauses, is_single_delete, of_kind
 from pyspark_delta.spark.engine.dml.merge_evolution import evolve_target
@@ -42,13 +41,14 @@ from pyspark_delta.spark.engine.dml.merge_rows import MergedRows, RowChange, row
 from pyspark_delta.spark.engine.dml.merge_sides import Scopes, Sides, resolve
 from pyspark_delta.spark.engine.dml.merge_source import collect, collected, find_keys, keys_among, settled
 from pyspark_delta.spark.engine.dml.outcome import draft_change, require_removable, settle_files
-from pyspark_delta.spark.engine.dml.plan import Found
 from pyspark_delta.spark.engine.dml.source_count import SourceCount
+from pyspark_delta.spark.engine.dml.statement import Found, Staged
 from pyspark_delta.spark.engine.dml.target import Candidates, Condition, Target
 from pyspark_delta.spark.engine.dml.task import RowAction
 from pyspark_delta.spark.engine.write.alignment import frame_schema
 from pyspark_delta.spark.frames.column_text import text_on
 from pyspark_delta.statements.merge.condition import MatchCondition, understand
+from pyspark_delta.write.written import discard
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

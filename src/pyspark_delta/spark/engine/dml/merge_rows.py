@@ -20,11 +20,11 @@ from pyspark_delta.spark.engine.dml.merge_sides import Sides
 from pyspark_delta.spark.engine.dml.target import FILE, ROW, Target
 from pyspark_delta.spark.engine.dml.task import ChangeContext, RowAction
 from pyspark_delta.spark.engine.write.alignment import spark_type
-from pyspark_delta.spark.engine.write.change_data import change_context
 from pyspark_delta.spark.engine.write.optimized import rebalance, wants_optimized_write
 from pyspark_delta.spark.engine.write.rules import number_rows, unfit_name
 from pyspark_delta.spark.frames.quoting import quoted
 from pyspark_delta.transaction.row_rules import row_rules
+from pyspark_delta.write.change_data import change_context
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

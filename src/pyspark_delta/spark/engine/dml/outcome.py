@@ -16,14 +16,14 @@ from pyspark_delta.errors import AppendOnlyTableError, UnsupportedDataFileError
 from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet, no_files
 from pyspark_delta.protocol.identity import move_marks
 from pyspark_delta.protocol.properties import APPEND_ONLY
-from pyspark_delta.spark.conf.reexecution import discard
 from pyspark_delta.spark.engine.dml.job import ChangedRows
 from pyspark_delta.spark.engine.dml.target import Target
+from pyspark_delta.spark.engine.write.job import write_kept
 from pyspark_delta.spark.engine.write.rewriting import rewrite_files
-from pyspark_delta.spark.engine.write.rows_written import Written, write_kept
 from pyspark_delta.spark.frames.reading import read_files
 from pyspark_delta.transaction.commit_info import engine_info
 from pyspark_delta.transaction.deleted_rows import take_rows
+from pyspark_delta.write.written import Written, discard
 
 _PRESERVED = {"delta.rowTracking.preserved": "true"}
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 import html
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.errors import CommitConflictError
 from pyspark_delta.expressions.text import to_sql
-from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import ReadSet
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.engine.dml.execution import Staged, execute
-from pyspark_delta.spark.engine.dml.job import ChangedRows
-from pyspark_delta.spark.engine.dml.target import Target
+from pyspark_delta.spark.engine.dml.execution import execute
+from pyspark_delta.spark.engine.dml.statement import Found, Staged, Statement
 from pyspark_delta.transaction.deleted_rows import take_rows
 
 if TYPE_CHECKING:
@@ -31,41 +29,6 @@ VECTORS, REWRITE, WHOLE_FILES, APPEND, NOTHING = (
     "nothing",
 )
 """How a statement takes rows out of files."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """The rows that a statement concerns, found without writing anything.
-
-    `looked_at` are the files that rows are counted by, `whole` those that leave without a look; `affected` is how many
-    rows the statement changes, -1 where that is not known, and `new_rows` how many it writes with new values.
-    """
-
-    target: Target
-    looked_at: pa.Table
-    whole: pa.Table
-    rows: ChangedRows
-    reads: ReadSet
-    affected: int
-    new_rows: int = 0
-
-
-class Statement(Protocol):
-    """DELETE, UPDATE or MERGE."""
-
-    @property
-    def name(self) -> str:
-        """The name of the operation."""
-
-    @property
-    def counts(self) -> int:
-        """How many counts its result has."""
-
-    def find(self, spark: SparkSession, snapshot: Snapshot) -> Found:
-        """The rows that it concerns; nothing is written."""
-
-    def stage(self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None) -> Staged:
-        """The draft of its commit; files are written. `declared` is what the commit declares before it, if anything."""
 
 
 @dataclass(frozen=True)

@@ -22,14 +22,15 @@ from pyspark_delta.protocol.draft import ReadSet
 from pyspark_delta.protocol.properties import ENABLE_DELETION_VECTORS
 from pyspark_delta.scan.matches import MatchedFiles, match_files, possible_files
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.conf.write_defaults import file_options, with_session_defaults
-from pyspark_delta.spark.engine.write.rows_written import has_row_ids
 from pyspark_delta.spark.frames.column_text import text_on
-from pyspark_delta.spark.frames.public_scan import FileSource
-from pyspark_delta.spark.frames.reading import read_files, session_time_zone
+from pyspark_delta.spark.frames.file_source import FileSource
+from pyspark_delta.spark.frames.reading import read_files
 from pyspark_delta.spark.frames.schemas import empty_frame, to_spark
 from pyspark_delta.transaction.write_plan import write_context
 from pyspark_delta.write.options import WriteOptions
+from pyspark_delta.write.written import has_row_ids
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

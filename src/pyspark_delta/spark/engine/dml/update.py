@@ -34,11 +34,11 @@ from pyspark_delta.spark.engine.dml.assignments import (
 )
 from pyspark_delta.spark.engine.dml.changed import ACTION, ChangeFrame, generated, job_of, old_name
 from pyspark_delta.spark.engine.dml.conditions import check_condition
-from pyspark_delta.spark.engine.dml.execution import Staged, milliseconds_since
+from pyspark_delta.spark.engine.dml.execution import milliseconds_since
 from pyspark_delta.spark.engine.dml.job import ChangedRows, change_rows
 from pyspark_delta.spark.engine.dml.outcome import draft_change, file_metrics, require_removable, settle_files
-from pyspark_delta.spark.engine.dml.plan import Found
 from pyspark_delta.spark.engine.dml.row_search import search_rows, with_files_met
+from pyspark_delta.spark.engine.dml.statement import Found, Staged
 from pyspark_delta.spark.engine.dml.target import FILE, ROW, Candidates, Condition, Target
 from pyspark_delta.spark.engine.dml.task import ChangeContext, RowAction
 from pyspark_delta.spark.engine.write.rewriting import by_partition

@@ -14,9 +14,14 @@ import pyarrow as pa
 
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext
 from pyspark_delta.errors import MissingDependencyError
-from pyspark_delta.spark.conf.temporary import lent_setting
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.scan.planner import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
+from pyspark_delta.schema.types import LONG, StructField, StructType
+from pyspark_delta.spark.conf.temporary import temporary_conf
+from pyspark_delta.spark.engine.write.alignment import align
 from pyspark_delta.spark.engine.write.failures import raise_failure
 from pyspark_delta.spark.engine.write.task import RESULT, write_partition
+from pyspark_delta.write.written import Written, with_row_ids
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,13 +56,26 @@ def write_frame(frame: DataFrame, context: WriteContext, *, few_partitions: bool
     return rows.select(WRITTEN_SCHEMA.names).cast(WRITTEN_SCHEMA)
 
 
+def write_kept(frame: DataFrame, before: TableConfiguration, context: WriteContext) -> Written:
+    """Write rows that the table has already, with its columns and, where it tracks rows, their ids.
+
+    Row ids and commit versions are stored in columns of their own, since the new files imply others (C324, C326).
+    """
+    extended = with_row_ids(before, context)
+    if extended is context:
+        return Written.of(write_frame(align(frame, before.schema, context.schema), context), context)
+    shown = StructType((StructField(ROW_ID_COLUMN, LONG), StructField(ROW_COMMIT_VERSION_COLUMN, LONG)))
+    aligned = align(frame, StructType((*before.schema, *shown)), StructType((*context.schema, *shown)))
+    return Written.of(write_frame(aligned, extended), extended)
+
+
 def run_on_workers(frame: DataFrame, task: ArrowTask, result: str) -> pa.Table:
     """What a function makes of the rows of a frame, a task of the workers at a time.
 
     `result` is the schema of what it makes, in Spark's words, with a column for failures as `failures.or_failure` fills
     it; these are raised here.
     """
-    with lent_setting(frame.sparkSession, _BATCH_ROWS, str(_ROWS_AT_ONCE)), warnings.catch_warnings():
+    with temporary_conf(frame.sparkSession, _BATCH_ROWS, str(_ROWS_AT_ONCE)), warnings.catch_warnings():
         # PySpark warns about pandas, which nothing here uses.
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
         rows = _run(frame.mapInArrow(task, result))
@@ -72,18 +90,8 @@ def run_each(spark: SparkSession, items: Iterable[object], task: ArrowTask, resu
     Raises as `run_on_workers`.
     """
     pickled = pa.array([pickle.dumps(item) for item in items], pa.binary())
-    with lent_setting(spark, _LOCAL_TASKS, str(min(max(1, len(pickled)), _MOST_TASKS))):
+    with temporary_conf(spark, _LOCAL_TASKS, str(min(max(1, len(pickled)), _MOST_TASKS))):
         return run_on_workers(spark.createDataFrame(pa.table({"task": pickled})), task, result)
-
-
-def furthest_marks(files: pa.Table, context: WriteContext) -> dict[str, int]:
-    """The last number that each identity column was given in the files of a write."""
-    found: dict[str, int] = {}
-    for marks in files.column("marks").to_pylist():
-        for name, mark in marks or ():
-            step = next(c.step for c in context.numbered if c.name == name)
-            found[name] = mark if name not in found else (max if step > 0 else min)(found[name], mark)
-    return found
 
 
 def _run(job: DataFrame) -> pa.Table:

@@ -18,12 +18,12 @@ from pyspark_delta.data.parts import write_all
 from pyspark_delta.data.reader import partition_text, read_tasks, tasks_of
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext, written_files
 from pyspark_delta.spark.conf.cores import cores_of
+from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.engine.write.job import run_each
-from pyspark_delta.spark.engine.write.rows_written import Written, with_row_ids
 from pyspark_delta.spark.engine.write.task import RESULT, write_partition
-from pyspark_delta.spark.frames.public_scan import FileSource
-from pyspark_delta.spark.frames.reading import session_time_zone
+from pyspark_delta.spark.frames.file_source import FileSource
 from pyspark_delta.spark.frames.tasks.partitions import group_files, in_shares, is_little
+from pyspark_delta.write.written import Written, with_row_ids
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -28,7 +28,8 @@ from pyspark_delta.protocol.rows import CheckKind, RowCheck
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.conf.reexecution import discard, reexecutions
+from pyspark_delta.spark.conf.reexecution import reexecutions
+from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.conf.write_defaults import (
     after_commit,
     default_properties,
@@ -38,7 +39,7 @@ from pyspark_delta.spark.conf.write_defaults import (
 )
 from pyspark_delta.spark.engine.write.alignment import frame_schema
 from pyspark_delta.spark.engine.write.change_data import write_changes, write_inserts
-from pyspark_delta.spark.engine.write.job import write_frame
+from pyspark_delta.spark.engine.write.job import write_frame, write_kept
 from pyspark_delta.spark.engine.write.optimized import rebalance, wants_optimized_write
 from pyspark_delta.spark.engine.write.row_matches import (
     ConditionMatch,
@@ -47,7 +48,6 @@ from pyspark_delta.spark.engine.write.row_matches import (
     match_keys,
     replace_rows,
 )
-from pyspark_delta.spark.engine.write.rows_written import Written, has_row_ids, write_kept
 from pyspark_delta.spark.engine.write.rules import apply_rules
 from pyspark_delta.spark.engine.write.selection import (
     EqualKeys,
@@ -59,8 +59,8 @@ from pyspark_delta.spark.engine.write.selection import (
     Where,
     select_rows,
 )
-from pyspark_delta.spark.frames.public_scan import FileSource
-from pyspark_delta.spark.frames.reading import read_files, session_time_zone
+from pyspark_delta.spark.frames.file_source import FileSource
+from pyspark_delta.spark.frames.reading import read_files
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
 from pyspark_delta.transaction.new_table import check_distinct
@@ -76,6 +76,7 @@ from pyspark_delta.write.replacement import (
     replace_partitions,
 )
 from pyspark_delta.write.target import Target, existing_target, new_target, target_clustering
+from pyspark_delta.write.written import Written, discard, has_row_ids
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -47,7 +47,7 @@ from pyspark_delta.spark.frames.columns import (
     row_tracking_columns,
     table_columns,
 )
-from pyspark_delta.spark.frames.public_scan import FileSource
+from pyspark_delta.spark.frames.file_source import FileSource
 from pyspark_delta.storage.paths import to_hadoop
 
 _SOURCES = "org.apache.spark.sql.execution.datasources"
@@ -85,7 +85,7 @@ def catalyst_frame_of_files(
     file_number: str | None = None,
     row_index: str | None = None,
 ) -> DataFrame:
-    """As `scan.frames.frame_of_files`: the rows of some files, without a join on their paths.
+    """As `public_scan.frame_of_files`: the rows of some files, without a join on their paths.
 
     Each file must be as long as its "size" says: Spark reads no more of it.
     """

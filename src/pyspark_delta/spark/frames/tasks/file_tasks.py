@@ -18,7 +18,7 @@ from pyspark_delta.spark.frames.tasks.partitions import single_files
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from pyspark_delta.spark.frames.public_scan import FileSource
+    from pyspark_delta.spark.frames.file_source import FileSource
 
 _TASK = "task binary"
 _MOST_TASKS = 10_000
@@ -33,7 +33,7 @@ def task_frame(
     file_number: str | None = None,
     row_index: str | None = None,
 ) -> DataFrame:
-    """As `scan.frames.frame_of_files`: the rows of some files, one task for each file."""
+    """As `public_scan.frame_of_files`: the rows of some files, one task for each file."""
     time_zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     context = source.read_context(row_ids=row_tracking, row_index=row_index, time_zone=time_zone)
     fields = {plan.field.name: plan.field for plan in context.columns}

@@ -30,7 +30,7 @@ from pyspark_delta.spark.engine.dml.job import ChangedRows, changed_rows
 from pyspark_delta.spark.engine.dml.merge_clauses import RowKind
 from pyspark_delta.spark.engine.dml.target import FILE, ROW, Target
 from pyspark_delta.spark.engine.dml.task import ChangeContext, RowAction, carry_out
-from pyspark_delta.spark.engine.write.change_data import change_context
+from pyspark_delta.write.change_data import change_context
 
 
 def merge_here(target: Target, merge: BoundMerge, files: pa.Table, source: pa.Table) -> ChangedRows | None:

@@ -1,15 +1,16 @@
-"""Rows of a frame as new data files: of the table, or rows that the table had and keeps."""
+"""New data files of a write, before they are committed, and the columns that they have beside those of the table."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.data.writer import WriteContext
+from pyspark_delta.errors import StorageError
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import no_files
 from pyspark_delta.protocol.properties import (
@@ -17,13 +18,11 @@ from pyspark_delta.protocol.properties import (
     MATERIALIZED_ROW_COMMIT_VERSION,
     MATERIALIZED_ROW_ID,
 )
-from pyspark_delta.scan.planner import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN, require_row_tracking
+from pyspark_delta.scan.planner import require_row_tracking
 from pyspark_delta.schema.types import LONG, StructField, StructType
-from pyspark_delta.spark.engine.write.alignment import align
-from pyspark_delta.spark.engine.write.job import furthest_marks, write_frame
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.storage import store_for
+from pyspark_delta.storage.paths import resolve_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +52,6 @@ def has_row_ids(configuration: TableConfiguration) -> bool:
     return configuration.supports("rowTracking") and ENABLE_ROW_TRACKING.of(configuration.properties)
 
 
-def write_kept(frame: DataFrame, before: TableConfiguration, context: WriteContext) -> Written:
-    """Write rows that the table has already, with its columns and, where it tracks rows, their ids.
-
-    Row ids and commit versions are stored in columns of their own, since the new files imply others (C324, C326).
-    """
-    extended = with_row_ids(before, context)
-    if extended is context:
-        return Written.of(write_frame(align(frame, before.schema, context.schema), context), context)
-    shown = StructType((StructField(ROW_ID_COLUMN, LONG), StructField(ROW_COMMIT_VERSION_COLUMN, LONG)))
-    aligned = align(frame, StructType((*before.schema, *shown)), StructType((*context.schema, *shown)))
-    return Written.of(write_frame(aligned, extended), extended)
-
-
 def with_row_ids(before: TableConfiguration, context: WriteContext) -> WriteContext:
     """The context for files with rows that the table has already: after its columns, those with their ids, if any.
 
@@ -88,3 +74,22 @@ def with_columns(context: WriteContext, columns: StructType) -> WriteContext:
         schema=StructType((*context.schema, *columns)),
         data_schema=StructType((*data, *columns, *partition)),
     )
+
+
+def discard(snapshot: Snapshot, written: Sequence[str]) -> None:
+    """Delete new files, by their paths in the log, that no commit names. What cannot be deleted, vacuum finds."""
+    if not written:
+        return
+    with suppress(StorageError):
+        store = store_for(snapshot.location, snapshot.storage_options)
+        store.delete([resolve_file(snapshot.location, path) for path in written])
+
+
+def furthest_marks(files: pa.Table, context: WriteContext) -> dict[str, int]:
+    """The last number that each identity column was given in the files of a write."""
+    found: dict[str, int] = {}
+    for marks in files.column("marks").to_pylist():
+        for name, mark in marks or ():
+            step = next(c.step for c in context.numbered if c.name == name)
+            found[name] = mark if name not in found else (max if step > 0 else min)(found[name], mark)
+    return found

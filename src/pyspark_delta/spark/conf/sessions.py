@@ -1,0 +1,49 @@
+"""What is known of a session: its key, whether it is enabled, its time zone, and the formats that are Delta's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DATA_SOURCE = "deltapy"  # the name of the Python Data Source that no other implementation claims
+FORMATS = ("delta", DATA_SOURCE)
+_DEFAULT_FORMAT = "spark.sql.sources.default"
+_TIME_ZONE = "spark.sql.session.timeZone"
+
+enabled: set[str] = set()
+"""The keys of the sessions that `enable` holds for."""
+
+
+def session_key(spark: SparkSession) -> str:
+    """Return the identity of a session. PySpark may make several objects for one session."""
+    java = getattr(spark, "_jsparkSession", None)
+    return str(java.sessionUUID() if java is not None else spark.session_id)  # type: ignore[attr-defined]
+
+
+def is_enabled(spark: SparkSession) -> bool:
+    """Return True if `enable` holds for the session."""
+    return bool(enabled) and session_key(spark) in enabled
+
+
+def is_delta(spark: SparkSession, source: str | None) -> bool:
+    """Return True if a format is Delta; None stands for the session's default format."""
+    chosen = source if source is not None else spark.conf.get(_DEFAULT_FORMAT)
+    return chosen is not None and chosen.lower() in FORMATS
+
+
+def session_time_zone(spark: SparkSession) -> str:
+    """Return the time zone in which the session reads timestamps without one."""
+    return spark.conf.get(_TIME_ZONE) or "UTC"
+
+
+def unwrapped_reader(spark: SparkSession) -> Any:
+    """Return PySpark's own reader of the session, which leaves Delta to the Python Data Source, enabled or not."""
+    if hasattr(spark, "_jsparkSession"):
+        from pyspark.sql.readwriter import DataFrameReader
+
+        return DataFrameReader(spark)
+    from pyspark.sql.connect.readwriter import DataFrameReader as ConnectReader
+
+    return ConnectReader(spark)  # type: ignore[arg-type]

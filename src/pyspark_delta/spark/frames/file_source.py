@@ -1,0 +1,55 @@
+"""What data files belong to: a table, and the version of its schema to read them with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyspark_delta.expressions.tree import Expression
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.scan.plan import ReadContext
+from pyspark_delta.scan.planner import read_context
+from pyspark_delta.schema.types import StructField
+from pyspark_delta.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """What files belong to: a table, and the version of its schema to read them with.
+
+    The rows have further columns: those in the files by the names `stored_too`, and the `constants` of each file, which
+    are among its partition values.
+    """
+
+    location: str
+    configuration: TableConfiguration
+    storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    version: int | None = None
+    stored_too: tuple[StructField, ...] = ()
+    constants: tuple[StructField, ...] = ()
+
+    def read_context(
+        self,
+        output: Sequence[StructField] | None = None,
+        *,
+        time_zone: str,
+        residual: Expression | None = None,
+        row_ids: bool = False,
+        row_index: str | None = None,
+    ) -> ReadContext:
+        """How tasks of the Arrow reader read the files: as `planner.read_context`, which it raises as."""
+        return read_context(
+            self.location,
+            self.configuration,
+            output,
+            residual=residual,
+            row_ids=row_ids,
+            row_index=row_index,
+            storage_options=self.storage_options,
+            time_zone=time_zone,
+        )
+
+
+def file_source(snapshot: Snapshot) -> FileSource:
+    """The table of a snapshot, with the schema that it has there."""
+    return FileSource(snapshot.location, snapshot.configuration, snapshot.storage_options, snapshot.version)

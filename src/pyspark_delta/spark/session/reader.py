@@ -1,0 +1,87 @@
+"""`spark.read` of enabled sessions: PySpark's DataFrameReader, whose Delta reads pyspark-delta plans."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, cast
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType as SparkStruct
+from pyspark.sql.types import _parse_datatype_string
+
+from pyspark_delta.errors import InvalidOptionError, StorageError, TableNotFoundError
+from pyspark_delta.spark.conf.sessions import is_delta
+from pyspark_delta.spark.frames.tables import read_options, read_table
+from pyspark_delta.spark.session.identifiers import identify
+from pyspark_delta.spark.session.options import GivenOptions
+
+if TYPE_CHECKING:
+    from pyspark_delta.catalog.log_tail import TailFiles
+
+
+@lru_cache(maxsize=4)
+def reader_class(base: type) -> type:
+    """PySpark's reader class with Delta in it."""
+
+    class DeltaAwareReader(base):  # type: ignore[misc]
+        __doc__ = base.__doc__
+
+        def _delta_begin(self, spark: SparkSession) -> None:
+            self._delta_session = spark
+            self._delta_source: str | None = None
+            self._delta_options = GivenOptions()
+            self._delta_schema: Any = None
+
+        def format(self, source: str) -> Any:
+            self._delta_source = source
+            return super().format(source)
+
+        def schema(self, schema: Any) -> Any:
+            self._delta_schema = schema
+            return super().schema(schema)
+
+        def option(self, key: str, value: Any) -> Any:
+            self._delta_options.add(key, value)
+            return super().option(key, value)
+
+        def options(self, **options: Any) -> Any:
+            for key, value in options.items():
+                self._delta_options.add(key, value)
+            return super().options(**options)
+
+        def load(self, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> DataFrame:  # noqa: A002
+            if not is_delta(self._delta_session, format or self._delta_source):
+                return cast(DataFrame, super().load(path, format, schema, **options))
+            given = self._delta_options.items(options)
+            if path is not None and not isinstance(path, str):
+                given["paths"] = json.dumps(list(path))
+            frame = _read(self._delta_session, path, given, schema or self._delta_schema)
+            return frame if frame is not None else cast(DataFrame, super().load(path, format, schema, **options))
+
+        def table(self, tableName: str) -> DataFrame:
+            found = identify(self._delta_session, tableName)
+            if found is None:
+                return cast(DataFrame, super().table(tableName))
+            given = self._delta_options.items(found.storage_options)
+            frame = _read(self._delta_session, found.path, given, self._delta_schema, found.tail)
+            return frame if frame is not None else cast(DataFrame, self.format("delta").load(found.path))
+
+    return DeltaAwareReader
+
+
+def _read(
+    spark: SparkSession, path: Any, options: Mapping[str, str], schema: Any, tail: TailFiles | None = None
+) -> DataFrame | None:
+    """The frame; None where the table cannot be seen from here, but perhaps from a Spark Connect server."""
+    parsed = read_options(spark, path if isinstance(path, str) else None, options)
+    given = _parse_datatype_string(schema) if isinstance(schema, str) else schema
+    if given is not None and not isinstance(given, SparkStruct):
+        raise InvalidOptionError(f"A schema is a StructType or text such as 'id BIGINT, name STRING', found {given!r}.")
+    try:
+        return read_table(spark, parsed, given, tail=tail)
+    except (TableNotFoundError, StorageError):
+        if hasattr(spark, "_jsparkSession"):
+            raise
+        return None

@@ -1,0 +1,31 @@
+"""Change data files of a commit: where they are, and the column that they have beside those of the table (C163)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.data.writer import WriteContext
+from pyspark_delta.schema.types import STRING, StructField, StructType
+from pyspark_delta.storage.paths import join
+from pyspark_delta.write.written import with_columns
+
+CHANGE_DATA_DIRECTORY = "_change_data"
+CHANGE_TYPE = StructField("_change_type", STRING)
+
+
+def change_context(context: WriteContext) -> WriteContext:
+    """The context for the change data files of a table, from that of its data files: one more column, no statistics."""
+    location = join(context.table_location, CHANGE_DATA_DIRECTORY)
+    return replace(
+        with_columns(context, StructType((CHANGE_TYPE,))), table_location=location, stats_columns=(), checks=()
+    )
+
+
+def change_files(written: pa.Table) -> pa.Table:
+    """The files that were written in a `change_context`, as a commit names them."""
+    paths = pc.binary_join_element_wise(CHANGE_DATA_DIRECTORY, written["path"], "/")
+    files = written.set_column(written.column_names.index("path"), "path", paths)
+    return files.select(["path", "partition_values", "size"])
