@@ -1,6 +1,7 @@
-"""Writes docs/conformance.md: which tests show each row of the conformance checklist; `--check` compares only.
+"""Writes docs/conformance.md: which tests and source files stand for each row of the checklist; `--check` compares only.
 
-A test shows the rows that its name holds: `test_c144_c215_...` shows C144 and C215. The rows are read from the
+A test shows the rows that its name holds: `test_c144_c215_...` shows C144 and C215. A source file follows the rows that
+its text names: `C144`, or `C144-C147` for each of these rows. The rows are read from the
 checklist at PYSPARK_DELTA_SPEC, by default beside the clone; without it the page is left as it is.
 """
 
@@ -36,12 +37,14 @@ NOT_APPLICABLE = {
 
 _ROW = re.compile(r"^\|\s*(C\d{3})\s*\|\s*(RW|R|W|M)\s*\|\s*(must|should|may|def|ex)\s*\|")
 _AREA = re.compile(r"^## [A-Z0-9]{2,3} — (?P<title>.+)$")
+_RANGE = re.compile(r"(?<![A-Za-z0-9])C(\d{3})(?:-C?(\d{3}))?(?!\d)")
 _ID = re.compile(r"(?<![a-z0-9])c(\d{3})(?!\d)")
 
 INTRODUCTION = """# Conformance
 
-Which tests show the rules of the Delta protocol. The rows are those of the project's conformance checklist, C001 to
-{last}; the row numbers are in the names of the tests. `make conformance` writes this page from them.
+Which tests show the rules of the Delta protocol, and which source files follow them. The rows are those of the project's
+conformance checklist, C001 to {last}. Tests have the row numbers in their names, source files in their text; files are
+named below `src/pyspark_delta`. `make conformance` writes this page from them.
 
 | Who | Rows | Tested | Not yet | Not applicable |
 |---|---:|---:|---:|---:|
@@ -68,13 +71,13 @@ def main() -> int:
         sys.stdout.write(f"No checklist at {checklist}; {PAGE.name} is left as it is.\n")
         return 0
     rows = read_rows(checklist.read_text())
-    tests = named_tests(ROOT / "tests")
-    unknown = sorted(set(tests) - {row.id for row in rows})
+    tests, sources = named_tests(ROOT / "tests"), named_sources(ROOT / "src" / "pyspark_delta")
+    known = {row.id for row in rows}
+    unknown = [f"{row} in {named[row][0]}" for named in (tests, sources) for row in sorted(set(named) - known)]
     if unknown:
-        where = "; ".join(f"{row} in {tests[row][0]}" for row in unknown)
-        sys.stderr.write(f"Tests name rows that the checklist does not have: {where}\n")
+        sys.stderr.write(f"These rows are named, and the checklist does not have them: {'; '.join(unknown)}\n")
         return 1
-    page = render(rows, tests)
+    page = render(rows, tests, sources)
     if not check:
         PAGE.write_text(page)
     elif not PAGE.is_file() or PAGE.read_text() != page:
@@ -107,7 +110,21 @@ def named_tests(folder: Path) -> dict[str, list[str]]:
     return {row: sorted(tests) for row, tests in found.items()}
 
 
-def render(rows: list[Row], tests: dict[str, list[str]]) -> str:
+def named_sources(folder: Path) -> dict[str, list[str]]:
+    """The source files that name each row, by their paths below the folder."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(folder.rglob("*.py")):
+        rows = {
+            f"C{number:03}"
+            for first, last in _RANGE.findall(path.read_text())
+            for number in range(int(first), int(last or first) + 1)
+        }
+        for row in rows:
+            found[row].append(path.relative_to(folder).as_posix())
+    return dict(found)
+
+
+def render(rows: list[Row], tests: dict[str, list[str]], sources: dict[str, list[str]]) -> str:
     """The page."""
     lines = [INTRODUCTION.format(last=rows[-1].id).rstrip("\n")]
     for who, title in (("R", "for readers"), ("W", "for writers"), ("M", "for maintenance")):
@@ -119,10 +136,14 @@ def render(rows: list[Row], tests: dict[str, list[str]]) -> str:
     for row in rows:
         if row.area != area:
             area = row.area
-            lines += ["", f"## {area}", "", "| Row | For | Level | State | Tests |", "|---|---|---|---|---|"]
-        shown = "<br>".join(f"`{test}`" for test in tests.get(row.id, ()))
-        lines.append(f"| {row.id} | {WHO[row.who]} | {LEVELS[row.level]} | {state(row, tests)} | {shown} |")
+            lines += ["", f"## {area}", "", "| Row | For | Level | State | Tests | Source |", "|---|---|---|---|---|---|"]
+        shown, code = (_listed(named.get(row.id, [])) for named in (tests, sources))
+        lines.append(f"| {row.id} | {WHO[row.who]} | {LEVELS[row.level]} | {state(row, tests)} | {shown} | {code} |")
     return "\n".join(lines) + "\n"
+
+
+def _listed(names: list[str]) -> str:
+    return "<br>".join(f"`{name}`" for name in names)
 
 
 def state(row: Row, tests: dict[str, list[str]]) -> str:

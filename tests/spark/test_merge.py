@@ -13,6 +13,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
+from tests.costs import SPARK, SetCost
 from tests.hand_made import field
 from tests.spark.rule_cases import identity, mark_of, rows_in, table_of
 
@@ -453,16 +454,12 @@ class Merges:
         assert [row[1] for row in content(table) if row[0] == 0] == [None]
 
 
-def no_binding(*_: Any) -> None:
-    """Every merge is Spark's then."""
-
-
 class BySpark(Merges):
     """The same where Arrow carries out no merge by itself."""
 
     @pytest.fixture(autouse=True)
-    def _by_spark(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("pyspark_delta.spark.engine.dml.merge.bind_merge", no_binding)
+    def _by_spark(self, session: SparkSession, cost: SetCost) -> None:
+        cost(session, **SPARK)
 
 
 class TestClassicBySpark(BySpark):
@@ -516,7 +513,7 @@ class TestClassic(Merges):
         assert merge.execute().collect() == [(2200, 2000, 0, 200)]
 
     def test_an_upsert_looks_for_rows_that_match_before_it_keeps_the_source(
-        self, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+        self, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cost: SetCost
     ) -> None:
         from pyspark_delta.spark.engine.dml import merge
 
@@ -528,7 +525,7 @@ class TestClassic(Merges):
 
         change_rows = merge.change_rows
         monkeypatch.setattr(merge, "change_rows", watched)
-        monkeypatch.setattr(merge, "bind_merge", no_binding)
+        cost(session, **SPARK)
         table = make(session, tmp_path, VECTORS)
         rows = [(5, "new"), (25, "new"), (99, "new"), (None, "new")]
         source = session.createDataFrame(rows, "id long, v string")
@@ -538,7 +535,7 @@ class TestClassic(Merges):
         inserts = table.merge(source.alias("s"), "t.id = s.id").whenNotMatchedInsert(values={"id": "s.id"})
         assert counts(inserts.execute()) == (1, 0, 0, 1)
         assert all("Join LeftSemi" in plan for plan in plans)
-        monkeypatch.setattr(merge, "_MOST_SENT", 3)
+        cost(session, **SPARK, broadcast_rows=3)
         assert counts(inserts.execute()) == (1, 0, 0, 1)
         assert "LeftSemi" not in plans[2]
         assert sorted(row[0] for row in content(table) if row[2] == "new" and row[0] is not None) == [5, 25, 99]

@@ -14,6 +14,7 @@ from pyspark.errors import ArithmeticException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+from tests.costs import TASKS, SetCost
 from tests.hand_made import HandMade, features, field, metadata
 from tests.spark.test_row_changes import FEED, RANGE, REWRITE, ROW_IDS, VECTORS, all_rows, commit, content, row_ids
 
@@ -23,7 +24,6 @@ from pyspark_delta.spark.engine.dml.arrow import changing
 from pyspark_delta.spark.engine.dml.target import Target
 from pyspark_delta.spark.engine.write.job import run_each
 from pyspark_delta.spark.engine.write.save import save
-from pyspark_delta.spark.frames.tasks import partitions
 
 MAPPED = {"delta.columnMapping.mode": "name"}
 WITH_SPARK = "ascii('a') = 97 and ({})"  # true, and nothing that Arrow computes
@@ -105,11 +105,11 @@ def state(table: DeltaTable) -> dict[str, Any]:
 
 @pytest.mark.parametrize("case", CASES)
 def test_rows_change_as_by_spark(
-    new_york: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read_by_spark: list[int], case: str
+    new_york: SparkSession, tmp_path: Path, cost: SetCost, read_by_spark: list[int], case: str
 ) -> None:
     properties, more, by_workers = CASES[case]
     if by_workers:
-        monkeypatch.setattr(partitions, "_FEW_FILES", 0)
+        cost(new_york, **TASKS)
     plain, other = twins(new_york, tmp_path, properties, **more)
     for condition, values in UPDATES:
         counted = plain.update(condition, values).collect()
@@ -144,13 +144,13 @@ def test_a_number_that_is_too_large_is_for_spark_to_say(
     delta_spark: SparkSession,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    cost: SetCost,
     read_by_spark: list[int],
     by_workers: bool,
 ) -> None:
-    if by_workers:
-        monkeypatch.setattr(partitions, "_FEW_FILES", 0)
-        monkeypatch.setattr(partitions, "_FEW_BYTES", 0)
     session = delta_spark.newSession()
+    if by_workers:
+        cost(session, **TASKS)
     table = make(session, tmp_path, VECTORS, FEED)
     table.update("id = 3 or id = 33", {"n": "2147483647"})
     files, left, rows = set(tmp_path.rglob("*.parquet")), [], Target.rows
@@ -325,11 +325,9 @@ def test_tables_with_computed_columns_are_left_to_spark(
 
 
 def test_large_files_are_updated_in_parts(
-    delta_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read_by_spark: list[int]
+    delta_spark: SparkSession, tmp_path: Path, cost: SetCost, read_by_spark: list[int]
 ) -> None:
-    monkeypatch.setattr(partitions, "_MAX_PARTITION_BYTES", 4000)
-    monkeypatch.setattr(partitions, "_FEW_FILES", 0)
-    monkeypatch.setattr(partitions, "_OPEN_COST_BYTES", 1)
+    cost(delta_spark, **TASKS, task_bytes=4000, file_open_bytes=1)
     made = HandMade(tmp_path / "t")
     made.commit(0, features("deletionVectors"), metadata(field("id"), field("row"), configuration=VECTORS))
     for number, start in enumerate((0, 5000, 10000), 1):
@@ -346,14 +344,18 @@ def test_large_files_are_updated_in_parts(
 
 @pytest.mark.parametrize("properties", [{**VECTORS, **FEED, **ROW_IDS}, REWRITE])
 def test_workers_write_rows_that_turn_out_to_be_many(
-    delta_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, properties: dict[str, str]
+    delta_spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    cost: SetCost,
+    properties: dict[str, str],
 ) -> None:
     written: list[int] = []
     monkeypatch.setattr(changing, "run_each", lambda *given: written.append(1) or run_each(*given))
     few, many = (make(delta_spark, tmp_path / name, properties) for name in ("few", "many"))
     assert few.update("id % 3 = 1", {"n": "n + 1"}).collect() == [(13,)]
     assert written == []
-    monkeypatch.setattr(changing, "_FEW_BYTES", 100)
+    cost(delta_spark, driver_written_bytes=100)
     assert many.update("id % 3 = 1", {"n": "n + 1"}).collect() == [(13,)]
     assert written == [1]
     assert state(few) == state(many)

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import StructType
+from tests.costs import SPARK, TASKS, SetCost
 
 from pyspark_delta import DeltaTable, Table
 from pyspark_delta.data.reader import read_plan
@@ -20,7 +21,6 @@ from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
 from pyspark_delta.spark.engine.dml import merge as merging
 from pyspark_delta.spark.engine.dml.job import ChangedRows
 from pyspark_delta.spark.engine.write.save import save
-from pyspark_delta.spark.frames.tasks import partitions
 
 Merge = Callable[[DeltaMergeBuilder], DeltaMergeBuilder]
 TABLE = """
@@ -150,14 +150,20 @@ CASES = [
 
 @pytest.mark.parametrize(("kind", "name", "by_workers"), CASES)
 def test_c252_the_same_comes_of_a_merge_by_arrow_and_by_spark(
-    delta_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, name: str, by_workers: bool
+    delta_spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    cost: SetCost,
+    kind: str,
+    name: str,
+    by_workers: bool,
 ) -> None:
     if by_workers:
-        monkeypatch.setattr(partitions, "_FEW_FILES", 0)
+        cost(delta_spark, **TASKS)
     tried = taken(monkeypatch)
     by_arrow = outcome(delta_spark, tmp_path / "arrow", kind, *MERGES[name])
     assert [rows is not None for rows in tried] == [True]
-    monkeypatch.setattr(merging, "bind_merge", lambda *_: None)
+    cost(delta_spark, **SPARK)
     by_spark = outcome(delta_spark, tmp_path / "spark", kind, *MERGES[name])
     assert len(tried) == 1
     assert by_arrow == by_spark
@@ -229,7 +235,7 @@ def test_c381_rows_that_break_a_rule_are_told_by_spark(
 
 
 def test_a_source_that_is_large_is_left_to_spark(
-    delta_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    delta_spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cost: SetCost
 ) -> None:
     tried = taken(monkeypatch)
     save(delta_spark.range(0, 40, 1, 4).selectExpr("id", "'old' v"), str(tmp_path))
@@ -240,17 +246,15 @@ def test_a_source_that_is_large_is_left_to_spark(
         return table.merge(source, "t.id = s.id").whenMatchedUpdateAll().whenNotMatchedInsertAll().execute().collect()
 
     assert upsert() == [(20, 10, 0, 10)]
-    monkeypatch.setattr(merging, "_MOST_ROWS", 19)  # Spark's guess of the bytes was too low
+    cost(delta_spark, source_rows=19)  # Spark's guess of the bytes was too low
     assert upsert() == [(20, 20, 0, 0)]
     assert [rows is not None for rows in tried] == [True]
-    monkeypatch.setattr(merging, "_MOST_ROWS", 20)
-    monkeypatch.setattr(merging, "_MOST_BYTES", 0)
+    cost(delta_spark, source_rows=20, source_bytes=0)
     assert upsert() == [(20, 20, 0, 0)]
     assert [rows is not None for rows in tried] == [True, True]
-    monkeypatch.setattr(merging, "_MOST_VALUES", 39)
+    cost(delta_spark, source_bytes=0, source_values=39)
     assert upsert() == [(20, 20, 0, 0)]
     assert len(tried) == 2
-    monkeypatch.setattr(merging, "_MOST_VALUES", 40)
-    monkeypatch.setattr("pyspark_delta.spark.engine.dml.arrow.key_search._MOST_ROWS", 19)
+    cost(delta_spark, source_bytes=0, source_values=40, matched_rows=19)
     assert upsert() == [(20, 20, 0, 0)]
     assert tried[2:] == [None]

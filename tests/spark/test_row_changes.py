@@ -12,6 +12,7 @@ import pytest
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
+from tests.costs import TASKS, SetCost
 from tests.hand_made import PLAIN, HandMade, features, field, metadata
 
 from pyspark_delta import DeltaTable, Table
@@ -35,7 +36,6 @@ from pyspark_delta.spark.conf.cores import cores_of
 from pyspark_delta.spark.conf.reexecution import REEXECUTIONS
 from pyspark_delta.spark.engine.dml.target import Target
 from pyspark_delta.spark.engine.write.save import save
-from pyspark_delta.spark.frames.tasks import partitions
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 REWRITE = {"delta.enableDeletionVectors": "false"}
@@ -184,11 +184,11 @@ class RowChanges:
 
     @pytest.mark.parametrize("by_workers", [True, False])
     def test_rows_that_stay_are_as_they_were(
-        self, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_workers: bool
+        self, session: SparkSession, tmp_path: Path, cost: SetCost, by_workers: bool
     ) -> None:
         """Of all types, and in partitions of values that are not their own text."""
         if by_workers:
-            monkeypatch.setattr(partitions, "_FEW_FILES", 0)
+            cost(session, **TASKS)
         rows = (
             "select id, named_struct('x', id, 'y', array(map('k', cast(null as string)))) s, "
             "cast('1500-03-01' as date) d, timestamp'0001-01-01 01:02:03.000004' t, timestamp_ntz'9999-12-31' u, "
@@ -215,11 +215,8 @@ class RowChanges:
         assert all(values in known for values in added)
         assert len(added) == len({str(values) for values in added}) == 6  # the files of a partition become one
 
-    def test_large_files_are_rewritten_in_parts(
-        self, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(partitions, "_MAX_PARTITION_BYTES", 4000)
-        monkeypatch.setattr(partitions, "_FEW_FILES", 0)
+    def test_large_files_are_rewritten_in_parts(self, session: SparkSession, tmp_path: Path, cost: SetCost) -> None:
+        cost(session, **TASKS, task_bytes=4000)
         made = HandMade(tmp_path / "t")
         made.commit(0, PLAIN, metadata(field("id")))
         made.commit(1, made.data("a.parquet", {"id": range(5000)}, row_group_size=500))
@@ -231,10 +228,10 @@ class RowChanges:
 
     @pytest.mark.parametrize("by_workers", [True, False])
     def test_plain_conditions_find_the_rows_that_spark_finds(
-        self, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_workers: bool
+        self, session: SparkSession, tmp_path: Path, cost: SetCost, by_workers: bool
     ) -> None:
         if by_workers:
-            monkeypatch.setattr(partitions, "_FEW_FILES", 0)
+            cost(session, **TASKS)
         rows = session.sql(
             "select id, if(id % 7 = 0, null, id % 5) n, if(id % 4 = 0, cast('nan' as double), id / 3 - 5) f, "
             "if(id % 6 = 0, null, concat('v', id % 9)) v, cast(id % 10 as decimal(12, 2)) e, id % 3 p, "

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -28,14 +27,13 @@ from hypothesis.stateful import (
 from pyspark.sql import SparkSession
 from pyspark.sql.functions import lit
 from pyspark.sql.types import StructType
+from tests.costs import SPARK, TASKS, set_cost
 
 from pyspark_delta import DeltaTable, Table
 from pyspark_delta.data.reader import read_plan
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.engine.dml import merge
 from pyspark_delta.spark.engine.write.save import save
-from pyspark_delta.spark.frames.tasks import partitions
 
 RUNS = int(os.environ.get("PYSPARK_DELTA_TEST_MODEL_RUNS", "4"))
 STEPS = 10
@@ -98,11 +96,10 @@ class RowChangesModel(RuleBasedStateMachine):
         self, vectors: bool, feed: bool, tracked: bool, mapped: bool, parted: bool, by_workers: bool, by_spark: bool
     ) -> None:
         self.feed, self.tracked = feed, tracked
-        self.patch = pytest.MonkeyPatch()
         if by_workers:  # which this process spares where files are few
-            self.patch.setattr(partitions, "_FEW_FILES", 0)
+            set_cost(self.spark, **TASKS)
         if by_spark:  # also what Arrow would carry out by itself
-            self.patch.setattr(merge, "bind_merge", lambda *_: None)
+            set_cost(self.spark, **SPARK, **(TASKS if by_workers else {}))
         builder = DeltaTable.create(self.spark).location(self.path).addColumns(StructType.fromDDL(SCHEMA))
         for name, value in (
             ("delta.enableDeletionVectors", vectors),
@@ -230,7 +227,7 @@ class RowChangesModel(RuleBasedStateMachine):
             self._check_ids()
 
     def teardown(self) -> None:
-        self.patch.undo()
+        set_cost(self.spark)
         try:
             for version, rows in enumerate(self.versions):
                 found = Table.open(self.path, version=version).scan().to_arrow().to_pylist()

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 
 from pyspark_delta import DeltaTable, Table
+from pyspark_delta.engines.cost import CostModel
 from pyspark_delta.errors import DataFileError
 from pyspark_delta.spark.engine.dml import merge_source
 from pyspark_delta.spark.engine.dml.merge_source import collect, collected
@@ -39,7 +40,7 @@ def found_in(frame: DataFrame, names: list[str]) -> pa.Table | None:
     """What is read of a frame without Spark."""
     schema = frame_schema(frame.select(*names))
     plan = frame._jdf.queryExecution().optimizedPlan()  # type: ignore[operator]
-    files = source_files(frame.sparkSession, plan, schema)
+    files = source_files(frame.sparkSession, plan, schema, 16)
     return None if files is None else files.read()
 
 
@@ -260,7 +261,7 @@ def test_damaged_pages_are_told_by_spark(delta_spark: SparkSession, tmp_path: Pa
     with pytest.raises(DataFileError):
         found_in(frame, ["id"])
     with pytest.raises(Py4JJavaError, match="FAILED_READ_FILE"):
-        collected(frame, frame_schema(frame.select("id")), 1 << 20, 100)
+        collected(frame, frame_schema(frame.select("id")), CostModel(source_bytes=1 << 20, source_rows=100))
 
 
 def test_parts_of_structs_are_left_to_spark(delta_spark: SparkSession, tmp_path: Path) -> None:
@@ -290,8 +291,8 @@ def test_a_merge_of_files_runs_no_job_for_them(
 def test_a_source_of_more_rows_is_not_read(delta_spark: SparkSession, tmp_path: Path) -> None:
     frame = saved(delta_spark, tmp_path)
     columns = frame_schema(frame)
-    assert collected(frame, columns, 1 << 20, 9) is None
-    found = collected(frame, columns, 1 << 20, 10)
+    assert collected(frame, columns, CostModel(source_bytes=1 << 20, source_rows=9)) is None
+    found = collected(frame, columns, CostModel(source_bytes=1 << 20, source_rows=10))
     assert found is not None
     assert found.num_rows == 10
-    assert collected(frame, columns, 10, 10) is None
+    assert collected(frame, columns, CostModel(source_bytes=10, source_rows=10)) is None

@@ -151,10 +151,21 @@ def test_row_numbers_are_read_from_test_names(tmp_path: Path) -> None:
     }
 
 
+def test_row_numbers_are_read_from_the_text_of_sources(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text('"""It follows C001 and C003-C005."""\n')
+    (tmp_path / "b.py").write_text("# (C002-004, ABC009, C0055)\n")
+    assert conformance.named_sources(tmp_path) == {
+        **{row: ["a.py"] for row in ("C001", "C005")},
+        "C002": ["b.py"],
+        **{row: ["a.py", "b.py"] for row in ("C003", "C004")},
+    }
+
+
 def test_page_states_each_row() -> None:
-    page = conformance.render(conformance.read_rows(CHECKLIST), {"C001": ["test_x.py::test_c001"]})
-    assert "| C001 | reader and writer | definition | tested | `test_x.py::test_c001` |" in page
-    assert "| C002 | writer | must | not yet (writing) |  |" in page
+    rows = conformance.read_rows(CHECKLIST)
+    page = conformance.render(rows, {"C001": ["test_x.py::test_c001"]}, {"C001": ["a.py", "b/c.py"]})
+    assert "| C001 | reader and writer | definition | tested | `test_x.py::test_c001` | `a.py`<br>`b/c.py` |" in page
+    assert "| C002 | writer | must | not yet (writing) |  |  |" in page
     assert "| for readers | 1 | 1 | 0 | 0 |" in page
     assert "A rule" not in page
 

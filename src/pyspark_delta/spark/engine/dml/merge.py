@@ -54,9 +54,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _KEEPS_SOURCE = ("right_outer", "source_anti")
-_MOST_SENT = 500_000  # rows of a source
-# Of a source that comes to this process: bytes, as Spark guesses them, and its rows and their values.
-_MOST_BYTES, _MOST_ROWS, _MOST_VALUES = 16 * 1024 * 1024, 500_000, 4_000_000
 
 
 @dataclass(frozen=True)
@@ -180,6 +177,8 @@ class _Staging:
 
     def _here(self, known: MatchCondition) -> tuple[Candidates, ChangedRows] | None:
         """By this process, where the source is small and Arrow computes all parts of the merge; else None."""
+        if not self._target.cost.uses_arrow:
+            return None
         bound = bind_merge(self._target, self._schema, self._scopes, known.text, self._given)
         if bound is None:
             return None
@@ -197,7 +196,7 @@ class _Staging:
         """The files that may hold rows that match, and the rows of the source, where they are few."""
         asked = bound.columns(SOURCE)
         columns = StructType(tuple(field for field in self._schema if field.name in asked))
-        source = collected(self._merge.source, columns, _MOST_BYTES, _most_rows(len(columns)))
+        source = collected(self._merge.source, columns, self._target.cost)
         if source is not None:
             names = [key.source.name for key in bound.keys]
             found = keys_among(source, known.keys, names, self._target.time_zone)
@@ -249,12 +248,12 @@ class _Staging:
 
     def _is_small(self) -> bool:
         """Whether the source is known to be small enough to be sent to every row of the table."""
-        return self._count.is_known and (self._count.get() or 0) <= _MOST_SENT
+        return self._count.is_known and (self._count.get() or 0) <= self._target.cost.broadcast_rows
 
     def _is_soon_collected(self, columns: int) -> bool:
         """Whether the source is known to be small enough for the memory of this process."""
         rows = self._count.get() if self._count.is_known else None
-        return rows is not None and rows <= _most_rows(columns)
+        return rows is not None and rows <= self._target.cost.collected_rows(columns)
 
     def _run(self, merged: MergedRows, candidates: Candidates) -> ChangedRows:
         if not candidates.all.num_rows and not of_kind(self._clauses, RowKind.NOT_MATCHED):
@@ -279,11 +278,6 @@ class _Staging:
             for clause in given.clauses
         ]
         return merge_parameters(condition, given.clauses, conditions)
-
-
-def _most_rows(columns: int) -> int:
-    """How many rows of a source, of so many columns, come to this process."""
-    return min(_MOST_ROWS, _MOST_VALUES // max(1, columns))
 
 
 def _join(changes: Sequence[RowChange]) -> tuple[str, RowKind | None]:

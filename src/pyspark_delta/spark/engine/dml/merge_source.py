@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyspark.sql.functions as sf
 from pyspark.storagelevel import StorageLevel
 
+from pyspark_delta.engines.cost import CostModel
 from pyspark_delta.errors import DataFileError
 from pyspark_delta.expressions.coercion import compare
 from pyspark_delta.expressions.literals import NotExactError, zone_of
@@ -85,15 +86,16 @@ def keys_among(rows: pa.Table, keys: Sequence[Key], names: Sequence[str], time_z
     return _source_keys(KeyReport(rows.num_rows, ranges), keys, time_zone)
 
 
-def collected(source: DataFrame, columns: StructType, most_bytes: int, most_rows: int) -> pa.Table | None:
+def collected(source: DataFrame, columns: StructType, cost: CostModel) -> pa.Table | None:
     """Some columns of a source that a classic session takes for small; None where it does not, or is wrong."""
     frame: Any = source
     if not hasattr(frame, "_jdf"):
         return None
     plan = frame._jdf.queryExecution().optimizedPlan()
-    if int(str(plan.stats().sizeInBytes())) > most_bytes:
+    if int(str(plan.stats().sizeInBytes())) > cost.source_bytes:
         return None
-    files = source_files(source.sparkSession, plan, columns)
+    most_rows = cost.collected_rows(len(columns))
+    files = source_files(source.sparkSession, plan, columns, cost.source_files)
     if files is not None:
         if files.rows > most_rows:
             return None

@@ -152,7 +152,7 @@ def vector_metrics(changes: FileChanges, stem: str = "numDeletionVectors") -> di
 def _rewritten(target: Target, files: pa.Table) -> Written:
     """The rows of files that vectors do not mark, in new files: by Arrow, or by Spark where only that reads them."""
     with suppress(UnsupportedDataFileError):
-        return rewrite_files(target.spark, target.source, files, target.context)
+        return rewrite_files(target.spark, target.source, files, target.context, target.cost)
     rows = read_files(target.spark, target.source, files, row_tracking=target.has_row_ids)
     return write_kept(rows, target.configuration, target.context)
 

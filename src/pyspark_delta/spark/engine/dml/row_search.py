@@ -25,7 +25,7 @@ from pyspark_delta.spark.conf.cores import cores_of
 from pyspark_delta.spark.engine.dml.target import ROW
 from pyspark_delta.spark.engine.write.failures import or_failure
 from pyspark_delta.spark.engine.write.job import run_each
-from pyspark_delta.spark.frames.tasks.partitions import is_soon_read, numbered_groups, reading_threads
+from pyspark_delta.spark.frames.tasks.partitions import numbered_groups
 
 if TYPE_CHECKING:
     from pyspark_delta.spark.engine.dml.target import Candidates, Target
@@ -54,10 +54,10 @@ def search_rows(target: Target, files: pa.Table, condition: Expression | None) -
     context = target.source.read_context((), residual=condition, row_index=ROW, time_zone=target.time_zone)
     columns = 0 if condition is None else len({column.path[0] for column in columns_of(condition)})
     location = context.table_location
-    if is_soon_read(location, files, columns / len(target.configuration.schema)):
-        threads = reading_threads(location)
+    if target.cost.reads_in_driver(location, files, columns / len(target.configuration.schema)):
+        threads = target.cost.reading_threads(location)
         return _united(_found(context, list(tasks_of(files)), range(files.num_rows), threads))
-    groups = numbered_groups(context, files, cores_of(target.spark))
+    groups = numbered_groups(context, files, cores_of(target.spark), target.cost)
     result = run_each(target.spark, groups, _search, _RESULT)
     found = zip(result["file"].to_pylist(), result["rows"].to_pylist(), strict=True)
     return _united((number, deserialize(rows)) for number, rows in found)

@@ -26,7 +26,6 @@ from pyspark_delta.storage.paths import resolve_file, to_uri
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_MOST_FILES = 16
 _SPARK = "org.apache.spark.sql.execution.datasources"
 _OPTIONS = {"path", "paths", *PLAIN_LOCAL_FILES}  # that do not change what is read of a file
 _SETTINGS = {  # and what they are where nobody sets them
@@ -52,12 +51,15 @@ class SourceFiles:
         return pa.Table.from_batches(read_tasks(context, tasks), output_schema(context))
 
 
-def source_files(spark: SparkSession, plan: Any, columns: StructType) -> SourceFiles | None:
-    """The files of an optimised plan of a classic session that does nothing but read these columns; else None."""
+def source_files(spark: SparkSession, plan: Any, columns: StructType, most: int) -> SourceFiles | None:
+    """The files of an optimised plan of a classic session that does nothing but read these columns; else None.
+
+    Return None for more than `most` files too.
+    """
     relation = _relation(plan)
     if relation is None or any(spark.conf.get(name, value) != value for name, value in _SETTINGS.items()):
         return None
-    paths = _paths(relation.location())
+    paths = _paths(relation.location(), most)
     if not paths:
         return None
     try:
@@ -93,10 +95,10 @@ def _is_harmless(option: str, value: str) -> bool:
     return option in _OPTIONS or RELATION_OPTIONS.get(option) == value
 
 
-def _paths(index: Any) -> tuple[str, ...]:
+def _paths(index: Any, most: int) -> tuple[str, ...]:
     """The files of an index, as in a log; none where there are many, or some are not at hand."""
     found = index.inputFiles()
-    if len(found) > _MOST_FILES:
+    if len(found) > most:
         return ()
     paths = tuple(str(path) for path in found)
     if not all(path.startswith("file:/") for path in paths):

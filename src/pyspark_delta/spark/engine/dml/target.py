@@ -12,6 +12,7 @@ from pyspark_delta.actions.columns import FILE_FIELDS
 from pyspark_delta.actions.model import Metadata, Protocol
 from pyspark_delta.changes.eras import keeps_changes
 from pyspark_delta.data.writer import WriteContext
+from pyspark_delta.engines.cost import CostModel
 from pyspark_delta.expressions.exact import exact_condition, names_of_table
 from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.expressions.tree import Expression
@@ -22,6 +23,7 @@ from pyspark_delta.protocol.draft import ReadSet
 from pyspark_delta.protocol.properties import ENABLE_DELETION_VECTORS
 from pyspark_delta.scan.matches import MatchedFiles, match_files, possible_files
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.cost import cost_model
 from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.conf.write_defaults import file_options, with_session_defaults
 from pyspark_delta.spark.frames.column_text import text_on
@@ -134,6 +136,11 @@ class Target:
         return write_context(self.snapshot.location, self.configuration, files, clustering=clustering)
 
     @cached_property
+    def cost(self) -> CostModel:
+        """The limits of the session."""
+        return cost_model(self.spark)
+
+    @cached_property
     def time_zone(self) -> str:
         """The time zone of the session."""
         return session_time_zone(self.spark)
@@ -157,6 +164,8 @@ class Target:
 
     def exact_condition(self, condition: Condition) -> Expression | None:
         """A condition that `check_condition` has passed, as Arrow computes it; None where that is left to Spark."""
+        if not self.cost.uses_arrow:
+            return None
         schema = self.configuration.schema
         return exact_condition(self.text(condition), schema, names_of_table(schema, self.alias), self.time_zone)
 

@@ -117,7 +117,7 @@ class Update:
         resolved = self._resolved(target)
         assigned = assign(target.empty(), target.snapshot.schema, resolved, lambda name: sf.col(quoted(name)))
         if self.condition is None:
-            return _Look(target, target.candidates(None), resolved, assigned, None, is_exact=True)
+            return _Look(target, target.candidates(None), resolved, assigned, None, is_exact=target.cost.uses_arrow)
         check_condition(target, self.condition, "UPDATE")
         candidates = target.candidates(target.predicate(self.condition))
         exact = target.exact_condition(self.condition)

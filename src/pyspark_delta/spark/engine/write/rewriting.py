@@ -17,19 +17,22 @@ import pyarrow.compute as pc
 from pyspark_delta.data.parts import write_all
 from pyspark_delta.data.reader import partition_text, read_tasks, tasks_of
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext, written_files
+from pyspark_delta.engines.cost import CostModel
 from pyspark_delta.spark.conf.cores import cores_of
 from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.engine.write.job import run_each
 from pyspark_delta.spark.engine.write.task import RESULT, write_partition
 from pyspark_delta.spark.frames.file_source import FileSource
-from pyspark_delta.spark.frames.tasks.partitions import group_files, in_shares, is_little
+from pyspark_delta.spark.frames.tasks.partitions import group_files, in_shares
 from pyspark_delta.write.written import Written, with_row_ids
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def rewrite_files(spark: SparkSession, source: FileSource, files: pa.Table, context: WriteContext) -> Written:
+def rewrite_files(
+    spark: SparkSession, source: FileSource, files: pa.Table, context: WriteContext, cost: CostModel
+) -> Written:
     """Write the rows of files that their deletion vectors do not mark, with their ids where they have some.
 
     `files` have columns of `actions.columns`; rows are read in the schema of `source`, and written as `context` says.
@@ -42,10 +45,10 @@ def rewrite_files(spark: SparkSession, source: FileSource, files: pa.Table, cont
         context.schema.fields, row_ids=extended is not context, time_zone=session_time_zone(spark)
     )
     files = by_partition(files, context)
-    if is_little(files):
+    if cost.rewrites_in_driver(files):
         rows = _named(extended, read_tasks(read, list(tasks_of(files))))
         return Written.of(written_files(write_all(extended, rows)), extended)
-    groups = group_files(read, in_shares(files), cores_of(spark))
+    groups = group_files(read, in_shares(files, cost), cores_of(spark), cost)
     written = run_each(spark, groups, partial(_rewrite, extended), RESULT)
     return Written.of(written.select(WRITTEN_SCHEMA.names).cast(WRITTEN_SCHEMA), extended)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -12,15 +11,8 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import InputPartition
 
 from pyspark_delta.data.reader import TASK_COLUMNS, tasks_of
+from pyspark_delta.engines.cost import DEFAULT, CostModel
 from pyspark_delta.scan.plan import ReadContext, ScanTask
-
-# As spark.sql.files.maxPartitionBytes and spark.sql.files.openCostInBytes, whose values do not arrive here.
-_MAX_PARTITION_BYTES = 128 * 1024 * 1024
-_OPEN_COST_BYTES = 4 * 1024 * 1024
-_FEW_FILES, _FEW_BYTES = 8, 8 * 1024 * 1024
-# What comes from a store, or a core decodes from files at hand, while Spark would begin.
-_SOON_FETCHED, _SOON_DECODED = 32 * 1024 * 1024, 96 * 1024 * 1024
-_WAITING_THREADS = 8
 
 
 class FilePartition(InputPartition):
@@ -42,31 +34,6 @@ class FilePartition(InputPartition):
         return list(tasks_of(pa.ipc.open_stream(self._files).read_all()))
 
 
-def is_little(files: pa.Table) -> bool:
-    """Whether this process has written the files anew before Spark would have begun to."""
-    return files.num_rows <= _FEW_FILES and _bytes(files) <= _FEW_BYTES
-
-
-def is_soon_read(location: str, files: pa.Table, part: float = 1) -> bool:
-    """Whether this process has read a part of the bytes of a table's files before Spark would have begun to."""
-    most = _SOON_DECODED * (os.cpu_count() or 1) if _is_at_hand(location) else _SOON_FETCHED
-    return files.num_rows <= _FEW_FILES * 8 and _bytes(files) * part <= most
-
-
-def reading_threads(location: str) -> int:
-    """How many threads read files of a table: as many as decode, or more where they wait for a store."""
-    return min(os.cpu_count() or 1, _WAITING_THREADS) if _is_at_hand(location) else _WAITING_THREADS
-
-
-def _is_at_hand(location: str) -> bool:
-    return location.startswith("/")
-
-
-def _bytes(files: pa.Table) -> int:
-    size: int = pc.sum(files["size"]).as_py() or 0
-    return size
-
-
 def single_files(context: ReadContext, files: pa.Table) -> Iterator[FilePartition]:
     """A partition for each of the files."""
     files = _told(files)
@@ -74,10 +41,10 @@ def single_files(context: ReadContext, files: pa.Table) -> Iterator[FilePartitio
         yield FilePartition(context, files.slice(number, 1))
 
 
-def in_shares(files: pa.Table) -> pa.Table:
-    """The files, those of more than 128 MB once for each share of their row groups that a task reads."""
+def in_shares(files: pa.Table, cost: CostModel = DEFAULT) -> pa.Table:
+    """The files, those larger than a task once for each share of their row groups that a task reads."""
     sizes = files["size"].to_numpy()
-    shares = np.maximum(1, -(-sizes // _MAX_PARTITION_BYTES))
+    shares = np.maximum(1, -(-sizes // cost.task_bytes))
     told = _told(files).take(pa.array(np.repeat(np.arange(files.num_rows), shares)))
     of = np.repeat(shares, shares)
     number = np.arange(len(of)) - np.repeat(np.cumsum(shares) - shares, shares)
@@ -85,25 +52,29 @@ def in_shares(files: pa.Table) -> pa.Table:
     return told.append_column("share", pa.StructArray.from_arrays([pa.array(number), pa.array(of)], ["number", "of"]))
 
 
-def group_files(context: ReadContext, files: pa.Table, cores: int) -> Iterator[FilePartition]:
-    """Files, in order, in partitions of some 128 MB, or of less where cores would stay idle."""
+def group_files(
+    context: ReadContext, files: pa.Table, cores: int, cost: CostModel = DEFAULT
+) -> Iterator[FilePartition]:
+    """Files, in order, in partitions of the size of a task, or smaller ones where cores would stay idle."""
     files = _told(files)
     if files.num_rows == 0:
         return
-    ends = np.cumsum(files["size"].to_numpy() + _OPEN_COST_BYTES)
-    limit = min(_MAX_PARTITION_BYTES, max(_OPEN_COST_BYTES, int(ends[-1]) // cores))
-    starts = ends - files["size"].to_numpy() - _OPEN_COST_BYTES
+    ends = np.cumsum(files["size"].to_numpy() + cost.file_open_bytes)
+    limit = min(cost.task_bytes, max(cost.file_open_bytes, int(ends[-1]) // cores))
+    starts = ends - files["size"].to_numpy() - cost.file_open_bytes
     bounds = [0, *(np.flatnonzero(np.diff(starts // limit)) + 1).tolist(), files.num_rows]
     for start, end in pairwise(bounds):
         yield FilePartition(context, files.slice(start, end - start))
 
 
-def numbered_groups(context: ReadContext, files: pa.Table, cores: int) -> Iterator[tuple[list[int], FilePartition]]:
+def numbered_groups(
+    context: ReadContext, files: pa.Table, cores: int, cost: CostModel = DEFAULT
+) -> Iterator[tuple[list[int], FilePartition]]:
     """Files as `group_files` groups them, large ones `in_shares`; with the place in `files` of each of their tasks."""
-    shares = in_shares(files)
+    shares = in_shares(files, cost)
     is_first = pc.equal(pc.struct_field(shares["share"], "number"), 0)
     places = (np.cumsum(is_first.to_numpy()) - 1).tolist()
-    for group in group_files(context, shares, cores):
+    for group in group_files(context, shares, cores, cost):
         yield places[: group.number_of_files], group
         del places[: group.number_of_files]
 

@@ -24,9 +24,7 @@ from pyspark_delta.spark.engine.dml.job import ChangedRows, changed_rows
 from pyspark_delta.spark.engine.dml.target import ROW, Target
 from pyspark_delta.spark.engine.dml.task import RESULT, ChangeContext, RowAction, carry_out, change_partition
 from pyspark_delta.spark.engine.write.job import run_each
-from pyspark_delta.spark.frames.tasks.partitions import is_soon_read, numbered_groups, reading_threads
-
-_FEW_BYTES = 32 << 20  # of rows in memory that one process writes before others would have begun to
+from pyspark_delta.spark.frames.tasks.partitions import numbered_groups
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,24 +93,25 @@ def change_files(target: Target, files: pa.Table, condition: Expression | None, 
         row_index=ROW,
         time_zone=target.time_zone,
     )
-    if is_soon_read(read.table_location, files):
-        threads = reading_threads(read.table_location)
-        few = _few(change.batches(read, list(tasks_of(files)), range(files.num_rows), threads))
+    if target.cost.reads_in_driver(read.table_location, files):
+        threads = target.cost.reading_threads(read.table_location)
+        changed = change.batches(read, list(tasks_of(files)), range(files.num_rows), threads)
+        few = _few(changed, target.cost.driver_written_bytes)
         if few is not None:
             return changed_rows(carry_out(change.context, few), change.context)
-    groups = numbered_groups(read, files, cores_of(target.spark))
+    groups = numbered_groups(read, files, cores_of(target.spark), target.cost)
     result = run_each(target.spark, groups, partial(_change, change), RESULT)
     return changed_rows(result, change.context)
 
 
-def _few(batches: Generator[pa.RecordBatch]) -> list[pa.RecordBatch] | None:
-    """Rows that one process writes soon; None where they are many."""
+def _few(batches: Generator[pa.RecordBatch], limit: int) -> list[pa.RecordBatch] | None:
+    """The rows if they take at most `limit` bytes in memory; else None."""
     found, size = [], 0
     with closing(batches):
         for batch in batches:
             found.append(batch)
             size += batch.nbytes
-            if size > _FEW_BYTES:
+            if size > limit:
                 return None
     return found
 

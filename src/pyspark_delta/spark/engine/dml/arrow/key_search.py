@@ -22,9 +22,8 @@ from pyspark_delta.spark.conf.cores import cores_of
 from pyspark_delta.spark.engine.dml.target import FILE, ROW, Target
 from pyspark_delta.spark.engine.write.failures import or_failure
 from pyspark_delta.spark.engine.write.job import run_each
-from pyspark_delta.spark.frames.tasks.partitions import is_soon_read, numbered_groups, reading_threads
+from pyspark_delta.spark.frames.tasks.partitions import numbered_groups
 
-_MOST_ROWS = 1_000_000  # that may be found
 _RESULT = "rows binary, failure binary"
 _RESULT_SCHEMA = pa.schema([("rows", pa.binary()), ("failure", pa.binary())])
 
@@ -70,7 +69,7 @@ class _Search:
 
     def __init__(self, target: Target, keys: Keys, columns: Sequence[str], *, row_ids: bool) -> None:
         source, schema = target.source, target.configuration.schema
-        self._spark, self._keys = target.spark, keys
+        self._spark, self._cost, self._keys = target.spark, target.cost, keys
         self._context = source.read_context(
             [field for field in schema if field.name in columns],
             row_ids=row_ids,
@@ -84,33 +83,33 @@ class _Search:
         schema = pa.schema([pa.field(FILE, pa.int64()), *output_schema(context)])
         if not files.num_rows:
             return schema.empty_table()
-        location = context.table_location
-        if is_soon_read(location, files, part):
-            tasks = list(tasks_of(files))
-            return _gathered(_found(self._keys, context, tasks, range(len(tasks)), reading_threads(location)), schema)
-        groups = numbered_groups(context, files, cores_of(self._spark))
-        result = run_each(self._spark, groups, partial(_search, self._keys, schema), _RESULT)
+        location, most = context.table_location, self._cost.matched_rows
+        if self._cost.reads_in_driver(location, files, part):
+            tasks, threads = list(tasks_of(files)), self._cost.reading_threads(location)
+            return _gathered(_found(self._keys, context, tasks, range(len(tasks)), threads), schema, most)
+        groups = numbered_groups(context, files, cores_of(self._spark), self._cost)
+        result = run_each(self._spark, groups, partial(_search, self._keys, schema, most), _RESULT)
         streams = (pa.ipc.open_stream(rows).read_all() for rows in result["rows"].to_pylist())
-        return _gathered((batch for table in streams for batch in table.to_batches()), schema)
+        return _gathered((batch for table in streams for batch in table.to_batches()), schema, most)
 
 
-def _gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+def _gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema, most: int) -> pa.Table:
     found, rows = [], 0
     for batch in batches:
         found.append(batch)
         rows += batch.num_rows
-        if rows > _MOST_ROWS:
+        if rows > most:
             raise InvalidPredicateError("More rows of the table than one process should hold have keys of the source.")
     return pa.Table.from_batches(found, schema).combine_chunks()
 
 
-def _search(keys: Keys, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _search(keys: Keys, schema: pa.Schema, most: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """What a task finds; rows as in `_RESULT`."""
 
     def found() -> pa.Table:
         groups = (pickle.loads(pickled.as_py()) for batch in batches for pickled in batch.column(0))
         rows = _gathered(
-            (rows for of, group in groups for rows in _found(keys, group.context, group.tasks(), of)), schema
+            (rows for of, group in groups for rows in _found(keys, group.context, group.tasks(), of)), schema, most
         )
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, schema) as stream:

@@ -1,4 +1,4 @@
-"""What becomes of the files of an attempt that lost."""
+"""The files of an attempt that lost are deleted."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.hand_made import PLAIN, HandMade, field, metadata
 
 from pyspark_delta.errors import StorageError
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.conf import reexecution
+from pyspark_delta.write import written
 from pyspark_delta.write.written import discard
 
 
@@ -28,6 +28,6 @@ def test_new_files_are_deleted_by_their_paths_in_the_log_as_far_as_the_store_let
     def fails(*_: object) -> None:
         raise StorageError("the store is away", path=snapshot.location)
 
-    monkeypatch.setattr(reexecution, "store_for", fails)
+    monkeypatch.setattr(written, "store_for", fails)
     discard(snapshot, ["c.parquet"])  # vacuum finds it
     assert files[1].exists()
