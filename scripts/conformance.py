@@ -1,4 +1,4 @@
-"""Writes docs/conformance.md: which tests and source files stand for each row of the checklist; `--check` compares only.
+"""Writes docs/conformance.md: the tests and source files of each row of the checklist; `--check` compares only.
 
 A test shows the rows that its name holds: `test_c144_c215_...` shows C144 and C215. A source file follows the rows that
 its text names: `C144`, or `C144-C147` for each of these rows. The rows are read from the
@@ -42,9 +42,9 @@ _ID = re.compile(r"(?<![a-z0-9])c(\d{3})(?!\d)")
 
 INTRODUCTION = """# Conformance
 
-Which tests show the rules of the Delta protocol, and which source files follow them. The rows are those of the project's
-conformance checklist, C001 to {last}. Tests have the row numbers in their names, source files in their text; files are
-named below `src/pyspark_delta`. `make conformance` writes this page from them.
+Which tests show the rules of the Delta protocol, and which source files follow them. The rows are those of the
+project's conformance checklist, C001 to {last}. Tests have the row numbers in their names, source files in their text;
+files are named below `src/pyspark_delta`. `make conformance` writes this page from them.
 
 | Who | Rows | Tested | Not yet | Not applicable |
 |---|---:|---:|---:|---:|
@@ -136,7 +136,13 @@ def render(rows: list[Row], tests: dict[str, list[str]], sources: dict[str, list
     for row in rows:
         if row.area != area:
             area = row.area
-            lines += ["", f"## {area}", "", "| Row | For | Level | State | Tests | Source |", "|---|---|---|---|---|---|"]
+            lines += [
+                "",
+                f"## {area}",
+                "",
+                "| Row | For | Level | State | Tests | Source |",
+                "|---|---|---|---|---|---|",
+            ]
         shown, code = (_listed(named.get(row.id, [])) for named in (tests, sources))
         lines.append(f"| {row.id} | {WHO[row.who]} | {LEVELS[row.level]} | {state(row, tests)} | {shown} | {code} |")
     return "\n".join(lines) + "\n"

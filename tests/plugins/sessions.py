@@ -1,4 +1,4 @@
-"""Spark sessions for tests: one process has one classic session with its siblings, or one Spark Connect session."""
+"""Spark sessions for tests: a process has one kind, with its siblings: classic, Spark Connect, or that of a cluster."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
@@ -78,6 +79,23 @@ def delta_connect(plain_connect: SparkSession) -> Iterator[SparkSession]:
     """The Spark Connect session, with `enable` called for it."""
     yield enable(plain_connect)
     disable(plain_connect)
+
+
+@pytest.fixture(scope="session")
+def plain_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A session of a cluster whose two executors are processes of their own."""
+    os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)  # executors are started from its folder
+    session = _start(SparkSession.builder.master("local-cluster[2,1,1024]"), tmp_path_factory)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def delta_cluster(plain_cluster: SparkSession) -> Iterator[SparkSession]:
+    """A session of the cluster for which `enable` was called."""
+    session = enable(plain_cluster.newSession())
+    yield session
+    disable(session)
 
 
 @pytest.fixture

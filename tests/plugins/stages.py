@@ -1,6 +1,7 @@
 """Marks tests by the Spark session they ask for, so that each stage of the suite can select its own.
 
-A fixture whose name holds `connect` makes a test `connect`, one whose name holds `spark` makes it `spark`.
+A fixture whose name holds `connect` makes a test `connect`, one with `cluster` makes it `cluster`, and one with `spark`
+makes it `spark`. Tests that choose their fixture by a parameter are in a folder of the stage's name.
 """
 
 from __future__ import annotations
@@ -23,5 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         fixtures = getattr(item, "fixturenames", ())
         if any("connect" in name for name in fixtures):
             item.add_marker(pytest.mark.connect)
+        elif any("cluster" in name for name in (*fixtures, *item.path.parts)):
+            item.add_marker(pytest.mark.cluster)
         elif any("spark" in name for name in fixtures):
             item.add_marker(pytest.mark.spark)
