@@ -12,9 +12,9 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.golden.catalogue import REFUSED, GoldenTable, assert_content, golden_tables, parametrize, unreadable
 
 from pyspark_delta.errors import DeltaError
+from pyspark_delta.scan.file_source import file_source
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.frames.columns import FIELD_ID_SETTINGS
-from pyspark_delta.spark.frames.file_source import file_source
 from pyspark_delta.spark.frames.public_scan import data_frame, frame_can_read
 
 # One earlier version of each table is travelled to on Spark; Table.scan reads them all.

@@ -15,8 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from tests.spark.made_tables import DataFile, field_json, make_table
 
 from pyspark_delta.errors import DataFileError, DeletionVectorError, InvalidOperationError, SchemaMismatchError
+from pyspark_delta.scan.file_source import file_source
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.frames.file_source import file_source
 from pyspark_delta.spark.frames.public_scan import data_frame, frame_can_read
 from pyspark_delta.spark.session.enable import disable, enable
 

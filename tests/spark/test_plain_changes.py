@@ -19,8 +19,8 @@ from tests.hand_made import HandMade, features, field, metadata
 from tests.spark.test_row_changes import FEED, RANGE, REWRITE, ROW_IDS, VECTORS, all_rows, commit, content, row_ids
 
 from pyspark_delta import DeltaTable, Table
+from pyspark_delta.engines.arrow import file_changes as changing
 from pyspark_delta.errors import ConstraintViolationError, DataFileError
-from pyspark_delta.spark.engine.dml.arrow import changing
 from pyspark_delta.spark.engine.dml.target import Target
 from pyspark_delta.spark.engine.write.job import run_each
 from pyspark_delta.spark.engine.write.save import save

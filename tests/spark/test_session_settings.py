@@ -12,10 +12,10 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.spark.made_tables import DataFile, field_json, make_table
 
+from pyspark_delta.scan.file_source import file_source
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.temporary import temporary_conf
 from pyspark_delta.spark.frames.columns import FIELD_ID_SETTINGS
-from pyspark_delta.spark.frames.file_source import file_source
 from pyspark_delta.spark.frames.public_scan import data_frame, frame_can_read
 
 THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"

@@ -14,8 +14,9 @@ Python Data Source boundary lose their Python class and keep their text.
         UnsupportedFeatureError
           PathAccessError
       InvalidOperationError        the caller may not
-        InvalidPredicateError  InvalidOptionError  SchemaMismatchError  ConstraintViolationError
-        AppendOnlyTableError
+        InvalidPredicateError
+          ComputationError
+        InvalidOptionError  SchemaMismatchError  ConstraintViolationError  AppendOnlyTableError
       CommitError
         CommitStateUnknownError  AttemptsExhaustedError
         CommitConflictError
@@ -61,6 +62,7 @@ from pyspark_delta.errors.operations import (
     CommitConflictError,
     CommitError,
     CommitStateUnknownError,
+    ComputationError,
     ConcurrentAppendError,
     ConcurrentDeleteDeleteError,
     ConcurrentDeleteReadError,
@@ -107,6 +109,7 @@ __all__ = [
     "CommitConflictError",
     "CommitError",
     "CommitStateUnknownError",
+    "ComputationError",
     "ConcurrentAppendError",
     "ConcurrentDeleteDeleteError",
     "ConcurrentDeleteReadError",

@@ -22,6 +22,13 @@ class InvalidPredicateError(InvalidOperationError):
     sqlstate = "42601"
 
 
+class ComputationError(InvalidPredicateError):
+    """A condition or a value cannot be computed for a row, such as a number that overflows."""
+
+    error_class = "DELTA_INVALID_PREDICATE"
+    sqlstate = "22000"
+
+
 class InvalidOptionError(InvalidOperationError):
     """An option has an illegal value, or excludes another one."""
 

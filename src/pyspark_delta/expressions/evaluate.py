@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, assert_never
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_delta.errors import InvalidPredicateError
+from pyspark_delta.errors import ComputationError, InvalidPredicateError
 from pyspark_delta.expressions.calls import call
 from pyspark_delta.expressions.text import columns_of, to_sql
 from pyspark_delta.expressions.tree import (
@@ -61,7 +61,7 @@ def evaluate(expression: Expression, data: _Data) -> pa.BooleanArray:
     """A condition over a batch, a table or a struct array: true, false, or null where it is unknown.
 
     Columns are found by the parts of their path. Raises InvalidPredicateError when one is absent or of another type,
-    and where the values cannot be computed (overflow).
+    and ComputationError if a value cannot be computed (overflow).
     """
     if type_of(expression) not in (BOOLEAN, VOID):
         raise InvalidPredicateError(f"'{to_sql(expression)}' is not a condition.")
@@ -71,7 +71,7 @@ def evaluate(expression: Expression, data: _Data) -> pa.BooleanArray:
     try:
         return _array(_condition(expression, data), data.num_rows if isinstance(data, pa.RecordBatch) else len(data))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InvalidPredicateError(f"Cannot evaluate '{to_sql(expression)}': {error}.") from None
+        raise ComputationError(f"Cannot evaluate '{to_sql(expression)}': {error}.") from None
 
 
 def compute(expression: Expression, data: pa.RecordBatch) -> pa.Array:
@@ -81,7 +81,7 @@ def compute(expression: Expression, data: pa.RecordBatch) -> pa.Array:
     try:
         value = _evaluate(expression, data)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise InvalidPredicateError(f"Cannot evaluate '{to_sql(expression)}': {error}.") from None
+        raise ComputationError(f"Cannot evaluate '{to_sql(expression)}': {error}.") from None
     return pa.repeat(value, data.num_rows) if isinstance(value, pa.Scalar) else value
 
 
@@ -169,7 +169,7 @@ def _column(column: Column, data: Any) -> pa.Array:
     try:
         return found.cast(expected)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise InvalidPredicateError(
+        raise ComputationError(
             f"The column '{'.'.join(column.path)}' should be {column.type}, and the data holds {found.type}."
         ) from None
 

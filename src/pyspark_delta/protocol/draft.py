@@ -23,12 +23,14 @@ def no_files() -> pa.Table:
 class Operation:
     """What `commitInfo` says that a commit did: its name, parameters and metrics, by delta-spark's names.
 
-    Parameters other than plain text and booleans are JSON texts; metrics are numbers.
+    Parameters other than plain text and booleans are JSON texts; metrics are numbers. `engine` is what changed
+    the rows, if a statement did.
     """
 
     name: str
     parameters: Mapping[str, str | bool] = field(default_factory=dict, hash=False)
     metrics: Mapping[str, int] = field(default_factory=dict, hash=False)
+    engine: str = ""
 
 
 class IsolationLevel(Enum):

@@ -56,7 +56,8 @@ def operation_of(parts: Sequence[Operation]) -> Operation:
     for part in parts:
         metrics.update(part.metrics)
     names = orjson.dumps([part.name for part in parts]).decode()
-    return Operation(SEVERAL, {"operations": names}, dict(metrics))
+    engines = ", ".join(dict.fromkeys(part.engine for part in parts if part.engine))
+    return Operation(SEVERAL, {"operations": names}, dict(metrics), engines)
 
 
 def together(before: pa.Table, more: pa.Table) -> pa.Table:

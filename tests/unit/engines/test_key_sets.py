@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_delta.engines.arrow.key_sets import KeySet
+from pyspark_delta.engines.arrow.key_search import KeySet
 
 LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
 NUMBERS = st.one_of(

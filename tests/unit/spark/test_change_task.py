@@ -14,10 +14,10 @@ import pytest
 from pyspark_delta.data.violations import watch
 from pyspark_delta.data.writer import WriteContext
 from pyspark_delta.deletion_vectors.bitmap import deserialize
+from pyspark_delta.engines.row_changes import RESULT_SCHEMA, ChangeContext, RowAction, change_partition
 from pyspark_delta.errors import ConstraintViolationError
 from pyspark_delta.protocol.rows import CheckKind, RowCheck
 from pyspark_delta.schema.types import LONG, STRING, StructField, StructType
-from pyspark_delta.spark.engine.dml.task import RESULT_SCHEMA, ChangeContext, RowAction, change_partition
 
 ACTIONS = (RowAction.UPDATE, RowAction.INSERT, RowAction.DELETE, RowAction.PREIMAGE)
 UPDATE, INSERT, DELETE, PREIMAGE = range(4)

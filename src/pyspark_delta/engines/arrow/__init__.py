@@ -1,1 +1,1 @@
-"""Statements that Arrow computes, in this process or in tasks."""
+"""The Arrow engine: statements whose conditions and values Arrow computes with exactly Spark's results."""

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column
 
+from pyspark_delta.engines.row_changes import RowAction
 from pyspark_delta.spark.engine.dml.merge import Merge
-from pyspark_delta.spark.engine.dml.merge_clauses import Clause, RowKind
-from pyspark_delta.spark.engine.dml.task import RowAction
+from pyspark_delta.statements.merge.clauses import Clause, RowKind
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from pyspark_delta.spark.engine.dml.plan import ChangePlan
-    from pyspark_delta.spark.engine.dml.target import Condition
+    from pyspark_delta.statements.target import Condition
 
     Values = Mapping[str, Column | str]
 

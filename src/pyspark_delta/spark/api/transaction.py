@@ -20,9 +20,9 @@ from pyspark_delta.spark.engine.dml.execution import counts_frame
 from pyspark_delta.spark.engine.dml.merge import Merge
 from pyspark_delta.spark.engine.dml.plan import ChangePlan
 from pyspark_delta.spark.engine.dml.statement import Statement
-from pyspark_delta.spark.engine.dml.target import Condition
 from pyspark_delta.spark.engine.dml.update import Update
 from pyspark_delta.spark.engine.write.save import TableWrite, stage_change
+from pyspark_delta.statements.target import Condition
 from pyspark_delta.transaction.combination import operation_of
 from pyspark_delta.transaction.commit_info import engine_info
 from pyspark_delta.transaction.transaction import Transaction

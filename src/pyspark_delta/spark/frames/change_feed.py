@@ -26,18 +26,18 @@ from pyspark_delta.changes.plan import ChangePlan, plan_changes
 from pyspark_delta.changes.reader import missing_file, naming_versions
 from pyspark_delta.changes.versions import ChangeRequest, VersionRange, resolve_range
 from pyspark_delta.data.reader import read_tasks
+from pyspark_delta.engines.tasks import FileGroup, single_files
+from pyspark_delta.scan.file_source import FileSource
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.frames.catalyst.directories import hadoop_paths
 from pyspark_delta.spark.frames.catalyst.scan import catalyst_frame_of_files, catalyst_frame_of_marks
-from pyspark_delta.spark.frames.file_source import FileSource
 from pyspark_delta.spark.frames.public_scan import frame_of_files
 from pyspark_delta.spark.frames.quoting import quoted
 from pyspark_delta.spark.frames.read_options import OUT_OF_RANGE
 from pyspark_delta.spark.frames.reading import read_by_workers, reads_natively, takes_file_index, with_all_columns
 from pyspark_delta.spark.frames.schemas import empty_frame, to_spark
 from pyspark_delta.spark.frames.tasks.file_tasks import spread
-from pyspark_delta.spark.frames.tasks.partitions import FilePartition, single_files
 
 _OUT_OF_RANGE_SETTING = f"spark.databricks.delta.{OUT_OF_RANGE}"
 _PATH_NOT_FOUND = "PATH_NOT_FOUND"
@@ -128,7 +128,7 @@ def _read_by_tasks(spark: SparkSession, plan: ChangePlan) -> DataFrame:
 def _read_tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for pickled in batch.column(0):
-            task: FilePartition = pickle.loads(pickled.as_py())
+            task: FileGroup = pickle.loads(pickled.as_py())
             with naming_versions(task.context.table_location, task.tasks):
                 yield from read_tasks(task.context, task.tasks())
 

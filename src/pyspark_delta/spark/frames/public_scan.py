@@ -23,6 +23,7 @@ from pyspark.sql.utils import is_remote
 from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.deletion_vectors.bitmap import to_words
 from pyspark_delta.deletion_vectors.files import read_deletion_vectors
+from pyspark_delta.scan.file_source import FileSource, file_source
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.schema.column_mapping import mapping_mode
 from pyspark_delta.schema.json import type_to_json
@@ -40,7 +41,6 @@ from pyspark_delta.spark.frames.columns import (
     row_tracking_columns,
     table_columns,
 )
-from pyspark_delta.spark.frames.file_source import FileSource, file_source
 from pyspark_delta.spark.frames.schemas import empty_frame
 from pyspark_delta.storage import store_for
 

@@ -17,6 +17,7 @@ from pyspark.sql.utils import is_remote
 from pyspark_delta.actions.columns import BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION, DELETION_VECTOR, STATS
 from pyspark_delta.catalog.connections import known_table
 from pyspark_delta.errors import DeltaWarning
+from pyspark_delta.scan.file_source import FileSource, file_source
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.sessions import DATA_SOURCE, session_time_zone, unwrapped_reader
 from pyspark_delta.spark.frames.catalyst.scan import (
@@ -25,7 +26,6 @@ from pyspark_delta.spark.frames.catalyst.scan import (
     has_file_system,
     unavailable,
 )
-from pyspark_delta.spark.frames.file_source import FileSource, file_source
 from pyspark_delta.spark.frames.public_scan import data_frame, frame_can_read, frame_of_files
 from pyspark_delta.spark.frames.tasks.file_tasks import task_frame
 from pyspark_delta.storage.hadoop import hadoop_options

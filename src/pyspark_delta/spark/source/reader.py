@@ -14,15 +14,26 @@ from pyspark.sql.types import YearMonthIntervalType
 
 from pyspark_delta.changes.reader import naming_versions
 from pyspark_delta.data.reader import read_tasks
+from pyspark_delta.engines.tasks import FileGroup, group_files
 from pyspark_delta.errors import UnsupportedTableError
 from pyspark_delta.expressions.tree import Expression
-from pyspark_delta.spark.frames.tasks.partitions import FilePartition, group_files
 from pyspark_delta.spark.source.arrow import conform
 from pyspark_delta.spark.source.boundary import boundary
 from pyspark_delta.spark.source.filters import to_expressions
 from pyspark_delta.spark.source.request import ReadRequest
 
 _PUSHDOWN_PROCESS = "pyspark.sql.worker.data_source_pushdown_filters"
+
+
+class FilePartition(InputPartition):
+    """A group of files, as Spark hands it to a task."""
+
+    def __init__(self, group: FileGroup) -> None:
+        super().__init__(None)
+        self.group = group
+
+    def __repr__(self) -> str:
+        return repr(self.group)
 
 
 class DeltaReader(DataSourceReader):
@@ -35,15 +46,17 @@ class DeltaReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         with boundary():
             plans = self._request.plans(self._pushed)
-            return [part for plan in plans for part in group_files(plan.context, plan.files, os.cpu_count() or 1)]
+            cores = os.cpu_count() or 1
+            return [FilePartition(group) for plan in plans for group in group_files(plan.context, plan.files, cores)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with boundary():
             # Spark makes up a partition when there is none to read.
             if isinstance(partition, FilePartition):
                 expected = to_arrow_schema(self._schema, timezone="UTC")
-                with naming_versions(partition.context.table_location, partition.tasks):
-                    for batch in read_tasks(partition.context, partition.tasks()):
+                group = partition.group
+                with naming_versions(group.context.table_location, group.tasks):
+                    for batch in read_tasks(group.context, group.tasks()):
                         if batch.num_rows:
                             yield conform(batch, expected)
 

@@ -9,8 +9,8 @@ import pytest
 
 from pyspark_delta.actions.columns import FILE_FIELDS
 from pyspark_delta.actions.model import DeletionVectorDescriptor
+from pyspark_delta.engines.tasks import FilePartition, group_files, in_shares, single_files
 from pyspark_delta.scan.plan import ReadContext
-from pyspark_delta.spark.frames.tasks.partitions import FilePartition, group_files, in_shares, single_files
 
 MB = 1024 * 1024
 CONTEXT = ReadContext("/t", (), ())

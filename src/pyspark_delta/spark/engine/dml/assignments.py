@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING
 
 import pyspark.sql.functions as sf
 
-from pyspark_delta.errors import InvalidOperationError
-from pyspark_delta.expressions.columns import find_fields, suggestion
+from pyspark_delta.expressions.columns import find_fields
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.protocol.identity import STEP
 from pyspark_delta.protocol.rows import ComputedKind
-from pyspark_delta.schema.column_paths import column_path_text, parse_column_path
 from pyspark_delta.schema.types import DataType, StructField, StructType
 from pyspark_delta.spark.engine.dml.fitting import Fitting, fit_value
 from pyspark_delta.spark.engine.write.alignment import frame_schema
 from pyspark_delta.spark.frames.column_text import name_parts, sql_of
+from pyspark_delta.statements.assignments import resolve_column
 from pyspark_delta.transaction.row_rules import row_rules
 
 if TYPE_CHECKING:
@@ -36,30 +34,6 @@ class Assigned:
     unfit: Column | None = None
 
 
-def resolve_assignments(
-    schema: StructType, given: Mapping[str, Column | str], alias: str | None, statement: str
-) -> dict[tuple[str, ...], Column | str]:
-    """What was given, by the path of the column as the table spells it.
-
-    Raises InvalidOperationError for a column that is not there, that is assigned twice, or that only the table numbers.
-    """
-    found: dict[tuple[str, ...], Column | str] = {}
-    for name, value in given.items():
-        path = _resolve(schema, name, alias, statement)
-        for other in found:
-            shorter = min(len(other), len(path))
-            if other[:shorter] == path[:shorter]:
-                raise InvalidOperationError(
-                    f"{statement} gives the column '{column_path_text(path)}' two values"
-                    f"{'' if other == path else f', one of them as a part of {column_path_text(min(other, path))!r}'}. "
-                    "Give it one.",
-                    error_class="DELTA_CONFLICT_SET_COLUMN",
-                    column=column_path_text(path),
-                )
-        found[path] = value
-    return found
-
-
 def fill_defaults(
     given: Mapping[str, Column | str], configuration: TableConfiguration, alias: str | None, statement: str
 ) -> Mapping[str, Column | str]:
@@ -73,7 +47,7 @@ def fill_defaults(
     defaults: dict[tuple[str, ...], str] = {(c.name,): c.expression for c in computed if c.kind is ComputedKind.DEFAULT}
 
     return {
-        name: defaults.get(_resolve(configuration.schema, name, alias, statement), "NULL")
+        name: defaults.get(resolve_column(configuration.schema, name, alias, statement), "NULL")
         if _is_default(value)
         else value
         for name, value in given.items()
@@ -84,19 +58,6 @@ def _is_default(value: Column | str) -> bool:
     text = value if isinstance(value, str) else sql_of(value)
     parts = name_parts(value) if text is None else (text.strip(),)
     return parts is not None and len(parts) == 1 and parts[0].casefold() == _DEFAULT
-
-
-def check_no_identity(schema: StructType, paths: Mapping[tuple[str, ...], object], statement: str) -> None:
-    """Raise InvalidOperationError where an identity column would be changed."""
-    for path in paths:
-        field = schema.find(path[0])
-        if field is not None and STEP in field.metadata:
-            raise InvalidOperationError(
-                f"{statement} would change the identity column '{field.name}', whose numbers only the table gives. "
-                "Leave it out.",
-                error_class="DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
-                column=field.name,
-            )
 
 
 def assign(
@@ -150,22 +111,3 @@ def _rebuilt(data_type: DataType, parts: Mapping[tuple[str, ...], Fitting], old:
         before = old.getField(field.name)
         members.append((_rebuilt(field.type, inner, before) if inner else before).alias(field.name))
     return sf.struct(*members)
-
-
-def _resolve(schema: StructType, name: str, alias: str | None, statement: str) -> tuple[str, ...]:
-    if not isinstance(name, str):
-        raise TypeError(
-            f"{statement} takes the names of columns as text, found {name!r} of type {type(name).__name__}."
-        )
-    parts = parse_column_path(name)
-    fields = find_fields(parts, schema)
-    if fields is None and alias is not None and len(parts) > 1 and parts[0].casefold() == alias.casefold():
-        parts = parts[1:]
-        fields = find_fields(parts, schema)
-    if fields is None:
-        raise InvalidOperationError(
-            f"There is no column '{name}' in the table for {statement} to set. {suggestion(parts, schema)}",
-            error_class="DELTA_MISSING_SET_COLUMN",
-            column=name,
-        )
-    return tuple(field.name for field in fields)

@@ -11,19 +11,17 @@ from typing import TYPE_CHECKING
 
 import pyspark.sql.functions as sf
 
-from pyspark_delta.data.writer import WriteContext
-from pyspark_delta.protocol.properties import MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
+from pyspark_delta.engines.row_changes import ChangeContext, RowAction
 from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
 from pyspark_delta.scan.planner import ROW_ID_COLUMN
-from pyspark_delta.schema.types import LONG, StructField, StructType
-from pyspark_delta.spark.engine.dml.target import FILE, ROW, Target
-from pyspark_delta.spark.engine.dml.task import ChangeContext, RowAction
+from pyspark_delta.schema.types import StructField
+from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.engine.write.alignment import spark_type
 from pyspark_delta.spark.engine.write.rules import check_changed
 from pyspark_delta.spark.frames.quoting import quoted
+from pyspark_delta.statements.row_ids import context_of, stored_ids
+from pyspark_delta.statements.target import FILE, ROW
 from pyspark_delta.transaction.row_rules import row_rules
-from pyspark_delta.write.change_data import change_context
-from pyspark_delta.write.written import with_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -54,7 +52,7 @@ class ChangeFrame:
     numbered: tuple[ComputedColumn, ...] = ()
 
 
-def generated(target: Target, frame: DataFrame, given: Mapping[str, Column | bool]) -> DataFrame:
+def generated(target: SparkTarget, frame: DataFrame, given: Mapping[str, Column | bool]) -> DataFrame:
     """The frame with generated columns computed from the others, where `given` does not say that a row has a value.
 
     `given` is by column, and true for rows whose value counts; a column that is not in it is computed for all rows.
@@ -65,7 +63,7 @@ def generated(target: Target, frame: DataFrame, given: Mapping[str, Column | boo
     return frame.withColumns(new) if new else frame
 
 
-def job_of(target: Target, changing: ChangeFrame, *, has_changes: bool) -> tuple[DataFrame, ChangeContext]:
+def job_of(target: SparkTarget, changing: ChangeFrame, *, has_changes: bool) -> tuple[DataFrame, ChangeContext]:
     """The frame of the job, and its context. With `has_changes`, change data files are written too."""
     schema, carried = target.context.schema, [ACTION, FILE, ROW]
     if target.has_row_ids:
@@ -87,29 +85,9 @@ def job_of(target: Target, changing: ChangeFrame, *, has_changes: bool) -> tuple
         checked = [sf.col(_ROWS).getField(_VIOLATION)] if is_checked else []
         action = sf.col(_ROWS).getField(ACTION)
     if target.has_row_ids:
-        columns += [sf.col(ROW_ID_COLUMN), sf.lit(None).cast("long")][: len(_stored_ids(target))]
+        columns += [sf.col(ROW_ID_COLUMN), sf.lit(None).cast("long")][: len(stored_ids(target))]
     frame = frame.select(*columns, *checked, action.cast("int"), sf.col(FILE), sf.col(ROW))
     return frame, context_of(target, context, actions, has_changes=has_changes)
-
-
-def context_of(
-    target: Target,
-    data: WriteContext,
-    actions: tuple[RowAction, ...],
-    *,
-    has_changes: bool,
-    in_any_order: bool = False,
-) -> ChangeContext:
-    """What tasks know of rows that have all columns of the table, then the ids that files keep (C324, C326).
-
-    An updated row has its id, and the version of this commit, which files say by null.
-    """
-    schema = target.context.schema
-    shown, stored = StructType(schema.fields), _stored_ids(target) if target.has_row_ids else StructType(())
-    if stored.fields:
-        shown, data = StructType((*schema, *stored)), with_columns(data, stored)
-    changes = change_context(target.context) if has_changes else None
-    return ChangeContext(actions, shown, data, changes, in_any_order)
 
 
 def _with_preimages(
@@ -133,14 +111,7 @@ def _with_preimages(
     return frame.select(sf.explode(both).alias(_ROWS), *(sf.col(name) for name in places))
 
 
-def _stored_ids(target: Target) -> StructType:
-    """The columns that files keep ids in."""
-    properties = target.configuration.properties
-    names = (MATERIALIZED_ROW_ID.of(properties), MATERIALIZED_ROW_COMMIT_VERSION.of(properties))
-    return StructType(tuple(StructField(name, LONG) for name in names if name is not None))
-
-
-def _computed(target: Target, column: ComputedColumn, given: Column | bool) -> Column | None:
+def _computed(target: SparkTarget, column: ComputedColumn, given: Column | bool) -> Column | None:
     if given is True:
         return None
     field = target.configuration.schema.find(column.name)

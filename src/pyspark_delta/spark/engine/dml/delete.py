@@ -7,7 +7,7 @@ others, one job finds the rows.
 from __future__ import annotations
 
 import time
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -15,21 +15,22 @@ import orjson
 import pyarrow as pa
 import pyspark.sql.functions as sf
 
+from pyspark_delta.engines.arrow.delete import ArrowDelete
+from pyspark_delta.engines.arrow.rewriting import by_partition
+from pyspark_delta.engines.contract import NONE, SPARK, CannotRun, Done, RowEngine, first_done
+from pyspark_delta.engines.row_changes import ChangeContext, ChangedRows, RowAction
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.engine.dml.arrow import LEFT_TO_SPARK
-from pyspark_delta.spark.engine.dml.arrow.changing import PlainChange, change_files
 from pyspark_delta.spark.engine.dml.conditions import check_condition
 from pyspark_delta.spark.engine.dml.execution import milliseconds_since
-from pyspark_delta.spark.engine.dml.job import ChangedRows, change_rows
-from pyspark_delta.spark.engine.dml.outcome import draft_change, file_metrics, require_removable, settle_files
-from pyspark_delta.spark.engine.dml.row_search import search_rows
+from pyspark_delta.spark.engine.dml.files import delete_from_files
+from pyspark_delta.spark.engine.dml.job import change_rows
 from pyspark_delta.spark.engine.dml.statement import Found, Staged
-from pyspark_delta.spark.engine.dml.target import FILE, ROW, Candidates, Condition, Target
-from pyspark_delta.spark.engine.dml.task import ChangeContext, RowAction
-from pyspark_delta.spark.engine.write.rewriting import by_partition
+from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.frames.quoting import quoted
+from pyspark_delta.statements.outcome import draft_change, file_metrics, require_removable
+from pyspark_delta.statements.target import FILE, ROW, Candidates, Condition
 from pyspark_delta.write.change_data import change_context
 from pyspark_delta.write.replacement import count_rows
 
@@ -59,9 +60,9 @@ class Delete:
         if writes_changes:  # change data files stand for all changes of a commit (C169), so all rows are looked at
             files = by_partition(candidates.all, target.context)
             candidates = Candidates(files.slice(0, 0), files, candidates.reads)
-        rows = self._find(target, candidates.partly, writes_changes=writes_changes)
-        scanned = milliseconds_since(start)
-        changes = settle_files(target, candidates.partly, rows, candidates.inside)
+        done = self._ask(target, candidates.partly, lambda engine: engine.change(), writes_changes=writes_changes)
+        rows, scanned = done.value, milliseconds_since(start)
+        changes = delete_from_files(target, candidates.partly, rows, candidates.inside)
         deleted = _deleted(candidates, rows)
         if changes.is_nothing:
             return Staged(None, (0,), reads=candidates.reads)
@@ -70,47 +71,68 @@ class Delete:
             metrics["numDeletedRows"] = deleted
         metrics["executionTimeMs"] = milliseconds_since(start)
         metrics["scanTimeMs"], metrics["rewriteTimeMs"] = scanned, metrics["executionTimeMs"] - scanned
-        operation = Operation("DELETE", {"predicate": self._text(target)}, metrics)
-        draft = draft_change(target, changes, operation, candidates.reads)
+        operation = Operation("DELETE", {"predicate": self._text(target)}, metrics, done.engine)
+        draft = draft_change(target, changes, operation, candidates.reads, target.client)
         return Staged(draft, (-1 if deleted is None else deleted,), changes.written)
 
     def find(self, spark: SparkSession, snapshot: Snapshot) -> Found:
         """The rows that would go. Raises as `stage`."""
         target, candidates = self._look(spark, snapshot)
-        rows = self._find(target, candidates.partly, writes_changes=False)
-        deleted = _deleted(candidates, rows)
+        done = self._ask(target, candidates.partly, lambda engine: engine.find())
+        deleted = _deleted(candidates, done.value)
         affected = -1 if deleted is None else deleted
-        return Found(target, candidates.partly, candidates.inside, rows, candidates.reads, affected)
+        return Found(target, candidates.partly, candidates.inside, done, candidates.reads, affected)
 
     def _look(
         self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None
-    ) -> tuple[Target, Candidates]:
-        target = Target.of(spark, snapshot, self.alias, declared)
+    ) -> tuple[SparkTarget, Candidates]:
+        target = SparkTarget.of(spark, snapshot, self.alias, declared)
         require_removable(target, "DELETE")
         if self.condition is not None:
             check_condition(target, self.condition, "DELETE")
-        predicate = None if self.condition is None else target.predicate(self.condition)
+        predicate = None if self.condition is None else target.predicate(target.text(self.condition))
         return target, target.candidates(predicate)
 
-    def _find(self, target: Target, files: pa.Table, *, writes_changes: bool) -> ChangedRows:
+    def _ask(
+        self,
+        target: SparkTarget,
+        files: pa.Table,
+        ask: Callable[[RowEngine[ChangedRows]], Done[ChangedRows] | CannotRun],
+        *,
+        writes_changes: bool = False,
+    ) -> Done[ChangedRows]:
         if not files.num_rows or self.condition is None:
-            return ChangedRows.nothing(len(_DELETE))
+            return Done(ChangedRows.nothing(len(_DELETE)), NONE)
         context = ChangeContext(_DELETE)
         if writes_changes:
             context = ChangeContext(_DELETE, target.context.schema, changes=change_context(target.context))
-        exact = target.exact_condition(self.condition)
-        if exact is not None:
-            with suppress(*LEFT_TO_SPARK):  # Spark says what becomes of a row that it cannot be computed for
-                if writes_changes:
-                    return change_files(target, files, exact, PlainChange(context, context.columns))
-                return ChangedRows.only_gone(search_rows(target, files, exact))
-        columns = [sf.col(quoted(name)) for name in context.columns.names]
-        frame = target.rows(files).where(self.condition).select(*columns, sf.lit(0), sf.col(FILE), sf.col(ROW))
-        return change_rows(frame, context)
+        exact = target.exact_condition(target.text(self.condition)) if target.cost.uses_arrow else None
+        arrow: RowEngine[ChangedRows] = ArrowDelete(target, files, exact, context)
+        spark: RowEngine[ChangedRows] = _SparkDelete(target, files, self.condition, context)
+        return first_done("DELETE", target.engines(arrow, spark), ask)
 
-    def _text(self, target: Target) -> str:
+    def _text(self, target: SparkTarget) -> str:
         text = "true" if self.condition is None else target.text(self.condition)
         return orjson.dumps([text]).decode()
+
+
+@dataclass(frozen=True)
+class _SparkDelete:
+    """DELETE as a Spark job."""
+
+    target: SparkTarget
+    files: pa.Table
+    condition: Condition
+    context: ChangeContext
+
+    def find(self) -> Done[ChangedRows]:
+        return _SparkDelete(self.target, self.files, self.condition, ChangeContext(_DELETE)).change()
+
+    def change(self) -> Done[ChangedRows]:
+        columns = [sf.col(quoted(name)) for name in self.context.columns.names]
+        frame = self.target.rows(self.files).where(self.condition)
+        frame = frame.select(*columns, sf.lit(0), sf.col(FILE), sf.col(ROW))
+        return Done(change_rows(frame, self.context), SPARK)
 
 
 def _deleted(candidates: Candidates, rows: ChangedRows) -> int | None:

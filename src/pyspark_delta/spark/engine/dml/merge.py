@@ -16,38 +16,41 @@ from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
 
+from pyspark_delta.engines.arrow.bound_merge import SOURCE, BoundMerge
+from pyspark_delta.engines.arrow.merge import ArrowMerge
+from pyspark_delta.engines.contract import SPARK, CannotRun, Done, RowEngine, first_done
+from pyspark_delta.engines.row_changes import Changed, ChangedRows, RowAction
 from pyspark_delta.errors import DeltaError, InvalidOptionError
 from pyspark_delta.expressions.tree import Expression, all_of
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.engine.dml.arrow.bound_merge import SOURCE, BoundMerge, bind_merge
-from pyspark_delta.spark.engine.dml.arrow.merge import merge_here
 from pyspark_delta.spark.engine.dml.assignments import fill_defaults
-from pyspark_delta.spark.engine.dml.conditions import check_analyzed, check_deterministic
+from pyspark_delta.spark.engine.dml.conditions import check_analyzed
 from pyspark_delta.spark.engine.dml.execution import milliseconds_since
-from pyspark_delta.spark.engine.dml.job import ChangedRows, change_rows
-from pyspark_delta.spark.engine.dml.merge_clauses import Clause, RowKind, check_clauses, is_single_delete, of_kind
-from pyspark_delta.spark.engine.dml.merge_evolution import evolve_target
-from pyspark_delta.spark.engine.dml.merge_outcome import (
-    MergeTimes,
-    merge_counts,
-    merge_metrics,
-    merge_parameters,
-    repeated_matches,
-)
-from pyspark_delta.spark.engine.dml.merge_rows import MergedRows, RowChange, row_changes
-from pyspark_delta.spark.engine.dml.merge_sides import Scopes, Sides, resolve
-from pyspark_delta.spark.engine.dml.merge_source import collect, collected, find_keys, keys_among, settled
-from pyspark_delta.spark.engine.dml.outcome import draft_change, require_removable, settle_files
-from pyspark_delta.spark.engine.dml.source_count import SourceCount
+from pyspark_delta.spark.engine.dml.files import delete_from_files
+from pyspark_delta.spark.engine.dml.job import change_rows
+from pyspark_delta.spark.engine.dml.merge_rows import MergedRows, RowChange, repeated_matches, row_changes
+from pyspark_delta.spark.engine.dml.merge_sides import Scopes, Sides, clause_text, resolve
+from pyspark_delta.spark.engine.dml.merge_source import SourceCount, collect, collected, find_keys, keys_among, settled
 from pyspark_delta.spark.engine.dml.statement import Found, Staged
-from pyspark_delta.spark.engine.dml.target import Candidates, Condition, Target
-from pyspark_delta.spark.engine.dml.task import RowAction
+from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.engine.write.alignment import frame_schema
 from pyspark_delta.spark.frames.column_text import text_on
+from pyspark_delta.statements.conditions import check_deterministic
+from pyspark_delta.statements.merge.clauses import (
+    Clause,
+    RowKind,
+    check_clauses,
+    evolve_target,
+    is_single_delete,
+    of_kind,
+)
 from pyspark_delta.statements.merge.condition import MatchCondition, understand
+from pyspark_delta.statements.merge.outcome import MergeTimes, merge_counts, merge_metrics, merge_parameters
+from pyspark_delta.statements.outcome import draft_change, require_removable
+from pyspark_delta.statements.target import Candidates, Condition
 from pyspark_delta.write.written import discard
 
 if TYPE_CHECKING:
@@ -86,7 +89,7 @@ class Merge:
     ) -> _Staging:
         check_clauses(self.clauses)
         check_deterministic(self.condition, "MERGE")
-        target = Target.of(spark, snapshot, self.alias, declared)
+        target = SparkTarget.of(spark, snapshot, self.alias, declared)
         if any(clause.action is not RowAction.INSERT for clause in self.clauses):
             require_removable(target, "MERGE")
         evolves = self.evolves or bool(target.options.merge_schema)
@@ -98,7 +101,7 @@ class Merge:
 class _Staging:
     """One attempt at a merge, on one version of the table."""
 
-    def __init__(self, merge: Merge, target: Target, evolves: bool, stack: ExitStack) -> None:
+    def __init__(self, merge: Merge, target: SparkTarget, evolves: bool, stack: ExitStack) -> None:
         self._start = time.monotonic()
         self._merge, self._target, self._stack = merge, target, stack
         self._schema = frame_schema(merge.source)
@@ -117,6 +120,7 @@ class _Staging:
         self._count = SourceCount()
         self._looked_at: Candidates | None = None
         self._materialize_ms = 0
+        self._collected_rows = 0
 
     @cached_property
     def _changes(self) -> tuple[RowChange, ...]:
@@ -130,81 +134,82 @@ class _Staging:
         return replace(clause, values=fill_defaults(clause.values, target.configuration, target.alias, clause.name))
 
     def find(self) -> Found:
-        """Run the job that finds the rows."""
-        known = self._understood()
-        candidates = self._candidates(known)
-        merged = self._merged(candidates)
-        rows = change_rows(*merged.search())
-        if self._has_ambiguous_matches(rows):
-            raise repeated_matches(merged, known.columns)
-        files, counts = candidates.all, merge_counts(self._clauses, rows)
+        """Find the rows that change; nothing is written."""
+        done = first_done("MERGE", self._engines(), lambda engine: engine.find())
+        files, rows = done.value.files, done.value.rows
+        counts = merge_counts(self._clauses, rows)
         return Found(
             target=self._target,
             looked_at=files,
             whole=files.slice(0, 0),
-            rows=rows,
-            reads=candidates.reads,
+            rows=Done(rows, done.engine, done.declined),
+            reads=done.value.reads,
             affected=counts.affected,
             new_rows=counts.inserted + counts.updated,
         )
 
     def stage(self) -> Staged:
-        """Run the jobs; the draft that names what they wrote."""
-        known = self._understood()
-        candidates, rows = self._here(known) or self._by_spark(known)
+        """Write the rows that change; the draft that names their files."""
+        done = first_done("MERGE", self._engines(), lambda engine: engine.change())
+        files, rows, reads = done.value.files, done.value.rows, done.value.reads
         scanned = milliseconds_since(self._start)
-        files = candidates.all
-        changes = settle_files(self._target, files, rows, files.slice(0, 0))
+        changes = delete_from_files(self._target, files, rows, files.slice(0, 0))
         counts = merge_counts(self._clauses, rows)
         result = (counts.affected, counts.updated, counts.deleted, counts.inserted)
         if changes.is_nothing and self._target.metadata is None:
-            return Staged(None, result, reads=candidates.reads)
+            return Staged(None, result, reads=reads)
         times = MergeTimes(milliseconds_since(self._start), self._materialize_ms, scanned)
-        metrics = merge_metrics(changes, counts, self._count.get(), times)
-        operation = Operation("MERGE", self._parameters(), metrics)
-        draft = draft_change(self._target, changes, operation, candidates.reads)
+        source_rows = self._count.get() if done.engine == SPARK else self._collected_rows
+        metrics = merge_metrics(changes, counts, source_rows, times)
+        operation = Operation("MERGE", self._parameters(), metrics, done.engine)
+        draft = draft_change(self._target, changes, operation, reads, self._target.client)
         return Staged(draft, result, changes.written)
 
-    def _by_spark(self, known: MatchCondition) -> tuple[Candidates, ChangedRows]:
-        candidates = self._candidates(known)
-        merged = self._merged(candidates)
-        rows = self._run(merged, candidates)
-        if self._has_ambiguous_matches(rows):
-            written = [*rows.new.files["path"].to_pylist(), *rows.changes["path"].to_pylist()]
-            discard(self._target.snapshot, written)
-            raise repeated_matches(merged, known.columns)
-        return candidates, rows
+    # ------------------------------------------------------------------------------------------------- engines
+    def _engines(self) -> list[tuple[str, RowEngine[Changed]]]:
+        known = self._understood()
+        arrow = ArrowMerge(
+            self._target, self._schema, known.text, self._texts, lambda merge: self._collected(known, merge)
+        )
+        return self._target.engines(arrow, _SparkMerge(self, known))
 
-    def _here(self, known: MatchCondition) -> tuple[Candidates, ChangedRows] | None:
-        """By this process, where the source is small and Arrow computes all parts of the merge; else None."""
-        if not self._target.cost.uses_arrow:
-            return None
-        bound = bind_merge(self._target, self._schema, self._scopes, known.text, self._given)
-        if bound is None:
-            return None
-        found = self._collected(known, bound)
-        if found is None:
-            return None
-        candidates, source = found
-        rows = merge_here(self._target, bound, candidates.all, source)
-        if rows is None:
-            return None
-        self._count = SourceCount(source.num_rows)
-        return candidates, rows
+    def _texts(self) -> list[Clause | None]:
+        """The clauses in SQL; None for one with an expression that has no text here, or that Spark refuses."""
+        return [clause_text(clause, self._scopes) for clause in self._given]
 
-    def _collected(self, known: MatchCondition, bound: BoundMerge) -> tuple[Candidates, pa.Table] | None:
-        """The files that may hold rows that match, and the rows of the source, where they are few."""
-        asked = bound.columns(SOURCE)
+    def _collected(self, known: MatchCondition, merge: BoundMerge) -> tuple[Candidates, pa.Table] | CannotRun:
+        """The files that may hold rows that match, and the rows of the source if they are few."""
+        asked = merge.columns(SOURCE)
         columns = StructType(tuple(field for field in self._schema if field.name in asked))
         source = collected(self._merge.source, columns, self._target.cost)
         if source is not None:
-            names = [key.source.name for key in bound.keys]
+            names = [key.source.name for key in merge.keys]
             found = keys_among(source, known.keys, names, self._target.time_zone)
-            return self._target.read_candidates(all_of(known.own, found.predicate)), source
-        candidates = self._candidates(known, counts=True)
-        if not self._is_soon_collected(len(columns)):
-            return None
-        return candidates, collect(self._sides.source, columns)
+            candidates = self._target.read_candidates(all_of(known.own, found.predicate))
+        else:
+            candidates = self._candidates(known, counts=True)
+            rows = self._count.get() if self._count.is_known else None
+            if rows is None or rows > self._target.cost.collected_rows(len(columns)):
+                return CannotRun("the source is too large to collect, or its size is not known")
+            source = collect(self._sides.source, columns)
+        self._collected_rows = source.num_rows
+        return candidates, source
+
+    def by_spark(self, known: MatchCondition, *, writes: bool) -> Changed:
+        """Run the Spark job that finds the rows, and writes their new values where it `writes`."""
+        candidates = self._candidates(known)
+        merged = self._merged(candidates)
+        if not writes:
+            rows = change_rows(*merged.search())
+        elif not candidates.all.num_rows and not of_kind(self._clauses, RowKind.NOT_MATCHED):
+            rows = ChangedRows.nothing(len(self._clauses))
+        else:
+            rows = change_rows(*merged.job())
+        if rows.has_repetitions and not is_single_delete(self._clauses):
+            written = [*rows.new.files["path"].to_pylist(), *rows.changes["path"].to_pylist()]
+            discard(self._target.snapshot, written)
+            raise repeated_matches(merged, known.columns)
+        return Changed(candidates.all, rows, candidates.reads)
 
     # ---------------------------------------------------------------------------------------------- which files
     def _understood(self) -> MatchCondition:
@@ -250,19 +255,6 @@ class _Staging:
         """Whether the source is known to be small enough to be sent to every row of the table."""
         return self._count.is_known and (self._count.get() or 0) <= self._target.cost.broadcast_rows
 
-    def _is_soon_collected(self, columns: int) -> bool:
-        """Whether the source is known to be small enough for the memory of this process."""
-        rows = self._count.get() if self._count.is_known else None
-        return rows is not None and rows <= self._target.cost.collected_rows(columns)
-
-    def _run(self, merged: MergedRows, candidates: Candidates) -> ChangedRows:
-        if not candidates.all.num_rows and not of_kind(self._clauses, RowKind.NOT_MATCHED):
-            return ChangedRows.nothing(len(self._clauses))
-        return change_rows(*merged.job())
-
-    def _has_ambiguous_matches(self, rows: ChangedRows) -> bool:
-        return rows.has_repetitions and not is_single_delete(self._clauses)
-
     def _parameters(self) -> dict[str, str]:
         given = self._merge
 
@@ -278,6 +270,20 @@ class _Staging:
             for clause in given.clauses
         ]
         return merge_parameters(condition, given.clauses, conditions)
+
+
+@dataclass(frozen=True)
+class _SparkMerge:
+    """MERGE as a Spark job."""
+
+    staging: _Staging
+    known: MatchCondition
+
+    def find(self) -> Done[Changed]:
+        return Done(self.staging.by_spark(self.known, writes=False), SPARK)
+
+    def change(self) -> Done[Changed]:
+        return Done(self.staging.by_spark(self.known, writes=True), SPARK)
 
 
 def _join(changes: Sequence[RowChange]) -> tuple[str, RowKind | None]:

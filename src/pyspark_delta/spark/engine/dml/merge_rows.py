@@ -8,21 +8,23 @@ from typing import TYPE_CHECKING
 
 import pyspark.sql.functions as sf
 
+from pyspark_delta.engines.row_changes import ChangeContext, RowAction
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.expressions.columns import suggestion
 from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
 from pyspark_delta.scan.planner import ROW_ID_COLUMN
 from pyspark_delta.schema.types import StructField, StructType
-from pyspark_delta.spark.engine.dml.assignments import Assigned, assign, check_no_identity, resolve_assignments
+from pyspark_delta.spark.engine.dml.assignments import Assigned, assign
 from pyspark_delta.spark.engine.dml.changed import ACTION, ChangeFrame, generated, job_of, old_name
-from pyspark_delta.spark.engine.dml.merge_clauses import Clause, RowKind, is_single_delete
 from pyspark_delta.spark.engine.dml.merge_sides import Sides
-from pyspark_delta.spark.engine.dml.target import FILE, ROW, Target
-from pyspark_delta.spark.engine.dml.task import ChangeContext, RowAction
+from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.engine.write.alignment import spark_type
 from pyspark_delta.spark.engine.write.optimized import rebalance, wants_optimized_write
 from pyspark_delta.spark.engine.write.rules import number_rows, unfit_name
 from pyspark_delta.spark.frames.quoting import quoted
+from pyspark_delta.statements.assignments import check_no_identity, resolve_assignments
+from pyspark_delta.statements.merge.clauses import Clause, RowKind, is_single_delete
+from pyspark_delta.statements.target import FILE, ROW
 from pyspark_delta.transaction.row_rules import row_rules
 from pyspark_delta.write.change_data import change_context
 
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 _IDENTITY = (ComputedKind.IDENTITY_ALWAYS, ComputedKind.IDENTITY_BY_DEFAULT)
 _ONCE = "__pyspark_delta_once"
+_KEY = "__pyspark_delta_key_{}"
+_EXAMPLES, _MOST_COLUMNS = 5, 5  # of repeated matches, in an error
 
 
 @dataclass(frozen=True)
@@ -153,7 +157,7 @@ class MergedRows:
         return tuple(change.action for change in self.changes)
 
     @property
-    def target(self) -> Target:
+    def target(self) -> SparkTarget:
         """The table."""
         return self.sides.target
 
@@ -303,3 +307,26 @@ def _by_number(choices: Sequence[tuple[int, object, Column]], clauses: int) -> C
 
 def _largest_last(grouped: Mapping[int, tuple[list[int], Column]]) -> Iterator[tuple[list[int], Column]]:
     yield from sorted(grouped.values(), key=lambda one: len(one[0]))
+
+
+def repeated_matches(merged: MergedRows, columns: Sequence[str]) -> InvalidOperationError:
+    """The error for rows of the table that several rows of the source would change; `columns` are shown of them."""
+    names = list(columns or merged.target.configuration.schema.names)[:_MOST_COLUMNS]
+    keys = [sf.first(merged.sides.old(name)).cast("string").alias(_KEY.format(i)) for i, name in enumerate(names)]
+    gone = [number for number, action in enumerate(merged.actions) if action.is_gone]
+    taken = merged.taken_by(gone)
+    repeated = taken.groupBy(FILE, ROW).agg(sf.count(sf.lit(1)).alias("rows"), *keys).where("rows > 1")
+    found = repeated.orderBy(sf.col("rows").desc()).limit(_EXAMPLES).collect()
+    shown = [
+        f"({', '.join(f'{name}={row[_KEY.format(i)]}' for i, name in enumerate(names))}): {row['rows']} rows"
+        for row in found
+    ]
+    examples = "; ".join(shown) or "the source has other rows when it is computed again"
+    return InvalidOperationError(
+        "Several rows of the source match one row of the table and would change it, so it is not clear which of them "
+        f"counts. Nothing was committed. Found for {examples}. Leave one row for each in the source, for example "
+        "with dropDuplicates or an aggregation by the key, or say more in the condition.",
+        error_class="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
+        sqlstate="21506",
+        rows=len(found),
+    )

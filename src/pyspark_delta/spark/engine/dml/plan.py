@@ -37,7 +37,8 @@ class ChangePlan:
 
     `files_removed` lose all their rows, `files_changed` some of them, by `method`; `files_untouched` none. Of
     `rows_copied` and `bytes_rewritten` there are some only where files are rewritten; sizes are bytes.
-    `conflicts_with` says which concurrent commits would make the statement run again. `execute` carries it out.
+    `conflicts_with` says which concurrent commits would make the statement run again. `engine` is what found the rows,
+    `engine_reason` why others could not. `execute` runs the statement.
     """
 
     operation: str
@@ -52,6 +53,8 @@ class ChangePlan:
     bytes_removed: int
     bytes_rewritten: int
     conflicts_with: str
+    engine: str
+    engine_reason: str
     _execute: Callable[[], DataFrame] = field(repr=False, compare=False)
 
     def execute(self) -> DataFrame:
@@ -86,7 +89,7 @@ def plan_change(
     """
     snapshot = current()
     found = statement.find(spark, snapshot)
-    touched = take_rows(snapshot.location, snapshot.storage_options, found.looked_at, found.rows.gone)
+    touched = take_rows(snapshot.location, snapshot.storage_options, found.looked_at, found.rows.value.gone)
     partly, removed = touched.partly, pa.concat_tables([found.whole, touched.whole])
     rewrites = bool(partly.num_rows) and not found.target.uses_vectors
     stored = sum(int(n) for n, whole in zip(touched.stored, touched.is_whole.to_pylist(), strict=True) if not whole)
@@ -108,6 +111,8 @@ def plan_change(
         bytes_removed=pc.sum(removed["size"]).as_py() or 0,
         bytes_rewritten=(pc.sum(partly["size"]).as_py() or 0) if rewrites else 0,
         conflicts_with=_surface(found.reads),
+        engine=found.rows.engine,
+        engine_reason=found.rows.reason,
         _execute=carry_out,
     )
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
+from pyspark_delta.engines.contract import Done
+from pyspark_delta.engines.row_changes import ChangedRows
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft, ReadSet
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.engine.dml.job import ChangedRows
-from pyspark_delta.spark.engine.dml.target import Target
+from pyspark_delta.statements.target import Target
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,7 +30,7 @@ class Found:
     target: Target
     looked_at: pa.Table
     whole: pa.Table
-    rows: ChangedRows
+    rows: Done[ChangedRows]
     reads: ReadSet
     affected: int
     new_rows: int = 0

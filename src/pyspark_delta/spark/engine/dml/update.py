@@ -8,42 +8,37 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import orjson
 import pyarrow as pa
 import pyspark.sql.functions as sf
 
+from pyspark_delta.engines.arrow.rewriting import by_partition
+from pyspark_delta.engines.arrow.row_search import search_rows
+from pyspark_delta.engines.arrow.update import ArrowUpdate, ExactCondition
+from pyspark_delta.engines.contract import NONE, SPARK, CannotRun, Done, RowEngine, answer, first_done
+from pyspark_delta.engines.row_changes import ChangeContext, Changed, ChangedRows, RowAction
 from pyspark_delta.errors import InvalidOptionError
-from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.scan.planner import ROW_ID_COLUMN
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.engine.dml.arrow import LEFT_TO_SPARK
-from pyspark_delta.spark.engine.dml.arrow.changing import change_files
-from pyspark_delta.spark.engine.dml.arrow.update import plain_update
-from pyspark_delta.spark.engine.dml.assignments import (
-    Assigned,
-    assign,
-    check_no_identity,
-    fill_defaults,
-    resolve_assignments,
-)
+from pyspark_delta.spark.engine.dml.assignments import Assigned, assign, fill_defaults
 from pyspark_delta.spark.engine.dml.changed import ACTION, ChangeFrame, generated, job_of, old_name
 from pyspark_delta.spark.engine.dml.conditions import check_condition
 from pyspark_delta.spark.engine.dml.execution import milliseconds_since
-from pyspark_delta.spark.engine.dml.job import ChangedRows, change_rows
-from pyspark_delta.spark.engine.dml.outcome import draft_change, file_metrics, require_removable, settle_files
-from pyspark_delta.spark.engine.dml.row_search import search_rows, with_files_met
+from pyspark_delta.spark.engine.dml.files import delete_from_files
+from pyspark_delta.spark.engine.dml.job import change_rows
 from pyspark_delta.spark.engine.dml.statement import Found, Staged
-from pyspark_delta.spark.engine.dml.target import FILE, ROW, Candidates, Condition, Target
-from pyspark_delta.spark.engine.dml.task import ChangeContext, RowAction
-from pyspark_delta.spark.engine.write.rewriting import by_partition
+from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.engine.write.rules import unfit_name
+from pyspark_delta.spark.frames.column_text import value_text
 from pyspark_delta.spark.frames.quoting import quoted
+from pyspark_delta.statements.assignments import check_no_identity, resolve_assignments
+from pyspark_delta.statements.outcome import draft_change, file_metrics, require_removable
+from pyspark_delta.statements.target import FILE, ROW, Candidates, Condition
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -52,18 +47,31 @@ _UPDATE = (RowAction.UPDATE,)
 
 
 @dataclass(frozen=True)
-class _Look:
-    """What a statement is about: the files that may have rows for it, and the new values by column.
+class _Prepared:
+    """What a statement is about: the files that may have rows for it, and the new values by column."""
 
-    Where the condition `is_exact`, `exact` is that as Arrow computes it; None for all rows.
-    """
-
-    target: Target
+    target: SparkTarget
     candidates: Candidates
+    condition: Condition | None
     resolved: Mapping[tuple[str, ...], Column | str]
     assigned: Mapping[str, Assigned]
-    exact: Expression | None
-    is_exact: bool
+
+    def engines(self) -> list[tuple[str, RowEngine[Changed]]]:
+        """The engines in the order in which they are asked."""
+        target = self.target
+        arrow: RowEngine[Changed] = ArrowUpdate(target, self.candidates, self._exact(), self._texts)
+        return target.engines(arrow, _SparkUpdate(self))
+
+    def _exact(self) -> ExactCondition | None:
+        if not self.target.cost.uses_arrow:
+            return None
+        if self.condition is None:
+            return ExactCondition(None)
+        exact = self.target.exact_condition(self.target.text(self.condition))
+        return None if exact is None else ExactCondition(exact)
+
+    def _texts(self) -> dict[tuple[str, ...], str | None]:
+        return {path: value_text(self.target.empty(), value) for path, value in self.resolved.items()}
 
 
 @dataclass(frozen=True)
@@ -87,13 +95,14 @@ class Update:
         ConstraintViolationError, and what Spark says about condition and values.
         """
         start = time.monotonic()
-        found = self._look(spark, snapshot, declared)
-        target, candidates = found.target, found.candidates
-        files, rows = self._change(found)
+        prepared = self._prepare(spark, snapshot, declared)
+        target = prepared.target
+        done = first_done("UPDATE", prepared.engines(), lambda engine: engine.change())
+        files, rows, reads = done.value.files, done.value.rows, done.value.reads
         scanned = milliseconds_since(start)
-        changes = settle_files(target, files, rows, files.slice(0, 0))
+        changes = delete_from_files(target, files, rows, files.slice(0, 0))
         if changes.is_nothing:
-            return Staged(None, (0,), reads=candidates.reads)
+            return Staged(None, (0,), reads=reads)
         updated = rows.counts[0]
         metrics = {
             **file_metrics(changes, with_marked=True),
@@ -101,66 +110,85 @@ class Update:
             "executionTimeMs": milliseconds_since(start),
         }
         metrics["scanTimeMs"], metrics["rewriteTimeMs"] = scanned, metrics["executionTimeMs"] - scanned
-        draft = draft_change(target, changes, Operation("UPDATE", self._parameters(target), metrics), candidates.reads)
-        return Staged(draft, (updated,), changes.written)
+        operation = Operation("UPDATE", self._parameters(target), metrics, done.engine)
+        return Staged(draft_change(target, changes, operation, reads, target.client), (updated,), changes.written)
 
     def find(self, spark: SparkSession, snapshot: Snapshot) -> Found:
         """The rows that would change. Raises as `stage`, but not for values that break a rule."""
-        found = self._look(spark, snapshot)
-        files, reads = found.candidates.all, found.candidates.reads
-        rows = self._find(found, files) if files.num_rows else ChangedRows.nothing(len(_UPDATE))
-        return Found(found.target, files, files.slice(0, 0), rows, reads, rows.crossed_off, rows.crossed_off)
+        prepared = self._prepare(spark, snapshot)
+        done = first_done("UPDATE", prepared.engines(), lambda engine: engine.find())
+        files, rows = done.value.files, done.value.rows
+        found = Done(rows, done.engine, done.declined)
+        return Found(
+            prepared.target, files, files.slice(0, 0), found, done.value.reads, rows.crossed_off, rows.crossed_off
+        )
 
-    def _look(self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None) -> _Look:
-        target = Target.of(spark, snapshot, self.alias, declared)
+    def _prepare(
+        self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None
+    ) -> _Prepared:
+        target = SparkTarget.of(spark, snapshot, self.alias, declared)
         require_removable(target, "UPDATE")
         resolved = self._resolved(target)
         assigned = assign(target.empty(), target.snapshot.schema, resolved, lambda name: sf.col(quoted(name)))
-        if self.condition is None:
-            return _Look(target, target.candidates(None), resolved, assigned, None, is_exact=target.cost.uses_arrow)
-        check_condition(target, self.condition, "UPDATE")
-        candidates = target.candidates(target.predicate(self.condition))
-        exact = target.exact_condition(self.condition)
-        return _Look(target, candidates, resolved, assigned, exact, is_exact=exact is not None)
+        predicate = None
+        if self.condition is not None:
+            check_condition(target, self.condition, "UPDATE")
+            predicate = target.predicate(target.text(self.condition))
+        return _Prepared(target, target.candidates(predicate), self.condition, resolved, assigned)
 
-    def _find(self, found: _Look, files: pa.Table) -> ChangedRows:
-        if found.is_exact:
-            with suppress(*LEFT_TO_SPARK):
-                return ChangedRows.only_gone(search_rows(found.target, files, found.exact))
-        frame = self._where(found.target.rows(files)).select(sf.lit(0), sf.col(FILE), sf.col(ROW))
-        return change_rows(frame, ChangeContext(_UPDATE))
-
-    def _change(self, found: _Look) -> tuple[pa.Table, ChangedRows]:
-        """Write the rows with their new values: by Arrow where it can, else by Spark. And the files they are from."""
-        target, candidates = found.target, found.candidates
-        plain = plain_update(target, found.resolved) if found.is_exact and candidates.all.num_rows else None
-        if plain is not None:
-            files = by_partition(candidates.all, target.context)
-            with suppress(*LEFT_TO_SPARK):
-                return files, change_files(target, files, found.exact, plain)
-        if found.exact is not None:
-            with suppress(*LEFT_TO_SPARK):  # Spark says what becomes of a row that it cannot be computed for
-                candidates = with_files_met(target, candidates, found.exact)
-        files = by_partition(candidates.all, target.context)
-        if not files.num_rows:
-            values = [one.value for one in found.assigned.values()]
-            _ = target.empty().select(*values).schema  # casts that Spark refuses
-            return files, ChangedRows.nothing(len(_UPDATE))
-        changing = self._changing(target, target.rows(files), found.assigned)
-        return files, change_rows(*job_of(target, changing, has_changes=target.has_feed))
-
-    def _where(self, rows: DataFrame) -> DataFrame:
-        return rows if self.condition is None else rows.where(self.condition)
-
-    def _resolved(self, target: Target) -> dict[tuple[str, ...], Column | str]:
+    def _resolved(self, target: SparkTarget) -> dict[tuple[str, ...], Column | str]:
         schema = target.snapshot.schema
         given = fill_defaults(self.assignments, target.configuration, self.alias, "UPDATE")
         resolved = resolve_assignments(schema, given, self.alias, "UPDATE")
         check_no_identity(schema, resolved, "UPDATE")
         return resolved
 
-    def _changing(self, target: Target, rows: DataFrame, assigned: Mapping[str, Assigned]) -> ChangeFrame:
-        rows = self._where(rows)
+    def _parameters(self, target: SparkTarget) -> dict[str, str]:
+        if self.condition is None:
+            return {"predicate": orjson.dumps([]).decode()}
+        return {"predicate": orjson.dumps([target.text(self.condition)]).decode()}
+
+
+class _SparkUpdate:
+    """UPDATE as a Spark job."""
+
+    def __init__(self, prepared: _Prepared) -> None:
+        self._prepared, self._target, self._reads = prepared, prepared.target, prepared.candidates.reads
+
+    def find(self) -> Done[Changed]:
+        files = self._prepared.candidates.all
+        frame = self._where(self._target.rows(files)).select(sf.lit(0), sf.col(FILE), sf.col(ROW))
+        return Done(Changed(files, change_rows(frame, ChangeContext(_UPDATE)), self._reads), SPARK)
+
+    def change(self) -> Done[Changed]:
+        target = self._target
+        files = by_partition(self._files_with_rows(), target.context)
+        if not files.num_rows:
+            values = [one.value for one in self._prepared.assigned.values()]
+            _ = target.empty().select(*values).schema  # casts that Spark refuses
+            return Done(Changed(files, ChangedRows.nothing(len(_UPDATE)), self._reads), NONE)
+        changing = self._changing(target.rows(files), self._prepared.assigned)
+        rows = change_rows(*job_of(target, changing, has_changes=target.has_feed))
+        return Done(Changed(files, rows, self._reads), SPARK)
+
+    def _files_with_rows(self) -> pa.Table:
+        """The files without those that have no row to update, if Arrow can tell: it reads the condition's columns."""
+        candidates, exact = self._prepared.candidates, self._prepared._exact()
+        if exact is None or exact.condition is None or candidates.partly.num_rows < 2:
+            return candidates.all
+        condition = exact.condition
+        found = answer(lambda: search_rows(self._target, candidates.partly, condition))
+        if isinstance(found, CannotRun):  # Spark says what becomes of the row that it cannot be computed for
+            return candidates.all
+        met = candidates.partly.take(pa.array(sorted(found.value), pa.int64()))
+        return replace(candidates, partly=met).all
+
+    def _where(self, rows: DataFrame) -> DataFrame:
+        condition = self._prepared.condition
+        return rows if condition is None else rows.where(condition)
+
+    def _changing(self, rows: DataFrame, assigned: Mapping[str, Assigned]) -> ChangeFrame:
+        target, rows = self._target, self._where(rows)
         names = target.context.schema.names
         columns = [(assigned[name].value if name in assigned else sf.col(quoted(name))).alias(name) for name in names]
         if target.has_feed:
@@ -172,8 +200,3 @@ class Update:
             columns.append(sf.col(ROW_ID_COLUMN))
         frame = generated(target, rows.select(*columns), dict.fromkeys(assigned, True))
         return ChangeFrame(frame, _UPDATE, unfit)
-
-    def _parameters(self, target: Target) -> dict[str, str]:
-        if self.condition is None:
-            return {"predicate": orjson.dumps([]).decode()}
-        return {"predicate": orjson.dumps([target.text(self.condition)]).decode()}

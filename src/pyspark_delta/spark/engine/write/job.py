@@ -6,27 +6,29 @@ import pickle
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext
+from pyspark_delta.engines.tasks import ArrowTask, ItemTask, raise_failure
+from pyspark_delta.engines.write_task import RESULT, write_rows
 from pyspark_delta.errors import MissingDependencyError
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.scan.planner import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
 from pyspark_delta.schema.types import LONG, StructField, StructType
+from pyspark_delta.spark.conf.cores import cores_of
 from pyspark_delta.spark.conf.temporary import temporary_conf
 from pyspark_delta.spark.engine.write.alignment import align
-from pyspark_delta.spark.engine.write.failures import raise_failure
-from pyspark_delta.spark.engine.write.task import RESULT, write_partition
 from pyspark_delta.write.written import Written, with_row_ids
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-ArrowTask: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '(pyspark_delta|pyarrow|orjson|numpy)")
 _LOCAL_TASKS = "spark.sql.leafNodeDefaultParallelism"
@@ -52,7 +54,7 @@ def write_frame(frame: DataFrame, context: WriteContext, *, few_partitions: bool
         frame = frame.sortWithinPartitions(
             *(f"c{context.schema.names.index(name)}" for name in context.partition_columns)
         )
-    rows = run_on_workers(frame, partial(write_partition, context, few_partitions), RESULT)
+    rows = run_on_workers(frame, partial(_write_partition, context, few_partitions), RESULT)
     return rows.select(WRITTEN_SCHEMA.names).cast(WRITTEN_SCHEMA)
 
 
@@ -69,29 +71,59 @@ def write_kept(frame: DataFrame, before: TableConfiguration, context: WriteConte
     return Written.of(write_frame(aligned, extended), extended)
 
 
-def run_on_workers(frame: DataFrame, task: ArrowTask, result: str) -> pa.Table:
-    """What a function makes of the rows of a frame, a task of the workers at a time.
+def run_on_workers(frame: DataFrame, task: ArrowTask, result: pa.Schema) -> pa.Table:
+    """Return what a function makes of the rows of a frame, one task of the workers at a time.
 
-    `result` is the schema of what it makes, in Spark's words, with a column for failures as `failures.or_failure` fills
-    it; these are raised here.
+    `result` is the schema of what it makes, with a column for failures as `failures.or_failure` fills it. Raises the
+    first failure.
     """
     with temporary_conf(frame.sparkSession, _BATCH_ROWS, str(_ROWS_AT_ONCE)), warnings.catch_warnings():
         # PySpark warns about pandas, which nothing here uses.
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
-        rows = _run(frame.mapInArrow(task, result))
+        rows = _run(frame.mapInArrow(task, from_arrow_schema(result)))
     raise_failure(rows)
     return rows
 
 
-def run_each(spark: SparkSession, items: Iterable[object], task: ArrowTask, result: str) -> pa.Table:
-    """What a function makes of some objects, which it gets pickled in the only column; each has a task of its own.
+@dataclass(frozen=True)
+class SparkTasks:
+    """The tasks of a session, as `engines.tasks.TaskRunner` says."""
 
-    Spark spreads the rows of local data evenly, and an exchange by chance: two rows may well meet in one task then.
-    Raises as `run_on_workers`.
-    """
-    pickled = pa.array([pickle.dumps(item) for item in items], pa.binary())
-    with temporary_conf(spark, _LOCAL_TASKS, str(min(max(1, len(pickled)), _MOST_TASKS))):
-        return run_on_workers(spark.createDataFrame(pa.table({"task": pickled})), task, result)
+    spark: SparkSession
+
+    def cores(self) -> int:
+        """Return how many tasks run at once."""
+        return cores_of(self.spark)
+
+    def run_each(self, items: Iterable[object], task: ItemTask, result: pa.Schema) -> pa.Table:
+        """Run a function on each item, in a task of its own.
+
+        Spark spreads the rows of local data evenly, and an exchange by chance: two rows may well meet in one task then.
+        Raises as `run_on_workers`.
+        """
+        pickled = pa.array([pickle.dumps(item) for item in enumerate(items)], pa.binary())
+        with temporary_conf(self.spark, _LOCAL_TASKS, str(min(max(1, len(pickled)), _MOST_TASKS))):
+            frame = self.spark.createDataFrame(pa.table({"task": pickled}))
+            return run_on_workers(frame, partial(_run_items, task), result)
+
+
+def partition_id() -> int:
+    """Return the number of the task that runs here; 0 outside of tasks."""
+    task = TaskContext.get()
+    return task.partitionId() if task else 0
+
+
+def _run_items(task: ItemTask, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for pickled in batch.column(0):
+            number, item = pickle.loads(pickled.as_py())
+            yield from task(number, item)
+
+
+def _write_partition(
+    context: WriteContext, in_any_order: bool, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    yield from write_rows(context, in_any_order, partition_id(), batches)
 
 
 def _run(job: DataFrame) -> pa.Table:

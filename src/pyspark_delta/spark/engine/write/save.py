@@ -26,6 +26,7 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft, no_files
 from pyspark_delta.protocol.rows import CheckKind, RowCheck
 from pyspark_delta.protocol.state import TableState
+from pyspark_delta.scan.file_source import FileSource
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.reexecution import reexecutions
@@ -59,7 +60,6 @@ from pyspark_delta.spark.engine.write.selection import (
     Where,
     select_rows,
 )
-from pyspark_delta.spark.frames.file_source import FileSource
 from pyspark_delta.spark.frames.reading import read_files
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of

@@ -12,6 +12,7 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 
+from pyspark_delta.scan.file_source import FileSource
 from pyspark_delta.scan.planner import has_row_tracking, require_row_tracking
 from pyspark_delta.schema.types import LONG
 from pyspark_delta.snapshot import Snapshot
@@ -47,7 +48,6 @@ from pyspark_delta.spark.frames.columns import (
     row_tracking_columns,
     table_columns,
 )
-from pyspark_delta.spark.frames.file_source import FileSource
 from pyspark_delta.storage.paths import to_hadoop
 
 _SOURCES = "org.apache.spark.sql.execution.datasources"

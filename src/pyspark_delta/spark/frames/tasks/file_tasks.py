@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyspark_delta.data.reader import read_task
+from pyspark_delta.engines.tasks import single_files
 from pyspark_delta.scan.plan import ReadContext
 from pyspark_delta.schema.types import LONG, StructField, StructType
 from pyspark_delta.spark.frames.schemas import to_spark
-from pyspark_delta.spark.frames.tasks.partitions import single_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from pyspark_delta.spark.frames.file_source import FileSource
+    from pyspark_delta.scan.file_source import FileSource
 
 _TASK = "task binary"
 _MOST_TASKS = 10_000

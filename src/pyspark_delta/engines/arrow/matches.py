@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_delta.engines.arrow.bound_merge import SOURCE, TARGET, BoundMerge, JoinKey
+from pyspark_delta.engines.arrow.key_search import Keys
 from pyspark_delta.expressions.evaluate import compute, evaluate
 from pyspark_delta.expressions.literals import INTEGRAL_BITS
 from pyspark_delta.expressions.tree import Cast, Expression, type_of
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.types import LONG
-from pyspark_delta.spark.engine.dml.arrow.bound_merge import SOURCE, TARGET, BoundMerge, JoinKey
-from pyspark_delta.spark.engine.dml.arrow.key_search import Keys
-from pyspark_delta.spark.engine.dml.merge_clauses import RowKind
+from pyspark_delta.statements.merge.clauses import RowKind
 
 _NOWHERE = -1  # of a row of the source, and no clause
 
@@ -44,7 +44,7 @@ def keys_of(keys: Sequence[JoinKey], source: pa.RecordBatch) -> Keys:
 
 
 def find_matches(merge: BoundMerge, target: pa.RecordBatch, source: pa.RecordBatch) -> Matches:
-    """The rows that a clause takes. Raises InvalidPredicateError where a condition cannot be computed."""
+    """The rows that a clause takes. Raises ComputationError if a condition cannot be computed."""
     rows, given = _joined(merge.keys, target, source)
     if merge.rest is not None and len(rows):
         kept = _is_true(merge.rest, sides(target, source, rows, given))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import cast
 
-from pyspark.errors import AnalysisException
 from sqlglot import exp
 
-from pyspark_delta.errors import InvalidOptionError, InvalidPredicateError
+from pyspark_delta.engines.arrow.checks import bound_checks
+from pyspark_delta.engines.contract import CannotRun
+from pyspark_delta.engines.row_changes import RowAction
+from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.expressions.coercion import is_comparable
 from pyspark_delta.expressions.columns import find_fields, is_collated, is_padded
 from pyspark_delta.expressions.exact import Names, exact_condition, exact_value
@@ -19,21 +20,11 @@ from pyspark_delta.expressions.text import columns_of
 from pyspark_delta.expressions.tree import Column, Expression, Literal, all_of
 from pyspark_delta.protocol.rows import ComputedKind
 from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
-from pyspark_delta.spark.engine.dml.arrow.checks import bound_checks
-from pyspark_delta.spark.engine.dml.assignments import resolve_assignments
-from pyspark_delta.spark.engine.dml.merge_clauses import Clause, RowKind, is_single_delete, of_kind
-from pyspark_delta.spark.engine.dml.merge_sides import Scopes
-from pyspark_delta.spark.engine.dml.target import Target
-from pyspark_delta.spark.engine.dml.task import RowAction
-from pyspark_delta.spark.frames.column_text import name_parts, text_on, value_text
-from pyspark_delta.spark.frames.quoting import quoted
+from pyspark_delta.statements.assignments import resolve_assignments
+from pyspark_delta.statements.merge.clauses import Clause, RowKind, is_single_delete
 from pyspark_delta.statements.merge.condition import SideNames, conjuncts_of
+from pyspark_delta.statements.target import Target
 from pyspark_delta.transaction.row_rules import row_rules
-
-if TYPE_CHECKING:
-    import pyspark.sql
-
-    _Given: TypeAlias = pyspark.sql.Column | str
 
 TARGET, SOURCE = "t", "s"
 """The structs of the two sides in rows that expressions are computed on."""
@@ -87,27 +78,45 @@ class BoundMerge:
 
 
 def bind_merge(
-    target: Target, source: StructType, scopes: Scopes, condition: str, clauses: Sequence[Clause]
-) -> BoundMerge | None:
-    """The merge, bound; None where a part of it is left to Spark. `condition` is that of the merge."""
-    schema = target.context.schema
-    if (
-        of_kind(clauses, RowKind.BY_SOURCE)
-        or target.metadata is not None
-        or target.protocol is not None
-        or schema.names != target.configuration.schema.names
-        or not all(_is_taken(field) for field in (*schema, *source))
-        or len({field.name.casefold() for field in source}) < len(source)
-    ):
-        return None
+    target: Target, source: StructType, condition: str, clauses: Sequence[Clause | None]
+) -> BoundMerge | CannotRun:
+    """Bind a merge whose condition, clauses and values are valid SQL texts; None stands for a clause without a text."""
+    reason = _unsupported_reason(target, source, clauses)
+    if reason is not None:
+        return CannotRun(reason)
     checks = bound_checks(target)
+    if isinstance(checks, CannotRun):
+        return checks
     joined = _bound_condition(target, source, condition)
-    if checks is None or joined is None:
-        return None
-    binder = _Binder(target, source, scopes)
-    bound = [binder.clause(clause) for clause in clauses]
-    found = tuple(clause for clause in bound if clause is not None)
-    return BoundMerge(*joined, found, checks, is_single_delete(clauses)) if len(found) == len(bound) else None
+    if joined is None:
+        return CannotRun("the condition of the merge has no equal keys, or Arrow does not compute it exactly")
+    binder = _Binder(target, source)
+    given = [clause for clause in clauses if clause is not None]
+    bound: list[BoundClause] = []
+    for clause in given:
+        found = binder.clause(clause)
+        if found is None:
+            return CannotRun(f"Arrow does not compute the clause {clause.name} exactly")
+        bound.append(found)
+    return BoundMerge(*joined, tuple(bound), checks, is_single_delete(given))
+
+
+def _unsupported_reason(target: Target, source: StructType, clauses: Sequence[Clause | None]) -> str | None:
+    schema = target.context.schema
+    if any(clause is None for clause in clauses):
+        return "a clause has an expression without SQL text"
+    if any(clause is not None and clause.kind is RowKind.BY_SOURCE for clause in clauses):
+        return "a clause is for rows that the source does not match"
+    if target.metadata is not None or target.protocol is not None:
+        return "the merge changes the schema of the table"
+    if schema.names != target.configuration.schema.names:
+        return "the table has columns without values"
+    if len({field.name.casefold() for field in source}) < len(source):
+        return "columns of the source have the same name"
+    for field in (*schema, *source):
+        if not _is_taken(field):
+            return f"values of the column '{field.name}' differ between Arrow and Spark"
+    return None
 
 
 def _is_taken(field: StructField) -> bool:
@@ -159,8 +168,8 @@ def _bound_condition(
 class _Binder:
     """Binds the clauses of one merge."""
 
-    def __init__(self, target: Target, source: StructType, scopes: Scopes) -> None:
-        self._target, self._source, self._scopes = target, source, scopes
+    def __init__(self, target: Target, source: StructType) -> None:
+        self._target, self._source = target, source
         self._schema = target.configuration.schema
         self._both = _both(self._schema, source)
         self._sides = SideNames(self._schema, target.alias, source)
@@ -170,19 +179,15 @@ class _Binder:
     def clause(self, given: Clause) -> BoundClause | None:
         condition = None
         if given.condition is not None:
-            condition = self._condition(given.kind, given.condition)
+            condition = self._condition(given.kind, cast(str, given.condition))
             if condition is None:
                 return None
         if given.action is RowAction.DELETE:
             return BoundClause(given.kind, given.action, condition)
-        values = self._all() if given.values is None else self._named(given, given.values)
+        values = self._all() if given.values is None else self._named(given, cast(Mapping[str, str], given.values))
         return None if values is None else BoundClause(given.kind, given.action, condition, values)
 
-    def _condition(self, kind: RowKind, given: _Given) -> Expression | None:
-        try:
-            text = text_on(self._scopes.of(kind), given)
-        except InvalidOptionError:  # a Column that has no text here
-            return None
+    def _condition(self, kind: RowKind, text: str) -> Expression | None:
         return exact_condition(text, self._both, _names(self._sides, kind), self._zone)
 
     def _all(self) -> tuple[Expression, ...] | None:
@@ -198,7 +203,7 @@ class _Binder:
         path = (SOURCE, given.name)
         return exact_value("value", field.type, self._both, lambda _: find_fields(path, self._both), self._zone)
 
-    def _named(self, clause: Clause, given: Mapping[str, _Given]) -> tuple[Expression, ...] | None:
+    def _named(self, clause: Clause, given: Mapping[str, str]) -> tuple[Expression, ...] | None:
         resolved = resolve_assignments(self._schema, given, self._target.alias, clause.name)
         values: list[Expression] = []
         if any(len(path) > 1 for path in resolved):
@@ -210,23 +215,12 @@ class _Binder:
             values.append(value)
         return tuple(values)
 
-    def _value(self, clause: Clause, field: StructField, given: _Given | None) -> Expression | None:
-        if given is not None:
-            text = self._text(clause.kind, given)
-            names = _names(self._sides, clause.kind)
-            return None if text is None else exact_value(text, field.type, self._both, names, self._zone)
+    def _value(self, clause: Clause, field: StructField, text: str | None) -> Expression | None:
+        if text is not None:
+            return exact_value(text, field.type, self._both, _names(self._sides, clause.kind), self._zone)
         if clause.action is RowAction.UPDATE:
             return Column((TARGET, field.name), field.type)
         return None if field.name in self._defaults else Literal(None, field.type)
-
-    def _text(self, kind: RowKind, given: _Given) -> str | None:
-        """A value as SQL; None for one that has no text here, or that Spark refuses, which it has to say."""
-        parts = None if isinstance(given, str) else name_parts(given)
-        if parts is not None:
-            return ".".join(map(quoted, parts))
-        with suppress(AnalysisException):
-            return value_text(self._scopes.of(kind), given)
-        return None
 
     @property
     def _zone(self) -> str:

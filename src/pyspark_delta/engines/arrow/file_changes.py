@@ -1,12 +1,11 @@
-"""Rows of files that Arrow reads, computes anew and writes: in this process, or on the workers where they are many.
+"""Rows of files that Arrow reads, computes and writes: in this process, or in tasks if they are many.
 
-Spark only hands out the files. Rows stay in the memory of one process, as they are.
+Rows stay in the memory of one process; tasks only get the files.
 """
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,21 +13,27 @@ from functools import partial
 import pyarrow as pa
 
 from pyspark_delta.data.reader import read_each, tasks_of
+from pyspark_delta.engines.arrow.checks import check_rows
+from pyspark_delta.engines.contract import DRIVER, TASKS, Done
+from pyspark_delta.engines.row_changes import (
+    RESULT,
+    ChangeContext,
+    ChangedRows,
+    RowAction,
+    carry_out,
+    change_task,
+    changed_rows,
+)
+from pyspark_delta.engines.tasks import FileGroup, numbered_groups
 from pyspark_delta.expressions.evaluate import compute
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.scan.plan import ReadContext, ScanTask
 from pyspark_delta.schema.types import StructType
-from pyspark_delta.spark.conf.cores import cores_of
-from pyspark_delta.spark.engine.dml.arrow.checks import check_rows
-from pyspark_delta.spark.engine.dml.job import ChangedRows, changed_rows
-from pyspark_delta.spark.engine.dml.target import ROW, Target
-from pyspark_delta.spark.engine.dml.task import RESULT, ChangeContext, RowAction, carry_out, change_partition
-from pyspark_delta.spark.engine.write.job import run_each
-from pyspark_delta.spark.frames.tasks.partitions import numbered_groups
+from pyspark_delta.statements.target import ROW, Target
 
 
 @dataclass(frozen=True, slots=True)
-class PlainChange:
+class RowUpdate:
     """What a statement does with every row that is read; small, picklable.
 
     Rows are of the `schema` of the table, with new `values` by column, which must meet the `checks`. The first action
@@ -50,7 +55,7 @@ class PlainChange:
     ) -> Generator[pa.RecordBatch]:
         """The rows of some files, whose `numbers` are given, as `ChangeContext` says.
 
-        Raises InvalidPredicateError for rows that only Spark can tell the values of.
+        Raises ComputationError for a row whose values Arrow cannot compute.
         """
         yield from read_each(read, tasks, lambda task, rows: self._changed(numbers[task], rows), threads)
 
@@ -81,10 +86,10 @@ class PlainChange:
         return pa.RecordBatch.from_arrays(arrays, names=[f"c{i}" for i in range(len(arrays))])
 
 
-def change_files(target: Target, files: pa.Table, condition: Expression | None, change: PlainChange) -> ChangedRows:
+def change_files(target: Target, files: pa.Table, condition: Expression | None, change: RowUpdate) -> Done[ChangedRows]:
     """Carry out a change of the rows of files that meet an exact condition, or of all; files count by their place.
 
-    Files of a partition of the table are side by side. Raises as `PlainChange.batches`, `read_tasks` and `carry_out`.
+    Files of a partition of the table are side by side. Raises as `RowUpdate.batches`, `read_tasks` and `carry_out`.
     """
     read = target.source.read_context(
         change.schema.fields,
@@ -93,15 +98,16 @@ def change_files(target: Target, files: pa.Table, condition: Expression | None, 
         row_index=ROW,
         time_zone=target.time_zone,
     )
-    if target.cost.reads_in_driver(read.table_location, files):
-        threads = target.cost.reading_threads(read.table_location)
+    tasks, cost, location = target.tasks, target.cost, read.table_location
+    if tasks is None or cost.reads_in_driver(location, files):
+        threads = cost.reading_threads(location)
         changed = change.batches(read, list(tasks_of(files)), range(files.num_rows), threads)
-        few = _few(changed, target.cost.driver_written_bytes)
-        if few is not None:
-            return changed_rows(carry_out(change.context, few), change.context)
-    groups = numbered_groups(read, files, cores_of(target.spark), target.cost)
-    result = run_each(target.spark, groups, partial(_change, change), RESULT)
-    return changed_rows(result, change.context)
+        rows = changed if tasks is None else _few(changed, cost.driver_written_bytes)
+        if rows is not None:
+            return Done(changed_rows(carry_out(change.context, rows), change.context), DRIVER)
+    assert tasks is not None
+    groups = numbered_groups(read, files, tasks.cores(), cost)
+    return Done(changed_rows(tasks.run_each(groups, partial(_change, change), RESULT), change.context), TASKS)
 
 
 def _few(batches: Generator[pa.RecordBatch], limit: int) -> list[pa.RecordBatch] | None:
@@ -116,13 +122,7 @@ def _few(batches: Generator[pa.RecordBatch], limit: int) -> list[pa.RecordBatch]
     return found
 
 
-def _change(change: PlainChange, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield from change_partition(change.context, _rows(change, batches))
-
-
-def _rows(change: PlainChange, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """What becomes of the rows of the files that a task was given."""
-    for batch in batches:
-        for pickled in batch.column(0):
-            numbers, group = pickle.loads(pickled.as_py())
-            yield from change.batches(group.context, group.tasks(), numbers)
+def _change(change: RowUpdate, part: int, item: tuple[Sequence[int], FileGroup]) -> Iterator[pa.RecordBatch]:
+    """Carry out the change of the rows of the files that a task was given."""
+    numbers, group = item
+    yield from change_task(change.context, part, change.batches(group.context, group.tasks(), numbers))

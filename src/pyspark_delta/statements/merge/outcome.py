@@ -1,27 +1,15 @@
-"""What a MERGE did, as its caller and the history are told, and the error for rows that several rows matched."""
+"""What a MERGE did: its counts, metrics and parameters, as the caller and the history get them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import orjson
-import pyspark.sql.functions as sf
 
-from pyspark_delta.errors import InvalidOperationError
-from pyspark_delta.spark.engine.dml.job import ChangedRows
-from pyspark_delta.spark.engine.dml.merge_clauses import Clause, RowKind, is_single_delete
-from pyspark_delta.spark.engine.dml.outcome import FileChanges, file_metrics, vector_metrics
-from pyspark_delta.spark.engine.dml.target import FILE, ROW
-from pyspark_delta.spark.engine.dml.task import RowAction
-
-if TYPE_CHECKING:
-    from pyspark_delta.spark.engine.dml.merge_rows import MergedRows
-
-_EXAMPLES = 5
-_MOST_COLUMNS = 5
-_KEY = "__pyspark_delta_key_{}"
+from pyspark_delta.engines.row_changes import ChangedRows, RowAction
+from pyspark_delta.statements.merge.clauses import Clause, RowKind, is_single_delete
+from pyspark_delta.statements.outcome import FileChanges, file_metrics, vector_metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,26 +113,3 @@ def merge_parameters(condition: str, clauses: Sequence[Clause], conditions: Sequ
         "notMatchedPredicates": predicates(RowKind.NOT_MATCHED),
         "notMatchedBySourcePredicates": predicates(RowKind.BY_SOURCE),
     }
-
-
-def repeated_matches(merged: MergedRows, columns: Sequence[str]) -> InvalidOperationError:
-    """The error for rows of the table that several rows of the source would change; `columns` are shown of them."""
-    names = list(columns or merged.target.configuration.schema.names)[:_MOST_COLUMNS]
-    keys = [sf.first(merged.sides.old(name)).cast("string").alias(_KEY.format(i)) for i, name in enumerate(names)]
-    gone = [number for number, action in enumerate(merged.actions) if action.is_gone]
-    taken = merged.taken_by(gone)
-    repeated = taken.groupBy(FILE, ROW).agg(sf.count(sf.lit(1)).alias("rows"), *keys).where("rows > 1")
-    found = repeated.orderBy(sf.col("rows").desc()).limit(_EXAMPLES).collect()
-    shown = [
-        f"({', '.join(f'{name}={row[_KEY.format(i)]}' for i, name in enumerate(names))}): {row['rows']} rows"
-        for row in found
-    ]
-    examples = "; ".join(shown) or "the source has other rows when it is computed again"
-    return InvalidOperationError(
-        "Several rows of the source match one row of the table and would change it, so it is not clear which of them "
-        f"counts. Nothing was committed. Found for {examples}. Leave one row for each in the source, for example "
-        "with dropDuplicates or an aggregation by the key, or say more in the condition.",
-        error_class="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
-        sqlstate="21506",
-        rows=len(found),
-    )

@@ -6,8 +6,8 @@ the rows does all that a statement needs, and what is read is read once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from enum import Enum
 
 import numpy as np
@@ -19,9 +19,12 @@ from pyspark_delta.data.partitions import pieces
 from pyspark_delta.data.parts import PartWriter, delete_written
 from pyspark_delta.data.violations import check_violations
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext, WrittenFile, written_files
-from pyspark_delta.deletion_vectors.bitmap import of_indexes, serialize
+from pyspark_delta.deletion_vectors.bitmap import deserialize, of_indexes, serialize
+from pyspark_delta.engines.tasks import or_failure
+from pyspark_delta.protocol.draft import ReadSet, no_files
 from pyspark_delta.schema.types import StructType
-from pyspark_delta.spark.engine.write.failures import or_failure
+from pyspark_delta.write.change_data import change_files
+from pyspark_delta.write.written import Written
 
 _NO_COLUMNS = StructType(())
 
@@ -62,12 +65,7 @@ class ChangeContext:
     in_any_order: bool = False
 
 
-RESULT = (
-    "path string, partition_values map<string,string>, size bigint, modification_time bigint, stats string, "
-    "num_records bigint, marks map<string,bigint>, failure binary, "
-    "is_change boolean, file bigint, rows binary, counts array<bigint>"
-)
-RESULT_SCHEMA = pa.schema(
+RESULT = pa.schema(
     [
         *WRITTEN_SCHEMA,
         pa.field("failure", pa.binary()),
@@ -77,15 +75,12 @@ RESULT_SCHEMA = pa.schema(
         pa.field("counts", pa.list_(pa.int64())),  # rows of this task, by action
     ]
 )
+"""What a task of a row change returns."""
 
 
-def change_partition(context: ChangeContext, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Carry out what the rows of this task say; rows as in `RESULT`, a single one with the error when that fails."""
-    from pyspark import TaskContext
-
-    task = TaskContext.get()
-    part = task.partitionId() if task else 0
-    yield from or_failure(lambda: carry_out(context, batches, part), RESULT_SCHEMA)
+def change_task(context: ChangeContext, part: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Carry out what the rows of a task say; rows as in `RESULT`, a single one with the error where that fails."""
+    yield from or_failure(lambda: carry_out(context, batches, part), RESULT)
 
 
 def carry_out(context: ChangeContext, batches: Iterable[pa.RecordBatch], part: int = 0) -> pa.Table:
@@ -99,6 +94,74 @@ def carry_out(context: ChangeContext, batches: Iterable[pa.RecordBatch], part: i
     except BaseException:
         change.abandon()
         raise
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedRows:
+    """What a job did: files with `new` rows, change data files, and the rows that left files, by number of the file.
+
+    `counts` are the rows of each action. `crossed_off` counts every time that a row was to leave its file: more than
+    there are in `gone` where several source rows met one row of the table.
+    """
+
+    new: Written
+    changes: pa.Table
+    gone: Mapping[int, BitMap64] = field(default_factory=dict)
+    counts: Sequence[int] = ()
+    crossed_off: int = 0
+
+    @classmethod
+    def nothing(cls, actions: int) -> ChangedRows:
+        """No rows were met."""
+        return cls(Written.nothing(), no_files(), {}, (0,) * actions)
+
+    @classmethod
+    def only_gone(cls, gone: Mapping[int, BitMap64]) -> ChangedRows:
+        """Rows left, by the one action of a statement, and none came."""
+        count = sum(map(len, gone.values()))
+        return cls(Written.nothing(), no_files(), gone, (count,), count)
+
+    @property
+    def has_repetitions(self) -> bool:
+        """Whether a row was to leave its file more than once."""
+        return self.crossed_off > sum(len(bitmap) for bitmap in self.gone.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """The rows that a statement changed, the files that they are numbered by, and what the commit depends on."""
+
+    files: pa.Table
+    rows: ChangedRows
+    reads: ReadSet
+
+
+def changed_rows(result: pa.Table, context: ChangeContext) -> ChangedRows:
+    """What tasks say that they did, put together; `result` is as in `task.RESULT`."""
+    files = result.select([*WRITTEN_SCHEMA.names, "is_change"])
+    new, changes = (
+        files.filter(pc.equal(files["is_change"], is_change)).select(WRITTEN_SCHEMA.names).cast(WRITTEN_SCHEMA)
+        for is_change in (False, True)
+    )
+    counts = [one for one in result["counts"].to_pylist() if one is not None]
+    totals = np.sum(np.array(counts, np.int64), axis=0).tolist() if counts else [0] * len(context.actions)
+    crossed_off = sum(n for n, action in zip(totals, context.actions, strict=True) if action.is_gone)
+    return ChangedRows(
+        new=Written.nothing() if context.data is None else Written.of(new, context.data),
+        changes=change_files(changes) if changes.num_rows else no_files(),
+        gone=_gone(result.filter(pc.is_valid(result["file"]))),
+        counts=totals,
+        crossed_off=crossed_off,
+    )
+
+
+def _gone(found: pa.Table) -> dict[int, BitMap64]:
+    gone: dict[int, BitMap64] = {}
+    for number, rows in zip(found["file"].to_pylist(), found["rows"].to_pylist(), strict=True):
+        bitmap = deserialize(rows)
+        known = gone.get(number)
+        gone[number] = bitmap if known is None else known | bitmap
+    return gone
 
 
 class _Change:
@@ -139,7 +202,7 @@ class _Change:
             }
         )
         counts = pa.table({"counts": pa.array([self._counts.tolist()], pa.list_(pa.int64()))})
-        return pa.concat_tables([RESULT_SCHEMA.empty_table(), found, hits, counts], promote_options="default")
+        return pa.concat_tables([RESULT.empty_table(), found, hits, counts], promote_options="default")
 
     def abandon(self) -> None:
         self._data.abandon()

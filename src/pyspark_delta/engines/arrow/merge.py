@@ -1,23 +1,17 @@
-"""A merge carried out by this process: the rows that match come to it, and it writes the rows that come of them."""
+"""MERGE in this process: the rows of the table that match are collected, joined with the source, and written."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from pyspark_delta.errors import InvalidPredicateError
-from pyspark_delta.expressions.evaluate import compute
-from pyspark_delta.expressions.tree import Column, Expression
-from pyspark_delta.scan.planner import ROW_ID_COLUMN
-from pyspark_delta.schema.arrow import to_arrow
-from pyspark_delta.spark.engine.dml.arrow import LEFT_TO_SPARK
-from pyspark_delta.spark.engine.dml.arrow.bound_merge import TARGET, BoundMerge
-from pyspark_delta.spark.engine.dml.arrow.checks import check_rows
-from pyspark_delta.spark.engine.dml.arrow.key_search import find_rows
-from pyspark_delta.spark.engine.dml.arrow.matches import (
+from pyspark_delta.engines.arrow.bound_merge import TARGET, BoundMerge, bind_merge
+from pyspark_delta.engines.arrow.checks import check_rows
+from pyspark_delta.engines.arrow.key_search import find_rows
+from pyspark_delta.engines.arrow.matches import (
     Matches,
     find_matches,
     has_repetitions,
@@ -25,23 +19,64 @@ from pyspark_delta.spark.engine.dml.arrow.matches import (
     sides,
     without_repetitions,
 )
-from pyspark_delta.spark.engine.dml.changed import context_of
-from pyspark_delta.spark.engine.dml.job import ChangedRows, changed_rows
-from pyspark_delta.spark.engine.dml.merge_clauses import RowKind
-from pyspark_delta.spark.engine.dml.target import FILE, ROW, Target
-from pyspark_delta.spark.engine.dml.task import ChangeContext, RowAction, carry_out
+from pyspark_delta.engines.contract import DRIVER, CannotRun, Done, EngineDeclined, answer
+from pyspark_delta.engines.row_changes import ChangeContext, Changed, ChangedRows, RowAction, carry_out, changed_rows
+from pyspark_delta.expressions.evaluate import compute
+from pyspark_delta.expressions.tree import Column, Expression
+from pyspark_delta.scan.planner import ROW_ID_COLUMN
+from pyspark_delta.schema.arrow import to_arrow
+from pyspark_delta.schema.types import StructType
+from pyspark_delta.statements.merge.clauses import Clause, RowKind
+from pyspark_delta.statements.row_ids import context_of
+from pyspark_delta.statements.target import FILE, ROW, Candidates, Target
 from pyspark_delta.write.change_data import change_context
 
 
-def merge_here(target: Target, merge: BoundMerge, files: pa.Table, source: pa.Table) -> ChangedRows | None:
+@dataclass(frozen=True)
+class ArrowMerge:
+    """MERGE of a source that this process collects.
+
+    `source` is its schema. `condition` is SQL; `clauses` are those of the merge in SQL, None for one without a text.
+    `collect` returns the candidate files and the rows of the source, with the columns that the merge asks for.
+    """
+
+    target: Target
+    source: StructType
+    condition: str
+    clauses: Callable[[], Sequence[Clause | None]]
+    collect: Callable[[BoundMerge], tuple[Candidates, pa.Table] | CannotRun]
+
+    def find(self) -> CannotRun:
+        """Leave plans to Spark, which counts the rows without holding them."""
+        return CannotRun("plans of merges are made by Spark")
+
+    def change(self) -> Done[Changed] | CannotRun:
+        """Join the two sides here, and write the rows that change."""
+        merge = bind_merge(self.target, self.source, self.condition, self.clauses())
+        if isinstance(merge, CannotRun):
+            return merge
+        found = self.collect(merge)
+        if isinstance(found, CannotRun):
+            return found
+        candidates, source = found
+
+        def changed() -> Done[Changed]:
+            rows = merge_in_driver(self.target, merge, candidates.all, source)
+            return Done(Changed(candidates.all, rows, candidates.reads), DRIVER)
+
+        return answer(changed)
+
+
+def merge_in_driver(target: Target, merge: BoundMerge, files: pa.Table, source: pa.Table) -> ChangedRows:
     """Carry out a merge into the files that may have matching rows; `source` has the columns asked for, by name.
 
-    None where a row is left to Spark, with nothing written. Raises as `read_tasks` and `PartWriter`.
+    Raises EngineDeclined and ComputationError for a row that is left to Spark, with nothing written; and as
+    `read_tasks` and `PartWriter`.
     """
     try:
         return _Merging(target, merge, files, _as_batch(source)).run()
-    except (*LEFT_TO_SPARK, pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return None
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise EngineDeclined(f"Arrow does not join the two sides: {error}") from None
 
 
 class _Merging:
@@ -87,7 +122,7 @@ class _Merging:
         if not has_repetitions(found, gone):
             return found
         if not self._merge.is_single_delete:
-            raise InvalidPredicateError("Several rows of the source match a row of the table.")
+            raise EngineDeclined("several rows of the source match a row of the table")
         return without_repetitions(found, gone)
 
     # ---------------------------------------------------------------------------------------------- what is written

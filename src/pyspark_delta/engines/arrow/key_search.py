@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,20 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.data.reader import output_schema, read_each, tasks_of
-from pyspark_delta.engines.arrow.key_sets import KeySet
-from pyspark_delta.errors import InvalidPredicateError
+from pyspark_delta.engines.contract import EngineDeclined
+from pyspark_delta.engines.tasks import FileGroup, numbered_groups, or_failure
 from pyspark_delta.expressions.evaluate import compute
 from pyspark_delta.expressions.text import columns_of
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.scan.plan import ReadContext, ScanTask
-from pyspark_delta.spark.conf.cores import cores_of
-from pyspark_delta.spark.engine.dml.target import FILE, ROW, Target
-from pyspark_delta.spark.engine.write.failures import or_failure
-from pyspark_delta.spark.engine.write.job import run_each
-from pyspark_delta.spark.frames.tasks.partitions import numbered_groups
+from pyspark_delta.statements.target import FILE, ROW, Target
 
-_RESULT = "rows binary, failure binary"
-_RESULT_SCHEMA = pa.schema([("rows", pa.binary()), ("failure", pa.binary())])
+_RESULT = pa.schema([("rows", pa.binary()), ("failure", pa.binary())])
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +44,7 @@ def find_rows(target: Target, files: pa.Table, keys: Keys, columns: Sequence[str
     """The rows that may match: their `columns`, their ids with `row_ids`, `ROW`, and `FILE` as the number of the file.
 
     `files` have columns of `actions.columns`, `columns` are top-level ones of the table, those of the keys among them.
-    Raises InvalidPredicateError where there are too many, and as `read_tasks`.
+    Raises EngineDeclined if there are too many, and as `read_tasks`.
     """
     schema, asked = target.configuration.schema, dict.fromkeys(columns)
     of_keys = dict.fromkeys(column.path[0] for key in keys.columns for column in columns_of(key))
@@ -69,7 +63,7 @@ class _Search:
 
     def __init__(self, target: Target, keys: Keys, columns: Sequence[str], *, row_ids: bool) -> None:
         source, schema = target.source, target.configuration.schema
-        self._spark, self._cost, self._keys = target.spark, target.cost, keys
+        self._tasks, self._cost, self._keys = target.tasks, target.cost, keys
         self._context = source.read_context(
             [field for field in schema if field.name in columns],
             row_ids=row_ids,
@@ -84,11 +78,11 @@ class _Search:
         if not files.num_rows:
             return schema.empty_table()
         location, most = context.table_location, self._cost.matched_rows
-        if self._cost.reads_in_driver(location, files, part):
+        if self._tasks is None or self._cost.reads_in_driver(location, files, part):
             tasks, threads = list(tasks_of(files)), self._cost.reading_threads(location)
             return _gathered(_found(self._keys, context, tasks, range(len(tasks)), threads), schema, most)
-        groups = numbered_groups(context, files, cores_of(self._spark), self._cost)
-        result = run_each(self._spark, groups, partial(_search, self._keys, schema, most), _RESULT)
+        groups = numbered_groups(context, files, self._tasks.cores(), self._cost)
+        result = self._tasks.run_each(groups, partial(_search, self._keys, schema, most), _RESULT)
         streams = (pa.ipc.open_stream(rows).read_all() for rows in result["rows"].to_pylist())
         return _gathered((batch for table in streams for batch in table.to_batches()), schema, most)
 
@@ -99,24 +93,24 @@ def _gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema, most: int) -
         found.append(batch)
         rows += batch.num_rows
         if rows > most:
-            raise InvalidPredicateError("More rows of the table than one process should hold have keys of the source.")
+            raise EngineDeclined("more rows of the table than one process should hold have keys of the source")
     return pa.Table.from_batches(found, schema).combine_chunks()
 
 
-def _search(keys: Keys, schema: pa.Schema, most: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _search(
+    keys: Keys, schema: pa.Schema, most: int, _: int, item: tuple[Sequence[int], FileGroup]
+) -> Iterator[pa.RecordBatch]:
     """What a task finds; rows as in `_RESULT`."""
+    numbers, group = item
 
     def found() -> pa.Table:
-        groups = (pickle.loads(pickled.as_py()) for batch in batches for pickled in batch.column(0))
-        rows = _gathered(
-            (rows for of, group in groups for rows in _found(keys, group.context, group.tasks(), of)), schema, most
-        )
+        rows = _gathered(_found(keys, group.context, group.tasks(), numbers), schema, most)
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, schema) as stream:
             stream.write_table(rows)
-        return pa.Table.from_pylist([{"rows": sink.getvalue().to_pybytes()}], _RESULT_SCHEMA)
+        return pa.Table.from_pylist([{"rows": sink.getvalue().to_pybytes()}], _RESULT)
 
-    yield from or_failure(found, _RESULT_SCHEMA)
+    yield from or_failure(found, _RESULT)
 
 
 def _found(
@@ -133,3 +127,82 @@ def _found(
             yield pa.RecordBatch.from_arrays([of_file, *found.columns], schema=pa.schema(fields))
 
     yield from read_each(context, tasks, with_keys, threads)
+
+
+_MOST_PLACES = 1 << 24  # a byte each
+
+
+@dataclass(frozen=True, slots=True)
+class KeySet:
+    """Distinct values, none null; numbers, dates and times are looked up by their `places`."""
+
+    values: pa.Array
+    places: Places | None = None
+
+    @classmethod
+    def of(cls, values: pa.Array) -> KeySet:
+        """Some values, of any type."""
+        return cls(values, Places.of(_numbers(values)) if len(values) and _has_numbers(values.type) else None)
+
+    def mask(self, keys: pa.Array) -> np.ndarray:
+        """Whether each key, of the type of the values, is in the set; null never is."""
+        if self.places is None:
+            is_in: np.ndarray = pc.is_in(keys, value_set=self.values).to_numpy(zero_copy_only=False)
+            return is_in
+        found = self.places.mask(_numbers(keys))
+        return found & keys.is_valid().to_numpy(zero_copy_only=False) if keys.null_count else found
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Numbers, in order, and the places they take: their distances from the least, counted anew behind the last place.
+
+    That is many times as fast as hashing: Arrow would make its table anew for every batch.
+    """
+
+    numbers: np.ndarray
+    taken: np.ndarray
+
+    @classmethod
+    def of(cls, numbers: np.ndarray) -> Places:
+        """Some numbers, at least one."""
+        numbers = np.sort(numbers)
+        span = int(numbers[-1]) - int(numbers[0])
+        places = cls(numbers, np.zeros(min(1 << span.bit_length(), _MOST_PLACES), np.bool_))
+        places.taken[places._place(places._distances(numbers))] = True
+        return places
+
+    def mask(self, numbers: np.ndarray) -> np.ndarray:
+        """Which of some numbers are among these."""
+        distances = self._distances(numbers)
+        found: np.ndarray = self.taken[self._place(distances)]
+        if int(self.numbers[-1]) - int(self.numbers[0]) < len(self.taken):  # each has a place of its own
+            found &= distances < len(self.taken)
+        else:
+            maybe = np.flatnonzero(found)
+            nearest = np.searchsorted(self.numbers[:-1], numbers[maybe])
+            found[maybe] = self.numbers[nearest] == numbers[maybe]
+        return found
+
+    def _distances(self, numbers: np.ndarray) -> np.ndarray:
+        """How far numbers are above the least; those below it are farther than the greatest."""
+        distances: np.ndarray = numbers.view(np.uint64) - self.numbers[0].view(np.uint64)
+        return distances
+
+    def _place(self, distances: np.ndarray) -> np.ndarray:
+        place: np.ndarray = distances & np.uint64(len(self.taken) - 1)
+        return place
+
+
+def _has_numbers(data_type: pa.DataType) -> bool:
+    """Whether values of a type are in the order of whole numbers."""
+    types = pa.types
+    return bool(types.is_signed_integer(data_type) or types.is_date32(data_type) or types.is_timestamp(data_type))
+
+
+def _numbers(values: pa.Array) -> np.ndarray:
+    """The numbers of values of such a type; 0 for null."""
+    if not pa.types.is_integer(values.type):
+        values = values.view(pa.int32() if pa.types.is_date32(values.type) else pa.int64())
+    numbers: np.ndarray = (values.fill_null(0) if values.null_count else values).cast(pa.int64()).to_numpy()
+    return numbers

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
+from pyspark_delta.engines.row_changes import RowAction
 from pyspark_delta.errors import InvalidOperationError
-from pyspark_delta.spark.engine.dml.conditions import check_deterministic
-from pyspark_delta.spark.engine.dml.target import Condition
-from pyspark_delta.spark.engine.dml.task import RowAction
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
+from pyspark_delta.protocol.properties import ENABLE_TYPE_WIDENING
+from pyspark_delta.schema.column_paths import parse_column_path
+from pyspark_delta.schema.json import schema_to_json
+from pyspark_delta.schema.merge import merge_schemas
+from pyspark_delta.schema.types import StructField, StructType
+from pyspark_delta.statements.conditions import check_deterministic
+from pyspark_delta.statements.target import Condition, Target
+from pyspark_delta.transaction.evolution import evolve
+from pyspark_delta.transaction.new_table import stored_columns
 
 
 class RowKind(Enum):
@@ -39,7 +43,7 @@ class Clause:
     kind: RowKind
     action: RowAction
     condition: Condition | None = None
-    values: Mapping[str, Column | str] | None = None
+    values: Mapping[str, Condition] | None = None
 
     @property
     def word(self) -> str:
@@ -91,3 +95,44 @@ def check_clauses(clauses: Sequence[Clause]) -> None:
     for clause in clauses:
         if clause.condition is not None:
             check_deterministic(clause.condition, f"the clause {clause.name}")
+
+
+TargetT = TypeVar("TargetT", bound=Target)
+
+
+def evolve_target(target: TargetT, source: StructType, clauses: Sequence[Clause]) -> TargetT:
+    """The target with the columns of the source that clauses give values to, by name or as all columns.
+
+    Raises InvalidOperationError and SchemaMismatchError for a schema that the table cannot have.
+    """
+    before = target.configuration
+    if any(clause.takes_all for clause in clauses):
+        data = source
+    else:
+        names = [name for clause in clauses for name in clause.values or ()]
+        data = _reachable(source, [_path(name, before.schema, target.alias) for name in names])
+    widen = before.supports("typeWidening") and ENABLE_TYPE_WIDENING.of(before.properties)
+    schema = merge_schemas(before.schema, stored_columns(data), widen=widen)
+    if schema == before.schema:
+        return target
+    metadata = replace(before.metadata, schema_string=schema_to_json(schema))
+    return replace(target, evolved=evolve(before, metadata, keeps_files=True))
+
+
+def _path(name: str, schema: StructType, alias: str | None) -> tuple[str, ...]:
+    """The parts of a column's name, without that of the table."""
+    parts = tuple(parse_column_path(name))
+    qualified = len(parts) > 1 and alias is not None and parts[0].casefold() == alias.casefold()
+    return parts[1:] if qualified and schema.find(parts[0]) is None else parts
+
+
+def _reachable(schema: StructType, paths: Sequence[tuple[str, ...]]) -> StructType:
+    """The fields that paths name, those within them, and what holds them."""
+    fields: list[StructField] = []
+    for field in schema:
+        inner = [path[1:] for path in paths if path[0].casefold() == field.name.casefold()]
+        if () in inner:
+            fields.append(field)
+        elif inner and isinstance(field.type, StructType):
+            fields.append(replace(field, type=_reachable(field.type, inner)))
+    return StructType(tuple(fields))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import string
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -12,15 +12,12 @@ import pyarrow.compute as pc
 
 from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.deletion_vectors.files import deletion_vector_path
-from pyspark_delta.errors import AppendOnlyTableError, UnsupportedDataFileError
+from pyspark_delta.engines.row_changes import ChangedRows
+from pyspark_delta.errors import AppendOnlyTableError
 from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet, no_files
 from pyspark_delta.protocol.identity import move_marks
 from pyspark_delta.protocol.properties import APPEND_ONLY
-from pyspark_delta.spark.engine.dml.job import ChangedRows
-from pyspark_delta.spark.engine.dml.target import Target
-from pyspark_delta.spark.engine.write.job import write_kept
-from pyspark_delta.spark.engine.write.rewriting import rewrite_files
-from pyspark_delta.spark.frames.reading import read_files
+from pyspark_delta.statements.target import Target
 from pyspark_delta.transaction.commit_info import engine_info
 from pyspark_delta.transaction.deleted_rows import take_rows
 from pyspark_delta.write.written import Written, discard
@@ -78,11 +75,17 @@ def require_removable(target: Target, operation: str) -> None:
         )
 
 
-def settle_files(target: Target, candidates: pa.Table, rows: ChangedRows, whole: pa.Table) -> FileChanges:
-    """Take the rows that left out of their files.
+def apply_deletions(
+    target: Target,
+    candidates: pa.Table,
+    rows: ChangedRows,
+    whole: pa.Table,
+    rewrite: Callable[[pa.Table], Written],
+) -> FileChanges:
+    """Take deleted rows out of their files, by vectors or by rewriting the files.
 
-    `candidates` are the files that rows were counted by; `whole` leaves besides. Runs a Spark job where files have to
-    be written anew for the rows that stay in them.
+    `candidates` are the files that rows were counted by; `whole` are files that are removed without a look. `rewrite`
+    writes the rows of files that their vectors do not mark.
     """
     snapshot = target.snapshot
     touched = take_rows(snapshot.location, snapshot.storage_options, candidates, rows.gone)
@@ -90,7 +93,7 @@ def settle_files(target: Target, candidates: pa.Table, rows: ChangedRows, whole:
     if partly.num_rows and target.uses_vectors:
         marked = touched.marked(_prefix(target.context.random_prefix_length))
     elif partly.num_rows:
-        kept = _rewritten(target, touched.readable())
+        kept = rewrite(touched.readable())
     only_leave = not partly.num_rows and not rows.new.files.num_rows
     if only_leave or not rows.gone:
         # Only whole files leave, or rows are only inserted: readers see it from the log (C162).
@@ -99,8 +102,13 @@ def settle_files(target: Target, candidates: pa.Table, rows: ChangedRows, whole:
     return FileChanges(rows, whole, touched.files, marked, kept, _vector_file(snapshot.location, marked))
 
 
-def draft_change(target: Target, changes: FileChanges, operation: Operation, reads: ReadSet) -> CommitDraft:
-    """The draft of the commit. Rows that stay, or are changed, keep their ids (C341)."""
+def draft_change(
+    target: Target, changes: FileChanges, operation: Operation, reads: ReadSet, client: str
+) -> CommitDraft:
+    """The draft of the commit. Rows that stay, or are changed, keep their ids (C341).
+
+    `client` is what ran the statement, such as `PySpark/4.3.0`.
+    """
     options = target.options
     return CommitDraft(
         operation=operation,
@@ -113,7 +121,7 @@ def draft_change(target: Target, changes: FileChanges, operation: Operation, rea
         reads=reads,
         user_metadata=options.user_metadata,
         tags=_PRESERVED if target.has_row_ids else {},
-        engine_info=engine_info(f"PySpark/{target.spark.version}"),
+        engine_info=engine_info(client),
     )
 
 
@@ -147,14 +155,6 @@ def vector_metrics(changes: FileChanges, stem: str = "numDeletionVectors") -> di
         f"{stem}Removed": old.num_rows,
         f"{stem}Updated": pc.sum(updated).as_py() or 0,
     }
-
-
-def _rewritten(target: Target, files: pa.Table) -> Written:
-    """The rows of files that vectors do not mark, in new files: by Arrow, or by Spark where only that reads them."""
-    with suppress(UnsupportedDataFileError):
-        return rewrite_files(target.spark, target.source, files, target.context, target.cost)
-    rows = read_files(target.spark, target.source, files, row_tracking=target.has_row_ids)
-    return write_kept(rows, target.configuration, target.context)
 
 
 def _vector_file(location: str, marked: pa.Table) -> str | None:

@@ -1,0 +1,43 @@
+"""DELETE whose condition Arrow computes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from pyspark_delta.engines.arrow.file_changes import RowUpdate, change_files
+from pyspark_delta.engines.arrow.row_search import search_rows
+from pyspark_delta.engines.contract import CannotRun, Done, answer
+from pyspark_delta.engines.row_changes import ChangeContext, ChangedRows
+from pyspark_delta.expressions.tree import Expression
+from pyspark_delta.statements.target import Target
+
+NOT_EXACT = CannotRun("Arrow does not compute the condition exactly")
+
+
+@dataclass(frozen=True)
+class ArrowDelete:
+    """DELETE of the rows of some files that meet `condition`; None for one that Arrow does not compute."""
+
+    target: Target
+    files: pa.Table
+    condition: Expression | None
+    context: ChangeContext
+
+    def find(self) -> Done[ChangedRows] | CannotRun:
+        """Find the rows by the columns of the condition alone."""
+        return NOT_EXACT if self.condition is None else answer(self._find)
+
+    def change(self) -> Done[ChangedRows] | CannotRun:
+        """Find the rows, and write them to change data files where the context has some."""
+        if self.condition is None:
+            return NOT_EXACT
+        return answer(self._find if self.context.changes is None else self._change)
+
+    def _find(self) -> Done[ChangedRows]:
+        found = search_rows(self.target, self.files, self.condition)
+        return Done(ChangedRows.only_gone(found.value), found.engine)
+
+    def _change(self) -> Done[ChangedRows]:
+        return change_files(self.target, self.files, self.condition, RowUpdate(self.context, self.context.columns))

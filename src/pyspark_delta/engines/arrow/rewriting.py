@@ -1,0 +1,62 @@
+"""Files that lose rows are rewritten: the rows that stay are read and written with Arrow, in this process or in tasks.
+
+Rows stay in the memory of one process. Nothing is converted for Spark and back, and deleted rows are known by their
+positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.data.parts import write_all
+from pyspark_delta.data.reader import partition_text, read_tasks, tasks_of
+from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext, written_files
+from pyspark_delta.engines.contract import DRIVER, TASKS, Done
+from pyspark_delta.engines.tasks import FileGroup, group_files, in_shares
+from pyspark_delta.engines.write_task import RESULT, write_rows
+from pyspark_delta.statements.target import Target
+from pyspark_delta.write.written import Written, with_row_ids
+
+
+def rewrite_files(target: Target, files: pa.Table) -> Done[Written]:
+    """Write the rows of files that their deletion vectors do not mark, with their ids where they have some.
+
+    `files` have columns of `actions.columns`; rows are read in the schema of the target, and written as its context
+    says. Small files of a partition of the table become one.
+
+    Raises as `read_tasks` and `write_all`. Files that other tasks wrote stay behind then; no commit names them.
+    """
+    context = with_row_ids(target.configuration, target.context)
+    read = target.source.read_context(
+        target.context.schema.fields, row_ids=context is not target.context, time_zone=target.time_zone
+    )
+    files = by_partition(files, target.context)
+    tasks, cost = target.tasks, target.cost
+    if tasks is None or cost.rewrites_in_driver(files):
+        rows = _named(context, read_tasks(read, list(tasks_of(files))))
+        return Done(Written.of(written_files(write_all(context, rows)), context), DRIVER)
+    groups = group_files(read, in_shares(files, cost), tasks.cores(), cost)
+    written = tasks.run_each(groups, partial(_rewrite, context), RESULT)
+    return Done(Written.of(written.select(WRITTEN_SCHEMA.names).cast(WRITTEN_SCHEMA), context), TASKS)
+
+
+def _named(context: WriteContext, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield pa.RecordBatch.from_arrays(batch.columns, list(context.schema.names))
+
+
+def by_partition(files: pa.Table, context: WriteContext) -> pa.Table:
+    """The files, those of a partition of the table side by side, so that a task has one file open at a time."""
+    if not context.partition_names:
+        return files
+    # By number, as Arrow takes a name that begins with a dot for a path.
+    keys = pa.table({str(i): partition_text(files, name) for i, name in enumerate(context.partition_names)})
+    return files.take(pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names]))
+
+
+def _rewrite(context: WriteContext, part: int, group: FileGroup) -> Iterator[pa.RecordBatch]:
+    yield from write_rows(context, False, part, read_tasks(group.context, group.tasks()))

@@ -1,0 +1,119 @@
+"""UPDATE whose new values Arrow computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from pyspark_delta.engines.arrow.checks import bound_checks
+from pyspark_delta.engines.arrow.delete import NOT_EXACT
+from pyspark_delta.engines.arrow.file_changes import RowUpdate, change_files
+from pyspark_delta.engines.arrow.rewriting import by_partition
+from pyspark_delta.engines.arrow.row_search import search_rows
+from pyspark_delta.engines.contract import NONE, CannotRun, Done, answer
+from pyspark_delta.engines.row_changes import Changed, ChangedRows, RowAction
+from pyspark_delta.expressions.columns import find_fields, is_collated, is_padded
+from pyspark_delta.expressions.exact import exact_value, names_of_table
+from pyspark_delta.expressions.text import columns_of
+from pyspark_delta.expressions.tree import Expression
+from pyspark_delta.schema.types import VARIANT, VOID, DecimalType, PrimitiveType, StructField
+from pyspark_delta.statements.row_ids import context_of
+from pyspark_delta.statements.target import Candidates, Target
+
+
+@dataclass(frozen=True)
+class ExactCondition:
+    """A condition that Arrow computes exactly; None for all rows."""
+
+    condition: Expression | None
+
+
+@dataclass(frozen=True)
+class ArrowUpdate:
+    """UPDATE of rows of candidate files; `condition` is None if Arrow does not compute it.
+
+    `texts` gives the new values as SQL by the path of their column, None for one that has no text.
+    """
+
+    target: Target
+    candidates: Candidates
+    condition: ExactCondition | None
+    texts: Callable[[], Mapping[tuple[str, ...], str | None]]
+
+    def find(self) -> Done[Changed] | CannotRun:
+        """Find the rows by the columns of the condition alone."""
+        if self.condition is None:
+            return NOT_EXACT
+        files, condition = self.candidates.all, self.condition.condition
+        if not files.num_rows:
+            return Done(Changed(files, ChangedRows.nothing(1), self.candidates.reads), NONE)
+
+        def found() -> Done[Changed]:
+            rows = search_rows(self.target, files, condition)
+            return Done(Changed(files, ChangedRows.only_gone(rows.value), self.candidates.reads), rows.engine)
+
+        return answer(found)
+
+    def change(self) -> Done[Changed] | CannotRun:
+        """Write the rows with their new values."""
+        if self.condition is None:
+            return NOT_EXACT
+        files, condition = self.candidates.all, self.condition.condition
+        if not files.num_rows:
+            return CannotRun("there are no rows")
+        update = bind_update(self.target, self.texts())
+        if isinstance(update, CannotRun):
+            return update
+        files = by_partition(files, self.target.context)
+
+        def changed() -> Done[Changed]:
+            rows = change_files(self.target, files, condition, update)
+            return Done(Changed(files, rows.value, self.candidates.reads), rows.engine)
+
+        return answer(changed)
+
+
+def bind_update(target: Target, values: Mapping[tuple[str, ...], str | None]) -> RowUpdate | CannotRun:
+    """Bind new values, valid SQL by the path of their column, as Arrow computes them.
+
+    None stands for a value that has no text.
+    """
+    checks = bound_checks(target)
+    if isinstance(checks, CannotRun):
+        return checks
+    bound = _bound_values(target, values)
+    if isinstance(bound, CannotRun):
+        return bound
+    actions = (RowAction.UPDATE, *([RowAction.PREIMAGE] if target.has_feed else []))
+    context = context_of(target, target.context, actions, has_changes=target.has_feed)
+    moves = not bound.keys().isdisjoint(target.context.partition_columns)
+    return RowUpdate(replace(context, in_any_order=moves), target.context.schema, bound, checks)
+
+
+def _bound_values(target: Target, values: Mapping[tuple[str, ...], str | None]) -> dict[str, Expression] | CannotRun:
+    bound: dict[str, Expression] = {}
+    for path, text in values.items():
+        field = target.configuration.schema.find(path[0])
+        value = None if len(path) > 1 or field is None or text is None else _bound_value(target, field, text)
+        if value is None:
+            return CannotRun(f"Arrow does not compute the new value of '{'.'.join(path)}' exactly")
+        bound[path[0]] = value
+    return bound
+
+
+def _bound_value(target: Target, field: StructField, text: str) -> Expression | None:
+    """The value of a column; None if Arrow does not compute it, or its store assignment, exactly."""
+    schema = target.configuration.schema
+    if not _is_simple(field):
+        return None
+    value = exact_value(text, field.type, schema, names_of_table(schema, target.alias), target.time_zone)
+    if value is None:
+        return None
+    used = [fields for column in columns_of(value) if (fields := find_fields(column.path, schema)) is not None]
+    return None if any(is_padded(fields) or is_collated(fields) for fields in used) else value
+
+
+def _is_simple(field: StructField) -> bool:
+    """Whether its values are of a type without parts, and of no meaning beside it."""
+    plain = isinstance(field.type, PrimitiveType | DecimalType) and field.type not in (VARIANT, VOID)
+    return plain and field.type.annotation is None and not (is_padded([field]) or is_collated([field]))

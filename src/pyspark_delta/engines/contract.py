@@ -1,0 +1,88 @@
+"""What a statement asks of an engine, and the answers: done, or a reason why the engine cannot run it.
+
+A statement asks its engines in order and takes the first result. Only an answer makes it ask the next engine.
+A fault is an exception and ends the statement.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Generic, Protocol, TypeVar
+
+from pyspark_delta.errors import ComputationError, DeltaError, UnsupportedDataFileError
+
+T = TypeVar("T")
+EngineT = TypeVar("EngineT")
+
+ARROW, SPARK = "Arrow", "Spark"
+DRIVER, TASKS, NONE = "Arrow in the driver", "Arrow in tasks", "none"
+"""The names of engines, as plans, metrics and the log of the package show them; NONE where no row is looked at."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class CannotRun:
+    """An engine does not run what it was asked; nothing is left behind. `reason` is a clause without a full stop."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Done(Generic[T]):
+    """A result, the name of the engine that made it, and the reasons of the engines that could not."""
+
+    value: T
+    engine: str
+    declined: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def reason(self) -> str:
+        """Why other engines did not run; empty if none was asked before."""
+        return "; ".join(f"{engine}: {reason}" for engine, reason in self.declined.items())
+
+
+class RowEngine(Protocol[T]):
+    """An engine for the rows of one attempt of a statement, on one version of a table."""
+
+    def find(self) -> Done[T] | CannotRun:
+        """Find the rows that the statement changes; nothing is written."""
+
+    def change(self) -> Done[T] | CannotRun:
+        """Find the rows, and write their new values and changes where the statement has some."""
+
+
+class EngineDeclined(DeltaError):
+    """Raised within an engine, also by its tasks, for what it leaves to the next one. It never leaves the engine."""
+
+
+def answer(run: Callable[[], Done[T] | CannotRun]) -> Done[T] | CannotRun:
+    """Return what an engine that computes with Arrow answers.
+
+    It cannot run what it declines, a value that Arrow cannot compute exactly, and a file that only Spark can read.
+    """
+    try:
+        return run()
+    except (EngineDeclined, ComputationError, UnsupportedDataFileError) as error:
+        return CannotRun(str(error).removesuffix("."))
+
+
+def first_done(
+    statement: str, engines: Iterable[tuple[str, EngineT]], ask: Callable[[EngineT], Done[T] | CannotRun]
+) -> Done[T]:
+    """Ask engines in order and return the first result; log which engine ran, and why others could not.
+
+    Raises RuntimeError if no engine can run it: the last one of every list runs all statements.
+    """
+    declined: dict[str, str] = {}
+    for name, engine in engines:
+        found = ask(engine)
+        if isinstance(found, Done):
+            done = replace(found, declined=MappingProxyType(declined))
+            _log.info("%s: %s%s", statement, done.engine, f" ({done.reason})" if done.reason else "")
+            return done
+        declined[name] = found.reason
+    raise RuntimeError(f"No engine runs {statement}: {declined}")

@@ -1,0 +1,126 @@
+"""Tasks: groups of files of about the same size, and what runs a function on each group."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pyspark_delta.data.reader import TASK_COLUMNS, tasks_of
+from pyspark_delta.engines.cost import DEFAULT, CostModel
+from pyspark_delta.errors import DeltaError
+from pyspark_delta.scan.plan import ReadContext, ScanTask
+
+ArrowTask: TypeAlias = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""A function of all rows of a task."""
+ItemTask: TypeAlias = Callable[[int, Any], Iterator[pa.RecordBatch]]
+"""A function of one picklable item, and of its number."""
+
+
+class TaskRunner(Protocol):
+    """Runs tasks outside of this process, such as those of a Spark session."""
+
+    def cores(self) -> int:
+        """Return how many tasks run at once."""
+
+    def run_each(self, items: Iterable[object], task: ItemTask, result: pa.Schema) -> pa.Table:
+        """Run a function on each item, in a task of its own; return the rows of all.
+
+        `result` is their schema, with a column for failures as `failures.or_failure` fills it. Raises the first
+        failure.
+        """
+
+
+class FileGroup:
+    """The files that one task reads, with what is needed to read them; the files are an Arrow stream."""
+
+    def __init__(self, context: ReadContext, files: pa.Table) -> None:
+        self.context, self.number_of_files = context, files.num_rows
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, files.schema) as stream:
+            stream.write_table(files)
+        self._files: bytes = sink.getvalue().to_pybytes()
+
+    def __repr__(self) -> str:
+        return f"FileGroup({self.number_of_files} files of {self.context.table_location})"
+
+    def tasks(self) -> list[ScanTask]:
+        """The files as tasks of the Arrow reader."""
+        return list(tasks_of(pa.ipc.open_stream(self._files).read_all()))
+
+
+def single_files(context: ReadContext, files: pa.Table) -> Iterator[FileGroup]:
+    """A partition for each of the files."""
+    files = _task_columns(files)
+    for number in range(files.num_rows):
+        yield FileGroup(context, files.slice(number, 1))
+
+
+def in_shares(files: pa.Table, cost: CostModel = DEFAULT) -> pa.Table:
+    """The files, those larger than a task once for each share of their row groups that a task reads."""
+    sizes = files["size"].to_numpy()
+    shares = np.maximum(1, -(-sizes // cost.task_bytes))
+    parts = _task_columns(files).take(pa.array(np.repeat(np.arange(files.num_rows), shares)))
+    of = np.repeat(shares, shares)
+    number = np.arange(len(of)) - np.repeat(np.cumsum(shares) - shares, shares)
+    parts = parts.set_column(parts.column_names.index("size"), "size", pa.array(np.repeat(sizes, shares) // of))
+    return parts.append_column("share", pa.StructArray.from_arrays([pa.array(number), pa.array(of)], ["number", "of"]))
+
+
+def group_files(context: ReadContext, files: pa.Table, cores: int, cost: CostModel = DEFAULT) -> Iterator[FileGroup]:
+    """Files, in order, in partitions of the size of a task, or smaller ones where cores would stay idle."""
+    files = _task_columns(files)
+    if files.num_rows == 0:
+        return
+    ends = np.cumsum(files["size"].to_numpy() + cost.file_open_bytes)
+    limit = min(cost.task_bytes, max(cost.file_open_bytes, int(ends[-1]) // cores))
+    starts = ends - files["size"].to_numpy() - cost.file_open_bytes
+    bounds = [0, *(np.flatnonzero(np.diff(starts // limit)) + 1).tolist(), files.num_rows]
+    for start, end in pairwise(bounds):
+        yield FileGroup(context, files.slice(start, end - start))
+
+
+def numbered_groups(
+    context: ReadContext, files: pa.Table, cores: int, cost: CostModel = DEFAULT
+) -> Iterator[tuple[list[int], FileGroup]]:
+    """Files as `group_files` groups them, large ones `in_shares`; with the place in `files` of each of their tasks."""
+    shares = in_shares(files, cost)
+    is_first = pc.equal(pc.struct_field(shares["share"], "number"), 0)
+    places = (np.cumsum(is_first.to_numpy()) - 1).tolist()
+    for group in group_files(context, shares, cores, cost):
+        yield places[: group.number_of_files], group
+        del places[: group.number_of_files]
+
+
+def _task_columns(files: pa.Table) -> pa.Table:
+    """The columns of files that tasks need."""
+    return files.select([name for name in TASK_COLUMNS if name in files.column_names])
+
+
+FAILURE = "failure"
+"""The binary column of what tasks make, that holds the pickled DeltaError of one that could not go on."""
+
+
+def or_failure(make: Callable[[], pa.Table], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """What a task makes, of a schema with `FAILURE`, or a single row with the DeltaError for which it cannot go on.
+
+    A value crosses better than an exception: Spark would try the task again, and lose the class of the error.
+    """
+    try:
+        result = make()
+    except DeltaError as error:
+        result = pa.Table.from_pylist([{FAILURE: pickle.dumps(error)}], schema)
+    yield from result.to_batches()
+
+
+def raise_failure(result: pa.Table) -> None:
+    """Raise the first error among what tasks made."""
+    failures = result.column(FAILURE).drop_null()
+    if len(failures):
+        error: DeltaError = pickle.loads(failures[0].as_py())
+        raise error

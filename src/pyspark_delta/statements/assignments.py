@@ -1,0 +1,71 @@
+"""The columns that a statement gives new values to, resolved by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.expressions.columns import find_fields, suggestion
+from pyspark_delta.protocol.identity import STEP
+from pyspark_delta.schema.column_paths import column_path_text, parse_column_path
+from pyspark_delta.schema.types import StructType
+
+ValueT = TypeVar("ValueT")
+
+
+def resolve_assignments(
+    schema: StructType, given: Mapping[str, ValueT], alias: str | None, statement: str
+) -> dict[tuple[str, ...], ValueT]:
+    """What was given, by the path of the column as the table spells it.
+
+    Raises InvalidOperationError for a column that is not there, that is assigned twice, or that only the table numbers.
+    """
+    found: dict[tuple[str, ...], ValueT] = {}
+    for name, value in given.items():
+        path = resolve_column(schema, name, alias, statement)
+        for other in found:
+            shorter = min(len(other), len(path))
+            if other[:shorter] == path[:shorter]:
+                raise InvalidOperationError(
+                    f"{statement} gives the column '{column_path_text(path)}' two values"
+                    f"{'' if other == path else f', one of them as a part of {column_path_text(min(other, path))!r}'}. "
+                    "Give it one.",
+                    error_class="DELTA_CONFLICT_SET_COLUMN",
+                    column=column_path_text(path),
+                )
+        found[path] = value
+    return found
+
+
+def check_no_identity(schema: StructType, paths: Mapping[tuple[str, ...], object], statement: str) -> None:
+    """Raise InvalidOperationError where an identity column would be changed."""
+    for path in paths:
+        field = schema.find(path[0])
+        if field is not None and STEP in field.metadata:
+            raise InvalidOperationError(
+                f"{statement} would change the identity column '{field.name}', whose numbers only the table gives. "
+                "Leave it out.",
+                error_class="DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
+                column=field.name,
+            )
+
+
+def resolve_column(schema: StructType, name: str, alias: str | None, statement: str) -> tuple[str, ...]:
+    """The path of a column as the table spells it. Raises TypeError, InvalidOperationError for an unknown column."""
+    if not isinstance(name, str):
+        raise TypeError(
+            f"{statement} takes the names of columns as text, found {name!r} of type {type(name).__name__}."
+        )
+    parts = parse_column_path(name)
+    fields = find_fields(parts, schema)
+    if fields is None and alias is not None and len(parts) > 1 and parts[0].casefold() == alias.casefold():
+        parts = parts[1:]
+        fields = find_fields(parts, schema)
+    if fields is None:
+        raise InvalidOperationError(
+            f"There is no column '{name}' in the table for {statement} to set. {suggestion(parts, schema)}",
+            error_class="DELTA_MISSING_SET_COLUMN",
+            column=name,
+        )
+    return tuple(field.name for field in fields)

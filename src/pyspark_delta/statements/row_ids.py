@@ -1,0 +1,38 @@
+"""Row ids of rows that a statement changes: the columns that files keep them in, and the context of tasks."""
+
+from __future__ import annotations
+
+from pyspark_delta.data.writer import WriteContext
+from pyspark_delta.engines.row_changes import ChangeContext, RowAction
+from pyspark_delta.protocol.properties import MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
+from pyspark_delta.schema.types import LONG, StructField, StructType
+from pyspark_delta.statements.target import Target
+from pyspark_delta.write.change_data import change_context
+from pyspark_delta.write.written import with_columns
+
+
+def context_of(
+    target: Target,
+    data: WriteContext,
+    actions: tuple[RowAction, ...],
+    *,
+    has_changes: bool,
+    in_any_order: bool = False,
+) -> ChangeContext:
+    """What tasks know of rows that have all columns of the table, then the ids that files keep (C324, C326).
+
+    An updated row has its id, and the version of this commit, which files say by null.
+    """
+    schema = target.context.schema
+    shown, stored = StructType(schema.fields), stored_ids(target) if target.has_row_ids else StructType(())
+    if stored.fields:
+        shown, data = StructType((*schema, *stored)), with_columns(data, stored)
+    changes = change_context(target.context) if has_changes else None
+    return ChangeContext(actions, shown, data, changes, in_any_order)
+
+
+def stored_ids(target: Target) -> StructType:
+    """The columns that files keep ids in."""
+    properties = target.configuration.properties
+    names = (MATERIALIZED_ROW_ID.of(properties), MATERIALIZED_ROW_COMMIT_VERSION.of(properties))
+    return StructType(tuple(StructField(name, LONG) for name in names if name is not None))

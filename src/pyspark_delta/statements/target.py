@@ -1,0 +1,148 @@
+"""The table that a statement changes, at one version: the files that concern it, how rows are read and written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from pyspark_delta.actions.columns import FILE_FIELDS
+from pyspark_delta.actions.model import Metadata, Protocol
+from pyspark_delta.changes.eras import keeps_changes
+from pyspark_delta.data.writer import WriteContext
+from pyspark_delta.engines.cost import DEFAULT, CostModel
+from pyspark_delta.engines.tasks import TaskRunner
+from pyspark_delta.expressions.exact import exact_condition, names_of_table
+from pyspark_delta.expressions.sql import parse_predicate
+from pyspark_delta.expressions.tree import Expression
+from pyspark_delta.protocol.clustering import clustering_paths
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import ReadSet
+from pyspark_delta.protocol.properties import ENABLE_DELETION_VECTORS
+from pyspark_delta.scan.file_source import FileSource
+from pyspark_delta.scan.matches import MatchedFiles, match_files, possible_files
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.transaction.write_plan import FileOptions, write_context
+from pyspark_delta.write.options import WriteOptions
+from pyspark_delta.write.written import has_row_ids
+
+Condition: TypeAlias = Any
+"""SQL text, or an expression that the session's engine knows: a Column of PySpark."""
+
+FILE, ROW = "__pyspark_delta_file", "__pyspark_delta_row"
+"""Columns of the rows of a target: the number of the file among those that are read, and the position in it."""
+
+_ALL = tuple(f.name for f in FILE_FIELDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """Files that may hold rows that a condition is true for, with all columns of `actions.columns`.
+
+    Every row of the files `inside` meets the condition. `reads` is what looking at them makes the commit depend on.
+    """
+
+    inside: pa.Table
+    partly: pa.Table
+    reads: ReadSet
+
+    @property
+    def all(self) -> pa.Table:
+        """Both."""
+        return pa.concat_tables([self.inside, self.partly]).combine_chunks()
+
+
+@dataclass(frozen=True)
+class Target:
+    """A table at one version, as a statement sees it; `alias` is the name of the table in its conditions.
+
+    Where the statement, or what its commit does before it, changes what the table declares, `evolved` is that. Rows are
+    read in the schema after it: null in columns that are new. `options` and `file_options` say how rows are written,
+    `time_zone` is that of times without one, `tasks` run outside of this process where there are some.
+    """
+
+    snapshot: Snapshot
+    alias: str | None = None
+    evolved: TableConfiguration | None = None
+    options: WriteOptions = field(default_factory=WriteOptions)
+    file_options: FileOptions = field(default_factory=FileOptions)
+    time_zone: str = "UTC"
+    cost: CostModel = DEFAULT
+    tasks: TaskRunner | None = None
+
+    @property
+    def configuration(self) -> TableConfiguration:
+        """What the table declares once the statement is committed, but for marks of identity columns."""
+        return self.evolved or self.snapshot.configuration
+
+    @property
+    def metadata(self) -> Metadata | None:
+        """The metadata, where the statement changes the schema."""
+        unchanged = self.configuration.metadata == self.snapshot.configuration.metadata
+        return None if unchanged else self.configuration.metadata
+
+    @property
+    def protocol(self) -> Protocol | None:
+        """The protocol, where a new column needs another one."""
+        unchanged = self.configuration.protocol == self.snapshot.configuration.protocol
+        return None if unchanged else self.configuration.protocol
+
+    @property
+    def uses_vectors(self) -> bool:
+        """Whether rows are deleted by deletion vectors, or their files written anew (C252)."""
+        configuration = self.configuration
+        return configuration.supports("deletionVectors") and ENABLE_DELETION_VECTORS.of(configuration.properties)
+
+    @property
+    def has_feed(self) -> bool:
+        """Whether commits record which rows change."""
+        return keeps_changes(self.configuration)
+
+    @property
+    def has_row_ids(self) -> bool:
+        """Whether rows keep their ids."""
+        return has_row_ids(self.configuration)
+
+    @cached_property
+    def context(self) -> WriteContext:
+        """How rows become files of the table."""
+        clustering = clustering_paths(self.snapshot.domains(), ())
+        return write_context(self.snapshot.location, self.configuration, self.file_options, clustering=clustering)
+
+    @property
+    def source(self) -> FileSource:
+        """What its files belong to."""
+        snapshot = self.snapshot
+        return FileSource(snapshot.location, self.configuration, snapshot.storage_options, snapshot.version)
+
+    # ---------------------------------------------------------------------------------------------------- files
+    def predicate(self, condition: str) -> Expression:
+        """The condition as far as files can be skipped by it."""
+        return parse_predicate(condition, self.snapshot.schema, on_opaque="keep", time_zone=self.time_zone)
+
+    def exact_condition(self, condition: str) -> Expression | None:
+        """A valid condition as Arrow computes it; None for one that Arrow does not compute exactly."""
+        schema = self.configuration.schema
+        return exact_condition(condition, schema, names_of_table(schema, self.alias), self.time_zone)
+
+    def candidates(self, predicate: Expression | None) -> Candidates:
+        """The files that may hold rows that a condition is true for; all where it is None."""
+        if predicate is None:
+            files = self.snapshot.files(_ALL)
+            return Candidates(files, files.slice(0, 0), ReadSet(whole_table=True))
+        found: MatchedFiles = match_files(self.snapshot, predicate, _ALL, time_zone=self.time_zone)
+        paths = frozenset(found.partly["path"].to_pylist())
+        return Candidates(
+            found.inside, found.partly, ReadSet(predicates=(predicate,), paths=paths, time_zone=self.time_zone)
+        )
+
+    def read_candidates(self, predicate: Expression | None) -> Candidates:
+        """The same, where the rows of all those files are looked at; none are taken to be inside."""
+        if predicate is None:
+            files, reads = self.snapshot.files(_ALL), ReadSet(whole_table=True)
+        else:
+            files = possible_files(self.snapshot, predicate, _ALL, time_zone=self.time_zone)
+            reads = ReadSet(predicates=(predicate,), time_zone=self.time_zone)
+        return Candidates(files.slice(0, 0), files, replace(reads, paths=frozenset(files["path"].to_pylist())))
