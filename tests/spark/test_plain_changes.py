@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import pickle
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark import TaskContext
 from pyspark.errors import ArithmeticException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
@@ -19,10 +19,9 @@ from tests.hand_made import HandMade, features, field, metadata
 from tests.spark.test_row_changes import FEED, RANGE, REWRITE, ROW_IDS, VECTORS, all_rows, commit, content, row_ids
 
 from pyspark_delta import DeltaTable, Table
-from pyspark_delta.engines.arrow import file_changes as changing
 from pyspark_delta.errors import ConstraintViolationError, DataFileError
-from pyspark_delta.spark.engine.dml.target import Target
-from pyspark_delta.spark.engine.write.job import run_each
+from pyspark_delta.spark.engine.dml.target import SparkTarget as Target
+from pyspark_delta.spark.engine.write.job import SparkTasks
 from pyspark_delta.spark.engine.write.save import save
 
 MAPPED = {"delta.columnMapping.mode": "name"}
@@ -351,7 +350,8 @@ def test_workers_write_rows_that_turn_out_to_be_many(
     properties: dict[str, str],
 ) -> None:
     written: list[int] = []
-    monkeypatch.setattr(changing, "run_each", lambda *given: written.append(1) or run_each(*given))
+    run_each = SparkTasks.run_each
+    monkeypatch.setattr(SparkTasks, "run_each", lambda *given: written.append(1) or run_each(*given))
     few, many = (make(delta_spark, tmp_path / name, properties) for name in ("few", "many"))
     assert few.update("id % 3 = 1", {"n": "n + 1"}).collect() == [(13,)]
     assert written == []
@@ -372,12 +372,16 @@ def test_an_update_of_files_that_are_gone_leaves_nothing(delta_spark: SparkSessi
 
 
 def test_workers_share_what_there_is_to_do(delta_spark: SparkSession) -> None:
-    def task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        rows = [pickle.loads(item.as_py()) for batch in batches for item in batch.column(0)]
-        yield pa.RecordBatch.from_pydict({"rows": pa.array([rows]), "failure": pa.nulls(1, pa.binary())})
+    schema = pa.schema([("number", pa.int64()), ("task", pa.int64()), ("failure", pa.binary())])
+
+    def task(number: int, item: int) -> Iterator[pa.RecordBatch]:
+        task = TaskContext.get()
+        assert task is not None
+        yield pa.RecordBatch.from_pylist([{"number": number - item, "task": task.partitionId()}], schema)
 
     before = delta_spark.conf.get("spark.sql.leafNodeDefaultParallelism", None)
     for count in (1, 2, 4, 9):
-        found = run_each(delta_spark, range(count), task, "rows array<bigint>, failure binary")
-        assert sorted(found["rows"].to_pylist()) == [[number] for number in range(count)]
+        found = SparkTasks(delta_spark).run_each(range(count), task, schema)
+        assert found["number"].to_pylist() == [0] * count
+        assert sorted(found["task"].to_pylist()) == list(range(count))
     assert delta_spark.conf.get("spark.sql.leafNodeDefaultParallelism", None) == before

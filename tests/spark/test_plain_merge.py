@@ -14,12 +14,12 @@ from tests.costs import SPARK, TASKS, SetCost
 
 from pyspark_delta import DeltaTable, Table
 from pyspark_delta.data.reader import read_plan
+from pyspark_delta.engines.arrow import merge as merging
+from pyspark_delta.engines.row_changes import ChangedRows
 from pyspark_delta.errors import ConstraintViolationError, InvalidOperationError
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
-from pyspark_delta.spark.engine.dml import merge as merging
-from pyspark_delta.spark.engine.dml.job import ChangedRows
 from pyspark_delta.spark.engine.write.save import save
 
 Merge = Callable[[DeltaMergeBuilder], DeltaMergeBuilder]
@@ -103,13 +103,14 @@ LEFT: dict[str, tuple[str, Merge]] = {
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[ChangedRows | None]:
     """What Arrow made of the merges that it tried."""
     found: list[ChangedRows | None] = []
-    merge_here = merging.merge_here
+    merge = merging.merge_in_driver
 
-    def watched(*arguments: Any) -> ChangedRows | None:
-        found.append(merge_here(*arguments))
-        return found[-1]
+    def watched(*arguments: Any) -> ChangedRows:
+        found.append(None)
+        found[-1] = rows = merge(*arguments)
+        return rows
 
-    monkeypatch.setattr(merging, "merge_here", watched)
+    monkeypatch.setattr(merging, "merge_in_driver", watched)
     return found
 
 

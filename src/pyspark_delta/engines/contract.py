@@ -67,7 +67,7 @@ def answer(run: Callable[[], Done[T] | CannotRun]) -> Done[T] | CannotRun:
     try:
         return run()
     except (EngineDeclined, ComputationError, UnsupportedDataFileError) as error:
-        return CannotRun(str(error).removesuffix("."))
+        return CannotRun(error.message.removesuffix("."))
 
 
 def first_done(

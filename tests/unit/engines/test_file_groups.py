@@ -9,7 +9,7 @@ import pytest
 
 from pyspark_delta.actions.columns import FILE_FIELDS
 from pyspark_delta.actions.model import DeletionVectorDescriptor
-from pyspark_delta.engines.tasks import FilePartition, group_files, in_shares, single_files
+from pyspark_delta.engines.tasks import FileGroup, group_files, in_shares, single_files
 from pyspark_delta.scan.plan import ReadContext
 
 MB = 1024 * 1024
@@ -43,7 +43,7 @@ def files(sizes: list[int]) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=schema)
 
 
-def paths(groups: list[FilePartition]) -> list[list[str]]:
+def paths(groups: list[FileGroup]) -> list[list[str]]:
     """The files of each partition."""
     return [[task.path for task in group.tasks()] for group in groups]
 

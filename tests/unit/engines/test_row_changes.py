@@ -14,7 +14,7 @@ import pytest
 from pyspark_delta.data.violations import watch
 from pyspark_delta.data.writer import WriteContext
 from pyspark_delta.deletion_vectors.bitmap import deserialize
-from pyspark_delta.engines.row_changes import RESULT_SCHEMA, ChangeContext, RowAction, change_partition
+from pyspark_delta.engines.row_changes import RESULT, ChangeContext, RowAction, change_task
 from pyspark_delta.errors import ConstraintViolationError
 from pyspark_delta.protocol.rows import CheckKind, RowCheck
 from pyspark_delta.schema.types import LONG, STRING, StructField, StructType
@@ -42,7 +42,7 @@ def batch(rows: Sequence[Row], violations: Sequence[str | None] | None = None) -
 
 
 def run(change: ChangeContext, *batches: pa.RecordBatch) -> pa.Table:
-    return pa.Table.from_batches(change_partition(change, iter(batches)), RESULT_SCHEMA)
+    return pa.Table.from_batches(change_task(change, 0, iter(batches)), RESULT)
 
 
 def gone(result: pa.Table) -> dict[int, list[int]]:
@@ -94,11 +94,11 @@ def test_what_fails_leaves_no_file(tmp_path: Path, at_most: int | None, is_ours:
 
     change = context(tmp_path, checks=True, changes=True, max_records_per_file=at_most, row_group_rows=5)
     if is_ours:
-        [result] = change_partition(change, batches())
+        [result] = change_task(change, 0, batches())
         assert result["path"].null_count == len(result) == 1
     else:
         with pytest.raises(RuntimeError, match="lost"):
-            list(change_partition(change, batches()))
+            list(change_task(change, 0, batches()))
     assert files_in(tmp_path) == []
 
 
