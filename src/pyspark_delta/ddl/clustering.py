@@ -9,6 +9,7 @@ import orjson
 from pyspark_delta.actions.model import DomainMetadata
 from pyspark_delta.ddl.change import TableChange
 from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.features import Feature
 from pyspark_delta.protocol.clustering import DOMAIN
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
@@ -43,7 +44,7 @@ def cluster_by(configuration: TableConfiguration, paths: Sequence[Path], *, befo
     return TableChange(
         operation=Operation("CLUSTER BY", parameters),
         metadata=configuration.metadata,
-        features=("clustering",) if named else (),
+        features=(Feature.CLUSTERING,) if named else (),
         domains=(clustering_domain(configuration, named),),
     )
 

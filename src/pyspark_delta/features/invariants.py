@@ -18,11 +18,11 @@ class Invariants(TableFeature):
     KEY = "delta.invariants"
     legacy_writer_version = 2
 
-    def is_active(self, configuration: TableConfiguration) -> bool:
+    def uses(self, configuration: TableConfiguration) -> bool:
         return any_field_has(configuration, self.KEY)
 
     def is_requested(self, configuration: TableConfiguration) -> bool:
-        return self.is_active(configuration) or any(not f.nullable for f in fields_in(configuration.schema))
+        return self.uses(configuration) or any(not f.nullable for f in fields_in(configuration.schema))
 
     def row_checks(self, configuration: TableConfiguration) -> tuple[RowCheck, ...]:
         """One condition for each column with an invariant, columns inside structs too.

@@ -33,8 +33,9 @@ class Configured(Protocol):
         """`metaData.configuration`."""
         ...
 
-    def supports(self, feature: str, *, legacy_reader: int | None = None, legacy_writer: int | None = None) -> bool:
-        """Whether the protocol allows the feature."""
+    @property
+    def reads_mapped_columns(self) -> bool:
+        """True if the protocol has readers honour the mode."""
         ...
 
 
@@ -44,7 +45,7 @@ def mapping_mode(configuration: Configured) -> str:
     Raises UnsupportedTableError for a mode that is not defined.
     """
     text = configuration.properties.get(MODE)
-    if text is None or not configuration.supports("columnMapping", legacy_reader=2):
+    if text is None or not configuration.reads_mapped_columns:
         return "none"
     mode = text.strip().lower()
     if mode not in _MODES:

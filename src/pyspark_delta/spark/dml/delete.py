@@ -15,13 +15,14 @@ import orjson
 import pyarrow as pa
 import pyspark.sql.functions as sf
 
+from pyspark_delta.features.support import check_removable
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.dml.conditions import check_condition
 from pyspark_delta.spark.dml.execution import Staged, milliseconds_since
 from pyspark_delta.spark.dml.job import ChangedRows, change_rows
-from pyspark_delta.spark.dml.outcome import draft_change, file_metrics, require_removable, settle_files
+from pyspark_delta.spark.dml.outcome import draft_change, file_metrics, settle_files
 from pyspark_delta.spark.dml.plain import LEFT_TO_SPARK
 from pyspark_delta.spark.dml.plain.changing import PlainChange, change_files
 from pyspark_delta.spark.dml.plan import Found
@@ -86,7 +87,7 @@ class Delete:
         self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None
     ) -> tuple[Target, Candidates]:
         target = Target.of(spark, snapshot, self.alias, declared)
-        require_removable(target, "DELETE")
+        check_removable(target.configuration, "DELETE")
         if self.condition is not None:
             check_condition(target, self.condition, "DELETE")
         predicate = None if self.condition is None else target.predicate(self.condition)

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from pyspark_delta.errors import DeltaError, InvalidOptionError
 from pyspark_delta.expressions.tree import Expression, all_of
+from pyspark_delta.features.support import check_removable
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.schema.types import StructType
@@ -40,7 +41,7 @@ from pyspark_delta.spark.dml.merge_outcome import (
 from pyspark_delta.spark.dml.merge_rows import MergedRows, RowChange, row_changes
 from pyspark_delta.spark.dml.merge_sides import Scopes, Sides, resolve
 from pyspark_delta.spark.dml.merge_source import collect, collected, find_keys, keys_among, settled
-from pyspark_delta.spark.dml.outcome import draft_change, require_removable, settle_files
+from pyspark_delta.spark.dml.outcome import draft_change, settle_files
 from pyspark_delta.spark.dml.plain.bound_merge import SOURCE, BoundMerge, bind_merge
 from pyspark_delta.spark.dml.plain.merge import merge_here
 from pyspark_delta.spark.dml.plan import Found
@@ -91,7 +92,7 @@ class Merge:
         check_deterministic(self.condition, "MERGE")
         target = Target.of(spark, snapshot, self.alias, declared)
         if any(clause.action is not RowAction.INSERT for clause in self.clauses):
-            require_removable(target, "MERGE")
+            check_removable(target.configuration, "MERGE")
         evolves = self.evolves or bool(target.options.merge_schema)
         if evolves:
             target = evolve_target(target, frame_schema(self.source), self.clauses)

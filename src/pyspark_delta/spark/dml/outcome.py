@@ -12,10 +12,9 @@ import pyarrow.compute as pc
 
 from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.deletion_vectors.files import deletion_vector_path
-from pyspark_delta.errors import AppendOnlyTableError, UnsupportedDataFileError
+from pyspark_delta.errors import UnsupportedDataFileError
 from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet, no_files
 from pyspark_delta.protocol.identity import move_marks
-from pyspark_delta.protocol.properties import APPEND_ONLY
 from pyspark_delta.spark.dml.job import ChangedRows
 from pyspark_delta.spark.dml.target import Target
 from pyspark_delta.spark.read import read_files
@@ -66,16 +65,6 @@ class FileChanges:
     def is_nothing(self) -> bool:
         """Whether no file comes or goes."""
         return not (self.whole.num_rows or self.touched.num_rows or self.rows.new.files.num_rows)
-
-
-def require_removable(target: Target, operation: str) -> None:
-    """Raise AppendOnlyTableError for a table of which rows may not be removed, before anything is written (C376)."""
-    configuration = target.configuration
-    if configuration.supports("appendOnly") and APPEND_ONLY.of(configuration.properties):
-        raise AppendOnlyTableError(
-            f"{operation} would change or remove rows, but the table has the property delta.appendOnly. Append, or set "
-            "the property to false first."
-        )
 
 
 def settle_files(target: Target, candidates: pa.Table, rows: ChangedRows, whole: pa.Table) -> FileChanges:

@@ -18,6 +18,7 @@ import pyspark.sql.functions as sf
 
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.expressions.tree import Expression
+from pyspark_delta.features.support import check_removable
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.scan.planner import ROW_ID_COLUMN
@@ -33,7 +34,7 @@ from pyspark_delta.spark.dml.changed import ACTION, ChangeFrame, generated, job_
 from pyspark_delta.spark.dml.conditions import check_condition
 from pyspark_delta.spark.dml.execution import Staged, milliseconds_since
 from pyspark_delta.spark.dml.job import ChangedRows, change_rows
-from pyspark_delta.spark.dml.outcome import draft_change, file_metrics, require_removable, settle_files
+from pyspark_delta.spark.dml.outcome import draft_change, file_metrics, settle_files
 from pyspark_delta.spark.dml.plain import LEFT_TO_SPARK
 from pyspark_delta.spark.dml.plain.changing import change_files
 from pyspark_delta.spark.dml.plain.update import plain_update
@@ -113,7 +114,7 @@ class Update:
 
     def _look(self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None) -> _Look:
         target = Target.of(spark, snapshot, self.alias, declared)
-        require_removable(target, "UPDATE")
+        check_removable(target.configuration, "UPDATE")
         resolved = self._resolved(target)
         assigned = assign(target.empty(), target.snapshot.schema, resolved, lambda name: sf.col(quoted(name)))
         if self.condition is None:
