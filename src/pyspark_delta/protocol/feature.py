@@ -14,7 +14,7 @@ from pyspark_delta.protocol.rows import ComputedColumn, RowCheck
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.schema.traversal import fields_in
 
-_WRITER_FEATURES_VERSION = 7  # from which on features are listed
+_READER_FEATURES_VERSION, _WRITER_FEATURES_VERSION = 3, 7  # from which on features are listed
 
 
 class FeatureKind(Enum):
@@ -84,7 +84,8 @@ class TableFeature:
         protocol = configuration.protocol
         names = (*self.preview_names, self.name)
         listed = next((name for name in names if name in protocol.listed_features), None)
-        implied = self.is_implied(protocol.min_reader_version, protocol.min_writer_version)
+        reader, writer = protocol.min_reader_version, protocol.min_writer_version
+        implied = self.is_implied(reader, writer) or self._is_read_at(reader)
         return self.name if listed is None and implied else listed
 
     def is_implied(self, reader: int, writer: int) -> bool:
@@ -92,6 +93,12 @@ class TableFeature:
         if self.legacy_writer_version is None or not self.legacy_writer_version <= writer < _WRITER_FEATURES_VERSION:
             return False
         return (self.legacy_reader_version or 1) <= reader
+
+    def _is_read_at(self, version: int) -> bool:
+        """True if readers of this version use the feature, whatever the writer version is (C237)."""
+        return (
+            self.legacy_reader_version is not None and self.legacy_reader_version <= reader < _READER_FEATURES_VERSION
+        )
 
     def is_active(self, configuration: TableConfiguration) -> bool:
         """True if the table supports the feature and its metadata make use of it (C231)."""

@@ -199,8 +199,7 @@ def _enable_requested(configuration: TableConfiguration, before: TableConfigurat
                 for name, value in feature.implied_properties.items():
                     if lookup(properties, name) is None:
                         properties[name] = value
-        missing = [f.name for f in requested if f.listed_name(configuration) is None]
-        protocol = with_features(configuration.protocol, missing)
+        protocol = with_features(configuration.protocol, [feature.name for feature in requested])
         if protocol == configuration.protocol and properties == dict(configuration.properties):
             return configuration
         metadata = replace(configuration.metadata, configuration=properties)
