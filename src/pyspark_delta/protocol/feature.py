@@ -96,9 +96,8 @@ class TableFeature:
 
     def _is_read_at(self, version: int) -> bool:
         """True if readers of this version use the feature, whatever the writer version is (C237)."""
-        return (
-            self.legacy_reader_version is not None and self.legacy_reader_version <= reader < _READER_FEATURES_VERSION
-        )
+        least = self.legacy_reader_version
+        return least is not None and least <= version < _READER_FEATURES_VERSION
 
     def is_active(self, configuration: TableConfiguration) -> bool:
         """True if the table supports the feature and its metadata make use of it (C231)."""
