@@ -16,6 +16,7 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.schema.column_paths import column_path_text
 from pyspark_delta.schema.edits import Path, change_column, find_column, spelled, type_at
+from pyspark_delta.schema.inner_names import follow_change
 from pyspark_delta.schema.json import type_to_json
 from pyspark_delta.schema.types import VOID, ArrayType, DataType, MapType, StructField, StructType
 from pyspark_delta.schema.widening import TYPE_CHANGES, is_widening
@@ -40,7 +41,7 @@ def change_type(configuration: TableConfiguration, path: Path, data_type: DataTy
         changed = replace(field, type=_replaced(field.type, inside, data_type))
         return changed if before == VOID else recorded(changed, before, data_type, inside)
 
-    changed = change_column(schema, owner, change)
+    changed = follow_change(schema, change_column(schema, owner, change), owner, owner)
     column = find_column(changed, owner)
     described = {
         "name": column_path_text(owner),

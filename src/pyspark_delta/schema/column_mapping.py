@@ -100,10 +100,11 @@ def nested_ids(field: StructField) -> dict[str, int]:
     ids = field.metadata.get(NESTED_IDS, field.metadata.get(LEGACY_NESTED_IDS))
     if not isinstance(ids, Mapping):
         return {}
-    prefixes = [f"{name}." for name in (field.metadata.get(PHYSICAL_NAME), field.name) if isinstance(name, str)]
+    names = (field.metadata.get(PHYSICAL_NAME), field.name)
+    prefixes = [f"{name}.".casefold() for name in names if isinstance(name, str)]
     found: dict[str, int] = {}
     for path, value in ids.items():
-        prefix = next((p for p in prefixes if path.startswith(p)), "")
+        prefix = next((p for p in prefixes if path.casefold().startswith(p)), "")
         found[path[len(prefix) :]] = int(value)
     return found
 
