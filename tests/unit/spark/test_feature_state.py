@@ -1,4 +1,7 @@
-"""Statements ask whether a feature is in use as the protocol says it: by legacy versions and preview names too."""
+"""What writes and statements check before they write files: features as the protocol says them, and clustering.
+
+Statements ask whether a feature is in use as the protocol says it: by legacy versions and preview names too.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 import pytest
 from tests.hand_made import HandMade, features, field, metadata
 
-from pyspark_delta.errors import AppendOnlyTableError
+from pyspark_delta.errors import AppendOnlyTableError, InvalidOptionError
 from pyspark_delta.features.support import check_removable
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.schema.types import INTEGER, LONG, StructField, StructType
@@ -71,3 +74,15 @@ def test_columns_widen_where_the_preview_of_type_widening_is_active(
     clauses = [Clause(RowKind.NOT_MATCHED, RowAction.INSERT)]
     merged = evolve_target(Target(None, snapshot), LONGS, clauses).configuration  # type: ignore[arg-type]
     assert [c.schema.fields[0].type for c in (appended, merged)] == [after, after]
+
+
+@pytest.mark.parametrize("partial", [{"replace_where": "id = 1"}, {"dynamic_partitions": True}])
+def test_c351_an_overwrite_that_keeps_files_leaves_clustering_as_it_is(partial: dict[str, Any], tmp_path: Path) -> None:
+    snapshot = table(tmp_path, versions(1, 2), {})
+    data = snapshot.schema
+    options = WriteOptions(overwrite_schema=True, cluster_by=("id",), **partial)
+    with pytest.raises(InvalidOptionError, match="clusterBy asks for") as raised:
+        existing_target(snapshot, snapshot.configuration, data, "overwrite", options, {})
+    assert raised.value.error_class == "DELTA_CLUSTERING_COLUMNS_MISMATCH"
+    whole = WriteOptions(overwrite_schema=True, cluster_by=("id",))
+    assert existing_target(snapshot, snapshot.configuration, data, "overwrite", whole, {}).domains

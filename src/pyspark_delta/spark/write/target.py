@@ -81,8 +81,9 @@ def existing_target(
     _check_properties(before, options)
     if mode == "overwrite" and options.overwrite_schema:
         configuration = _replaced(before, data, options)
-        clustered = snapshot.clustering_columns()
-        if options.cluster_by or clustered:
+        if _partial(options) is not None:
+            _check_clustering(snapshot, options.cluster_by)
+        elif options.cluster_by or snapshot.clustering_columns():
             configuration = evolve(before, configuration.metadata, features=(Feature.CLUSTERING,), keeps_files=False)
             return Target(snapshot.location, configuration, before, _clustering(configuration, options.cluster_by))
     else:
@@ -157,13 +158,7 @@ def _replaced(before: TableConfiguration, data: StructType, options: WriteOption
     partitioning = resolve_partitioning(schema, options.partition_by or ())
     if is_same_shape(schema, before.schema) and partitioning == before.partition_columns:
         return before
-    partial = {
-        "replaceWhere": options.replace_where is not None,
-        "replaceUsing": bool(options.replace_using),
-        "replaceOn": options.replace_on is not None,
-        "partitionOverwriteMode=dynamic": bool(options.dynamic_partitions),
-    }
-    asked = next((name for name, given in partial.items() if given), None)
+    asked = _partial(options)
     if asked is not None:
         raise InvalidOptionError(
             f"overwriteSchema would change the schema or the partitioning of the table, but {asked} keeps some of its "
@@ -171,6 +166,17 @@ def _replaced(before: TableConfiguration, data: StructType, options: WriteOption
             error_class="DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
         )
     return _changed(before, keep_identities(schema, before.schema), partitioning, keeps_files=False)
+
+
+def _partial(options: WriteOptions) -> str | None:
+    """The option by which an overwrite keeps some of the files; None if it replaces all."""
+    partial = {
+        "replaceWhere": options.replace_where is not None,
+        "replaceUsing": bool(options.replace_using),
+        "replaceOn": options.replace_on is not None,
+        "partitionOverwriteMode=dynamic": bool(options.dynamic_partitions),
+    }
+    return next((name for name, given in partial.items() if given), None)
 
 
 def _changed(
