@@ -17,7 +17,7 @@ from pyspark_delta.features.support import check_readable
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
 from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
-from pyspark_delta.schema.widening import is_widening
+from pyspark_delta.schema.widening import is_lossless
 from pyspark_delta.snapshot import Snapshot
 
 
@@ -203,7 +203,7 @@ def _type_difference(before: DataType, after: DataType, may_drop: bool, column: 
         case MapType(key, value), MapType(later_key, later_value):
             problem = _type_difference(key, later_key, may_drop, f"{column}.key")
             return problem or _type_difference(value, later_value, may_drop, f"{column}.value")
-        case _ if before == after or is_widening(before, after):
+        case _ if before == after or is_lossless(before, after):
             return None
         case _:
             return f"column '{column}' was changed from {before} to {after}"
