@@ -59,7 +59,6 @@ class TestClassic(UnlistedChanges):
         return delta_spark
 
 
-@pytest.mark.connect
 class TestConnect(UnlistedChanges):
     @pytest.fixture
     def session(self, delta_connect: SparkSession) -> SparkSession:
