@@ -122,6 +122,7 @@ def finish_order(configuration: TableConfiguration) -> tuple[TableFeature, ...]:
     return tuple(feature for feature in all_features() if feature.listed_name(configuration) is not None)
 
 
+@cache
 def _known(feature: Feature) -> TableFeature:
     found = find_feature(feature)
     assert found is not None, feature
