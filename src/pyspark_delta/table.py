@@ -146,7 +146,7 @@ class Table:
         Times are datetimes in UTC, sizes are bytes.
         """
         snapshot, metadata, protocol = self._snapshot, self.metadata, self.protocol
-        features = (protocol.reader_features or frozenset()) | (protocol.writer_features or frozenset())
+        features = protocol.listed_features
         return {
             "format": "delta",
             "id": metadata.id,

@@ -87,6 +87,15 @@ def test_c355_the_feature_must_be_supported_and_its_name_is_singular(tmp_path: P
         assert Snapshot.load(table.location).timestamp == T
 
 
+def test_c355_the_preview_of_the_feature_counts_too(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path)
+    listed = protocol(1, 7, writer_features=["inCommitTimestamp-preview"])
+    table.commit(0, [info(T), listed, metadata(configuration=properties())], time_ms=1)
+    table.commit(1, [info(T + 10)], time_ms=2)
+    assert Snapshot.load(table.location).timestamp == T + 10
+    assert [at(table, T + offset) for offset in (0, 9, 10)] == [0, 0, 1]
+
+
 @pytest.fixture
 def enabled_later(tmp_path: Path) -> TableBuilder:
     """In-commit timestamps from version 3 on, which is at T + 1000; file times before."""

@@ -81,6 +81,16 @@ def test_c355_c358_c359_enabling_on_a_table_with_versions_records_since_when(loc
     assert Snapshot.load(location).timestamp == first
 
 
+def test_c358_c359_a_property_from_before_the_feature_enables_nothing(location: str) -> None:
+    base = commit(draft(adds=["a"]), create(location, properties=ENABLED))
+    protocol, _ = declared("inCommitTimestamp")
+    commit(draft("UPGRADE PROTOCOL", protocol=protocol), replace(base, timestamp=0))
+    first = info(location, 2)["inCommitTimestamp"]
+    assert first > store_for(location).status(f"{location}/_delta_log/{1:020d}.json").modification_time
+    written = actions(location, 2, "metaData")[0]["configuration"]
+    assert (written[VERSION], written[TIME]) == ("2", str(first))
+
+
 def test_c358_c363_an_attempt_that_loses_records_the_version_that_it_becomes(location: str) -> None:
     base = commit(draft(adds=["a"]), create(location))
     commit(draft(adds=["w"]), base)

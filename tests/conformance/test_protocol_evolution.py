@@ -8,9 +8,10 @@ from tests.evolving import PLAIN, changed, columns, created, features, versions
 
 from pyspark_delta.actions.encode import encode_action
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError, UnsupportedFeatureError
-from pyspark_delta.features import all_features, find_feature
+from pyspark_delta.features import all_features, find_feature, supported_features
 from pyspark_delta.features.support import check_readable
 from pyspark_delta.protocol.feature import FeatureKind
+from pyspark_delta.schema.column_mapping import mapping_mode
 from pyspark_delta.schema.types import LONG, TIMESTAMP_NTZ, VARIANT, ArrayType, StructField, StructType
 from pyspark_delta.transaction.evolution import check_listing, default_properties, evolve
 from pyspark_delta.transaction.new_table import new_table
@@ -267,6 +268,14 @@ def test_c227_versions_of_a_table_with_lists_add_to_the_lists() -> None:
     raised = with_versions(table.protocol, 2, 5)
     assert raised.reader_features == {"deletionVectors", "columnMapping"}
     assert features_of(raised) == features_of(table.protocol) | implied_features(2, 5)
+
+
+def test_c235_c237_versions_imply_column_mapping_only_together() -> None:
+    numbered = created({"delta.minWriterVersion": "6"})  # as of identity columns: readers stay at version 1
+    assert "columnMapping" not in supported_features(numbered)
+    mapped = changed(numbered, {"delta.columnMapping.mode": "name"})
+    assert versions(mapped) == (2, 6)
+    assert mapping_mode(mapped) == "name"
 
 
 def test_c229_a_protocol_never_loses_a_feature() -> None:

@@ -12,7 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests import hand_made
 from tests.golden.catalogue import assert_content
+from tests.hand_made import HandMade
 from tests.unit.data.planned import plan_of, rows_of, schema_of, write
 
 from pyspark_delta.data.reader import read_plan
@@ -45,7 +47,7 @@ from pyspark_delta.schema.types import (
     StructField,
     StructType,
 )
-from pyspark_delta.schema.widening import check_type_changes, is_widening
+from pyspark_delta.schema.widening import check_type_changes, is_lossless, is_widening
 from pyspark_delta.table import Table
 
 # The example at the end of the section Schema Serialization Format.
@@ -299,6 +301,15 @@ WIDENINGS: list[tuple[DataType, DataType, Any, Any]] = [
     (LONG, DecimalType(20, 0), -(2**63), Decimal(-(2**63))),
     (LONG, DecimalType(22, 2), 5, Decimal("5.00")),
 ]
+# Changes that other writers make: they are read, and not made.
+LOSSLESS: list[tuple[DataType, DataType, Any, Any]] = [
+    (BYTE, DecimalType(4, 1), -128, Decimal("-128.0")),
+    (BYTE, DecimalType(3, 0), 127, Decimal(127)),
+    (SHORT, DecimalType(7, 2), -(2**15), Decimal("-32768.00")),
+    (LONG, DecimalType(19, 0), -(2**63), Decimal(-(2**63))),
+    (BYTE, FLOAT, -128, -128.0),
+    (SHORT, FLOAT, 2**15 - 1, 32767.0),
+]
 NARROWINGS: list[tuple[DataType, DataType]] = [
     (LONG, INTEGER),
     (LONG, DOUBLE),
@@ -310,15 +321,20 @@ NARROWINGS: list[tuple[DataType, DataType]] = [
     (DecimalType(10, 2), DecimalType(10, 4)),
     (DecimalType(10, 2), DecimalType(9, 2)),
     (LONG, DecimalType(10, 0)),
+    (LONG, DecimalType(17, 0)),
+    (BYTE, DecimalType(3, 1)),
+    (SHORT, DecimalType(4, 0)),
+    (LONG, FLOAT),
     (BOOLEAN, INTEGER),
 ]
 
 
-@pytest.mark.parametrize(("narrow", "wide", "stored", "value"), WIDENINGS, ids=str)
+@pytest.mark.parametrize(("narrow", "wide", "stored", "value"), [*WIDENINGS, *LOSSLESS], ids=str)
 def test_a1_old_files_are_widened_at_every_level(
     tmp_path: Path, narrow: DataType, wide: DataType, stored: Any, value: Any
 ) -> None:
-    assert is_widening(narrow, wide)
+    assert is_lossless(narrow, wide)
+    assert is_widening(narrow, wide) == ((narrow, wide, stored, value) not in LOSSLESS)
     array = pa.array([stored, None], to_arrow(narrow))
     assert read_one(tmp_path, wide, array) == [value, None]
     assert read_one(tmp_path, ArrayType(wide), pa.array([[stored]], pa.list_(array.type))) == [[value]]
@@ -329,9 +345,40 @@ def test_a1_old_files_are_widened_at_every_level(
 
 @pytest.mark.parametrize(("narrow", "wide"), NARROWINGS, ids=str)
 def test_a1_other_changes_are_refused(tmp_path: Path, narrow: DataType, wide: DataType) -> None:
-    assert not is_widening(narrow, wide)
+    assert not is_lossless(narrow, wide)
     with pytest.raises(DataFileError, match="cannot be widened"):
         read_one(tmp_path, wide, pa.nulls(1, to_arrow(narrow)))
+
+
+@pytest.mark.parametrize(("narrow", "wide", "stored", "value"), LOSSLESS, ids=str)
+def test_a1_files_are_skipped_by_statistics_of_the_narrower_type(
+    tmp_path: Path, narrow: DataType, wide: DataType, stored: Any, value: Any
+) -> None:
+    """In the log, in typed statistics of a checkpoint, and in footers; partition values are texts of that type."""
+    made = HandMade(tmp_path / "t")
+    changes = {"delta.typeChanges": [{"fromType": str(narrow), "toType": str(wide)}]}
+    columns = [hand_made.field("x", str(narrow)), hand_made.field("p", str(narrow)), hand_made.field("n")]
+    typed = {"delta.checkpoint.writeStatsAsStruct": "true", "delta.checkpoint.writeStatsAsJson": "false"}
+    describe = {"partition": ["p"], "configuration": typed}
+    made.commit(0, hand_made.features("typeWidening"), hand_made.metadata(*columns, **describe))
+    for version, number in enumerate((stored, 1, 2), 1):
+        rows = pa.table({"x": pa.array([number, None], to_arrow(narrow)), "n": [version, -version]})
+        bounds = {"minValues": {"x": number}, "maxValues": {"x": number}, "nullCount": {"x": 1}}
+        stats = json.dumps({"numRecords": 2, **bounds})
+        added = made.data(f"{version}.parquet", rows, {"p": str(number)})
+        made.commit(version, {"add": {**added["add"], "stats": stats}})
+    wider = [hand_made.field(name, str(wide), **changes) for name in ("x", "p")]
+    made.commit(4, hand_made.metadata(*wider, hand_made.field("n"), **describe))
+    for _ in range(2):
+        table = Table.open(made.path)
+        for column in ("x", "p"):
+            scan = table.scan(where=f"{column} = {value}")
+            assert scan.files().num_rows == 1, column
+            assert {"x": value, "p": value, "n": 1} in scan.to_arrow().to_pylist()
+        assert sorted(r["x"] for r in table.scan().to_arrow().to_pylist() if r["x"] is not None) == sorted(
+            [value, 1, 2]
+        )
+        table.snapshot.checkpoint()
 
 
 def test_a1_the_recorded_history_is_checked() -> None:

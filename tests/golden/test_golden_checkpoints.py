@@ -15,6 +15,7 @@ from tests.golden.catalogue import GoldenTable, parametrize
 
 from pyspark_delta.actions.columns import FILE_FIELDS, TOMBSTONE_FIELDS
 from pyspark_delta.errors import UnsupportedFeatureError
+from pyspark_delta.features import Feature, is_supported
 from pyspark_delta.log.checkpoint_writer import write_checkpoint
 from pyspark_delta.log.replay import LogReplay
 from pyspark_delta.log.segment import load_segment
@@ -72,7 +73,7 @@ def test_c022_c045_c055_c058_checkpoint_equals_the_log(table: GoldenTable, polic
         before = Snapshot.load(str(copy))
         expected, texts = state(before), statistics(before)
     configuration = before.configuration
-    if policy == "v2" and not configuration.supports("v2Checkpoint"):
+    if policy == "v2" and not is_supported(configuration, Feature.V2_CHECKPOINT):
         return
     asked_for = {"delta.checkpointPolicy": policy, "delta.checkpoint.writeStatsAsJson": "true"}
     properties = {**configuration.properties, **asked_for}

@@ -20,6 +20,11 @@ class Protocol:
     reader_features: frozenset[str] | None = None
     writer_features: frozenset[str] | None = None
 
+    @property
+    def listed_features(self) -> frozenset[str]:
+        """The names in either feature list, unknown ones too."""
+        return (self.reader_features or frozenset()) | (self.writer_features or frozenset())
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metadata:

@@ -37,14 +37,16 @@ from pyspark_delta.errors import (
     TableReplacedError,
     UnsupportedTableError,
 )
+from pyspark_delta.features import Feature
 from pyspark_delta.log.names import LOG_DIRECTORY
+from pyspark_delta.protocol.properties import ENABLE_IN_COMMIT_TIMESTAMPS
 from pyspark_delta.storage import ObjectStore, normalize_location, store_for
 from pyspark_delta.storage.credentials import Credentials
 from pyspark_delta.storage.paths import file_name, join, parent
 
 _ID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_FEATURES = frozenset({"catalogManaged", "inCommitTimestamp"})
-_PROPERTIES = {"delta.enableInCommitTimestamps": "true"}
+_FEATURES = frozenset({Feature.CATALOG_MANAGED.value, Feature.IN_COMMIT_TIMESTAMP.value})
+_PROPERTIES = {ENABLE_IN_COMMIT_TIMESTAMPS.name: "true"}
 
 
 class FilesystemCatalog:

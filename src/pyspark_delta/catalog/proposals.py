@@ -5,8 +5,11 @@ from __future__ import annotations
 from pyspark_delta.catalog.contract import NewTable, Proposal, RatifiedCommit, StagedFile, TableInfo
 from pyspark_delta.catalog.identifiers import shown
 from pyspark_delta.catalog.log_tail import staged_path
-from pyspark_delta.errors import FileNotFoundInStoreError, InvalidProposalError
+from pyspark_delta.errors import FileNotFoundInStoreError, InvalidProposalError, InvalidTableError
+from pyspark_delta.features import Feature, is_active
 from pyspark_delta.log.names import CommitName, parse_name
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.properties import ENABLE_IN_COMMIT_TIMESTAMPS
 from pyspark_delta.storage import ObjectStore
 
 INLINE_LIMIT = 64 * 1024
@@ -62,24 +65,31 @@ def check_staged_file(table: TableInfo, store: ObjectStore, version: int, file: 
         raise refused(table, version, f"'{path}' has {found.size} bytes, not {file.size} as proposed")
 
 
+def _carries_times(new: NewTable) -> bool:
+    try:
+        return is_active(TableConfiguration(new.protocol, new.metadata), Feature.IN_COMMIT_TIMESTAMP)
+    except InvalidTableError:  # an illegal value
+        return False
+
+
 def check_new_table(name: object, new: NewTable) -> None:
     """Raises InvalidProposalError for a first version that does not make a managed table (C449, C450)."""
     missing = [
-        feature
-        for feature in ("catalogManaged", "inCommitTimestamp")
+        feature.value
+        for feature in (Feature.CATALOG_MANAGED, Feature.IN_COMMIT_TIMESTAMP)
         if feature not in (new.protocol.writer_features or ())
     ]
-    if "catalogManaged" not in (new.protocol.reader_features or ()) and "catalogManaged" not in missing:
-        missing.append("catalogManaged (for readers)")
+    if Feature.CATALOG_MANAGED not in (new.protocol.reader_features or ()) and Feature.CATALOG_MANAGED not in missing:
+        missing.append(f"{Feature.CATALOG_MANAGED} (for readers)")
     if missing:
         raise InvalidProposalError(
             f"The table {name} cannot be managed by a catalog: its protocol has not {' and '.join(missing)}.",
             table=str(name),
         )
-    if new.metadata.configuration.get("delta.enableInCommitTimestamps", "").lower() != "true":
+    if not _carries_times(new):
         raise InvalidProposalError(
-            f"The table {name} cannot be managed by a catalog: its property 'delta.enableInCommitTimestamps' is not "
-            "'true'.",
+            f"The table {name} cannot be managed by a catalog: its property '{ENABLE_IN_COMMIT_TIMESTAMPS.name}' is "
+            "not 'true'.",
             table=str(name),
         )
     if new.version != 0 or not 0 <= new.timestamp <= _LARGEST:

@@ -12,12 +12,12 @@ from itertools import pairwise
 from pyspark_delta.actions.model import Metadata, Protocol
 from pyspark_delta.changes.versions import VersionRange
 from pyspark_delta.errors import CorruptLogError, InvalidOperationError, UnsupportedTableError, VersionNotFoundError
+from pyspark_delta.features import Feature, is_active
 from pyspark_delta.features.support import check_readable
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.protocol.properties import ENABLE_CHANGE_DATA_FEED
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
 from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
-from pyspark_delta.schema.widening import is_widening
+from pyspark_delta.schema.widening import is_lossless
 from pyspark_delta.snapshot import Snapshot
 
 
@@ -126,8 +126,7 @@ def _spans(eras: Sequence[Era], versions: VersionRange) -> Iterator[tuple[int, i
 
 def keeps_changes(configuration: TableConfiguration) -> bool:
     """Whether commits tell which rows change: the property counts only where the protocol has the feature (C168)."""
-    supported = configuration.supports("changeDataFeed", legacy_writer=4)
-    return supported and ENABLE_CHANGE_DATA_FEED.of(configuration.properties)
+    return is_active(configuration, Feature.CHANGE_DATA_FEED)
 
 
 # --------------------------------------------------------------------------------- from its columns to those at the end
@@ -204,7 +203,7 @@ def _type_difference(before: DataType, after: DataType, may_drop: bool, column: 
         case MapType(key, value), MapType(later_key, later_value):
             problem = _type_difference(key, later_key, may_drop, f"{column}.key")
             return problem or _type_difference(value, later_value, may_drop, f"{column}.value")
-        case _ if before == after or is_widening(before, after):
+        case _ if before == after or is_lossless(before, after):
             return None
         case _:
             return f"column '{column}' was changed from {before} to {after}"

@@ -10,7 +10,7 @@ from pyspark_delta.commit.catalog import CatalogCommitter, CreatingCommitter
 from pyspark_delta.commit.contract import Committer
 from pyspark_delta.commit.filesystem import FilesystemCommitter
 from pyspark_delta.errors import PathAccessError
-from pyspark_delta.protocol.configuration import CATALOG_MANAGED, TableConfiguration
+from pyspark_delta.protocol.configuration import TableConfiguration, managed_names
 from pyspark_delta.storage import ObjectStore
 
 
@@ -27,4 +27,4 @@ def committer_for(store: ObjectStore, storage_options: Mapping[str, str]) -> Com
 def check_committer(configuration: TableConfiguration, committer: Committer, location: str) -> None:
     """Check that no managed table is committed to past its catalog (C480). Raises PathAccessError."""
     if configuration.is_catalog_managed and isinstance(committer, FilesystemCommitter):
-        raise PathAccessError([n for n in CATALOG_MANAGED if configuration.supports(n)], "write", location)
+        raise PathAccessError(managed_names(configuration.protocol), "write", location)

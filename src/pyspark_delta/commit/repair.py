@@ -20,7 +20,7 @@ from pyspark_delta.log.history import in_commit_timestamp
 from pyspark_delta.log.listing import list_log
 from pyspark_delta.log.names import CommitName, parse_name
 from pyspark_delta.log.provenance import commit_info, transaction_id
-from pyspark_delta.protocol.configuration import CATALOG_MANAGED
+from pyspark_delta.protocol.configuration import managed_names
 from pyspark_delta.storage import ObjectStore
 from pyspark_delta.storage.paths import file_name
 
@@ -117,8 +117,7 @@ def _check_forgotten(
                 f"the in-commit timestamp {contents.timestamp} of '{path}' is not after {before}, the one before. "
                 "Somebody wrote it without the catalog: move it away, and repair again.",
             )
-        features = None if contents.protocol is None else contents.protocol.reader_features or frozenset()
-        if features is not None and features.isdisjoint(CATALOG_MANAGED):
+        if contents.protocol is not None and not managed_names(contents.protocol):
             raise _contradiction(
                 table,
                 version,

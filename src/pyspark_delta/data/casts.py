@@ -36,7 +36,17 @@ Conversion = Callable[[pa.Array], pa.Array]
 
 _SMALL_INTEGERS = frozenset([pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16()])  # exact in 32 signed bits
 _INTEGERS = _SMALL_INTEGERS | {pa.int64(), pa.uint32(), pa.uint64()}
-_INTEGER_DIGITS = {pa.int64(): 19, pa.uint32(): 10, pa.uint64(): 20}
+# The digits of the values of each type; a 32-bit or 64-bit number may also be a decimal of one digit less.
+_INTEGER_DIGITS = {
+    pa.int8(): 3,
+    pa.uint8(): 3,
+    pa.int16(): 5,
+    pa.uint16(): 5,
+    pa.int32(): 10,
+    pa.uint32(): 10,
+    pa.int64(): 19,
+    pa.uint64(): 20,
+}
 _BINARIES = frozenset([pa.binary(), pa.large_binary(), pa.binary_view()])
 _STRINGS = frozenset([pa.string(), pa.large_string(), pa.string_view()])
 
@@ -119,19 +129,16 @@ def _to_decimal(file_type: pa.DataType, data_type: DecimalType) -> Conversion | 
     if pa.types.is_decimal(file_type):
         fits = file_type.scale <= data_type.scale and file_type.precision - file_type.scale <= whole_digits
         return _cast_to(target) if fits else None
-    if file_type in _SMALL_INTEGERS:
-        # Ten digits hold every value; fewer are legal for an unannotated INT32, and every value is checked.
-        return _cast_to_wide_decimal(target, 10)
     if digits := _INTEGER_DIGITS.get(file_type):
         return _cast_to_wide_decimal(target, digits)
     return None
 
 
 def _cast_to_wide_decimal(target: pa.DataType, digits: int) -> Conversion | None:
-    if target.precision - target.scale < digits - 1:
-        return None
     if target.precision - target.scale >= digits:
         return _cast_to(target)
+    if target.precision - target.scale < max(digits - 1, 9):
+        return None  # every value is checked below, but only a file without annotations may mean so few digits
     return lambda array: array.cast(pa.decimal128(digits + target.scale, target.scale)).cast(target)
 
 
@@ -142,7 +149,7 @@ _RULES: dict[DataType, Callable[[pa.DataType, pa.DataType], Conversion | None]] 
     SHORT: _from(*_SMALL_INTEGERS),
     INTEGER: _from(*_SMALL_INTEGERS),
     LONG: _from(*_INTEGERS),
-    FLOAT: _from(pa.float16()),
+    FLOAT: _from(pa.float16(), pa.int8(), pa.uint8(), pa.int16(), pa.uint16()),  # which a float holds exactly
     DOUBLE: _from(pa.float16(), pa.float32(), *_SMALL_INTEGERS),
     BOOLEAN: _from(),
     DATE: _from(pa.date64()),

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from pyspark_delta.actions.columns import PATH, STATS
 from pyspark_delta.actions.model import DomainMetadata
 from pyspark_delta.ddl.change import TableChange
 from pyspark_delta.errors import InvalidOperationError
-from pyspark_delta.protocol.clustering import DOMAIN
+from pyspark_delta.expressions.tree import Column
+from pyspark_delta.features import Feature
+from pyspark_delta.log.request import FileRequest
+from pyspark_delta.protocol.clustering import DOMAIN, clustering_paths
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.protocol.properties import STATS_COLUMNS
@@ -17,7 +24,10 @@ from pyspark_delta.protocol.statistics import table_stats_columns
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
 from pyspark_delta.schema.column_paths import column_path_text
 from pyspark_delta.schema.edits import Path, spelled, type_at
-from pyspark_delta.schema.types import ArrayType, MapType, StructType
+from pyspark_delta.schema.types import LONG, ArrayType, MapType, StructType
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.stats.columns import StatsColumn
+from pyspark_delta.stats.parse import parse_stats
 
 MOST_COLUMNS = 4
 
@@ -43,9 +53,23 @@ def cluster_by(configuration: TableConfiguration, paths: Sequence[Path], *, befo
     return TableChange(
         operation=Operation("CLUSTER BY", parameters),
         metadata=configuration.metadata,
-        features=("clustering",) if named else (),
+        features=(Feature.CLUSTERING,) if named else (),
         domains=(clustering_domain(configuration, named),),
     )
+
+
+def recluster(snapshot: Snapshot, paths: Sequence[Path]) -> TableChange:
+    """Other clustering columns for a table that may have files. Raises as `cluster_by`.
+
+    Raises InvalidOperationError also if files have no statistics for a column that the table was not clustered by
+    before (C351).
+    """
+    configuration, before = snapshot.configuration, snapshot.clustering_columns()
+    change = cluster_by(configuration, paths, before=before)
+    known = set(clustering_paths(snapshot.domains()))
+    new = [spelled(configuration.schema, path) for path in paths]
+    _check_files(snapshot, [path for path in new if _physical(configuration, path) not in known])
+    return change
 
 
 def clustering_domain(configuration: TableConfiguration, paths: Sequence[Sequence[str]]) -> DomainMetadata:
@@ -78,6 +102,38 @@ def _check_statistics(configuration: TableConfiguration, paths: Sequence[tuple[s
             )
 
 
+def _check_files(snapshot: Snapshot, paths: Sequence[tuple[str, ...]]) -> None:
+    """All files say how many rows they have, and how many of them are null in each column.
+
+    Bounds are not asked for: there are none where all values are null or NaN, or where a text has no upper bound.
+    """
+    counts = [Column(("nullCount", *_physical(snapshot.configuration, path)), LONG) for path in paths]
+    leaves = [Column(("numRecords",), LONG), *counts]
+    lacking, example = 0, ""
+    for batch in snapshot.read_files(FileRequest((PATH.name, STATS.name))) if paths else ():
+        stats = parse_stats(batch.column(STATS.name), leaves)
+        missing = reduce(pc.or_, (pc.is_null(_leaf(stats, leaf.path)) for leaf in leaves))
+        files = batch.column(PATH.name).filter(missing)
+        lacking += len(files)
+        example = example or (files[0].as_py() if len(files) else "")
+    if lacking:
+        names = ", ".join(f"'{column_path_text(path)}'" for path in paths)
+        raise InvalidOperationError(
+            f"The table cannot be clustered by {names}: {lacking} of its files have no statistics for these columns, "
+            f"such as '{example}'. Rewrite the files, for example by overwriting the table with its own rows, or "
+            "cluster a new table.",
+            error_class="DELTA_CLUSTERING_COLUMN_MISSING_STATS",
+            files=lacking,
+        )
+
+
+def _leaf(stats: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
+    found = stats.column(path[0])
+    for name in path[1:]:
+        found = pc.struct_field(found, [found.type.get_field_index(name)])
+    return found
+
+
 def _check(schema: StructType, paths: Sequence[tuple[str, ...]]) -> None:
     if len(paths) > MOST_COLUMNS:
         raise InvalidOperationError(
@@ -88,8 +144,8 @@ def _check(schema: StructType, paths: Sequence[tuple[str, ...]]) -> None:
         raise InvalidOperationError("A clustering column is named twice.", error_class="DELTA_DUPLICATE_COLUMNS_FOUND")
     for path in paths:
         found = type_at(schema, path)
-        has_order = found.annotation is None and not isinstance(found, StructType | ArrayType | MapType)
-        if not has_order or str(found) in ("boolean", "binary", "variant"):
+        leaf = None if isinstance(found, StructType | ArrayType | MapType) else 0
+        if not StatsColumn((), found, leaf).has_bounds:
             raise InvalidOperationError(
                 f"The column '{column_path_text(path)}' of type {found} has no smallest and largest value, so files "
                 "cannot be clustered by it.",

@@ -31,6 +31,7 @@ from pyspark_delta.schema.edits import (
     spelled,
     type_at,
 )
+from pyspark_delta.schema.inner_names import follow_change
 from pyspark_delta.schema.json import type_to_json
 from pyspark_delta.schema.types import ArrayType, MapType, StructField, StructType
 
@@ -55,7 +56,8 @@ def add_columns(configuration: TableConfiguration, columns: Sequence[NewColumn])
     described = []
     for column in columns:
         _check_new(column)
-        schema = add_column(schema, column.parent, column.field, column.position)
+        wider = add_column(schema, column.parent, column.field, column.position)
+        schema = follow_change(schema, wider, column.parent, column.parent)
         parent = spelled(schema, column.parent)
         described.append({"column": _json(column.field, (*parent, column.field.name)), **_position(column.position)})
     if not described:
@@ -79,7 +81,7 @@ def drop_columns(
         path = spelled(schema, asked)
         _check_not_partitioning(configuration, path, "dropped", "DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN")
         _check_not_clustering(path, clustering_columns)
-        schema = drop_column(schema, path)
+        schema = follow_change(schema, drop_column(schema, path), path, None)
         dropped.append(path)
     for path in dropped:
         check_no_dependents(replace_schema(configuration, schema), path, "dropped")
@@ -95,9 +97,10 @@ def rename(configuration: TableConfiguration, path: Path, name: str) -> TableCha
     old = spelled(configuration.schema, path)
     check_no_dependents(configuration, old, "renamed")
     new = (*old[:-1], name)
-    metadata = with_schema(configuration.metadata, rename_column(configuration.schema, old, name))
+    schema = follow_change(configuration.schema, rename_column(configuration.schema, old, name), old, new)
+    metadata = with_schema(configuration.metadata, schema)
     if len(old) == 1:
-        partitioning = tuple(name if p == old[0] else p for p in metadata.partition_columns)
+        partitioning = tuple(name if p.casefold() == old[0].casefold() else p for p in metadata.partition_columns)
         metadata = replace(metadata, partition_columns=partitioning)
     properties = _stats_columns(configuration, lambda column: _renamed(column, old, new))
     operation = Operation("RENAME COLUMN", {"oldColumnPath": _shown(old), "newColumnPath": _shown(new)})
@@ -107,7 +110,7 @@ def rename(configuration: TableConfiguration, path: Path, name: str) -> TableCha
 def move(configuration: TableConfiguration, path: Path, position: Position) -> TableChange:
     """Another place for a column in its struct."""
     old = spelled(configuration.schema, path)
-    schema = move_column(configuration.schema, old, position)
+    schema = follow_change(configuration.schema, move_column(configuration.schema, old, position), old, old)
     return _change(configuration, schema, old, position)
 
 
@@ -204,7 +207,8 @@ def _require_mapping(configuration: TableConfiguration, what: str, error_class: 
 def _check_not_partitioning(
     configuration: TableConfiguration, path: Sequence[str], what: str, error_class: str
 ) -> None:
-    if len(path) == 1 and path[0] in configuration.partition_columns:
+    partitioning = {name.casefold() for name in configuration.partition_columns}
+    if len(path) == 1 and path[0].casefold() in partitioning:
         raise InvalidOperationError(
             f"The column '{path[0]}' cannot be {what}: the table is partitioned by it. Write a new table.",
             error_class=error_class,

@@ -16,6 +16,7 @@ from pyspark_delta.actions.model import DomainMetadata, Metadata
 from pyspark_delta.catalog.creation import Creation, creation_of
 from pyspark_delta.ddl.clustering import cluster_by
 from pyspark_delta.errors import InvalidOperationError, TableAlreadyExistsError, TableNotFoundError
+from pyspark_delta.features import Feature
 from pyspark_delta.protocol.configuration import TableConfiguration, lasting_properties
 from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet, no_files
 from pyspark_delta.protocol.properties import check_property
@@ -95,7 +96,7 @@ def _draft(
     features: tuple[str, ...] = (),
 ) -> CommitDraft:
     before = None if snapshot is None else snapshot.configuration
-    features = (*features, "clustering") if definition.clustering else features
+    features = (*features, Feature.CLUSTERING) if definition.clustering else features
     after = evolve(before, _metadata(definition, before), features=features, keeps_files=False)
     domains: tuple[DomainMetadata, ...] = ()
     if definition.clustering or (snapshot is not None and snapshot.clustering_columns()):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.expressions.references import names_column
 from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.expressions import INVARIANT, invariant_condition
 from pyspark_delta.protocol.properties import CONSTRAINT_PREFIX
 from pyspark_delta.schema.column_paths import column_path_text
 from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructType
@@ -15,7 +17,7 @@ GENERATION_EXPRESSION = "delta.generationExpression"
 
 
 def check_no_dependents(configuration: TableConfiguration, path: Sequence[str], what: str) -> None:
-    """Check that neither a CHECK constraint nor a generated column names the column.
+    """Check that no CHECK constraint, invariant or generated column names the column.
 
     `what` is the change that is to be made, as in "renamed". Raises InvalidOperationError naming them all.
     """
@@ -31,8 +33,24 @@ def check_no_dependents(configuration: TableConfiguration, path: Sequence[str], 
             error_class="DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE",
             column=column_path_text(path),
         )
+    fields = list(_described(configuration.schema, ()))
+    invariants = [
+        f"{column} ({text})"
+        for column, metadata in fields
+        if (text := invariant_condition(metadata.get(INVARIANT))) and names_column(text, path)
+    ]
+    if invariants:
+        raise InvalidOperationError(
+            f"The column '{column_path_text(path)}' cannot be {what}: invariants of columns name it: "
+            f"{', '.join(invariants)}. Remove them with the engine that declared them, and declare CHECK constraints "
+            "instead.",
+            error_class="DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE",
+            column=column_path_text(path),
+        )
     generated = [
-        f"{column} ({text})" for column, text in _generated(configuration.schema, ()) if names_column(text, path)
+        f"{column} ({text})"
+        for column, metadata in fields
+        if (text := str(metadata.get(GENERATION_EXPRESSION, ""))) and names_column(text, path)
     ]
     if generated:
         raise InvalidOperationError(
@@ -43,20 +61,19 @@ def check_no_dependents(configuration: TableConfiguration, path: Sequence[str], 
         )
 
 
-def _generated(data_type: DataType, prefix: tuple[str, ...]) -> list[tuple[str, str]]:
+def _described(data_type: DataType, prefix: tuple[str, ...]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The path and the metadata of every field that has any, nested ones too."""
     match data_type:
         case StructType(fields):
-            found = []
             for field in fields:
                 path = (*prefix, field.name)
-                expression = field.metadata.get(GENERATION_EXPRESSION)
-                if isinstance(expression, str):
-                    found.append((column_path_text(path), expression))
-                found += _generated(field.type, path)
-            return found
+                if field.metadata:
+                    yield column_path_text(path), field.metadata
+                yield from _described(field.type, path)
         case ArrayType(element):
-            return _generated(element, (*prefix, "element"))
+            yield from _described(element, (*prefix, "element"))
         case MapType(key, value):
-            return _generated(key, (*prefix, "key")) + _generated(value, (*prefix, "value"))
+            yield from _described(key, (*prefix, "key"))
+            yield from _described(value, (*prefix, "value"))
         case _:
-            return []
+            return

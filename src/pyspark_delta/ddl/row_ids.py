@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import closing
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,16 +18,17 @@ from pyspark_delta.data.record_counts import with_record_counts
 from pyspark_delta.ddl.change import CommittedChange, TableChange, commit_change, draft_change
 from pyspark_delta.ddl.protocol import add_feature
 from pyspark_delta.errors import CommitConflictError, InvalidOperationError
+from pyspark_delta.features import Feature, is_active, is_requested, is_supported
 from pyspark_delta.log.request import FileRequest
 from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet
-from pyspark_delta.protocol.properties import ENABLE_ROW_TRACKING, ROW_TRACKING_SUSPENDED
+from pyspark_delta.protocol.properties import ROW_TRACKING_SUSPENDED
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.transaction.attempts import AttemptPolicy, commit_draft
 from pyspark_delta.transaction.base import state_of
 
 FILES_PER_COMMIT = 100_000  # as in delta-spark: a commit that writers who lose against it can still read at once
 
-_FEATURE = "rowTracking"
+_FEATURE = Feature.ROW_TRACKING
 _FEWEST_FILES = 1000
 _MOST_CONFLICTS = 100  # one after another, without a batch that lands
 _COLUMNS = tuple(field.name for field in FILE_FIELDS)
@@ -34,8 +36,9 @@ _COLUMNS = tuple(field.name for field in FILE_FIELDS)
 
 def promises_row_ids(change: TableChange, snapshot: Snapshot) -> bool:
     """Whether a change enables row tracking for files that may have no row ids."""
-    enabled = snapshot.configuration.supports(_FEATURE) and ENABLE_ROW_TRACKING.of(snapshot.properties)
-    wanted = ENABLE_ROW_TRACKING.of(change.metadata.configuration)
+    before = snapshot.configuration
+    enabled = is_active(before, _FEATURE)
+    wanted = is_requested(replace(before, metadata=change.metadata), _FEATURE)
     return wanted and not enabled and snapshot.num_files() > 0
 
 
@@ -95,7 +98,7 @@ def _number_files(snapshot: Snapshot, size: int, engine_info: str, policy: Attem
 
 def _check_numbering(snapshot: Snapshot) -> None:
     """Refuse to go on where commits do not number files: another writer has changed the table."""
-    if not snapshot.configuration.supports(_FEATURE) or ROW_TRACKING_SUSPENDED.of(snapshot.properties):
+    if not is_supported(snapshot.configuration, _FEATURE) or ROW_TRACKING_SUSPENDED.of(snapshot.properties):
         raise InvalidOperationError(
             f"Version {snapshot.version} of '{snapshot.location}' gives no row ids to files any more: the feature "
             f"{_FEATURE} was dropped, or {ROW_TRACKING_SUSPENDED.name} was set, while its files were being numbered. "

@@ -11,11 +11,12 @@ import orjson
 from pyspark_delta.ddl.change import TableChange, with_schema
 from pyspark_delta.ddl.dependents import check_no_dependents
 from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError
+from pyspark_delta.features import Feature, is_active
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
-from pyspark_delta.protocol.properties import ENABLE_TYPE_WIDENING
 from pyspark_delta.schema.column_paths import column_path_text
 from pyspark_delta.schema.edits import Path, change_column, find_column, spelled, type_at
+from pyspark_delta.schema.inner_names import follow_change
 from pyspark_delta.schema.json import type_to_json
 from pyspark_delta.schema.types import VOID, ArrayType, DataType, MapType, StructField, StructType
 from pyspark_delta.schema.widening import TYPE_CHANGES, is_widening
@@ -40,7 +41,7 @@ def change_type(configuration: TableConfiguration, path: Path, data_type: DataTy
         changed = replace(field, type=_replaced(field.type, inside, data_type))
         return changed if before == VOID else recorded(changed, before, data_type, inside)
 
-    changed = change_column(schema, owner, change)
+    changed = follow_change(schema, change_column(schema, owner, change), owner, owner)
     column = find_column(changed, owner)
     described = {
         "name": column_path_text(owner),
@@ -70,10 +71,7 @@ def _check_widening(configuration: TableConfiguration, path: Sequence[str], befo
             error_class="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
             column=name,
         )
-    if before != VOID and not (
-        ENABLE_TYPE_WIDENING.of(configuration.properties)
-        and (configuration.supports("typeWidening") or configuration.supports("typeWidening-preview"))
-    ):
+    if before != VOID and not is_active(configuration, Feature.TYPE_WIDENING):
         raise InvalidOperationError(
             f"The column '{name}' cannot change from {before} to {after}: the table does not allow types to change. "
             "Set the property delta.enableTypeWidening to true first (readers then need the feature typeWidening).",

@@ -1,6 +1,8 @@
 """The table features, one module each, found by looking into this package.
 
-To add a feature, add a module that declares one `TableFeature` named `FEATURE`; nothing else has to know.
+To add a feature, add a module that declares one `TableFeature` named `FEATURE`; nothing else has to know. Code that
+depends on one feature asks `is_supported` or `is_active`, which know legacy versions and preview names, and names the
+feature by a member of `Feature`.
 """
 
 from __future__ import annotations
@@ -9,12 +11,44 @@ import importlib
 import pkgutil
 import re
 from collections.abc import Mapping
+from enum import StrEnum
 from functools import cache, lru_cache
 
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.feature import TableFeature
 
-__all__ = ["active_features", "all_features", "find_feature", "finish_order", "listed_features", "supported_features"]
+__all__ = [
+    "Feature",
+    "active_features",
+    "all_features",
+    "find_feature",
+    "finish_order",
+    "is_active",
+    "is_requested",
+    "is_supported",
+    "supported_features",
+]
+
+
+class Feature(StrEnum):
+    """The features that code outside this package asks for; the values are their final names in the protocol."""
+
+    APPEND_ONLY = "appendOnly"
+    CATALOG_MANAGED = "catalogManaged"
+    CHANGE_DATA_FEED = "changeDataFeed"
+    CHECKPOINT_PROTECTION = "checkpointProtection"
+    CLUSTERING = "clustering"
+    COLUMN_MAPPING = "columnMapping"
+    DELETION_VECTORS = "deletionVectors"
+    DOMAIN_METADATA = "domainMetadata"
+    ICEBERG_COMPAT_V2 = "icebergCompatV2"
+    ICEBERG_COMPAT_V3 = "icebergCompatV3"
+    IN_COMMIT_TIMESTAMP = "inCommitTimestamp"
+    ROW_TRACKING = "rowTracking"
+    TYPE_WIDENING = "typeWidening"
+    V2_CHECKPOINT = "v2Checkpoint"
+    VACUUM_PROTOCOL_CHECK = "vacuumProtocolCheck"
+    VARIANT_SHREDDING = "variantShredding"
 
 
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -47,16 +81,31 @@ def find_feature(name: str) -> TableFeature | None:
     return _named_like_its_module(name) or _by_name().get(name)
 
 
-def listed_features(configuration: TableConfiguration) -> frozenset[str]:
-    """The names in either feature list of the protocol, unknown ones too."""
-    protocol = configuration.protocol
-    return (protocol.reader_features or frozenset()) | (protocol.writer_features or frozenset())
+def is_supported(configuration: TableConfiguration, feature: Feature) -> bool:
+    """True if the protocol lists the feature, by any of its names, or has versions that imply it (C231, C235).
+
+    Ask this where files or commits may hold what the feature allows, whether it is in use now or not.
+    """
+    return _known(feature).listed_name(configuration) is not None
+
+
+def is_active(configuration: TableConfiguration, feature: Feature) -> bool:
+    """True if the protocol supports the feature and the metadata make use of it (C231).
+
+    Ask this where the feature changes what is written or refused from now on.
+    """
+    return _known(feature).is_active(configuration)
+
+
+def is_requested(configuration: TableConfiguration, feature: Feature) -> bool:
+    """True if schema or properties make use of the feature, supported or not: a change to them then enables it."""
+    return _known(feature).is_requested(configuration)
 
 
 def supported_features(configuration: TableConfiguration) -> frozenset[str]:
     """The features that the protocol lists, or implies by a legacy version, by the names the protocol uses (C231)."""
     implied = (feature.listed_name(configuration) for feature in all_features())
-    return listed_features(configuration) | {name for name in implied if name is not None}
+    return configuration.protocol.listed_features | {name for name in implied if name is not None}
 
 
 def active_features(configuration: TableConfiguration) -> frozenset[str]:
@@ -71,6 +120,13 @@ def active_features(configuration: TableConfiguration) -> frozenset[str]:
 def finish_order(configuration: TableConfiguration) -> tuple[TableFeature, ...]:
     """The known features that a table supports, each after those it requires: the order in which hooks are called."""
     return tuple(feature for feature in all_features() if feature.listed_name(configuration) is not None)
+
+
+@cache
+def _known(feature: Feature) -> TableFeature:
+    found = find_feature(feature)
+    assert found is not None, feature
+    return found
 
 
 def _named_like_its_module(name: str) -> TableFeature | None:

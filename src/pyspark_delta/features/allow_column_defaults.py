@@ -13,11 +13,11 @@ class AllowColumnDefaults(TableFeature):
     name = "allowColumnDefaults"
     KEY = "CURRENT_DEFAULT"
 
-    def is_active(self, configuration: TableConfiguration) -> bool:
+    def uses(self, configuration: TableConfiguration) -> bool:
         return any_field_has(configuration, self.KEY)
 
     def is_requested(self, configuration: TableConfiguration) -> bool:
-        return self.is_active(configuration)
+        return self.uses(configuration)
 
     def validate(self, configuration: TableConfiguration) -> None:
         """Defaults are SQL that names no column (C391)."""

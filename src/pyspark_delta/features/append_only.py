@@ -16,11 +16,11 @@ class AppendOnly(TableFeature):
     legacy_writer_version = 2
     harmless_properties = (APPEND_ONLY.name,)
 
-    def is_active(self, configuration: TableConfiguration) -> bool:
+    def uses(self, configuration: TableConfiguration) -> bool:
         return APPEND_ONLY.of(configuration.properties)
 
     def is_requested(self, configuration: TableConfiguration) -> bool:
-        return self.is_active(configuration)
+        return self.uses(configuration)
 
     def may_follow(self, draft: CommitDraft) -> bool:
         return True  # `finish` looks at it once more

@@ -7,6 +7,7 @@ settled by the options that it is reached by (`commit.committers`). Here is what
 from __future__ import annotations
 
 from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.features import Feature, is_active
 from pyspark_delta.protocol.configuration import CATALOG_MANAGED, TABLE_ID, TableConfiguration
 from pyspark_delta.protocol.feature import FeatureKind, TableFeature
 from pyspark_delta.protocol.properties import ENABLE_IN_COMMIT_TIMESTAMPS
@@ -39,7 +40,7 @@ class CatalogManaged(TableFeature):
 
     def validate(self, configuration: TableConfiguration) -> None:
         """Its commits are dated by what is in them, as published files say nothing about times (C450, C475)."""
-        if not ENABLE_IN_COMMIT_TIMESTAMPS.of(configuration.properties):
+        if not is_active(configuration, Feature.IN_COMMIT_TIMESTAMP):
             raise InvalidOperationError(
                 f"A table that a catalog manages needs in-commit timestamps. Leave "
                 f"{ENABLE_IN_COMMIT_TIMESTAMPS.name} at true.",

@@ -19,11 +19,11 @@ class ChangeDataFeed(TableFeature):
     legacy_writer_version = 4
     harmless_properties = (ENABLE_CHANGE_DATA_FEED.name,)
 
-    def is_active(self, configuration: TableConfiguration) -> bool:
+    def uses(self, configuration: TableConfiguration) -> bool:
         return ENABLE_CHANGE_DATA_FEED.of(configuration.properties)
 
     def is_requested(self, configuration: TableConfiguration) -> bool:
-        return self.is_active(configuration)
+        return self.uses(configuration)
 
     def validate(self, configuration: TableConfiguration) -> None:
         """No column has a name that the change feed adds to the others."""

@@ -13,11 +13,11 @@ class CheckConstraints(TableFeature):
     name = "checkConstraints"
     legacy_writer_version = 3
 
-    def is_active(self, configuration: TableConfiguration) -> bool:
+    def uses(self, configuration: TableConfiguration) -> bool:
         return any(key.casefold().startswith(CONSTRAINT_PREFIX) for key in configuration.properties)
 
     def is_requested(self, configuration: TableConfiguration) -> bool:
-        return self.is_active(configuration)
+        return self.uses(configuration)
 
     def validate(self, configuration: TableConfiguration) -> None:
         """Every condition is SQL over columns that the table has (C384)."""

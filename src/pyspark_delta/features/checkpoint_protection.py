@@ -14,7 +14,7 @@ from pyspark_delta.protocol.properties import CHECKPOINT_PROTECTION_VERSION
 class CheckpointProtection(TableFeature):
     name = "checkpointProtection"
 
-    def is_active(self, configuration: TableConfiguration) -> bool:
+    def uses(self, configuration: TableConfiguration) -> bool:
         return CHECKPOINT_PROTECTION_VERSION.of(configuration.properties) > 0
 
     def may_follow(self, draft: CommitDraft) -> bool:

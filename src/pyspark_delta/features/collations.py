@@ -15,11 +15,11 @@ class Collations(TableFeature):
     preview_names = ("collations-preview", "collations-dev")
     requires = ("domainMetadata",)
 
-    def is_active(self, configuration: TableConfiguration) -> bool:
+    def uses(self, configuration: TableConfiguration) -> bool:
         return any_field_has(configuration, self.KEY)
 
     def is_requested(self, configuration: TableConfiguration) -> bool:
-        return self.is_active(configuration)
+        return self.uses(configuration)
 
 
 FEATURE = Collations()

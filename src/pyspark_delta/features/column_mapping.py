@@ -24,7 +24,7 @@ from pyspark_delta.schema.column_ids import (
     same_name,
     without_ids,
 )
-from pyspark_delta.schema.column_mapping import physical_schema
+from pyspark_delta.schema.column_mapping import mapping_mode, physical_schema
 from pyspark_delta.schema.json import schema_to_json
 from pyspark_delta.schema.traversal import types_in
 from pyspark_delta.schema.types import StructType
@@ -36,18 +36,18 @@ class ColumnMapping(TableFeature):
     legacy_reader_version = 2
     legacy_writer_version = 5
 
-    def is_active(self, configuration: TableConfiguration) -> bool:
+    def uses(self, configuration: TableConfiguration) -> bool:
         return COLUMN_MAPPING_MODE.of(configuration.properties) != "none"
 
     def is_requested(self, configuration: TableConfiguration) -> bool:
-        return self.is_active(configuration)
+        return self.uses(configuration)
 
     def prepare(self, configuration: TableConfiguration, before: TableConfiguration | None) -> TableConfiguration:
         """Give new columns ids and physical names (C243, C244); the physical name of an old one never changes (C245).
 
         Columns of a table without mapping keep their names as physical names, because its files have them (C250).
         """
-        was_active = before is not None and self.is_active(before)
+        was_active = before is not None and mapping_mode(before) != "none"
         if not self.is_active(configuration):
             return _without_mapping(configuration) if was_active else configuration
         schema, largest = configuration.schema, COLUMN_MAPPING_MAX_ID.of(configuration.properties)
@@ -61,7 +61,7 @@ class ColumnMapping(TableFeature):
 
     def check_change(self, configuration: TableConfiguration, before: TableConfiguration, *, keeps_files: bool) -> None:
         """The mode stays, but for turning it on by name: files resolve their columns by it."""
-        old, new = (_mode(c) if self.listed_name(c) else "none" for c in (before, configuration))
+        old, new = mapping_mode(before), mapping_mode(configuration)
         if keeps_files and old != new and (old, new) != ("none", "name"):
             raise InvalidOperationError(
                 f"The column mapping mode of a table cannot change from '{old}' to '{new}', because its files were "

@@ -16,11 +16,11 @@ class DeletionVectors(TableFeature):
     kind = FeatureKind.READER_WRITER
     harmless_properties = (ENABLE_DELETION_VECTORS.name,)
 
-    def is_active(self, configuration: TableConfiguration) -> bool:
+    def uses(self, configuration: TableConfiguration) -> bool:
         return ENABLE_DELETION_VECTORS.of(configuration.properties)
 
     def is_requested(self, configuration: TableConfiguration) -> bool:
-        return self.is_active(configuration)
+        return self.uses(configuration)
 
     def may_follow(self, draft: CommitDraft) -> bool:
         return True

@@ -14,11 +14,11 @@ class GeneratedColumns(TableFeature):
     KEY = "delta.generationExpression"
     legacy_writer_version = 4
 
-    def is_active(self, configuration: TableConfiguration) -> bool:
+    def uses(self, configuration: TableConfiguration) -> bool:
         return any_field_has(configuration, self.KEY)
 
     def is_requested(self, configuration: TableConfiguration) -> bool:
-        return self.is_active(configuration)
+        return self.uses(configuration)
 
     def validate(self, configuration: TableConfiguration) -> None:
         """Expressions are SQL over other columns that are not generated themselves."""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import ClassVar
 
+from pyspark_delta.features import Feature, is_active, is_supported
 from pyspark_delta.protocol import iceberg
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.feature import TableFeature
@@ -20,11 +21,11 @@ class IcebergCompatV1(TableFeature):
     excludes = ("icebergCompatV2", "icebergCompatV3")
     implied_properties: ClassVar[Mapping[str, str]] = MappingProxyType({COLUMN_MAPPING_MODE.name: "name"})
 
-    def is_active(self, configuration: TableConfiguration) -> bool:
+    def uses(self, configuration: TableConfiguration) -> bool:
         return ENABLE_ICEBERG_COMPAT_V1.of(configuration.properties)
 
     def is_requested(self, configuration: TableConfiguration) -> bool:
-        return self.is_active(configuration)
+        return self.uses(configuration)
 
     def validate(self, configuration: TableConfiguration) -> None:
         if not self.is_active(configuration):
@@ -32,7 +33,7 @@ class IcebergCompatV1(TableFeature):
         iceberg.check_mapping(configuration, self.name, ("name", "id"))
         iceberg.check_types(configuration.schema, self.name, iceberg.PRIMITIVES_V1)
         iceberg.check_type_changes(configuration.schema, self.name)
-        if configuration.supports("deletionVectors"):  # active or not (C285)
+        if is_supported(configuration, Feature.DELETION_VECTORS):  # active or not (C285)
             raise iceberg.violation(
                 self.name,
                 "DELETION_VECTORS_SHOULD_BE_DISABLED",
@@ -44,9 +45,9 @@ class IcebergCompatV1(TableFeature):
         """Files of a partitioned table would have to hold the partition columns (C286, C288); others may stay."""
         if not self.is_active(configuration):
             return
-        if self.listed_name(before) is not None and self.is_active(before):
+        if self.is_active(before):
             iceberg.check_partitioning(configuration, before, self.name)
-        elif keeps_files and (before.partition_columns or COLUMN_MAPPING_MODE.of(before.properties) == "none"):
+        elif keeps_files and (before.partition_columns or not is_active(before, Feature.COLUMN_MAPPING)):
             raise iceberg.needs_rewrite(self.name)
 
     def stores_partition_columns(self, configuration: TableConfiguration) -> bool:

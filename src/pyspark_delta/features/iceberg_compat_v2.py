@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import ClassVar
 
+from pyspark_delta.features import Feature, is_active
 from pyspark_delta.protocol import iceberg
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.feature import TableFeature
@@ -24,14 +25,14 @@ class IcebergCompatV2(TableFeature):
     excludes = ("icebergCompatV1", "icebergCompatV3")
     implied_properties: ClassVar[Mapping[str, str]] = MappingProxyType({COLUMN_MAPPING_MODE.name: "name"})
 
-    def is_active(self, configuration: TableConfiguration) -> bool:
+    def uses(self, configuration: TableConfiguration) -> bool:
         return ENABLE_ICEBERG_COMPAT_V2.of(configuration.properties)
 
     def is_requested(self, configuration: TableConfiguration) -> bool:
-        return self.is_active(configuration)
+        return self.uses(configuration)
 
     def prepare(self, configuration: TableConfiguration, before: TableConfiguration | None) -> TableConfiguration:
-        mapped = COLUMN_MAPPING_MODE.of(configuration.properties) != "none"
+        mapped = is_active(configuration, Feature.COLUMN_MAPPING)
         return iceberg.with_nested_ids(configuration) if mapped and self.is_active(configuration) else configuration
 
     def validate(self, configuration: TableConfiguration) -> None:
@@ -40,7 +41,7 @@ class IcebergCompatV2(TableFeature):
         iceberg.check_mapping(configuration, self.name, ("name", "id"))
         iceberg.check_types(configuration.schema, self.name, iceberg.PRIMITIVES_V1 | iceberg.NESTED)
         iceberg.check_type_changes(configuration.schema, self.name)
-        if configuration.supports("deletionVectors") and ENABLE_DELETION_VECTORS.of(configuration.properties):
+        if is_active(configuration, Feature.DELETION_VECTORS):
             raise iceberg.violation(
                 self.name,
                 "DELETION_VECTORS_SHOULD_BE_DISABLED",
@@ -52,7 +53,7 @@ class IcebergCompatV2(TableFeature):
         """Files from before have no ids for list elements and map entries, and perhaps no partition columns."""
         if not self.is_active(configuration):
             return
-        if self.listed_name(before) is not None and self.is_active(before):
+        if self.is_active(before):
             iceberg.check_partitioning(configuration, before, self.name)
         elif keeps_files:
             raise iceberg.needs_rewrite(self.name)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import ClassVar
 
+from pyspark_delta.features import Feature, is_active
 from pyspark_delta.protocol import iceberg
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.feature import TableFeature
@@ -22,14 +23,14 @@ class IcebergCompatV3(TableFeature):
         {COLUMN_MAPPING_MODE.name: "name", ENABLE_ROW_TRACKING.name: "true"}
     )
 
-    def is_active(self, configuration: TableConfiguration) -> bool:
+    def uses(self, configuration: TableConfiguration) -> bool:
         return ENABLE_ICEBERG_COMPAT_V3.of(configuration.properties)
 
     def is_requested(self, configuration: TableConfiguration) -> bool:
-        return self.is_active(configuration)
+        return self.uses(configuration)
 
     def prepare(self, configuration: TableConfiguration, before: TableConfiguration | None) -> TableConfiguration:
-        mapped = COLUMN_MAPPING_MODE.of(configuration.properties) != "none"
+        mapped = is_active(configuration, Feature.COLUMN_MAPPING)
         return iceberg.with_nested_ids(configuration) if mapped and self.is_active(configuration) else configuration
 
     def validate(self, configuration: TableConfiguration) -> None:
@@ -39,7 +40,7 @@ class IcebergCompatV3(TableFeature):
         iceberg.check_types(configuration.schema, self.name, iceberg.PRIMITIVES_V1 | iceberg.NESTED | {"variant"})
         iceberg.check_type_changes(configuration.schema, self.name)
         iceberg.check_literal_defaults(configuration.schema, self.name)
-        if not ENABLE_ROW_TRACKING.of(configuration.properties):
+        if not is_active(configuration, Feature.ROW_TRACKING):
             raise iceberg.violation(
                 self.name,
                 "WRONG_REQUIRED_TABLE_PROPERTY",
@@ -50,7 +51,7 @@ class IcebergCompatV3(TableFeature):
         """Files from before have no ids for list elements and map entries, and perhaps no partition columns."""
         if not self.is_active(configuration):
             return
-        if self.listed_name(before) is not None and self.is_active(before):
+        if self.is_active(before):
             iceberg.check_partitioning(configuration, before, self.name)
         elif keeps_files:
             raise iceberg.needs_rewrite(self.name)

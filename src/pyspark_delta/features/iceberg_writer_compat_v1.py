@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import ClassVar
 
+from pyspark_delta.features import Feature, active_features, is_active
 from pyspark_delta.protocol import iceberg, iceberg_writers
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.feature import TableFeature
@@ -31,17 +32,17 @@ class IcebergWriterCompatV1(TableFeature):
         {COLUMN_MAPPING_MODE.name: "id", ENABLE_ICEBERG_COMPAT_V2.name: "true"}
     )
 
-    def is_active(self, configuration: TableConfiguration) -> bool:
+    def uses(self, configuration: TableConfiguration) -> bool:
         return ENABLE_ICEBERG_WRITER_COMPAT_V1.of(configuration.properties)
 
     def is_requested(self, configuration: TableConfiguration) -> bool:
-        return self.is_active(configuration)
+        return self.uses(configuration)
 
     def validate(self, configuration: TableConfiguration) -> None:
         if not self.is_active(configuration):
             return
         iceberg.check_mapping(configuration, self.name, ("id",))
-        if not ENABLE_ICEBERG_COMPAT_V2.of(configuration.properties):
+        if not is_active(configuration, Feature.ICEBERG_COMPAT_V2):
             raise iceberg.violation(
                 self.name,
                 "WRONG_REQUIRED_TABLE_PROPERTY",
@@ -50,15 +51,15 @@ class IcebergWriterCompatV1(TableFeature):
         iceberg.check_types(configuration.schema, self.name, _TYPES)
         iceberg_writers.check_names(configuration.schema, self.name)
         iceberg_writers.check_features(
-            configuration,
             configuration.protocol.writer_features or (),  # writer version 7 lists them all
             self.name,
             allowed=ALLOWED,
             inactive=iceberg_writers.INACTIVE,
+            active=active_features(configuration),
         )
 
     def check_change(self, configuration: TableConfiguration, before: TableConfiguration, *, keeps_files: bool) -> None:
-        if self.is_active(configuration) and self.listed_name(before) is not None and self.is_active(before):
+        if self.is_active(configuration) and self.is_active(before):
             iceberg_writers.check_map_keys(before.schema, configuration.schema, self.name)
 
 

@@ -16,11 +16,11 @@ class IdentityColumns(TableFeature):
     legacy_writer_version = 6
     harmless_field_keys = (MARK,)
 
-    def is_active(self, configuration: TableConfiguration) -> bool:
+    def uses(self, configuration: TableConfiguration) -> bool:
         return any_field_has(configuration, *self.KEYS)
 
     def is_requested(self, configuration: TableConfiguration) -> bool:
-        return self.is_active(configuration)
+        return self.uses(configuration)
 
     def validate(self, configuration: TableConfiguration) -> None:
         """Identity columns are of type long, step forwards or backwards, and partition nothing (C395)."""

@@ -23,11 +23,11 @@ class InCommitTimestamp(TableFeature):
     preview_names = ("inCommitTimestamp-preview",)
     harmless_properties = (ENABLE_IN_COMMIT_TIMESTAMPS.name, *_ENABLEMENT)
 
-    def is_active(self, configuration: TableConfiguration) -> bool:
+    def uses(self, configuration: TableConfiguration) -> bool:
         return ENABLE_IN_COMMIT_TIMESTAMPS.of(configuration.properties)
 
     def is_requested(self, configuration: TableConfiguration) -> bool:
-        return self.is_active(configuration)
+        return self.uses(configuration)
 
     def may_follow(self, draft: CommitDraft) -> bool:
         return True

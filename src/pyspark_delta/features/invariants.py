@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 from pyspark_delta.errors import UnsupportedTableError
 from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.expressions import INVARIANT, invariant_condition
 from pyspark_delta.protocol.feature import TableFeature, any_field_has
 from pyspark_delta.protocol.rows import CheckKind, RowCheck
 from pyspark_delta.schema.traversal import fields_in
@@ -15,14 +15,14 @@ from pyspark_delta.schema.types import StructField, StructType
 
 class Invariants(TableFeature):
     name = "invariants"
-    KEY = "delta.invariants"
+    KEY = INVARIANT
     legacy_writer_version = 2
 
-    def is_active(self, configuration: TableConfiguration) -> bool:
+    def uses(self, configuration: TableConfiguration) -> bool:
         return any_field_has(configuration, self.KEY)
 
     def is_requested(self, configuration: TableConfiguration) -> bool:
-        return self.is_active(configuration) or any(not f.nullable for f in fields_in(configuration.schema))
+        return self.uses(configuration) or any(not f.nullable for f in fields_in(configuration.schema))
 
     def row_checks(self, configuration: TableConfiguration) -> tuple[RowCheck, ...]:
         """One condition for each column with an invariant, columns inside structs too.
@@ -40,7 +40,7 @@ class Invariants(TableFeature):
         return tuple(
             RowCheck(".".join(path), condition, CheckKind.INVARIANT)
             for path, field in _fields(configuration.schema)
-            if (condition := _condition(field.metadata.get(self.KEY)))
+            if (condition := invariant_condition(field.metadata.get(self.KEY)))
         )
 
 
@@ -50,17 +50,6 @@ def _fields(struct: StructType, parents: tuple[str, ...] = ()) -> Iterator[tuple
         yield path, field
         if isinstance(field.type, StructType):
             yield from _fields(field.type, path)
-
-
-def _condition(text: object) -> str:
-    """The SQL of an invariant: within JSON, or as it stands in tables of early writers (C380)."""
-    if not isinstance(text, str):
-        return ""
-    try:
-        condition = json.loads(text)["expression"]["expression"]
-    except (ValueError, KeyError, TypeError):
-        return text
-    return str(condition)
 
 
 FEATURE = Invariants()

@@ -16,7 +16,7 @@ class MaterializePartitionColumns(TableFeature):
     def stores_partition_columns(self, configuration: TableConfiguration) -> bool:
         return True
 
-    def is_active(self, configuration: TableConfiguration) -> bool:
+    def uses(self, configuration: TableConfiguration) -> bool:
         return bool(configuration.partition_columns)
 
 

@@ -47,11 +47,11 @@ class RowTracking(TableFeature):
     assigned_properties = (MATERIALIZED_ROW_ID.name, MATERIALIZED_ROW_COMMIT_VERSION.name)
     computed_domains = (DOMAIN,)
 
-    def is_active(self, configuration: TableConfiguration) -> bool:
+    def uses(self, configuration: TableConfiguration) -> bool:
         return ENABLE_ROW_TRACKING.of(configuration.properties)
 
     def is_requested(self, configuration: TableConfiguration) -> bool:
-        return self.is_active(configuration)
+        return self.uses(configuration)
 
     def prepare(self, configuration: TableConfiguration, before: TableConfiguration | None) -> TableConfiguration:
         """Name the columns that stored ids and commit versions go to, once and for all (C336, C337)."""
@@ -85,7 +85,7 @@ class RowTracking(TableFeature):
 
     def check_change(self, configuration: TableConfiguration, before: TableConfiguration, *, keeps_files: bool) -> None:
         """Ids are promised only when every file has them, which the files from before may not (C325, C336)."""
-        was_active = self.listed_name(before) is not None and self.is_active(before)
+        was_active = self.is_active(before)
         if keeps_files and self.is_active(configuration) and not was_active:
             raise InvalidOperationError(
                 "Row tracking cannot be enabled here while files of the table may have no row ids. Set the property "

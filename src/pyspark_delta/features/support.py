@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pyspark_delta.actions.model import Protocol
-from pyspark_delta.errors import InvalidTableError, UnsupportedFeatureError, UnsupportedTableError
-from pyspark_delta.features import find_feature, supported_features
+from pyspark_delta.errors import AppendOnlyTableError, InvalidTableError, UnsupportedFeatureError, UnsupportedTableError
+from pyspark_delta.features import Feature, find_feature, is_active, supported_features
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.feature import FeatureKind
 
@@ -51,6 +51,15 @@ def check_writable(configuration: TableConfiguration, location: str = "") -> Non
             obstacles[name] = feature.write_obstacle
     _refuse(obstacles, "write", location)
     _check_requirements(configuration, location)
+
+
+def check_removable(configuration: TableConfiguration, operation: str) -> None:
+    """Check that rows may be changed or removed, before anything is written (C376). Raises AppendOnlyTableError."""
+    if is_active(configuration, Feature.APPEND_ONLY):
+        raise AppendOnlyTableError(
+            f"{operation} would change or remove rows, but the table has the property delta.appendOnly. Append, or set "
+            "the property to false first."
+        )
 
 
 def check_known(configuration: TableConfiguration, location: str = "") -> None:

@@ -12,11 +12,11 @@ class TimestampNtz(TableFeature):
     name = "timestampNtz"
     kind = FeatureKind.READER_WRITER
 
-    def is_active(self, configuration: TableConfiguration) -> bool:
+    def uses(self, configuration: TableConfiguration) -> bool:
         return any(found == TIMESTAMP_NTZ for found in types_in(configuration.schema))
 
     def is_requested(self, configuration: TableConfiguration) -> bool:
-        return self.is_active(configuration)
+        return self.uses(configuration)
 
 
 FEATURE = TimestampNtz()

@@ -16,11 +16,11 @@ class TypeWidening(TableFeature):
     kind = FeatureKind.READER_WRITER
     preview_names = ("typeWidening-preview",)
 
-    def is_active(self, configuration: TableConfiguration) -> bool:
+    def uses(self, configuration: TableConfiguration) -> bool:
         return ENABLE_TYPE_WIDENING.of(configuration.properties)
 
     def is_requested(self, configuration: TableConfiguration) -> bool:
-        return self.is_active(configuration)
+        return self.uses(configuration)
 
     def validate(self, configuration: TableConfiguration) -> None:
         """The history of every column holds changes only that files can be read after."""

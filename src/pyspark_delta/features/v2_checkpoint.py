@@ -13,11 +13,11 @@ class V2Checkpoint(TableFeature):
     kind = FeatureKind.READER_WRITER
     harmless_properties = (CHECKPOINT_POLICY.name,)
 
-    def is_active(self, configuration: TableConfiguration) -> bool:
+    def uses(self, configuration: TableConfiguration) -> bool:
         return CHECKPOINT_POLICY.of(configuration.properties) == "v2"
 
     def is_requested(self, configuration: TableConfiguration) -> bool:
-        return self.is_active(configuration)
+        return self.uses(configuration)
 
     def may_follow(self, draft: CommitDraft) -> bool:
         return True

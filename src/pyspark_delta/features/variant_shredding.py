@@ -13,11 +13,11 @@ class VariantShredding(TableFeature):
     preview_names = ("variantShredding-preview",)
     requires = ("variantType",)
 
-    def is_active(self, configuration: TableConfiguration) -> bool:
+    def uses(self, configuration: TableConfiguration) -> bool:
         return ENABLE_VARIANT_SHREDDING.of(configuration.properties)
 
     def is_requested(self, configuration: TableConfiguration) -> bool:
-        return self.is_active(configuration)
+        return self.uses(configuration)
 
 
 FEATURE = VariantShredding()

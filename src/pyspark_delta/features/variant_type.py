@@ -13,11 +13,11 @@ class VariantType(TableFeature):
     kind = FeatureKind.READER_WRITER
     preview_names = ("variantType-preview",)
 
-    def is_active(self, configuration: TableConfiguration) -> bool:
+    def uses(self, configuration: TableConfiguration) -> bool:
         return any(found == VARIANT for found in types_in(configuration.schema))
 
     def is_requested(self, configuration: TableConfiguration) -> bool:
-        return self.is_active(configuration)
+        return self.uses(configuration)
 
 
 FEATURE = VariantType()

@@ -12,6 +12,7 @@ from functools import cached_property
 import pyarrow as pa
 
 from pyspark_delta.expressions.tree import Column
+from pyspark_delta.features import Feature, is_supported
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import WRITE_STATS_AS_JSON, WRITE_STATS_AS_STRUCT
 from pyspark_delta.protocol.statistics import physical_partition_schema, table_stats_columns
@@ -152,7 +153,7 @@ def _leaves(configuration: TableConfiguration, clustering: Sequence[tuple[str, .
     for bound in ("minValues", "maxValues"):
         yield from (Column((bound, *c.path), c.type) for c in columns if c.has_bounds)
     yield from (Column(("nullCount", *c.path), LONG) for c in columns)
-    if configuration.supports("deletionVectors"):
+    if is_supported(configuration, Feature.DELETION_VECTORS):
         yield Column(("tightBounds",), BOOLEAN)
 
 

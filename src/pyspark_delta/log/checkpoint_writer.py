@@ -23,6 +23,7 @@ from pyspark_delta.actions.model import (
     Sidecar,
 )
 from pyspark_delta.errors import ChecksumMismatchError, InvalidOperationError, InvalidOptionError
+from pyspark_delta.features import Feature, is_active, is_supported
 from pyspark_delta.features.support import check_known
 from pyspark_delta.log.action_file import ActionFile
 from pyspark_delta.log.ahead import drawn_ahead
@@ -40,7 +41,6 @@ from pyspark_delta.protocol.clustering import clustering_paths
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.expiry import unexpired
 from pyspark_delta.protocol.properties import (
-    CHECKPOINT_POLICY,
     DELETED_FILE_RETENTION,
     PARQUET_COMPRESSION,
 )
@@ -48,7 +48,6 @@ from pyspark_delta.protocol.statistics import physical_partition_schema
 from pyspark_delta.storage import FileStatus
 from pyspark_delta.storage.paths import file_name, join
 
-V2_FEATURE = "v2Checkpoint"
 SIDECAR_ACTIONS = 50_000  # of a full sidecar
 LARGEST_JSON = 1 << 20  # bytes of a top level that readers parse as a whole; of Parquet they read what they need
 
@@ -89,8 +88,7 @@ def write_checkpoint(
     check_published(replay.segment)
     check_known(configuration, replay.segment.table_location)
     writing = _Writing(replay, configuration, int(time.time() * 1000) if now_ms is None else now_ms)
-    policy = CHECKPOINT_POLICY.of(configuration.properties)
-    if policy == "v2" and configuration.supports(V2_FEATURE):
+    if is_active(configuration, Feature.V2_CHECKPOINT):
         return writing.v2(top_level)
     return writing.classic()
 
@@ -129,7 +127,7 @@ class _Writing:
         self._store = replay.store
         self._configuration = configuration
         self._now = now_ms
-        domains = replay.replayed_domains() if configuration.supports("clustering") else {}
+        domains = replay.replayed_domains() if is_supported(configuration, Feature.CLUSTERING) else {}
         self._layout = CheckpointLayout.of(configuration, clustering_paths(domains))
         self._partition_names = tuple(f.name for f in physical_partition_schema(configuration))
         self._log = log_location(replay.segment.table_location)

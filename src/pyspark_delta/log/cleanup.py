@@ -13,6 +13,7 @@ from datetime import timedelta
 from itertools import islice
 
 from pyspark_delta.actions.decode import decode_sidecar
+from pyspark_delta.features import Feature, is_supported
 from pyspark_delta.log.checkpoints import CheckpointReader
 from pyspark_delta.log.listing import Checkpoint, LogListing, list_log, log_location
 from pyspark_delta.log.names import (
@@ -85,7 +86,7 @@ def clean_log(
     if configuration.is_catalog_managed:
         files += _delete(store, _staged(store, table_location, cutoff.version))
     sidecars = 0
-    if files or configuration.supports("v2Checkpoint"):
+    if files or is_supported(configuration, Feature.V2_CHECKPOINT):
         sidecars = _delete(store, _orphaned_sidecars(store, table_location, _midnight(now) - _DAY))
     return CleanedLog(cutoff.version, files, sidecars)
 
@@ -124,7 +125,7 @@ def _old_files(
 def _is_protected(configuration: TableConfiguration, version: int) -> bool:
     """Whether a clean-up before the version would delete some, but not all, of what a dropped feature left behind."""
     boundary = CHECKPOINT_PROTECTION_VERSION.of(configuration.properties)
-    return configuration.supports("checkpointProtection") and version < boundary
+    return is_supported(configuration, Feature.CHECKPOINT_PROTECTION) and version < boundary
 
 
 def _staged(store: ObjectStore, table_location: str, last_version: int) -> Iterator[FileStatus]:

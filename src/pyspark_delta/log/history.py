@@ -22,20 +22,19 @@ from pyspark_delta.errors import (
     TableNotFoundError,
     TimestampOutOfRangeError,
 )
+from pyspark_delta.features import Feature, is_active
 from pyspark_delta.log.commits import read_commit
 from pyspark_delta.log.listing import LogListing, list_log, log_location
 from pyspark_delta.log.names import CommitName
 from pyspark_delta.log.segment import LogSegment
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import (
-    ENABLE_IN_COMMIT_TIMESTAMPS,
     IN_COMMIT_TIMESTAMP_TIME,
     IN_COMMIT_TIMESTAMP_VERSION,
 )
 from pyspark_delta.storage import FileStatus, ObjectStore
 from pyspark_delta.storage.paths import join
 
-_FEATURE = "inCommitTimestamp"
 _FIRST_LINE = 16384  # bytes that nearly always hold the commitInfo, which comes first in commits with timestamps
 
 _DESCRIBED = (
@@ -256,7 +255,7 @@ def in_commit_timestamp(info: CommitInfo | None, path: str) -> int:
 def _in_commit_times(configuration: TableConfiguration) -> _InCommitTimes | None:
     """Which commits carry their time; None when the table does not have in-commit timestamps (C355, C360)."""
     properties = configuration.properties
-    if not configuration.supports(_FEATURE) or not ENABLE_IN_COMMIT_TIMESTAMPS.of(properties):
+    if not is_active(configuration, Feature.IN_COMMIT_TIMESTAMP):
         return None
     return _InCommitTimes(IN_COMMIT_TIMESTAMP_VERSION.of(properties) or 0, IN_COMMIT_TIMESTAMP_TIME.of(properties))
 

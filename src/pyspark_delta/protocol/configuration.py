@@ -8,6 +8,7 @@ from functools import cached_property
 
 from pyspark_delta.actions.model import Metadata, Protocol
 from pyspark_delta.errors import CorruptLogError, UnsupportedTableError
+from pyspark_delta.protocol.properties import ENABLE_IN_COMMIT_TIMESTAMPS
 from pyspark_delta.schema.json import parse_schema
 from pyspark_delta.schema.traversal import types_in
 from pyspark_delta.schema.types import StructType
@@ -18,7 +19,7 @@ CATALOG_MANAGED = ("catalogManaged", "catalogOwned-preview", "catalogOwned")
 TABLE_ID = "io.unitycatalog.tableId"
 """The property in which Unity Catalog keeps the id that it gave to a table."""
 
-_LASTING = frozenset((TABLE_ID, "delta.enableInCommitTimestamps"))
+_LASTING = frozenset((TABLE_ID, ENABLE_IN_COMMIT_TIMESTAMPS.name))
 
 
 @dataclass(frozen=True)
@@ -60,17 +61,17 @@ class TableConfiguration:
     @property
     def is_catalog_managed(self) -> bool:
         """Whether the catalog of the table decides which commits count (C449): no property does."""
-        return any(self.supports(name) for name in CATALOG_MANAGED)
+        return bool(managed_names(self.protocol))
 
-    def supports(self, feature: str, *, legacy_reader: int | None = None, legacy_writer: int | None = None) -> bool:
-        """Whether the protocol lists the feature, or has a version that implies it (C231, C235)."""
-        protocol = self.protocol
-        listed = (protocol.writer_features or frozenset()) | (protocol.reader_features or frozenset())
-        if feature in listed:
-            return True
-        if legacy_reader is not None and legacy_reader <= protocol.min_reader_version < 3:
-            return True
-        return legacy_writer is not None and legacy_writer <= protocol.min_writer_version < 7
+    @property
+    def reads_mapped_columns(self) -> bool:
+        """True if readers must honour the column mapping mode: at reader version 2, or with the feature (C237)."""
+        return self.protocol.min_reader_version == 2 or "columnMapping" in self.protocol.listed_features
+
+
+def managed_names(protocol: Protocol) -> list[str]:
+    """The names under which a protocol lists the feature of managed tables; empty if it does not."""
+    return [name for name in CATALOG_MANAGED if name in protocol.listed_features]
 
 
 def lasting_properties(configuration: TableConfiguration | None) -> dict[str, str]:

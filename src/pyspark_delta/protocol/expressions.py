@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+import json
+
 from pyspark_delta.errors import InvalidOperationError, InvalidPredicateError
 from pyspark_delta.expressions.columns import find_fields, suggestion
 from pyspark_delta.expressions.references import referenced_columns
 from pyspark_delta.schema.types import StructType
+
+INVARIANT = "delta.invariants"
+
+
+def invariant_condition(text: object) -> str:
+    """The SQL of an invariant of a column: within JSON, or as it stands in tables of early writers (C380)."""
+    if not isinstance(text, str):
+        return ""
+    try:
+        condition = json.loads(text)["expression"]["expression"]
+    except (ValueError, KeyError, TypeError):
+        return text
+    return str(condition)
 
 
 def check_expression(text: str, schema: StructType, what: str) -> tuple[tuple[str, ...], ...]:

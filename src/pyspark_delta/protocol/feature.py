@@ -14,6 +14,8 @@ from pyspark_delta.protocol.rows import ComputedColumn, RowCheck
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.schema.traversal import fields_in
 
+_READER_FEATURES_VERSION, _WRITER_FEATURES_VERSION = 3, 7  # from which on features are listed
+
 
 class FeatureKind(Enum):
     """Whom a feature concerns; the values are the words that messages use."""
@@ -79,16 +81,33 @@ class TableFeature:
 
     def listed_name(self, configuration: TableConfiguration) -> str | None:
         """The name under which the protocol supports the feature, listed or implied; None when it does not."""
-        for name in self.preview_names:
-            if configuration.supports(name):
-                return name
-        supported = configuration.supports(
-            self.name, legacy_reader=self.legacy_reader_version, legacy_writer=self.legacy_writer_version
-        )
-        return self.name if supported else None
+        protocol = configuration.protocol
+        names = (*self.preview_names, self.name)
+        listed = next((name for name in names if name in protocol.listed_features), None)
+        reader, writer = protocol.min_reader_version, protocol.min_writer_version
+        implied = self.is_implied(reader, writer) or self._is_read_at(reader)
+        return self.name if listed is None and implied else listed
+
+    def is_implied(self, reader: int, writer: int) -> bool:
+        """True if this pair of protocol versions means the feature without a list (C235)."""
+        if self.legacy_writer_version is None or not self.legacy_writer_version <= writer < _WRITER_FEATURES_VERSION:
+            return False
+        return (self.legacy_reader_version or 1) <= reader
+
+    def _is_read_at(self, version: int) -> bool:
+        """True if readers of this version use the feature, whatever the writer version is (C237)."""
+        least = self.legacy_reader_version
+        return least is not None and least <= version < _READER_FEATURES_VERSION
 
     def is_active(self, configuration: TableConfiguration) -> bool:
-        """Whether the metadata of a table that supports the feature makes use of it (C231)."""
+        """True if the table supports the feature and its metadata make use of it (C231)."""
+        return self.listed_name(configuration) is not None and self.uses(configuration)
+
+    def uses(self, configuration: TableConfiguration) -> bool:
+        """True if the metadata make use of the feature, whether the protocol supports it or not.
+
+        A hook for `is_active`, which is what others ask.
+        """
         return True
 
     def hinders_writing(self, configuration: TableConfiguration) -> bool:

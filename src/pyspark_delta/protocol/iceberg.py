@@ -13,6 +13,7 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import COLUMN_MAPPING_MAX_ID, COLUMN_MAPPING_MODE
 from pyspark_delta.protocol.ready import ReadyCommit
 from pyspark_delta.schema.column_ids import assign_nested_ids, missing_nested_ids
+from pyspark_delta.schema.column_mapping import mapping_mode
 from pyspark_delta.schema.json import parse_type, schema_to_json
 from pyspark_delta.schema.traversal import fields_in, types_in
 from pyspark_delta.schema.types import ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructType
@@ -39,7 +40,7 @@ def violation(feature: str, kind: str, message: str) -> InvalidOperationError:
 
 def check_mapping(configuration: TableConfiguration, feature: str, modes: tuple[str, ...]) -> None:
     """Columns are mapped by one of the modes (C284, C292, C303)."""
-    mode = COLUMN_MAPPING_MODE.of(configuration.properties)
+    mode = mapping_mode(configuration)
     if mode not in modes:
         raise violation(
             feature,

@@ -2,40 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.protocol.feature import any_field_has
 from pyspark_delta.protocol.iceberg import violation
-from pyspark_delta.protocol.properties import (
-    CONSTRAINT_PREFIX,
-    ENABLE_CHANGE_DATA_FEED,
-    ENABLE_ROW_TRACKING,
-)
 from pyspark_delta.schema.column_mapping import ID, PHYSICAL_NAME
 from pyspark_delta.schema.traversal import fields_in
 from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructType
 
 # Features that may be supported only while nothing makes use of them, and what would (C309-C315).
-INACTIVE: Mapping[str, tuple[str, Callable[[TableConfiguration], bool]]] = {
-    "invariants": ("column invariants", lambda c: any_field_has(c, "delta.invariants")),
-    "changeDataFeed": ("the change data feed", lambda c: ENABLE_CHANGE_DATA_FEED.of(c.properties)),
-    "checkConstraints": (
-        "CHECK constraints",
-        lambda c: any(key.casefold().startswith(CONSTRAINT_PREFIX) for key in c.properties),
-    ),
-    "identityColumns": (
-        "identity columns",
-        lambda c: any_field_has(
-            c,
-            "delta.identity.start",
-            "delta.identity.step",
-            "delta.identity.highWaterMark",
-            "delta.identity.allowExplicitInsert",
-        ),
-    ),
-    "generatedColumns": ("generated columns", lambda c: any_field_has(c, "delta.generationExpression")),
-    "rowTracking": ("row tracking", lambda c: ENABLE_ROW_TRACKING.of(c.properties)),
+INACTIVE: Mapping[str, str] = {
+    "invariants": "column invariants",
+    "changeDataFeed": "the change data feed",
+    "checkConstraints": "CHECK constraints",
+    "identityColumns": "identity columns",
+    "generatedColumns": "generated columns",
+    "rowTracking": "row tracking",
 }
 
 
@@ -54,12 +35,12 @@ def check_names(schema: StructType, feature: str) -> None:
 
 
 def check_features(
-    configuration: TableConfiguration,
     supported: Iterable[str],
     feature: str,
     *,
     allowed: frozenset[str],
     inactive: Iterable[str],
+    active: frozenset[str],
 ) -> None:
     """Supported features are on the list, or are on the other list and not made use of (C308-C316)."""
     idle = frozenset(inactive)
@@ -71,12 +52,12 @@ def check_features(
             f"it does not go with {', '.join(unknown)}. Iceberg writers do not know what that asks of them: drop the "
             "feature, or do without this one.",
         )
-    for name in sorted(idle):
-        what, is_used = INACTIVE[name]
-        if is_used(configuration):
-            raise violation(
-                feature, "UNSUPPORTED_FEATURES", f"it does not go with {what}, which the table has. Remove them first."
-            )
+    for name in sorted(idle & active):
+        raise violation(
+            feature,
+            "UNSUPPORTED_FEATURES",
+            f"it does not go with {INACTIVE[name]}, which the table has. Remove them first.",
+        )
 
 
 def check_map_keys(before: StructType, after: StructType, feature: str) -> None:

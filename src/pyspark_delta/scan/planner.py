@@ -13,10 +13,10 @@ from pyspark_delta.expressions.columns import suggestion
 from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.expressions.text import columns_of, conjuncts, is_opaque, to_sql
 from pyspark_delta.expressions.tree import And, Expression, all_of
+from pyspark_delta.features import Feature, is_active, is_supported
 from pyspark_delta.log.request import FileRequest
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import (
-    ENABLE_ROW_TRACKING,
     MATERIALIZED_ROW_COMMIT_VERSION,
     MATERIALIZED_ROW_ID,
 )
@@ -108,7 +108,7 @@ def read_context(
     in its file. Raises UnsupportedTableError for a recorded change
     of type that cannot be read, and InvalidOperationError for a table without row tracking.
     """
-    if configuration.supports("typeWidening") or configuration.supports("typeWidening-preview"):
+    if is_supported(configuration, Feature.TYPE_WIDENING):
         check_type_changes(configuration.schema)
     shown = configuration.schema.fields if output is None else tuple(output)
     plans = [_plan_column(f, configuration) for f in shown]
@@ -183,7 +183,7 @@ def require_row_tracking(configuration: TableConfiguration) -> None:
                 error_class="DELTA_DUPLICATE_COLUMNS_FOUND",
                 column=taken.name,
             )
-    if not (configuration.supports("rowTracking") and ENABLE_ROW_TRACKING.of(configuration.properties)):
+    if not is_active(configuration, Feature.ROW_TRACKING):
         raise InvalidOperationError(
             "The table has no lasting row ids: row tracking is not enabled. Enable it with the table property "
             "delta.enableRowTracking.",

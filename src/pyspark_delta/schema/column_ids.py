@@ -16,7 +16,7 @@ from pyspark_delta.schema.column_mapping import (
 )
 from pyspark_delta.schema.traversal import fields_in
 from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
-from pyspark_delta.schema.widening import is_widening
+from pyspark_delta.schema.widening import is_lossless
 
 MAPPING_KEYS = (ID, PHYSICAL_NAME, NESTED_IDS, LEGACY_NESTED_IDS)
 
@@ -207,4 +207,4 @@ def _is_same_kind(before: DataType, after: DataType) -> bool:
     """Whether old files, if any are left, could still be read as the new type."""
     if isinstance(after, StructType | ArrayType | MapType):
         return type(before) is type(after)
-    return before == after or is_widening(before, after)
+    return before == after or is_lossless(before, after)

@@ -33,8 +33,9 @@ class Configured(Protocol):
         """`metaData.configuration`."""
         ...
 
-    def supports(self, feature: str, *, legacy_reader: int | None = None, legacy_writer: int | None = None) -> bool:
-        """Whether the protocol allows the feature."""
+    @property
+    def reads_mapped_columns(self) -> bool:
+        """True if the protocol has readers honour the mode."""
         ...
 
 
@@ -44,7 +45,7 @@ def mapping_mode(configuration: Configured) -> str:
     Raises UnsupportedTableError for a mode that is not defined.
     """
     text = configuration.properties.get(MODE)
-    if text is None or not configuration.supports("columnMapping", legacy_reader=2):
+    if text is None or not configuration.reads_mapped_columns:
         return "none"
     mode = text.strip().lower()
     if mode not in _MODES:
@@ -99,10 +100,11 @@ def nested_ids(field: StructField) -> dict[str, int]:
     ids = field.metadata.get(NESTED_IDS, field.metadata.get(LEGACY_NESTED_IDS))
     if not isinstance(ids, Mapping):
         return {}
-    prefixes = [f"{name}." for name in (field.metadata.get(PHYSICAL_NAME), field.name) if isinstance(name, str)]
+    names = (field.metadata.get(PHYSICAL_NAME), field.name)
+    prefixes = [f"{name}.".casefold() for name in names if isinstance(name, str)]
     found: dict[str, int] = {}
     for path, value in ids.items():
-        prefix = next((p for p in prefixes if path.startswith(p)), "")
+        prefix = next((p for p in prefixes if path.casefold().startswith(p)), "")
         found[path[len(prefix) :]] = int(value)
     return found
 

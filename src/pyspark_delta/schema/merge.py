@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from pyspark_delta.schema.column_ids import MAPPING_KEYS
 from pyspark_delta.schema.json import type_to_json
 from pyspark_delta.schema.types import (
     BYTE,
@@ -28,7 +29,6 @@ from pyspark_delta.schema.types import (
 )
 from pyspark_delta.schema.widening import TYPE_CHANGES, is_widening
 
-_COLUMN_MAPPING = "delta.columnMapping."
 # Of the changes that keep old files valid, those that a write may make on its own: within one family of types.
 # The others, such as integer to double, change what values mean, and are made by ALTER alone.
 _FAMILIES: tuple[tuple[DataType, ...], ...] = ((BYTE, SHORT, INTEGER, LONG), (FLOAT, DOUBLE))
@@ -129,7 +129,7 @@ def keep_identities(schema: StructType, before: StructType) -> StructType:
 def _keep_identity(field: StructField, before: StructField | None) -> StructField:
     if before is None or not _is_same_kind(field.type, before.type):
         return field
-    mapping = {key: value for key, value in before.metadata.items() if key.startswith(_COLUMN_MAPPING)}
+    mapping = {key: before.metadata[key] for key in MAPPING_KEYS if key in before.metadata}
     return replace(field, type=_keep_inner(field.type, before.type), metadata={**field.metadata, **mapping})
 
 

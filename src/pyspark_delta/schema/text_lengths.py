@@ -5,15 +5,17 @@ The protocol has no such types; Spark writes the declared type of a column, the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from pyspark_delta.schema.types import StructField
+from pyspark_delta.schema.column_paths import column_path_text
+from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
 DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 _LIMITED = (exp.DataType.Type.CHAR, exp.DataType.Type.VARCHAR)
+_SPARK_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 
 
 def length_condition(field: StructField) -> str:
@@ -21,14 +23,63 @@ def length_condition(field: StructField) -> str:
 
     A type text that cannot be parsed sets no limit.
     """
-    declared = field.metadata.get(DECLARED_TYPE)
+    parsed = _parse(field.metadata.get(DECLARED_TYPE))
+    return "" if parsed is None else _condition(_quote(field.name), parsed, depth=0)
+
+
+def declared_lengths(field: StructField) -> dict[tuple[str, ...], str]:
+    """The char and varchar types that the metadata of a field declare, by path inside its type; `()` for the field.
+
+    Empty if there is no declaration, or one that cannot be parsed.
+    """
+    parsed = _parse(field.metadata.get(DECLARED_TYPE))
+    return {} if parsed is None else dict(_limited(parsed, field.type, ()))
+
+
+def declared_type(data_type: DataType, lengths: Mapping[tuple[str, ...], str], path: tuple[str, ...] = ()) -> str:
+    """The text that declares a type with these char and varchar types inside, as Spark writes it."""
+    match data_type:
+        case _ if path in lengths:
+            return lengths[path]
+        case StructType(fields):
+            members = (
+                f"{column_path_text([f.name])}:{declared_type(f.type, lengths, (*path, f.name))}" for f in fields
+            )
+            return f"struct<{','.join(members)}>"
+        case ArrayType(element):
+            return f"array<{declared_type(element, lengths, (*path, 'element'))}>"
+        case MapType(key, value):
+            inner = (declared_type(key, lengths, (*path, "key")), declared_type(value, lengths, (*path, "value")))
+            return f"map<{','.join(inner)}>"
+        case _:
+            return _SPARK_NAMES.get(str(data_type), str(data_type))
+
+
+def _parse(declared: object) -> exp.DataType | None:
     if not isinstance(declared, str):
-        return ""
+        return None
     try:
-        parsed = exp.DataType.build(declared, dialect="spark")
+        return exp.DataType.build(declared, dialect="spark")
     except SqlglotError:
-        return ""
-    return _condition(_quote(field.name), parsed, depth=0)
+        return None
+
+
+def _limited(
+    declared: exp.DataType, data_type: DataType, path: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], str]]:
+    inner = declared.expressions
+    match data_type, declared.this:
+        case _, kind if kind in _LIMITED and inner:
+            yield path, f"{kind.value.lower()}({inner[0].name})"
+        case ArrayType(element), exp.DataType.Type.ARRAY if inner:
+            yield from _limited(inner[0], element, (*path, "element"))
+        case MapType(key, value), exp.DataType.Type.MAP if len(inner) == 2:
+            yield from _limited(inner[0], key, (*path, "key"))
+            yield from _limited(inner[1], value, (*path, "value"))
+        case StructType(), exp.DataType.Type.STRUCT:
+            for member in inner:
+                if isinstance(member, exp.ColumnDef) and (known := data_type.find(member.this.name)) is not None:
+                    yield from _limited(member.args["kind"], known.type, (*path, known.name))
 
 
 def _condition(value: str, declared: exp.DataType, depth: int) -> str:

@@ -1,13 +1,13 @@
 """Type widening: the changes that leave old data files valid (Type Widening; beyond the 2024-12 text, A1).
 
 A file written before a change holds the narrower type and is converted when it is read. The history of a column is in
-its metadata under `delta.typeChanges`; readers refuse a table whose history holds a change they cannot convert.
+its metadata under `delta.typeChanges`; readers refuse a table whose history holds a change they cannot convert. More
+changes are read than made: every one that keeps all values, since other writers make more than the protocol lists.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from pyspark_delta.errors import CorruptLogError, UnsupportedTableError
 from pyspark_delta.schema.json import parse_type
@@ -40,10 +40,13 @@ _ALLOWED: dict[DataType, frozenset[DataType]] = {
 }
 # An integer type fits a decimal with at least this many digits before the point.
 _INTEGER_DIGITS: dict[DataType, int] = {BYTE: 10, SHORT: 10, INTEGER: 10, LONG: 20}
+# The digits that its values really have, and floats that hold them all: enough to read a change that others made.
+_LOSSLESS_DIGITS: dict[DataType, int] = {BYTE: 3, SHORT: 5, INTEGER: 10, LONG: 19}
+_LOSSLESS_FLOATS: dict[DataType, DataType] = {BYTE: FLOAT, SHORT: FLOAT}
 
 
 def is_widening(narrow: DataType, wide: DataType) -> bool:
-    """Whether `narrow` may be changed to the different type `wide` without rewriting files."""
+    """True if this package may change `narrow` to the different type `wide` without rewriting files."""
     if narrow == VOID:
         return wide != VOID
     if narrow.annotation is not None or wide.annotation is not None:
@@ -57,6 +60,30 @@ def is_widening(narrow: DataType, wide: DataType) -> bool:
     return wide in _ALLOWED.get(narrow, ())
 
 
+def is_lossless(narrow: DataType, wide: DataType) -> bool:
+    """True if files with `narrow` can be read as the different type `wide`: it holds every value exactly."""
+    if is_widening(narrow, wide):
+        return True
+    if narrow.annotation is not None or wide.annotation is not None:
+        return False
+    if isinstance(wide, DecimalType):
+        digits = _LOSSLESS_DIGITS.get(narrow)
+        return digits is not None and wide.precision - wide.scale >= digits
+    return _LOSSLESS_FLOATS.get(narrow) == wide
+
+
+def has_unlisted_changes(schema: StructType) -> bool:
+    """True if the history of a column holds a lossless change that the protocol does not list.
+
+    Spark's Parquet reader converts only those that it lists; the Arrow reader converts all.
+    """
+    return any(
+        before != after and not is_widening(before, after)
+        for path, field in _fields(schema, "")
+        for _, before, after in _changes(path, field)
+    )
+
+
 def check_type_changes(schema: StructType) -> None:
     """Check the recorded history of every field.
 
@@ -64,30 +91,33 @@ def check_type_changes(schema: StructType) -> None:
     history that is malformed.
     """
     for path, field in _fields(schema, ""):
-        changes = field.metadata.get(TYPE_CHANGES)
-        if changes is None:
-            continue
-        if not isinstance(changes, list):
-            raise CorruptLogError(f"{TYPE_CHANGES} of column '{path}' is not a list: {changes!r}.", column=path)
-        for change in changes:
-            _check_change(path, change)
+        for where, before, after in _changes(path, field):
+            if before != after and not is_lossless(before, after):
+                raise UnsupportedTableError(
+                    f"Column '{where}' was changed from {before} to {after}; files written before that cannot be read "
+                    f"as {after}. Rewrite the table with a client that supports the change.",
+                    error_class="DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA",
+                    column=where,
+                )
 
 
-def _check_change(column: str, change: Any) -> None:
-    if not isinstance(change, Mapping) or "fromType" not in change or "toType" not in change:
-        raise CorruptLogError(
-            f"{TYPE_CHANGES} of column '{column}' holds {change!r}, no change of type.", column=column
-        )
-    where = f"{column}.{change['fieldPath']}" if change.get("fieldPath") else column
-    before = parse_type(change["fromType"], where=where)
-    after = parse_type(change["toType"], where=where)
-    if before != after and not is_widening(before, after):
-        raise UnsupportedTableError(
-            f"Column '{where}' was changed from {before} to {after}; files written before that cannot be read as "
-            f"{after}. Rewrite the table with a client that supports the change.",
-            error_class="DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA",
-            column=where,
-        )
+def _changes(column: str, field: StructField) -> Iterator[tuple[str, DataType, DataType]]:
+    """The recorded changes of a field, each with the path of what changed.
+
+    Raises CorruptLogError for a history that is malformed.
+    """
+    changes = field.metadata.get(TYPE_CHANGES)
+    if changes is None:
+        return
+    if not isinstance(changes, list):
+        raise CorruptLogError(f"{TYPE_CHANGES} of column '{column}' is not a list: {changes!r}.", column=column)
+    for change in changes:
+        if not isinstance(change, Mapping) or "fromType" not in change or "toType" not in change:
+            raise CorruptLogError(
+                f"{TYPE_CHANGES} of column '{column}' holds {change!r}, no change of type.", column=column
+            )
+        where = f"{column}.{change['fieldPath']}" if change.get("fieldPath") else column
+        yield where, parse_type(change["fromType"], where=where), parse_type(change["toType"], where=where)
 
 
 def _fields(data_type: DataType, path: str) -> Iterator[tuple[str, StructField]]:

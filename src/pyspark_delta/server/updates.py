@@ -20,6 +20,7 @@ from pyspark_delta.catalog.unity.mirror import (
     own_properties,
 )
 from pyspark_delta.catalog.unity.type_json import schema_string_of
+from pyspark_delta.features import Feature
 from pyspark_delta.server.failures import Failure, FailureKind
 from pyspark_delta.server.fields import (
     invalid,
@@ -127,7 +128,7 @@ def protocol_of(value: Any) -> ProtocolAction:
         raise invalid(f"The reader features {extra} are not among the writer features.")
     if protocol.min_reader_version < 3 or protocol.min_writer_version < 7:
         raise invalid("A managed table has reader version 3 and writer version 7 at least.")
-    if "catalogManaged" not in readers or not {"catalogManaged", "inCommitTimestamp"} <= writers:
+    if Feature.CATALOG_MANAGED not in readers or not {Feature.CATALOG_MANAGED, Feature.IN_COMMIT_TIMESTAMP} <= writers:
         raise invalid("A managed table has the features catalogManaged (reader and writer) and inCommitTimestamp.")
     return protocol
 

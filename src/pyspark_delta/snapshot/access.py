@@ -8,7 +8,7 @@ from pyspark_delta.catalog.connections import known_table, managed_table
 from pyspark_delta.catalog.contract import TableInfo
 from pyspark_delta.catalog.log_tail import TailFiles
 from pyspark_delta.errors import CatalogError, InvalidTableError, PathAccessError
-from pyspark_delta.protocol.configuration import CATALOG_MANAGED, TableConfiguration
+from pyspark_delta.protocol.configuration import CATALOG_MANAGED, TableConfiguration, managed_names
 from pyspark_delta.storage import ACCESS_PREFIX
 
 PUBLISHED_ONLY = f"{ACCESS_PREFIX}published_only"
@@ -46,7 +46,7 @@ def catalog_tail(location: str, options: Mapping[str, str] | None) -> TailFiles 
 def require_catalog(configuration: TableConfiguration, location: str, options: Mapping[str, str] | None) -> None:
     """Check that no managed table is changed past its catalog (C480). Raises PathAccessError."""
     if configuration.is_catalog_managed and managed_table(options) is None:
-        raise PathAccessError([n for n in CATALOG_MANAGED if configuration.supports(n)], "write", location)
+        raise PathAccessError(managed_names(configuration.protocol), "write", location)
 
 
 def check_access(configuration: TableConfiguration, location: str, options: Mapping[str, str] | None) -> None:
@@ -57,7 +57,7 @@ def check_access(configuration: TableConfiguration, location: str, options: Mapp
     """
     through_catalog = managed_table(options) is not None
     if configuration.is_catalog_managed and not through_catalog and not reads_published_only(options):
-        raise PathAccessError([n for n in CATALOG_MANAGED if configuration.supports(n)], "read", location)
+        raise PathAccessError(managed_names(configuration.protocol), "read", location)
     if through_catalog and not configuration.is_catalog_managed:
         raise InvalidTableError(
             f"The catalog manages the table at '{location}', and its protocol does not list the feature "

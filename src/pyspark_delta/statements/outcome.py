@@ -13,10 +13,8 @@ import pyarrow.compute as pc
 from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.deletion_vectors.files import deletion_vector_path
 from pyspark_delta.engines.row_changes import ChangedRows
-from pyspark_delta.errors import AppendOnlyTableError
 from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet, no_files
 from pyspark_delta.protocol.identity import move_marks
-from pyspark_delta.protocol.properties import APPEND_ONLY
 from pyspark_delta.statements.target import Target
 from pyspark_delta.transaction.commit_info import engine_info
 from pyspark_delta.transaction.deleted_rows import take_rows
@@ -63,16 +61,6 @@ class FileChanges:
     def is_nothing(self) -> bool:
         """Whether no file comes or goes."""
         return not (self.whole.num_rows or self.touched.num_rows or self.rows.new.files.num_rows)
-
-
-def require_removable(target: Target, operation: str) -> None:
-    """Raise AppendOnlyTableError for a table of which rows may not be removed, before anything is written (C376)."""
-    configuration = target.configuration
-    if configuration.supports("appendOnly") and APPEND_ONLY.of(configuration.properties):
-        raise AppendOnlyTableError(
-            f"{operation} would change or remove rows, but the table has the property delta.appendOnly. Append, or set "
-            "the property to false first."
-        )
 
 
 def apply_deletions(

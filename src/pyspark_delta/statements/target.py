@@ -17,10 +17,10 @@ from pyspark_delta.engines.tasks import TaskRunner
 from pyspark_delta.expressions.exact import exact_condition, names_of_table
 from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.expressions.tree import Expression
+from pyspark_delta.features import Feature, is_active
 from pyspark_delta.protocol.clustering import clustering_paths
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import ReadSet
-from pyspark_delta.protocol.properties import ENABLE_DELETION_VECTORS
 from pyspark_delta.scan.file_source import FileSource
 from pyspark_delta.scan.matches import MatchedFiles, match_files, possible_files
 from pyspark_delta.snapshot import Snapshot
@@ -92,8 +92,7 @@ class Target:
     @property
     def uses_vectors(self) -> bool:
         """Whether rows are deleted by deletion vectors, or their files written anew (C252)."""
-        configuration = self.configuration
-        return configuration.supports("deletionVectors") and ENABLE_DELETION_VECTORS.of(configuration.properties)
+        return is_active(self.configuration, Feature.DELETION_VECTORS)
 
     @property
     def has_feed(self) -> bool:

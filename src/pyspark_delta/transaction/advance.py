@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 from pyspark_delta.commit import Committer, TakenVersion
 from pyspark_delta.errors import FileNotFoundInStoreError
+from pyspark_delta.features import Feature, is_active
 from pyspark_delta.log.names import LOG_DIRECTORY, CommitName
+from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft
-from pyspark_delta.protocol.properties import ENABLE_IN_COMMIT_TIMESTAMPS
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.storage import ObjectStore
 from pyspark_delta.storage.paths import join
@@ -63,9 +64,10 @@ def exactly_timed(draft: CommitDraft, base: TableState, store: ObjectStore) -> T
     Only then does a time count that the log itself does not hold.
     """
     before = base.configuration
-    if draft.metadata is None or before is None or ENABLE_IN_COMMIT_TIMESTAMPS.of(before.properties):
+    if before is None or (draft.metadata is None and draft.protocol is None):
         return base
-    if not ENABLE_IN_COMMIT_TIMESTAMPS.of(draft.metadata.configuration):
+    after = TableConfiguration(draft.protocol or before.protocol, draft.metadata or before.metadata)
+    if is_active(before, Feature.IN_COMMIT_TIMESTAMP) or not is_active(after, Feature.IN_COMMIT_TIMESTAMP):
         return base
     try:
         return replace(base, timestamp=store.status(_path(base.location, base.version)).modification_time)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pyspark_delta.features import Feature, is_supported
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.access import require_catalog
@@ -20,7 +21,7 @@ def state_of(snapshot: Snapshot) -> TableState:
         location=snapshot.location,
         version=snapshot.version,
         configuration=configuration,
-        domains=snapshot.domains() if configuration.supports("domainMetadata") else {},
+        domains=snapshot.domains() if is_supported(configuration, Feature.DOMAIN_METADATA) else {},
         timestamp=snapshot.timestamp if timestamp is None else timestamp,
         storage_options=dict(snapshot.storage_options or {}),
     )

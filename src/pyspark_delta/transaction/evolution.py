@@ -11,12 +11,18 @@ from dataclasses import dataclass, replace
 
 from pyspark_delta.actions.model import Metadata, Protocol
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
-from pyspark_delta.features import active_features, all_features, find_feature, finish_order
+from pyspark_delta.features import (
+    Feature,
+    active_features,
+    all_features,
+    find_feature,
+    finish_order,
+    is_active,
+)
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.feature import TableFeature
 from pyspark_delta.protocol.intervals import format_interval
 from pyspark_delta.protocol.properties import (
-    COLUMN_MAPPING_MODE,
     DELETED_FILE_RETENTION,
     FEATURE_PREFIX,
     IGNORE_PROTOCOL_DEFAULTS,
@@ -193,8 +199,7 @@ def _enable_requested(configuration: TableConfiguration, before: TableConfigurat
                 for name, value in feature.implied_properties.items():
                     if lookup(properties, name) is None:
                         properties[name] = value
-        missing = [f.name for f in requested if f.listed_name(configuration) is None]
-        protocol = with_features(configuration.protocol, missing)
+        protocol = with_features(configuration.protocol, [feature.name for feature in requested])
         if protocol == configuration.protocol and properties == dict(configuration.properties):
             return configuration
         metadata = replace(configuration.metadata, configuration=properties)
@@ -203,7 +208,7 @@ def _enable_requested(configuration: TableConfiguration, before: TableConfigurat
 
 # ----------------------------------------------------------------------------------------------------- checks
 def _check_schema(configuration: TableConfiguration) -> None:
-    mapped = COLUMN_MAPPING_MODE.of(configuration.properties) != "none"
+    mapped = is_active(configuration, Feature.COLUMN_MAPPING)
     check_columns(configuration.schema, mapped=mapped)
     resolve_partitioning(configuration.schema, configuration.partition_columns)
 

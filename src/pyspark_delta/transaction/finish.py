@@ -11,7 +11,7 @@ from pyspark_delta.actions.encode import encode_action
 from pyspark_delta.actions.encode_files import encode_adds, encode_changes, encode_removes
 from pyspark_delta.actions.model import SetTransaction
 from pyspark_delta.errors import InvalidOperationError
-from pyspark_delta.features import finish_order
+from pyspark_delta.features import Feature, finish_order, is_supported
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft
 from pyspark_delta.protocol.ready import ReadyCommit
@@ -75,7 +75,7 @@ def _check_single(ready: ReadyCommit) -> None:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise InvalidOperationError(f"One commit cannot set the {kind} '{twice[0]}' twice; set it once (C181).")
-    if ready.domains and not ready.configuration.supports("domainMetadata"):
+    if ready.domains and not is_supported(ready.configuration, Feature.DOMAIN_METADATA):
         raise InvalidOperationError(
             f"The metadata domain '{ready.domains[0].domain}' cannot be written: the table does not support the "
             "feature domainMetadata. Set the table property delta.feature.domainMetadata to 'supported' first.",

@@ -18,19 +18,12 @@ _FEATURE_READER, _FEATURE_WRITER = 3, 7
 
 def implied_features(reader: int, writer: int) -> frozenset[str]:
     """The features that a pair of versions means without a list (C235); none from writer version 7 on."""
-    return frozenset(
-        feature.name
-        for feature in all_features()
-        if feature.legacy_writer_version is not None
-        and feature.legacy_writer_version <= writer < _FEATURE_WRITER
-        and (feature.legacy_reader_version or 1) <= reader
-    )
+    return frozenset(feature.name for feature in all_features() if feature.is_implied(reader, writer))
 
 
 def features_of(protocol: Protocol) -> frozenset[str]:
     """The features that a protocol lists or implies, unknown ones too, by the names it uses."""
-    listed = (protocol.reader_features or frozenset()) | (protocol.writer_features or frozenset())
-    return listed | implied_features(protocol.min_reader_version, protocol.min_writer_version)
+    return protocol.listed_features | implied_features(protocol.min_reader_version, protocol.min_writer_version)
 
 
 def weakest_protocol(names: Iterable[str]) -> Protocol:
@@ -122,7 +115,7 @@ def _with_requirements(supported: frozenset[str], names: Iterable[str]) -> froze
         name = todo.pop()
         feature = known_feature(name)
         if found.isdisjoint(feature.names):
-            found.add(name)
+            found.add(str(name))
         todo.extend(required for required in feature.requires if found.isdisjoint(known_feature(required).names))
     return frozenset(found)
 

@@ -14,9 +14,11 @@ from pyspark_delta.actions.encode import action_to_json, metadata_to_json, proto
 from pyspark_delta.actions.model import DomainMetadata, SetTransaction
 from pyspark_delta.commit import TakenVersion
 from pyspark_delta.errors import CorruptLogError, FileAlreadyExistsError, FileNotFoundInStoreError
+from pyspark_delta.features import Feature, is_supported
 from pyspark_delta.log.file_totals import FileTotals, SizeHistogram
 from pyspark_delta.log.names import LOG_DIRECTORY, CommitName, VersionChecksumName
 from pyspark_delta.log.version_checksum import VersionChecksum, parse_checksum
+from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.ready import ReadyCommit
 from pyspark_delta.storage import ObjectStore
 from pyspark_delta.storage.paths import join
@@ -84,7 +86,7 @@ def _checksum(totals: Totals, ready: ReadyCommit) -> dict[str, Any]:
     value["protocol"] = protocol_to_json(ready.configuration.protocol)
     if files.histogram is not None:
         value["fileSizeHistogram"] = files.histogram.to_json()
-    if ready.configuration.supports("deletionVectors"):
+    if is_supported(ready.configuration, Feature.DELETION_VECTORS):
         if files.num_deleted_records is not None:
             value["numDeletedRecordsOpt"] = files.num_deleted_records
         if files.num_deletion_vectors is not None:
@@ -162,8 +164,8 @@ def _parsed(content: bytes, path: str) -> Totals | None:
 
 def _file_totals(checksum: VersionChecksum) -> FileTotals:
     histogram = checksum.file_size_histogram
-    features = checksum.protocol.writer_features or frozenset()
-    absent = None if "deletionVectors" in features else 0
+    configuration = TableConfiguration(checksum.protocol, checksum.metadata)
+    absent = None if is_supported(configuration, Feature.DELETION_VECTORS) else 0
     vectors, deleted = checksum.num_deletion_vectors, checksum.num_deleted_records
     return FileTotals(
         checksum.num_files,

@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark_delta.data.writer import WriteContext
-from pyspark_delta.features import finish_order
+from pyspark_delta.features import Feature, finish_order, is_active
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import (
-    ENABLE_VARIANT_SHREDDING,
     PARQUET_COMPRESSION,
     PARQUET_FORMAT_VERSION,
     RANDOM_PREFIX_LENGTH,
@@ -75,14 +74,8 @@ def write_context(
         target_file_size=options.target_file_size or TARGET_FILE_SIZE.of(properties),
         max_records_per_file=options.max_records_per_file,
         storage_options=CarriedOptions(options.storage_options),
-        shreds_variants=_shreds_variants(configuration),
+        shreds_variants=is_active(configuration, Feature.VARIANT_SHREDDING),
     )
-
-
-def _shreds_variants(configuration: TableConfiguration) -> bool:
-    """Whether new files may hold shredded variants (Variant Shredding: only while the property is true)."""
-    listed = any(configuration.supports(name) for name in ("variantShredding", "variantShredding-preview"))
-    return listed and ENABLE_VARIANT_SHREDDING.of(configuration.properties)
 
 
 def stores_partition_columns(configuration: TableConfiguration, options: FileOptions) -> bool:

@@ -10,10 +10,10 @@ from pyspark_delta.actions.model import DomainMetadata, Metadata, Protocol
 from pyspark_delta.catalog.creation import creation_of
 from pyspark_delta.ddl.clustering import cluster_by
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
-from pyspark_delta.features.support import check_writable
+from pyspark_delta.features import Feature, is_active, is_supported
+from pyspark_delta.features.support import check_removable, check_writable
 from pyspark_delta.protocol.clustering import clustering_paths
 from pyspark_delta.protocol.configuration import TableConfiguration, lasting_properties
-from pyspark_delta.protocol.properties import ENABLE_TYPE_WIDENING
 from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.schema.json import schema_to_json
 from pyspark_delta.schema.merge import is_same_shape, keep_identities, merge_schemas
@@ -51,7 +51,7 @@ class Target:
 def new_target(location: str, data: StructType, options: WriteOptions, defaults: Mapping[str, str]) -> Target:
     """A table that is not there yet; `defaults` are the properties that new tables begin with."""
     creation = creation_of(options.files.storage_options, options.properties)
-    features = (*creation.features, "clustering") if options.cluster_by else creation.features
+    features = (*creation.features, Feature.CLUSTERING) if options.cluster_by else creation.features
     configuration = new_table(
         data, options.partition_by or (), creation.properties, defaults=defaults, features=features
     )
@@ -70,17 +70,21 @@ def existing_target(
 
     `before` is what it declares, in the version of the snapshot or a later one.
 
-    Raises SchemaMismatchError that names every column that does not fit, UnsupportedFeatureError, InvalidOptionError.
+    Raises SchemaMismatchError that names every column that does not fit, UnsupportedFeatureError, InvalidOptionError,
+    AppendOnlyTableError for an overwrite that the table does not allow.
     """
     check_writable(before, snapshot.location)
     if mode == "replace":
         return _replacing(snapshot, before, data, options, defaults)
+    if mode == "overwrite":
+        check_removable(before, "The overwrite")
     _check_properties(before, options)
     if mode == "overwrite" and options.overwrite_schema:
         configuration = _replaced(before, data, options)
-        clustered = snapshot.clustering_columns()
-        if options.cluster_by or clustered:
-            configuration = evolve(before, configuration.metadata, features=("clustering",), keeps_files=False)
+        if _partial(options) is not None:
+            _check_clustering(snapshot, options.cluster_by)
+        elif options.cluster_by or snapshot.clustering_columns():
+            configuration = evolve(before, configuration.metadata, features=(Feature.CLUSTERING,), keeps_files=False)
             return Target(snapshot.location, configuration, before, _clustering(configuration, options.cluster_by))
     else:
         _check_clustering(snapshot, options.cluster_by)
@@ -96,7 +100,7 @@ def target_clustering(target: Target, snapshot: Snapshot | None) -> tuple[tuple[
 
 def _clustering(configuration: TableConfiguration, names: Sequence[str]) -> tuple[DomainMetadata, ...]:
     """The metadata domain for clustering by these columns; empty for none where there were none."""
-    if not names and not configuration.supports("clustering"):
+    if not names and not is_supported(configuration, Feature.CLUSTERING):
         return ()
     return cluster_by(configuration, [parse_column_path(name) for name in names]).domains
 
@@ -129,7 +133,7 @@ def _replacing(
         description=None,
         created_time=int(time.time() * 1000),
     )
-    features = ("clustering",) if options.cluster_by else ()
+    features = (Feature.CLUSTERING,) if options.cluster_by else ()
     configuration = evolve(before, metadata, features=features, keeps_files=False)
     domains: tuple[DomainMetadata, ...] = ()
     if options.cluster_by or snapshot.clustering_columns():
@@ -141,7 +145,7 @@ def _merged(before: TableConfiguration, data: StructType, mode: str, options: Wr
     if not options.merge_schema:
         check_storable(data, before.schema, can_overwrite=mode == "overwrite")
         return before
-    widen = before.supports("typeWidening") and ENABLE_TYPE_WIDENING.of(before.properties)
+    widen = is_active(before, Feature.TYPE_WIDENING)
     schema = merge_schemas(before.schema, stored_columns(data), widen=widen)
     check_storable(data, schema, can_overwrite=mode == "overwrite", merging=True)
     if schema == before.schema:
@@ -154,13 +158,7 @@ def _replaced(before: TableConfiguration, data: StructType, options: WriteOption
     partitioning = resolve_partitioning(schema, options.partition_by or ())
     if is_same_shape(schema, before.schema) and partitioning == before.partition_columns:
         return before
-    partial = {
-        "replaceWhere": options.replace_where is not None,
-        "replaceUsing": bool(options.replace_using),
-        "replaceOn": options.replace_on is not None,
-        "partitionOverwriteMode=dynamic": bool(options.dynamic_partitions),
-    }
-    asked = next((name for name, given in partial.items() if given), None)
+    asked = _partial(options)
     if asked is not None:
         raise InvalidOptionError(
             f"overwriteSchema would change the schema or the partitioning of the table, but {asked} keeps some of its "
@@ -168,6 +166,17 @@ def _replaced(before: TableConfiguration, data: StructType, options: WriteOption
             error_class="DELTA_OVERWRITE_SCHEMA_WITH_DYNAMIC_PARTITION_OVERWRITE",
         )
     return _changed(before, keep_identities(schema, before.schema), partitioning, keeps_files=False)
+
+
+def _partial(options: WriteOptions) -> str | None:
+    """The option by which an overwrite keeps some of the files; None if it replaces all."""
+    partial = {
+        "replaceWhere": options.replace_where is not None,
+        "replaceUsing": bool(options.replace_using),
+        "replaceOn": options.replace_on is not None,
+        "partitionOverwriteMode=dynamic": bool(options.dynamic_partitions),
+    }
+    return next((name for name, given in partial.items() if given), None)
 
 
 def _changed(

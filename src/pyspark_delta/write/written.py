@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from pyspark_delta.data.writer import WriteContext
 from pyspark_delta.errors import StorageError
+from pyspark_delta.features import Feature, is_active
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import no_files
 from pyspark_delta.protocol.properties import (
-    ENABLE_ROW_TRACKING,
     MATERIALIZED_ROW_COMMIT_VERSION,
     MATERIALIZED_ROW_ID,
 )
@@ -49,7 +49,7 @@ class Written:
 
 def has_row_ids(configuration: TableConfiguration) -> bool:
     """Whether rows keep their ids when they are written anew (C321)."""
-    return configuration.supports("rowTracking") and ENABLE_ROW_TRACKING.of(configuration.properties)
+    return is_active(configuration, Feature.ROW_TRACKING)
 
 
 def with_row_ids(before: TableConfiguration, context: WriteContext) -> WriteContext:

@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql.connect import functions as connect
 
 from pyspark_delta.errors import InvalidPredicateError
-from pyspark_delta.spark.engine.dml.conditions import check_deterministic
+from pyspark_delta.statements.conditions import check_deterministic
 
 
 @pytest.mark.parametrize(

@@ -47,15 +47,17 @@ from pyspark_delta.errors import (
     TableReplacedError,
     UnsupportedTableError,
 )
+from pyspark_delta.features import Feature
 from pyspark_delta.log.names import LOG_DIRECTORY
+from pyspark_delta.protocol.properties import ENABLE_IN_COMMIT_TIMESTAMPS
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.storage.paths import join
 
 _ID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _LONGEST_LOCATION = 2000  # bytes: PostgreSQL indexes no text much longer
-_FEATURES = frozenset({"catalogManaged", "inCommitTimestamp"})
-_SUGGESTED = frozenset({"v2Checkpoint"})
-_PROPERTIES = {"delta.enableInCommitTimestamps": "true"}
+_FEATURES = frozenset({Feature.CATALOG_MANAGED.value, Feature.IN_COMMIT_TIMESTAMP.value})
+_SUGGESTED = frozenset({Feature.V2_CHECKPOINT.value})
+_PROPERTIES = {ENABLE_IN_COMMIT_TIMESTAMPS.name: "true"}
 
 
 class TableNames(Schemas):

@@ -14,10 +14,11 @@ import orjson
 from pyspark_delta.actions.model import DomainMetadata, Protocol
 from pyspark_delta.catalog.contract import MetadataChange, NewTable
 from pyspark_delta.catalog.unity.type_json import columns_of
+from pyspark_delta.features import Feature
 
 TABLE_ID_PROPERTY = "io.unitycatalog.tableId"
 FEATURE_PREFIX = "delta.feature."
-MANAGED_PROPERTY = f"{FEATURE_PREFIX}catalogManaged"
+MANAGED_PROPERTY = f"{FEATURE_PREFIX}{Feature.CATALOG_MANAGED}"
 SUPPORTED = "supported"
 CLUSTERING, ROW_TRACKING = "delta.clustering", "delta.rowTracking"
 MIRRORED_DOMAINS = (CLUSTERING, ROW_TRACKING)
@@ -50,7 +51,7 @@ def own_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 def features_of(protocol: Protocol) -> frozenset[str]:
     """Every feature that a protocol lists."""
-    return (protocol.reader_features or frozenset()) | (protocol.writer_features or frozenset())
+    return protocol.listed_features
 
 
 def protocol_properties(protocol: Protocol) -> dict[str, str]:

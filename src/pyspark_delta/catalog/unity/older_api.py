@@ -41,6 +41,8 @@ from pyspark_delta.catalog.unity.mirror import (
     protocol_properties,
 )
 from pyspark_delta.catalog.unity.refusals import Refusal
+from pyspark_delta.features import Feature
+from pyspark_delta.protocol.properties import ENABLE_IN_COMMIT_TIMESTAMPS
 from pyspark_delta.storage.credentials import Credentials
 from pyspark_delta.storage.paths import normalize_location
 
@@ -48,7 +50,9 @@ COMMITS = "/delta/preview/commits"
 REPLAYED_HEADER = "x-commit-replayed"
 """A header of this package's server: the commit of the request was ratified before."""
 _PAGE = 50
-_FEATURES = frozenset({"catalogManaged", "inCommitTimestamp", "vacuumProtocolCheck"})
+_FEATURES = frozenset(
+    feature.value for feature in (Feature.CATALOG_MANAGED, Feature.IN_COMMIT_TIMESTAMP, Feature.VACUUM_PROTOCOL_CHECK)
+)
 
 
 class OlderApi:
@@ -90,7 +94,7 @@ class OlderApi:
             location=normalize_location(str(answer.get("staging_location") or "")),
             required_features=_FEATURES,
             required_properties={
-                "delta.enableInCommitTimestamps": "true",
+                ENABLE_IN_COMMIT_TIMESTAMPS.name: "true",
                 TABLE_ID_PROPERTY: str(answer.get("id") or ""),
             },
         )

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructField as SparkField
 from pyspark.sql.types import StructType as SparkStruct
 
 from pyspark_delta.ddl.change import TableChange, commit_change
-from pyspark_delta.ddl.clustering import cluster_by
+from pyspark_delta.ddl.clustering import recluster
 from pyspark_delta.ddl.columns import (
     NewColumn,
     add_columns,
@@ -156,11 +156,12 @@ class DeltaTableAlter:
         return self._change(lambda snapshot: set_description(snapshot.configuration, comment))
 
     def clusterBy(self, *columns: str) -> DeltaTableAlter:
-        """The columns by which files are clustered from now on; none at all ends clustering."""
+        """The columns by which files are clustered from now on; none at all ends clustering.
+
+        Raises InvalidOperationError if files of the table have no statistics for a new clustering column.
+        """
         paths = [parse_column_path(name) for name in columns]
-        return self._change(
-            lambda snapshot: cluster_by(snapshot.configuration, paths, before=snapshot.clustering_columns())
-        )
+        return self._change(lambda snapshot: recluster(snapshot, paths))
 
     # ------------------------------------------------------------------------------------------------- details
     def _change(self, make: Callable[[Snapshot], TableChange | None]) -> DeltaTableAlter:

@@ -10,6 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 from pyspark.sql import types as spark_types
 
+from pyspark_delta.features import Feature, is_supported
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
 from pyspark_delta.scan.planner import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
@@ -24,6 +25,7 @@ from pyspark_delta.schema.types import (
     StructField,
     StructType,
 )
+from pyspark_delta.schema.widening import has_unlisted_changes
 from pyspark_delta.spark.frames.catalyst.predicates import RelationColumn
 from pyspark_delta.spark.frames.quoting import quoted
 from pyspark_delta.spark.frames.user_defined_types import is_opaque
@@ -163,6 +165,11 @@ def row_tracking_columns(
     if columns.stored_row_commit_version is not None:
         version = F.coalesce(F.col(quoted(columns.stored_row_commit_version)), version)
     return {ROW_ID_COLUMN: identity, ROW_COMMIT_VERSION_COLUMN: version}
+
+
+def spark_converts(configuration: TableConfiguration) -> bool:
+    """True if Spark's Parquet reader converts all files from before the type of a column was changed."""
+    return not (is_supported(configuration, Feature.TYPE_WIDENING) and has_unlisted_changes(configuration.schema))
 
 
 def user_metadata(field: StructField) -> dict[str, Any]:

@@ -39,6 +39,7 @@ from pyspark_delta.spark.frames.columns import (
     project,
     relation_options,
     row_tracking_columns,
+    spark_converts,
     table_columns,
 )
 from pyspark_delta.spark.frames.schemas import empty_frame
@@ -63,9 +64,12 @@ _listing_lock = RLock()  # two threads of one session must not take each other's
 def frame_can_read(spark: SparkSession, source: FileSource, files: pa.Table) -> bool:
     """Whether Spark's public API reads every row of the files, in the session as it is.
 
-    Spark lists no files whose names begin with '_' or '.', and looks for columns by field id only where the session
+    Spark converts only the type changes that the protocol lists, lists no files whose names begin with '_' or '.', and
+    looks for columns by field id only where the session
     says so: it takes that setting when a query runs, so it cannot be changed for one read.
     """
+    if not spark_converts(source.configuration):
+        return False
     if mapping_mode(source.configuration) == "id" and not all(_is_on(spark, name) for name in FIELD_ID_SETTINGS):
         return False
     paths = hadoop_paths(source.location, files["path"])

@@ -141,7 +141,11 @@ def reads_natively(spark: SparkSession, source: FileSource, files: pa.Table) -> 
 
 
 def _jvm_reads(spark: SparkSession, table: Snapshot | FileSource) -> bool:
-    """Whether Hadoop has a file system for the table, and the options of the store are meant for it."""
+    """True if Hadoop has a file system for the table, which the options are meant for, and Spark converts its types."""
+    from pyspark_delta.spark.frames.columns import spark_converts
+
+    if not spark_converts(table.configuration):
+        return False
     scheme = split(table.location)[0]
     if scheme == "file":
         return True

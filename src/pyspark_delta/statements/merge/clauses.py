@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from pyspark_delta.engines.row_changes import RowAction
 from pyspark_delta.errors import InvalidOperationError
-from pyspark_delta.protocol.properties import ENABLE_TYPE_WIDENING
+from pyspark_delta.features import Feature, is_active
 from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.schema.json import schema_to_json
 from pyspark_delta.schema.merge import merge_schemas
@@ -111,7 +111,7 @@ def evolve_target(target: TargetT, source: StructType, clauses: Sequence[Clause]
     else:
         names = [name for clause in clauses for name in clause.values or ()]
         data = _reachable(source, [_path(name, before.schema, target.alias) for name in names])
-    widen = before.supports("typeWidening") and ENABLE_TYPE_WIDENING.of(before.properties)
+    widen = is_active(before, Feature.TYPE_WIDENING)
     schema = merge_schemas(before.schema, stored_columns(data), widen=widen)
     if schema == before.schema:
         return target

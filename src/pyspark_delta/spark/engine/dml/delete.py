@@ -19,6 +19,7 @@ from pyspark_delta.engines.arrow.delete import ArrowDelete
 from pyspark_delta.engines.arrow.rewriting import by_partition
 from pyspark_delta.engines.contract import NONE, SPARK, CannotRun, Done, RowEngine, first_done
 from pyspark_delta.engines.row_changes import ChangeContext, ChangedRows, RowAction
+from pyspark_delta.features.support import check_removable
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.snapshot import Snapshot
@@ -29,7 +30,7 @@ from pyspark_delta.spark.engine.dml.job import change_rows
 from pyspark_delta.spark.engine.dml.statement import Found, Staged
 from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.frames.quoting import quoted
-from pyspark_delta.statements.outcome import draft_change, file_metrics, require_removable
+from pyspark_delta.statements.outcome import draft_change, file_metrics
 from pyspark_delta.statements.target import FILE, ROW, Candidates, Condition
 from pyspark_delta.write.change_data import change_context
 from pyspark_delta.write.replacement import count_rows
@@ -87,7 +88,7 @@ class Delete:
         self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None
     ) -> tuple[SparkTarget, Candidates]:
         target = SparkTarget.of(spark, snapshot, self.alias, declared)
-        require_removable(target, "DELETE")
+        check_removable(target.configuration, "DELETE")
         if self.condition is not None:
             check_condition(target, self.condition, "DELETE")
         predicate = None if self.condition is None else target.predicate(target.text(self.condition))

@@ -22,6 +22,7 @@ from pyspark_delta.engines.contract import SPARK, CannotRun, Done, RowEngine, fi
 from pyspark_delta.engines.row_changes import Changed, ChangedRows, RowAction
 from pyspark_delta.errors import DeltaError, InvalidOptionError
 from pyspark_delta.expressions.tree import Expression, all_of
+from pyspark_delta.features.support import check_removable
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.schema.types import StructType
@@ -49,7 +50,7 @@ from pyspark_delta.statements.merge.clauses import (
 )
 from pyspark_delta.statements.merge.condition import MatchCondition, understand
 from pyspark_delta.statements.merge.outcome import MergeTimes, merge_counts, merge_metrics, merge_parameters
-from pyspark_delta.statements.outcome import draft_change, require_removable
+from pyspark_delta.statements.outcome import draft_change
 from pyspark_delta.statements.target import Candidates, Condition
 from pyspark_delta.write.written import discard
 
@@ -91,7 +92,7 @@ class Merge:
         check_deterministic(self.condition, "MERGE")
         target = SparkTarget.of(spark, snapshot, self.alias, declared)
         if any(clause.action is not RowAction.INSERT for clause in self.clauses):
-            require_removable(target, "MERGE")
+            check_removable(target.configuration, "MERGE")
         evolves = self.evolves or bool(target.options.merge_schema)
         if evolves:
             target = evolve_target(target, frame_schema(self.source), self.clauses)

@@ -21,6 +21,7 @@ from pyspark_delta.engines.arrow.update import ArrowUpdate, ExactCondition
 from pyspark_delta.engines.contract import NONE, SPARK, CannotRun, Done, RowEngine, answer, first_done
 from pyspark_delta.engines.row_changes import ChangeContext, Changed, ChangedRows, RowAction
 from pyspark_delta.errors import InvalidOptionError
+from pyspark_delta.features.support import check_removable
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.scan.planner import ROW_ID_COLUMN
@@ -37,7 +38,7 @@ from pyspark_delta.spark.engine.write.rules import unfit_name
 from pyspark_delta.spark.frames.column_text import value_text
 from pyspark_delta.spark.frames.quoting import quoted
 from pyspark_delta.statements.assignments import check_no_identity, resolve_assignments
-from pyspark_delta.statements.outcome import draft_change, file_metrics, require_removable
+from pyspark_delta.statements.outcome import draft_change, file_metrics
 from pyspark_delta.statements.target import FILE, ROW, Candidates, Condition
 
 if TYPE_CHECKING:
@@ -127,7 +128,7 @@ class Update:
         self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None
     ) -> _Prepared:
         target = SparkTarget.of(spark, snapshot, self.alias, declared)
-        require_removable(target, "UPDATE")
+        check_removable(target.configuration, "UPDATE")
         resolved = self._resolved(target)
         assigned = assign(target.empty(), target.snapshot.schema, resolved, lambda name: sf.col(quoted(name)))
         predicate = None

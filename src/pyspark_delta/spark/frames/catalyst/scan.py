@@ -12,6 +12,7 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 
+from pyspark_delta.features import Feature, is_supported
 from pyspark_delta.scan.file_source import FileSource
 from pyspark_delta.scan.planner import has_row_tracking, require_row_tracking
 from pyspark_delta.schema.types import LONG
@@ -156,7 +157,7 @@ def _try_internals(gateway: Any) -> str | None:
 
 def _file_sets(snapshot: Snapshot) -> tuple[Files, ...]:
     """One relation where no file has a deletion vector, or all have; otherwise one for each kind of file."""
-    if not snapshot.configuration.supports("deletionVectors"):
+    if not is_supported(snapshot.configuration, Feature.DELETION_VECTORS):
         return (Files.ALL,)
     return _kinds(snapshot.files(columns=("deletion_vector",))["deletion_vector"])
 

@@ -1,0 +1,119 @@
+"""Field metadata that names the columns inside a field: kept in step with the schema when these columns change.
+
+These are the declared char and varchar types, collations, and ids of elements whose path begins with the logical name.
+All lie with a field at or above the column that they name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from pyspark_delta.schema.column_mapping import LEGACY_NESTED_IDS, NESTED_IDS, PHYSICAL_NAME
+from pyspark_delta.schema.edits import Path, change_column, find_column, spelled, type_at
+from pyspark_delta.schema.text_lengths import DECLARED_TYPE, declared_lengths, declared_type
+from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
+
+COLLATIONS_KEY = "__COLLATIONS"
+
+_Where = Callable[[tuple[str, ...]], tuple[str, ...] | None]
+
+
+def follow_change(before: StructType, after: StructType, old: Path, new: Path | None) -> StructType:
+    """`after`, with metadata of fields that names the columns as they are there.
+
+    `before` has the column that changed at `old`; `new` is its path in `after`, None if it was dropped. The paths are
+    equal for a column that has another type or other columns inside.
+    """
+    old = spelled(before, old)
+
+    def where(path: tuple[str, ...]) -> tuple[str, ...] | None:
+        if path[: len(old)] != old:
+            return path
+        return None if new is None else (*new, *path[len(old) :])
+
+    for depth in range(1, len(old) + 1):
+        owner = old[:depth]
+        now = where(owner)
+        if now is None or not isinstance(type_at(before, owner[:-1]), StructType):
+            continue  # an element, key or value has no metadata
+        field = find_column(before, owner)
+
+        def change(known: StructField, field: StructField = field, owner: tuple[str, ...] = owner) -> StructField:
+            return _changed(known, field, owner, where)
+
+        if field.metadata.keys() & {DECLARED_TYPE, COLLATIONS_KEY, NESTED_IDS, LEGACY_NESTED_IDS}:
+            after = change_column(after, now, change)
+    return after
+
+
+def _changed(after: StructField, before: StructField, owner: tuple[str, ...], where: _Where) -> StructField:
+    """The field with the metadata that it had in `before`, where its path was `owner`, by the names that hold now."""
+    metadata = dict(after.metadata)
+    declared = _declared(after, before, owner, where)
+    if declared is None:
+        metadata.pop(DECLARED_TYPE, None)
+    else:
+        metadata[DECLARED_TYPE] = declared
+    if isinstance(collations := before.metadata.get(COLLATIONS_KEY), Mapping):
+        metadata[COLLATIONS_KEY] = _collations(collations, before, owner, where)
+        if not metadata[COLLATIONS_KEY]:
+            del metadata[COLLATIONS_KEY]
+    for key in (NESTED_IDS, LEGACY_NESTED_IDS):
+        if isinstance(ids := before.metadata.get(key), Mapping) and before.name != before.metadata.get(PHYSICAL_NAME):
+            metadata[key] = {_with_prefix(path, before.name, after.name): value for path, value in ids.items()}
+    return replace(after, metadata=metadata)
+
+
+def _declared(after: StructField, before: StructField, owner: tuple[str, ...], where: _Where) -> Any:
+    lengths = declared_lengths(before)
+    if not lengths:
+        return before.metadata.get(DECLARED_TYPE)
+    depth = len(owner)
+    moved = {now[depth:]: text for path, text in lengths.items() if (now := where((*owner, *path))) is not None}
+    return declared_type(after.type, moved) if moved else None
+
+
+def _collations(
+    collations: Mapping[str, Any], field: StructField, owner: tuple[str, ...], where: _Where
+) -> dict[str, Any]:
+    """Collations by the path of their text, which begins with the name of the field; unknown paths stay."""
+    found = {}
+    for text, value in collations.items():
+        inside = _resolve(text, field)
+        if inside is None:
+            found[text] = value
+        elif (now := where((*owner, *inside))) is not None:
+            found[".".join(now[len(owner) - 1 :])] = value
+    return found
+
+
+def _resolve(text: str, field: StructField) -> tuple[str, ...] | None:
+    """The path inside a field that a text such as `field.element.member` means; names may hold dots."""
+    if text == field.name:
+        return ()
+    return _inside(text[len(field.name) + 1 :], field.type) if text.startswith(f"{field.name}.") else None
+
+
+def _inside(text: str, data_type: DataType) -> tuple[str, ...] | None:
+    members: list[tuple[str, DataType]]
+    match data_type:
+        case StructType(fields):
+            members = [(field.name, field.type) for field in fields]
+        case ArrayType(element):
+            members = [("element", element)]
+        case MapType(key, value):
+            members = [("key", key), ("value", value)]
+        case _:
+            members = []
+    for name, inner in members:
+        if text == name:
+            return (name,)
+        if text.startswith(f"{name}.") and (rest := _inside(text[len(name) + 1 :], inner)) is not None:
+            return (name, *rest)
+    return None
+
+
+def _with_prefix(path: str, old: str, new: str) -> str:
+    return f"{new}{path[len(old) :]}" if path.startswith(f"{old}.") else path
