@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
@@ -18,6 +17,7 @@ from pyspark_delta.data.record_counts import with_record_counts
 from pyspark_delta.deletion_vectors.files import encode_inline, read_deletion_vectors, write_deletion_vectors
 from pyspark_delta.scan.bounds import NUM_RECORDS
 from pyspark_delta.stats.parse import parse_stats
+from pyspark_delta.stats.texts import members_of, object_of
 from pyspark_delta.storage import store_for
 
 
@@ -107,10 +107,8 @@ def _with_vectors(files: pa.Table, vectors: Sequence[DeletionVectorDescriptor]) 
 def _widened(text: str, rows: int) -> str:
     """Statistics, which count all stored rows as a file with a vector must have them (C256), with wide bounds.
 
-    Of a text that is not JSON, the count alone stays.
+    All other members keep their text, so bounds stay exact. Of a text that is no JSON object, the count alone stays.
     """
-    try:
-        known = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        known = {"numRecords": rows}
-    return orjson.dumps({**known, "tightBounds": False}).decode()
+    members = members_of(text) or {"numRecords": f'"numRecords":{rows}'}
+    members["tightBounds"] = '"tightBounds":false'
+    return object_of(*members.values())
