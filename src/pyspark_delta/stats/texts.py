@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from json.decoder import scanstring
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -24,7 +23,7 @@ def members_of(text: str | None) -> dict[str, str] | None:
         return None
     try:
         return _members_of(text)
-    except (ValueError, StopIteration, IndexError, RecursionError):
+    except (ValueError, IndexError, RecursionError):
         return None
 
 
@@ -38,7 +37,7 @@ def _not_json(constant: str) -> NoReturn:
 
 
 # Values are scanned for where they end: their numbers stay texts, which also have no limit of digits.
-_scan = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_not_json).scan_once
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_not_json)
 
 
 def _members_of(text: str) -> dict[str, str]:
@@ -46,8 +45,10 @@ def _members_of(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     position = _after(text, 0, "{")
     while text[position] != "}" or found:
-        name, end = scanstring(text, _after(text, position, '"', skip=False))
-        _, end = _scan(text, _after(text, _skipped(text, end), ":"))
+        name, end = _DECODER.raw_decode(text, position)
+        if text[position] != '"':
+            raise ValueError("a name that is no string")
+        _, end = _DECODER.raw_decode(text, _after(text, _skipped(text, end), ":"))
         found.pop(name, None)
         found[name] = text[position:end]
         position = _skipped(text, end)
@@ -59,10 +60,10 @@ def _members_of(text: str) -> dict[str, str]:
     return found
 
 
-def _after(text: str, position: int, character: str, *, skip: bool = True) -> int:
+def _after(text: str, position: int, character: str) -> int:
     if text[position] != character:
         raise ValueError(f"no {character} at {position}")
-    return _skipped(text, position + 1) if skip else position + 1
+    return _skipped(text, position + 1)
 
 
 def _skipped(text: str, position: int) -> int:
