@@ -34,7 +34,7 @@ from pyspark_delta.log.last_checkpoint import LastCheckpoint, write_last_checkpo
 from pyspark_delta.log.listing import log_location
 from pyspark_delta.log.names import SIDECAR_DIRECTORY, ClassicCheckpointName, CommitName, UuidCheckpointName, parse_name
 from pyspark_delta.log.parquet_part import ParquetPart
-from pyspark_delta.log.replay import LogReplay
+from pyspark_delta.log.replay import FileSources, LogReplay
 from pyspark_delta.log.segment import LogSegment
 from pyspark_delta.log.sidecar_reuse import reusable_sidecars
 from pyspark_delta.protocol.clustering import clustering_paths
@@ -140,12 +140,12 @@ class _Writing:
     def classic(self) -> WrittenCheckpoint:
         """One file by specification V1 (C027, C076). Racing writers replace each other's equal content (C036)."""
         actions = self._small_actions()
-        self._replay.open_checkpoint()
+        sources = self._replay.sources()
         schema = self._layout.schema()
         with self._file(join(self._log, str(ClassicCheckpointName(self._version))), schema) as file:
             file.write_mixed([action_to_json(a) for a in actions])
-            checkpoint = self._replay.checkpoint
-            with self._live_ahead(() if checkpoint is None else tuple(checkpoint.parts())) as live:
+            checkpoint = sources.checkpoint
+            with self._live_ahead(sources, () if checkpoint is None else tuple(checkpoint.parts())) as live:
                 for rows in live:
                     file.write("add", rows)
             for rows in self._dead():
@@ -157,13 +157,13 @@ class _Writing:
     def v2(self, top_level: TopLevelFormat | None) -> WrittenCheckpoint:
         """A top level with a name of its own, file actions in sidecars (C065-C072)."""
         actions = self._small_actions()
-        self._replay.open_checkpoint()
-        kept, renewed = reusable_sidecars(self._replay, self._layout, SIDECAR_ACTIONS)
+        sources = self._replay.sources()
+        kept, renewed = reusable_sidecars(sources, self._layout, SIDECAR_ACTIONS)
         sidecars = [sidecar for sidecar, _ in kept]
         for _, totals in kept:
             self._totals = self._totals.combined(totals)
         number = sum(totals.num_files for _, totals in kept)
-        with self._live_ahead(renewed) as live:
+        with self._live_ahead(sources, renewed) as live:
             for kind, stream in (("add", live), ("remove", self._dead())):
                 for block in _blocks(stream, SIDECAR_ACTIONS):
                     sidecars.append(self._sidecar(kind, block))
@@ -211,12 +211,12 @@ class _Writing:
             *self._replay.replayed_domains().values(),
         ]
 
-    def _live_ahead(self, parts: tuple[ParquetPart, ...]) -> closing[Generator[pa.StructArray]]:
+    def _live_ahead(self, sources: FileSources, parts: tuple[ParquetPart, ...]) -> closing[Generator[pa.StructArray]]:
         """The live files, which are read while others are written."""
-        return closing(drawn_ahead(self._live(parts)))
+        return closing(drawn_ahead(self._live(sources, parts)))
 
-    def _live(self, parts: tuple[ParquetPart, ...]) -> Iterator[pa.StructArray]:
-        for rows in live_rows(self._replay, self._layout, self._partition_names, parts):
+    def _live(self, sources: FileSources, parts: tuple[ParquetPart, ...]) -> Iterator[pa.StructArray]:
+        for rows in live_rows(self._replay, sources, self._layout, self._partition_names, parts):
             vectors = rows.field(rows.type.get_field_index("deletionVector"))
             cardinalities = None if vectors.null_count == len(vectors) else vectors.flatten()[4]
             self._totals = self._totals.plus(rows.field(rows.type.get_field_index("size")), cardinalities)

@@ -44,6 +44,14 @@ class ParquetPart:
             with self.reading():
                 pass  # opening reads it
 
+    def open_again(self) -> None:
+        """As `open`; if the footer was read before, check that the file is still in the store."""
+        if self._metadata is None:
+            self.open()
+        else:
+            with self._translated():
+                self._store.status(self.path)
+
     def _take_footer(self, file: pq.ParquetFile) -> None:
         metadata = file.metadata
         self._schema = metadata.schema.to_arrow_schema()
