@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
@@ -22,7 +22,7 @@ from pyspark_delta.actions.model import (
     CheckpointMetadata,
     Sidecar,
 )
-from pyspark_delta.errors import ChecksumMismatchError, InvalidOperationError, InvalidOptionError
+from pyspark_delta.errors import ChecksumMismatchError, CorruptLogError, InvalidOperationError, InvalidOptionError
 from pyspark_delta.features import Feature, is_active, is_supported
 from pyspark_delta.features.support import check_known
 from pyspark_delta.log.action_file import ActionFile
@@ -33,7 +33,8 @@ from pyspark_delta.log.file_totals import FileTotals
 from pyspark_delta.log.last_checkpoint import LastCheckpoint, write_last_checkpoint
 from pyspark_delta.log.listing import log_location
 from pyspark_delta.log.names import SIDECAR_DIRECTORY, ClassicCheckpointName, CommitName, UuidCheckpointName, parse_name
-from pyspark_delta.log.parquet_part import ParquetPart
+from pyspark_delta.log.parquet_part import ParquetPart, missing_part
+from pyspark_delta.log.recovery import is_missing, other_segment
 from pyspark_delta.log.replay import FileSources, LogReplay
 from pyspark_delta.log.segment import LogSegment
 from pyspark_delta.log.sidecar_reuse import reusable_sidecars
@@ -87,10 +88,16 @@ def write_checkpoint(
         check_top_level(top_level)
     check_published(replay.segment)
     check_known(configuration, replay.segment.table_location)
-    writing = _Writing(replay, configuration, int(time.time() * 1000) if now_ms is None else now_ms)
-    if is_active(configuration, Feature.V2_CHECKPOINT):
-        return writing.v2(top_level)
-    return writing.classic()
+    now = int(time.time() * 1000) if now_ms is None else now_ms
+    segment = replay.segment
+    try:
+        return _Writing(replay, configuration, now).write(top_level)
+    except CorruptLogError as error:
+        # Another process may clean up the log meanwhile.
+        other = other_segment(replay.store, segment, error) if is_missing(error) else None
+        if other is None:
+            raise
+        return _Writing(LogReplay(replay.store, other), configuration, now).write(top_level)
 
 
 def check_top_level(name: str) -> TopLevelFormat:
@@ -136,6 +143,12 @@ class _Writing:
         self._totals = FileTotals()
         self._tombstones = 0
 
+    def write(self, top_level: TopLevelFormat | None) -> WrittenCheckpoint:
+        """The checkpoint of the kind that the table asks for."""
+        if is_active(self._configuration, Feature.V2_CHECKPOINT):
+            return self.v2(top_level)
+        return self.classic()
+
     # ------------------------------------------------------------------------------------------------- classic
     def classic(self) -> WrittenCheckpoint:
         """One file by specification V1 (C027, C076). Racing writers replace each other's equal content (C036)."""
@@ -176,10 +189,21 @@ class _Writing:
             "numOfAddFiles": str(self._totals.num_files),
         }
         top = [CheckpointMetadata(version=self._version, tags=tags), *actions, *sidecars]
+        self._check_there(sidecar for sidecar, _ in kept)
         found = self._top_level(top, top_level)
         files = (found.path, *(join(self._log, SIDECAR_DIRECTORY, sidecar.path) for sidecar in sidecars))
         v2 = {"path": file_name(found.path), "sizeInBytes": found.size, "modificationTime": found.modification_time}
         return self._announce("v2", files, len(top) + number, size + found.size, v2, len(kept))
+
+    def _check_there(self, kept: Iterable[Sidecar]) -> None:
+        """Check that no sidecar of the old checkpoint was deleted with it while the others were written."""
+        wanted = {sidecar.path for sidecar in kept}
+        if not wanted:
+            return
+        directory = join(self._log, SIDECAR_DIRECTORY)
+        missing = wanted.difference(file_name(file.path) for file in self._store.list_from(f"{directory}/"))
+        if missing:
+            raise missing_part(join(directory, min(missing)))
 
     def _top_level(self, actions: list[Action], wanted: TopLevelFormat | None) -> FileStatus:
         """The file that makes the checkpoint visible."""

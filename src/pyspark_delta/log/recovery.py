@@ -12,7 +12,7 @@ from pyspark_delta.storage import ObjectStore
 
 def is_missing(error: CorruptLogError) -> bool:
     """True if a file of the log was not found, rather than damaged."""
-    return isinstance(error.__cause__, FileNotFoundInStoreError)
+    return error.error_class == "DELTA_MISSING_PART_FILES" or isinstance(error.__cause__, FileNotFoundInStoreError)
 
 
 def other_segment(store: ObjectStore, segment: LogSegment, error: CorruptLogError) -> LogSegment | None:
