@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import orjson
-
 from pyspark_delta.ddl.change import TableChange, with_properties, with_schema
 from pyspark_delta.ddl.dependents import GENERATION_EXPRESSION, check_no_dependents
 from pyspark_delta.errors import InvalidOperationError
@@ -32,7 +30,7 @@ from pyspark_delta.schema.edits import (
     type_at,
 )
 from pyspark_delta.schema.inner_names import follow_change
-from pyspark_delta.schema.json import type_to_json
+from pyspark_delta.schema.json import dump_json, type_to_json
 from pyspark_delta.schema.types import ArrayType, MapType, StructField, StructType
 
 COMMENT = "comment"
@@ -297,4 +295,4 @@ def _renamed(name: str, old: Sequence[str], new: Sequence[str]) -> str:
 
 
 def _text(value: object) -> str:
-    return orjson.dumps(value).decode()
+    return dump_json(value).decode()

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,7 +21,7 @@ from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet, no_fil
 from pyspark_delta.protocol.properties import check_property
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.schema.edits import Path
-from pyspark_delta.schema.json import schema_to_json
+from pyspark_delta.schema.json import dump_json, schema_to_json
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.transaction.attempts import commit_draft
@@ -138,9 +137,9 @@ def _metadata(definition: TableDefinition, before: TableConfiguration | None) ->
 def _parameters(definition: TableDefinition) -> dict[str, str]:
     parameters = {
         "isManaged": "false",
-        "partitionBy": orjson.dumps(list(definition.partition_columns)).decode(),
-        "clusterBy": orjson.dumps([".".join(path) for path in definition.clustering]).decode(),
-        "properties": orjson.dumps(dict(definition.properties)).decode(),
+        "partitionBy": dump_json(list(definition.partition_columns)).decode(),
+        "clusterBy": dump_json([".".join(path) for path in definition.clustering]).decode(),
+        "properties": dump_json(dict(definition.properties)).decode(),
     }
     if definition.description is not None:
         parameters["description"] = definition.description

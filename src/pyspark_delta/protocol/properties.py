@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 
 from pyspark_delta.errors import InvalidOptionError, InvalidTableError
 from pyspark_delta.protocol.intervals import format_interval, parse_interval
+from pyspark_delta.schema.json import check_text
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -92,6 +93,8 @@ def check_property(name: str, value: str, *, internal: bool = False) -> None:
     Raises InvalidOptionError for an unknown `delta.` key, with the nearest known one, for an illegal value, and for a
     property that only writers set. Keys without that prefix belong to the user.
     """
+    check_text(name)
+    check_text(value)
     folded = name.casefold()
     if not internal and folded in _INTERNAL:
         raise InvalidOptionError(

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import orjson
 
-from pyspark_delta.errors import CorruptLogError, UnsupportedTableError
+from pyspark_delta.errors import CorruptLogError, InvalidOperationError, UnsupportedTableError
 from pyspark_delta.schema.types import (
     DAY_TIME_INTERVAL,
     YEAR_MONTH_INTERVAL,
@@ -81,7 +81,41 @@ def parse_schema(text: str) -> StructType:
 
 def schema_to_json(schema: StructType) -> str:
     """The `schemaString` of a schema; parsing it gives an equal schema."""
-    return orjson.dumps(type_to_json(schema)).decode()
+    return dump_json(type_to_json(schema)).decode()
+
+
+def dump_json(value: Any) -> bytes:
+    """JSON of values that may hold texts of the user. Raises InvalidOperationError for one that is not Unicode."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        for text in _texts(value):
+            check_text(text)
+        raise
+
+
+def check_text(text: str) -> None:
+    """Check that a text has no half of a surrogate pair. Raises InvalidOperationError."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidOperationError(
+            f"The text {text!r} has one half of a surrogate pair without the other. UTF-8 has no form for it, so no "
+            "Delta log can hold the text. Remove it, or give the whole character."
+        ) from None
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts of a JSON value, keys included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, member in value.items():
+            yield from _texts(name)
+            yield from _texts(member)
+    elif isinstance(value, (list, tuple)):
+        for member in value:
+            yield from _texts(member)
 
 
 def parse_type(value: Any, *, where: str = "schema", depth: int = 0) -> DataType:

@@ -43,6 +43,7 @@ from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.scan.plan import ScanPlan
 from pyspark_delta.scan.planner import plan_scan
+from pyspark_delta.schema.json import check_text
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage import store_for
 from pyspark_delta.storage.paths import resolve_file
@@ -271,14 +272,16 @@ class Transaction:
         return self
 
     def set_user_metadata(self, text: str) -> Transaction:
-        """A text of the user's for the history (`userMetadata`)."""
+        """A text of the user's for the history (`userMetadata`). Raises InvalidOperationError (`check_text`)."""
         self.require_open()
+        check_text(text)
         self._draft = replace(self._draft, user_metadata=text)
         return self
 
     def set_application_version(self, app_id: str, version: int) -> Transaction:
-        """Commit the version of an application with the data (C180)."""
+        """Commit the version of an application with the data (C180). Raises InvalidOperationError (`check_text`)."""
         self.require_open()
+        check_text(app_id)
         others = tuple(t for t in self._draft.transactions if t.app_id != app_id)
         self._draft = replace(self._draft, transactions=(*others, SetTransaction(app_id=app_id, version=version)))
         return self

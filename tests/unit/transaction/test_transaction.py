@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -37,7 +38,11 @@ from pyspark_delta.errors import (
 )
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
+from pyspark_delta.protocol.properties import check_property
+from pyspark_delta.schema.json import schema_to_json
+from pyspark_delta.schema.types import LONG, StructField, StructType
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.write.options import parse_options
 from pyspark_delta.storage import intercepted, store_for
 from pyspark_delta.table import Table
 from pyspark_delta.testing.faults import Fault, FaultyStore, SimulatedCrash
@@ -389,3 +394,26 @@ def test_row_ids_and_times_come_with_it(location: str) -> None:
 
 def transaction_state(transaction: Transaction) -> Any:
     return transaction._base
+
+
+HALF = "a\ud83d"  # of a surrogate pair
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda location: create(location, properties={"key": HALF}),
+        lambda location: create(location, properties={HALF: "value"}),
+        lambda location: Transaction.on(table(location)).set_user_metadata(HALF),
+        lambda location: Transaction.on(table(location)).set_application_version(HALF, 1),
+        lambda location: commit(draft(HALF), create(location)),
+        lambda location: schema_to_json(StructType((StructField(HALF, LONG),))),
+        lambda location: check_property("key", HALF),
+        lambda location: parse_options({"userMetadata": HALF}),
+    ],
+    ids=["value", "key", "user metadata", "application", "operation", "column", "property", "option"],
+)
+def test_a_text_that_is_not_unicode_is_refused_by_name(location: str, change: Callable[[str], object]) -> None:
+    with pytest.raises(InvalidOperationError, match=r"'a\\ud83d' has one half of a surrogate pair"):
+        change(location)
+    assert not has_version(location, 1)
