@@ -107,6 +107,17 @@ def serialize_partition_column(values: pa.Array | pa.ChunkedArray, data_type: Da
     return pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text)
 
 
+def has_empty_values(data_type: DataType) -> bool:
+    """True if values of the type may be empty, which is null in a partition column (C416)."""
+    return data_type in (STRING, BINARY)
+
+
+def null_empty_values(values: pa.Array) -> pa.Array:
+    """The values of a partition column of strings or binary values as readers get them: null for empty ones (C416)."""
+    empty = pc.equal(pc.binary_length(values), 0)
+    return pc.if_else(empty, pa.scalar(None, values.type), values) if pc.any(empty).as_py() else values
+
+
 def serialize_partition_value(value: Any, data_type: DataType) -> str | None:
     """The text of one value, given as the Python value that pyarrow takes for the type."""
     result: str | None = serialize_partition_column(pa.array([value], to_arrow(data_type)), data_type)[0].as_py()
