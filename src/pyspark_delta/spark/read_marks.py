@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _MARK = "_pyspark_delta_table_read"
 _CONNECT = "pyspark.sql.connect."
-_UNKNOWN_NODES = ("Read", "SQL")  # of Spark Connect: tables and views, which only the server knows
+_UNKNOWN_NODES = ("Read", "SQL", "CachedRelation")  # of Spark Connect: only the server knows what they read
 _SLASHES = re.compile("^file:/+")
 
 
@@ -80,7 +80,7 @@ def _in_jvm(frame: DataFrame, plan: Any) -> list[TableRead]:
 def _in_process(frame: DataFrame, snapshot: Snapshot) -> list[TableRead]:
     found, unknown = [], False
     for node in _nodes(frame._plan):
-        mark = getattr(node, _MARK, None)
+        mark = vars(node).get(_MARK)  # a Column takes any attribute for one of its fields
         found += [] if mark is None else [mark]
         unknown = unknown or type(node).__name__ in _UNKNOWN_NODES
     if unknown and not found and _has_files_of(frame.inputFiles(), snapshot.location):
@@ -98,11 +98,15 @@ def _nodes(plan: object) -> Iterator[object]:
             waiting.extend(node)
         elif isinstance(node, dict):
             waiting.extend(node.values())
-        elif type(node).__module__.startswith(_CONNECT) and id(node) not in seen:
+        elif _is_of_plan(node) and id(node) not in seen:
             seen.add(id(node))
             yield node
-            if not type(node).__name__.endswith("Session"):
-                waiting.extend(getattr(node, "__dict__", {}).values())
+            waiting.extend(vars(node).values())
+
+
+def _is_of_plan(node: object) -> bool:
+    kind = type(node)
+    return kind.__module__.startswith(_CONNECT) and hasattr(node, "__dict__") and not kind.__name__.endswith("Session")
 
 
 def _has_files_of(files: Iterable[str], location: str) -> bool:
