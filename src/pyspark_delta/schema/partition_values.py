@@ -92,7 +92,7 @@ def parse_partition_column(
 def serialize_partition_column(values: pa.Array | pa.ChunkedArray, data_type: DataType) -> pa.Array:
     """The text that the log stores for each value: null for null and for the empty string (C416, C422).
 
-    Raises InvalidOperationError for a binary value that is not UTF-8: the text could not give it back (C425).
+    Raises InvalidOperationError for a string or binary value that is not UTF-8: the text could not give it back (C425).
     """
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
@@ -100,7 +100,7 @@ def serialize_partition_column(values: pa.Array | pa.ChunkedArray, data_type: Da
         return pa.nulls(len(values), pa.string())
     values = values.cast(to_arrow(data_type))
     if data_type == STRING:
-        text = values
+        text = _valid(values)
     else:
         encoded = values.dictionary_encode()
         text = _texts(encoded.dictionary, data_type).take(encoded.indices)
@@ -284,6 +284,18 @@ def _binary_text(values: pa.Array) -> pa.Array:
         raise InvalidOperationError(
             "A binary partition value must be valid UTF-8: the log stores it as text. Partition by another column."
         ) from None
+
+
+def _valid(values: pa.Array) -> pa.Array:
+    """The strings. Spark makes some that are not UTF-8, by a cast of binary values."""
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        raise InvalidOperationError(
+            "A string in a partition column is not valid UTF-8, so the log cannot store it. Nothing was committed. "
+            "Filter these rows, or make the strings valid, for example with make_valid_utf8 in SQL."
+        ) from None
+    return values
 
 
 def _java_text(value: np.floating[Any]) -> str:
