@@ -38,3 +38,11 @@ def test_c381_c385_c390_c392_c399_all_rules_at_once(plain_connect: SparkSession,
     with pytest.raises(InvalidOperationError, match="GENERATED ALWAYS AS IDENTITY"):
         save(plain_connect.sql("select 1L as id, 1 as `a.b`"), table, "append")
     assert len(rows_in(table)) == 3
+
+
+def test_c387_c416_conditions_see_null_for_empty_partition_values(plain_connect: SparkSession, tmp_path: Path) -> None:
+    bound = {"delta.constraints.given": "p is not null"}
+    table = table_of(tmp_path / "t", field("p", "string"), field("v", "string"), partition=["p"], configuration=bound)
+    with pytest.raises(ConstraintViolationError, match="given"):
+        save(plain_connect.sql("select '' p, '' v"), table, "append")
+    assert rows_in(table) == []

@@ -20,6 +20,7 @@ from pyspark_delta.snapshot.cache import latest_snapshot
 from pyspark_delta.spark.count import counting
 from pyspark_delta.spark.options import ReadOptions
 from pyspark_delta.spark.quoting import quoted
+from pyspark_delta.spark.read_marks import mark_read
 from pyspark_delta.spark.schemas import differences, to_spark
 from pyspark_delta.storage.hadoop import hadoop_options
 from pyspark_delta.storage.paths import split, to_hadoop
@@ -82,6 +83,8 @@ def read_table(
     if given_schema is not None:
         _check_schema(snapshot.location, to_spark(snapshot.schema), given_schema)
     frame = read_snapshot(spark, snapshot, where=options.where, row_tracking=options.row_tracking)
+    if options.version is None and options.timestamp_ms is None:
+        mark_read(frame, snapshot, options.where)
     if options.columns is not None:
         frame = frame.select(*(quoted(name) for name in options.columns))
     return frame if options.where is not None else counting(frame, snapshot)

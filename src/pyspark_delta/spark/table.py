@@ -31,6 +31,7 @@ from pyspark_delta.spark.dml.plan import ChangePlan, Statement, plan_change
 from pyspark_delta.spark.dml.update import Update
 from pyspark_delta.spark.names import exists, identify, is_in_catalog
 from pyspark_delta.spark.read import open_snapshot, read_options, read_snapshot, session_time_zone
+from pyspark_delta.spark.read_marks import mark_read
 from pyspark_delta.spark.session import path_of_identifier
 from pyspark_delta.spark.write.session_defaults import top_level_format
 from pyspark_delta.table import Table
@@ -158,6 +159,8 @@ class DeltaTable:
             raise InvalidOptionError("Give either a version or a timestamp to travel to, not both.")
         snapshot = self._open(version, timestamp)
         frame = read_snapshot(self._spark, snapshot, where=where, row_tracking=row_tracking)
+        if version is None and timestamp is None:
+            mark_read(frame, snapshot, where)
         if self._alias is not None:
             frame = frame.alias(self._alias)
         return frame if where is not None else counting(frame, snapshot)

@@ -91,7 +91,9 @@ class DeltaTransaction:
             write = TableWrite(frame, self._snapshot.location, mode, options, must_exist=True)
             tells_inserts = mode == "append" and self._transaction.draft.changes.num_rows > 0
             configuration = self._transaction.configuration
-            self._stage(stage_change(write, self._snapshot, configuration, tells_inserts=tells_inserts))
+            draft, reads = stage_change(write, self._snapshot, configuration, tells_inserts=tells_inserts)
+            self._stage(draft)
+            self._transaction.depend_on_source(reads)
             self._writes += 1
         return self
 
@@ -135,6 +137,7 @@ class DeltaTransaction:
         else:
             self._stage(staged.draft, staged.written)
             self._writes += 1
+        self._transaction.depend_on_source(staged.source_reads)
         return counts_frame(self._spark, staged.result)
 
     # --------------------------------------------------------------------------------------- what it declares

@@ -265,6 +265,15 @@ class Transaction:
         """Let the commit fail where a concurrent one would have changed what was read. Raises as `stage`."""
         return self.stage(CommitDraft(operation=operation, reads=reads))
 
+    def depend_on_source(self, reads: ReadSet) -> Transaction:
+        """Let the commit fail where a concurrent one would have changed what new rows were computed from.
+
+        Those rows show the version that the transaction is based on, so its own changes do not matter.
+        """
+        self.require_open()
+        self._draft = replace(self._draft, reads=self._draft.reads.union(reads))
+        return self
+
     def set_operation(self, operation: Operation) -> Transaction:
         """What the history says that the transaction did."""
         self.require_open()

@@ -22,7 +22,7 @@ from pyspark_delta.spark.quoting import quoted
 from pyspark_delta.spark.write.change_data import change_context
 from pyspark_delta.spark.write.columns import spark_type
 from pyspark_delta.spark.write.rows_written import with_columns
-from pyspark_delta.spark.write.rules import check_changed
+from pyspark_delta.spark.write.rules import check_changed, null_empty_partitions
 from pyspark_delta.transaction.row_rules import row_rules
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def generated(target: Target, frame: DataFrame, given: Mapping[str, Column | boo
     computed = [c for c in row_rules(target.configuration).computed if c.kind is ComputedKind.GENERATED]
     found = {column.name: _computed(target, column, given.get(column.name, False)) for column in computed}
     new = {name: value for name, value in found.items() if value is not None}
-    return frame.withColumns(new) if new else frame
+    return null_empty_partitions(frame, target.context).withColumns(new) if new else frame
 
 
 def job_of(target: Target, changing: ChangeFrame, *, has_changes: bool) -> tuple[DataFrame, ChangeContext]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -35,13 +35,15 @@ class Staged:
     """A statement whose files are written: the draft that names them, or None where nothing is to be committed.
 
     `written` are the paths of the new files, as in the log. `result` are the counts of affected rows for the caller.
-    `reads` is what a statement that commits nothing has found that out from.
+    `reads` is what a statement that commits nothing has found that out from. `source_reads` is what the source of a
+    MERGE reads of the table itself; it is not among the reads of the draft.
     """
 
     draft: CommitDraft | None
     result: Sequence[int]
     written: Sequence[str] = field(default_factory=tuple)
     reads: ReadSet = field(default_factory=ReadSet)
+    source_reads: ReadSet = field(default_factory=ReadSet)
 
 
 def execute(
@@ -64,7 +66,8 @@ def execute(
         if staged.draft is None:
             return staged
         try:
-            commit_draft(staged.draft, state_of(snapshot))
+            reads = staged.draft.reads.union(staged.source_reads)
+            commit_draft(replace(staged.draft, reads=reads), state_of(snapshot))
         except CommitConflictError as error:
             discard(snapshot, staged.written)
             if left <= 0 or isinstance(error, ConcurrentTransactionError):

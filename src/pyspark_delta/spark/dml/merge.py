@@ -20,7 +20,7 @@ from pyspark_delta.errors import DeltaError, InvalidOptionError
 from pyspark_delta.expressions.tree import Expression, all_of
 from pyspark_delta.features.support import check_removable
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.protocol.draft import Operation
+from pyspark_delta.protocol.draft import IsolationLevel, Operation
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.column_text import text_on
@@ -48,6 +48,7 @@ from pyspark_delta.spark.dml.plan import Found
 from pyspark_delta.spark.dml.source_count import SourceCount
 from pyspark_delta.spark.dml.target import Candidates, Condition, Target
 from pyspark_delta.spark.dml.task import RowAction
+from pyspark_delta.spark.frame_reads import frame_reads
 from pyspark_delta.spark.reexecution import discard
 from pyspark_delta.spark.write.columns import frame_schema
 
@@ -82,8 +83,9 @@ class Merge:
 
         Raises as `DeltaMergeBuilder.execute` says.
         """
+        reads = frame_reads(spark, self.source, snapshot, self.name, IsolationLevel.SERIALIZABLE)
         with ExitStack() as stack:
-            return self._staging(spark, snapshot, stack, declared).stage()
+            return replace(self._staging(spark, snapshot, stack, declared).stage(), source_reads=reads)
 
     def _staging(
         self, spark: SparkSession, snapshot: Snapshot, stack: ExitStack, declared: TableConfiguration | None = None

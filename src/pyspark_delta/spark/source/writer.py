@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from pyspark_delta.changes.eras import keeps_changes
 from pyspark_delta.data.conform import conform
+from pyspark_delta.data.partitions import null_empty_partitions
 from pyspark_delta.data.parts import write_side_by_side
 from pyspark_delta.data.reader import read_tasks, tasks_of
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext, written_files
@@ -166,7 +167,7 @@ class DeltaWriter(DataSourceArrowWriter):
             if write.is_done():
                 return WrittenFiles(_packed(written_files([])), zone)
             write = write.in_zone(zone)
-            rows = (_checked(conform(batch, write.data, write.context.schema), write) for batch in iterator)
+            rows = (_checked(_stored(batch, write), write) for batch in iterator)
             part = task.partitionId() if task else 0
             return WrittenFiles(_packed(written_files(write_side_by_side(write.context, rows, part))), zone)
 
@@ -225,6 +226,11 @@ def _write_kept(write: SourceWrite, snapshot: Snapshot, replaced: Replaced) -> W
             yield conform(batch.filter(stays), shown, write.context.schema)
 
     return Written.of(written_files(write_side_by_side(write.context, rows())), write.context)
+
+
+def _stored(batch: pa.RecordBatch, write: SourceWrite) -> pa.RecordBatch:
+    """The rows with the columns of the table, as readers get them."""
+    return null_empty_partitions(write.context, conform(batch, write.data, write.context.schema))
 
 
 def _checked(batch: pa.RecordBatch, write: SourceWrite) -> pa.RecordBatch:
