@@ -157,11 +157,14 @@ async def _body(request: Request, limit: int) -> Any:
 def _response(reply: Reply, request: Request) -> Response:
     if reply.status == 204:
         return Response(status_code=204, headers=dict(reply.headers))
+    if isinstance(reply.body, str):
+        return Response(reply.body, reply.status, dict(reply.headers), "text/plain")
     return _json(reply.body, reply.status, dict(reply.headers), request)
 
 
 def _failed(failure: Failure, is_delta_api: bool, request: Request) -> Response:
-    status = failure.kind.value.status
+    kind = failure.kind.value
+    status = kind.status if is_delta_api else kind.older_status or kind.status
     request.state.failure = failure.message
     headers = {"Connection": "close"} if status == 413 else {}  # the rest of the body is not read
     if status == 401:

@@ -39,18 +39,18 @@ def credentials_answer(call: Call, info: TableInfo, access: Access) -> dict[str,
     """Credentials for a table's storage as the Delta API gives them; none where the server gives none."""
     given, expires_at = _given(call, info, access)
     credential: dict[str, Any] = {"prefix": wire_location(info.location), "operation": access.value, "config": given}
-    if expires_at is not None:
-        credential["expiration-time-ms"] = expires_at
+    credential["expiration-time-ms"] = expires_at
     return {"storage-credentials": [credential]}
 
 
 def older_credentials_answer(call: Call, info: TableInfo, access: Access) -> dict[str, Any]:
     """The same as the older endpoints give it."""
-    answer: dict[str, Any] = {}
+    answer: dict[str, Any] = dict.fromkeys([*(kind for kind, _ in _OLDER.values()), "expiration_time"])
+    answer["url"] = wire_location(info.location)
     given, expires_at = _given(call, info, access)
     for key, value in given.items():
         kind, name = _OLDER[key]
-        answer.setdefault(kind, {})[name] = value
+        answer[kind] = {**(answer[kind] or {}), name: value}
     if expires_at is not None:
         answer["expiration_time"] = expires_at
     return answer

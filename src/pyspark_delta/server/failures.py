@@ -25,11 +25,12 @@ from pyspark_delta.errors import (
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of failure: its HTTP status and its names in both APIs."""
+    """One kind of failure: its HTTP status and its names in both APIs. Some have another status in the older one."""
 
     status: int
     type: str
     code: str
+    older_status: int | None = None
 
 
 class Failure(Exception):
@@ -49,10 +50,14 @@ class FailureKind(Enum):
     NOT_AUTHENTICATED = Kind(401, "NotAuthorizedException", "UNAUTHENTICATED")
     NOT_ALLOWED = Kind(403, "PermissionDeniedException", "PERMISSION_DENIED")
     NOT_FOUND = Kind(404, "NotFoundException", "NOT_FOUND")
+    NO_CATALOG = Kind(404, "NoSuchCatalogException", "CATALOG_NOT_FOUND")
     NO_SCHEMA = Kind(404, "NoSuchSchemaException", "SCHEMA_NOT_FOUND")
     NO_TABLE = Kind(404, "NoSuchTableException", "TABLE_NOT_FOUND")
     NO_METHOD = Kind(405, "BadRequestException", "INVALID_ARGUMENT")
-    EXISTS = Kind(409, "AlreadyExistsException", "ALREADY_EXISTS")
+    CATALOG_EXISTS = Kind(400, "AlreadyExistsException", "CATALOG_ALREADY_EXISTS")
+    SCHEMA_EXISTS = Kind(400, "AlreadyExistsException", "SCHEMA_ALREADY_EXISTS")
+    TABLE_EXISTS = Kind(409, "AlreadyExistsException", "TABLE_ALREADY_EXISTS", older_status=400)
+    NOT_EMPTY = Kind(400, "InvalidParameterValueException", "FAILED_PRECONDITION")
     VERSION_TAKEN = Kind(409, "CommitVersionConflictException", "COMMIT_VERSION_CONFLICT")
     REQUIREMENT_FAILED = Kind(409, "UpdateRequirementConflictException", "UPDATE_REQUIREMENT_CONFLICT")
     TOO_LARGE = Kind(413, "BadRequestException", "INVALID_ARGUMENT")
@@ -85,7 +90,7 @@ def _kind_of(error: DeltaError) -> FailureKind:
         case TableReplacedError():
             return FailureKind.NO_TABLE
         case CatalogNameExistsError():
-            return FailureKind.EXISTS
+            return FailureKind.TABLE_EXISTS
         case NotAuthorizedError():
             return FailureKind.NOT_ALLOWED
         case RatificationConflictError():

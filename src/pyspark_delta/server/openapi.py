@@ -73,6 +73,8 @@ def _query_parameters(operation: Operation) -> list[dict[str, Any]]:
 
 
 def _success(operation: Operation) -> dict[str, Any]:
+    if operation.says_done:
+        return {"200": {"description": "Done", "content": {"text/plain": {"schema": schemas.TEXT}}}}
     if operation.answers is None:
         return {"204": {"description": "Done"}}
     return {"200": {"description": "Done", "content": _json(operation.answers)}}

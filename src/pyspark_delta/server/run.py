@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from pyspark_delta.catalog.loopback import is_loopback
 from pyspark_delta.errors import InvalidOptionError, MissingDependencyError
 from pyspark_delta.server.served import ServerSettings
 
@@ -90,7 +90,7 @@ def check_exposure(
     """Raises InvalidOptionError where tokens would cross a network in clear text, or others need none."""
     if (certificate is None) != (key is None):
         raise InvalidOptionError("TLS needs both a certificate and its key.")
-    if _is_loopback(host):
+    if is_loopback(host):
         return
     if open_access:
         raise InvalidOptionError(
@@ -107,12 +107,3 @@ def check_exposure(
 def _is_news(record: logging.LogRecord) -> bool:
     """Java's HTTP client asks to change over to HTTP/2 on every connection; that it is not done is no news."""
     return not record.getMessage().startswith(("Unsupported upgrade request", "No supported WebSocket library"))
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -35,6 +35,14 @@ class ServedCatalog(Catalog, Protocol):
         """The catalog as a principal sees it."""
         ...
 
+    def create_catalog(self, catalog: str) -> None:
+        """Raises CatalogNameExistsError."""
+        ...
+
+    def drop_catalog(self, catalog: str) -> None:
+        """Raises CatalogNameNotFoundError, InvalidProposalError for one with schemas."""
+        ...
+
     def list_catalogs(self) -> list[str]:
         """The names of the catalogs, sorted."""
         ...

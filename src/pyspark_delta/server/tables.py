@@ -62,6 +62,12 @@ def staged_tail(catalog: ServedCatalog, info: TableInfo) -> LogTail | None:
     return replace(tail, commits=(), published_version=tail.latest_version)
 
 
+def require_commits(info: TableInfo) -> None:
+    """Raises Failure for a report of what is published before there is a commit after the creation of the table."""
+    if info.tail is not None and info.tail.latest_version == 0:
+        raise Failure(FailureKind.INVALID, f"No commit of {info.name} is ratified: its commit log is empty.")
+
+
 def load_answer(catalog: ServedCatalog, description: Description) -> dict[str, Any]:
     """A table as the Delta API tells of it."""
     info, metadata = description.info, description.metadata

@@ -61,8 +61,9 @@ class SqlCatalog(TableNames, Commits):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """Staged and inline commits, registering, soft drops."""
-        return frozenset({Capability.STAGED, Capability.INLINE, Capability.REGISTER, Capability.SOFT_DROP})
+        """Staged and inline commits, registering with copies of the metadata, soft drops."""
+        kinds = {Capability.STAGED, Capability.INLINE, Capability.REGISTER, Capability.MIRROR, Capability.SOFT_DROP}
+        return frozenset(kinds)
 
     @property
     def tokens(self) -> Tokens:

@@ -34,13 +34,11 @@ from pyspark_delta.catalog.proposals import (
 )
 from pyspark_delta.catalog.sql.part import CatalogPart
 from pyspark_delta.catalog.sql.rows import (
+    change_values,
     commit_of,
     commit_values,
-    domains_value,
     etag_of,
     metadata_number_of,
-    metadata_values,
-    protocol_value,
     select_tables,
     tail_of,
     unpublished,
@@ -204,16 +202,10 @@ class Commits(CatalogPart):
 
     def _mirror(self, connection: Connection, table: TableInfo, change: MetadataChange) -> None:
         """Keep what a commit changes of protocol, metadata and domains. The row is locked by the comparison."""
-        values: dict[str, Any] = {}
-        if change.protocol is not None:
-            values |= protocol_value(change.protocol)
-        if change.metadata is not None:
-            values |= metadata_values(change.metadata)
-        noted = bool(values) or any(domain.domain not in _UNNOTED_DOMAINS for domain in change.domains)
-        if change.domains:
-            known = connection.execute(select(tables.c.domains).where(_is(table))).scalar()
-            values |= domains_value(known, change.domains)
-        if noted:
+        known = connection.execute(select(tables.c.domains).where(_is(table))).scalar() if change.domains else None
+        values = change_values(known, change)
+        declared = change.protocol is not None or change.metadata is not None
+        if declared or any(domain.domain not in _UNNOTED_DOMAINS for domain in change.domains):
             values |= {"metadata_number": tables.c.metadata_number + 1, "updated_ms": self._settings.clock()}
         if values:
             connection.execute(update(tables).where(_is(table)).values(**values))
