@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+import orjson
+from starlette.responses import Response
+from starlette.types import Scope
+
 from pyspark_delta.errors import (
     CatalogError,
     CatalogNameExistsError,
@@ -21,6 +25,8 @@ from pyspark_delta.errors import (
     TableReplacedError,
     TooManyUnpublishedError,
 )
+
+DELTA_API = "/api/2.1/unity-catalog/delta/v1/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,8 @@ class FailureKind(Enum):
     BAD_REQUEST = Kind(400, "BadRequestException", "INVALID_ARGUMENT")
     INVALID = Kind(400, "InvalidParameterValueException", "INVALID_ARGUMENT")
     NOT_AUTHENTICATED = Kind(401, "NotAuthorizedException", "UNAUTHENTICATED")
+    TIMEOUT = Kind(408, "BadRequestException", "INVALID_ARGUMENT")
+    BUSY = Kind(429, "TooManyRequestsException", "TOO_MANY_REQUESTS")
     NOT_ALLOWED = Kind(403, "PermissionDeniedException", "PERMISSION_DENIED")
     NOT_FOUND = Kind(404, "NotFoundException", "NOT_FOUND")
     NO_CATALOG = Kind(404, "NoSuchCatalogException", "CATALOG_NOT_FOUND")
@@ -76,6 +84,21 @@ def older_body(failure: Failure) -> dict[str, Any]:
     """The answer of the older endpoints."""
     kind = failure.kind.value
     return {"error_code": kind.code, "message": failure.message, "details": []}
+
+
+def failed_response(failure: Failure, scope: Scope) -> Response:
+    """The answer to a request that fails, in the way of the API that it is for; its reason goes to the log."""
+    is_delta_api, kind = scope["path"].startswith(DELTA_API), failure.kind.value
+    status = kind.status if is_delta_api else kind.older_status or kind.status
+    scope.setdefault("state", {})["failure"] = failure.message
+    headers = {"Connection": "close"} if status in (408, 413) else {}  # the rest of the body is not read
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    if failure.kind is FailureKind.BUSY:
+        headers["Retry-After"] = "1"
+    body = delta_body(failure) if is_delta_api else older_body(failure)
+    content = b"" if scope["method"] == "HEAD" else orjson.dumps(body)
+    return Response(content, status, headers, "application/json")
 
 
 def failure_of(error: DeltaError) -> Failure:

@@ -42,7 +42,7 @@ from pyspark_delta.server.tables import (
     require_commits,
     staged_tail,
 )
-from pyspark_delta.server.updates import check_table_id
+from pyspark_delta.server.updates import check_table_id, check_unmanaged
 from pyspark_delta.storage.paths import normalize_location
 
 _COMMITS_IN_ANSWER = 10
@@ -111,7 +111,9 @@ def _described(body: Any, name: TableName) -> NewTable | None:
         configuration=own_properties(properties),
         description=text(body, "comment", optional=True),
     )
-    return NewTable(version=0, timestamp=0, protocol=protocol_of_properties(properties), metadata=metadata)
+    protocol = protocol_of_properties(properties)
+    check_unmanaged(protocol)
+    return NewTable(version=0, timestamp=0, protocol=protocol, metadata=metadata)
 
 
 def _list_tables(call: Call) -> Reply:

@@ -21,6 +21,7 @@ from pyspark_delta.catalog.unity.mirror import (
 )
 from pyspark_delta.catalog.unity.type_json import schema_string_of
 from pyspark_delta.features import Feature
+from pyspark_delta.protocol.configuration import managed_names
 from pyspark_delta.server.failures import Failure, FailureKind
 from pyspark_delta.server.fields import (
     invalid,
@@ -42,7 +43,7 @@ _DOMAINS = frozenset({"set-domain-metadata", "remove-domain-metadata"})
 _PUBLISHED, _COMMIT, _PROTOCOL = "set-latest-backfilled-version", "add-commit", "set-protocol"
 _SNAPSHOT = "update-metadata-snapshot-version"
 ACTIONS = tuple(sorted({*_METADATA, *_DOMAINS, _PUBLISHED, _COMMIT, _PROTOCOL, _SNAPSHOT}))
-_FEATURES = {CLUSTERING: "clustering", ROW_TRACKING: "rowTracking"}
+_FEATURES = {CLUSTERING: Feature.CLUSTERING, ROW_TRACKING: Feature.ROW_TRACKING}
 REQUIREMENTS = ("assert-table-uuid", "assert-etag")
 
 
@@ -146,6 +147,12 @@ def check_domains(protocol: ProtocolAction, domains: Iterable[DomainMetadata]) -
             raise invalid(f"The domain '{domain.domain}' needs the writer feature '{feature}'.")
 
 
+def check_unmanaged(protocol: ProtocolAction) -> None:
+    """Raises Failure for a table that a catalog manages: only its own catalog names it."""
+    if managed_names(protocol):
+        raise invalid("A table that a catalog manages cannot be registered.")
+
+
 def protocol_of(value: Any, *, managed: bool = True) -> ProtocolAction:
     """A protocol of the API. Raises Failure for one that no managed table has, if it is `managed`."""
     value = members(value, "'protocol'")
@@ -159,6 +166,7 @@ def protocol_of(value: Any, *, managed: bool = True) -> ProtocolAction:
     if extra := sorted(readers - writers):
         raise invalid(f"The reader features {extra} are not among the writer features.")
     if not managed:
+        check_unmanaged(protocol)
         return replace(protocol, reader_features=readers or None, writer_features=writers or None)
     if protocol.min_reader_version < 3 or protocol.min_writer_version < 7:
         raise invalid("A managed table has reader version 3 and writer version 7 at least.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from dataclasses import replace
 
-from pyspark_delta.actions.model import DomainMetadata
+from pyspark_delta.actions.model import DomainMetadata, Protocol
 from pyspark_delta.catalog.contract import Capability, MetadataChange, TableInfo
 from pyspark_delta.catalog.log_tail import published_path
 from pyspark_delta.errors import CatalogError, CatalogNameExistsError, InvalidProposalError, TableReplacedError
@@ -93,7 +93,11 @@ class MirroredTables:
         catalog = setup.make()
         new = new_table(catalog.create_staging_table(setup.name("r")))
         properties = {"owner": "ada", "delta.appendOnly": "true"}
-        described = replace(new, metadata=replace(new.metadata, configuration=properties))
+        metadata, protocol = (
+            replace(new.metadata, configuration=properties),
+            Protocol(min_reader_version=1, min_writer_version=2),
+        )
+        described = replace(new, metadata=metadata, protocol=protocol)
         return catalog.register_table(setup.name("r"), path_table(setup), described), properties
 
 

@@ -74,6 +74,10 @@ class SqlCatalog(TableNames, Commits):
         """This catalog, asked by a principal: staging tables are theirs alone, and commits remember them."""
         return SqlCatalog(self._database, replace(self._settings, principal=principal))
 
+    def serving(self) -> SqlCatalog:
+        """This catalog as a server uses it, whose clients may not be who it runs as: it follows no links in tables."""
+        return SqlCatalog(self._database, replace(self._settings, follow_links=False))
+
     def storage_options(self, table: TableInfo, access: Access) -> Mapping[str, str]:
         """The options that the catalog was connected with."""
         return dict(self._settings.storage_options)

@@ -187,7 +187,7 @@ class Commits(CatalogPart):
             return Ratification(commit, replayed=True) if is_same(commit, proposal) else None
         path = published_path(table.location, proposal.version)
         try:
-            found = transaction_id(self._store(path).read(path))
+            found = transaction_id(self.table_store(table.location).read(path))
         except FileNotFoundInStoreError:
             return None
         if not proposal.transaction_id or found != proposal.transaction_id:
@@ -235,7 +235,7 @@ class Commits(CatalogPart):
                 known = self._check_all_published(table, proposal)
         if proposal.file is not None and self._settings.verify_files:
             try:
-                check_staged_file(table, self._store(table.location), proposal.version, proposal.file)
+                check_staged_file(table, self.table_store(table.location), proposal.version, proposal.file)
             except InvalidProposalError:
                 replay = self._database.read(lambda connection: self._find_replay(connection, table, proposal))
                 if replay is None:
@@ -256,7 +256,7 @@ class Commits(CatalogPart):
     def _check_published(self, table: TableInfo, known: int, version: int) -> None:
         if not self._settings.verify_files:
             return
-        store = self._store(table.location)
+        store = self.table_store(table.location)
         for number in range(known + 1, version + 1):
             path = published_path(table.location, number)
             try:

@@ -326,7 +326,7 @@ class TableNames(Schemas):
             return
         path = published_path(staging.location, 0)
         try:
-            self._store(path).status(path)
+            self.table_store(staging.location).status(path)
         except FileNotFoundInStoreError:
             raise InvalidProposalError(
                 f"The table {staging.name} cannot be created: there is no '{path}'. Write its version 0 first.",
@@ -354,7 +354,7 @@ class TableNames(Schemas):
     def _table_location(self, location: str) -> str:
         try:
             place = normalize_location(location)
-            store = self._store(place)
+            store = self.table_store(place)
             size = len(place.encode())
         except (InvalidOperationError, UnsupportedTableError) as error:
             raise InvalidProposalError(error.message, location=location) from error

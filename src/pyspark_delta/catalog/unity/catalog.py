@@ -156,8 +156,14 @@ class UnityCatalog:
     def report_change(self, table: TableInfo, version: int, timestamp: int, change: MetadataChange) -> None:
         known = self._known(table)
         self._check_sizes(table.name, change.metadata, change.domains, known)
-        with translated(f"table {table.name}"):
+        try:
             self._api.report_change(table, version, timestamp, change, known)
+        except Refusal as refusal:
+            if refusal.reason not in (Reason.NOT_FOUND, Reason.REQUIREMENT_FAILED):
+                raise error_of(refusal, f"table {table.name}") from None
+            found = self._reloaded(table)
+            with translated(f"table {found.name}"):
+                self._api.report_change(found, version, timestamp, change, known)
         if change.metadata is not None:
             self._remember(table.table_id, own_properties(change.metadata.configuration))
 
