@@ -221,8 +221,8 @@ def _drop_table(call: Call) -> Reply:
 
 def _rename_table(call: Call) -> Reply:
     name = _named(call)
-    renamed = new_name(members(call.body, "The request").get("new-name"), "'new-name'")
     call.require_reach(name.catalog, name.schema)
+    renamed = new_name(members(call.body, "The request").get("new-name"), "'new-name'")
     call.catalog.rename_table(name, table_name(name.catalog, name.schema, renamed))
     return NO_CONTENT
 

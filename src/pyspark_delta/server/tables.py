@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from pyspark_delta.catalog.contract import CommitKind, LogTail, RatifiedCommit, TableInfo, TableName
+from pyspark_delta.catalog.failures import storage_failures
 from pyspark_delta.catalog.managed_table import ManagedTable
 from pyspark_delta.catalog.unity.answers import commit_to_json, wire_location
 from pyspark_delta.catalog.unity.columns import columns_to_json
@@ -56,7 +57,8 @@ def staged_tail(catalog: ServedCatalog, info: TableInfo) -> LogTail | None:
     tail = info.tail
     if tail is None or all(commit.kind is CommitKind.STAGED for commit in tail.commits):
         return tail
-    ManagedTable(catalog, info).publish(catalog.table_store(info.location), tail)
+    with storage_failures():
+        ManagedTable(catalog, info).publish(catalog.table_store(info.location), tail)
     return replace(tail, commits=(), published_version=tail.latest_version)
 
 
