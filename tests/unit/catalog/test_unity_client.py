@@ -14,6 +14,7 @@ from tests.served import Listening
 from pyspark_delta.actions.model import DomainMetadata, Metadata, Protocol
 from pyspark_delta.catalog.contract import (
     Access,
+    Capability,
     CommitKind,
     LogTail,
     MetadataChange,
@@ -642,6 +643,71 @@ def test_a_long_value_that_the_table_has_already_is_not_in_the_way(script: Scrip
     catalog.ratify(table, proposal(4, change=MetadataChange(metadata=metadata)))
     (request,) = script.sent("POST", TABLE)
     assert {"action": "set-properties", "updates": {"a": "1"}} in request["updates"]
+
+
+def test_a_table_is_registered_with_what_the_server_shows_of_it(script: Script) -> None:
+    catalog = script.connect()
+    script.answers["GET", TABLE] = loaded(properties={}, **{"table-type": "EXTERNAL"})
+    script.answers["POST", "/delta/v1/catalogs/main/schemas/s/tables"] = loaded()
+    described = NewTable(
+        version=7,
+        timestamp=5000,
+        protocol=Protocol(min_reader_version=1, min_writer_version=2),
+        metadata=Metadata(
+            id="m",
+            schema_string='{"type":"struct","fields":[{"name":"p","type":"long","nullable":true,"metadata":{}}]}',
+            partition_columns=("p",),
+            configuration={"owner": "ada"},
+        ),
+    )
+    assert not catalog.register_table(NAME, "/tables/t", described).catalog_managed
+    (request,) = script.sent("POST", "/delta/v1/catalogs/main/schemas/s/tables")
+    assert (request["name"], request["table-type"], request["location"]) == ("t", "EXTERNAL", "file:///tables/t")
+    assert request["protocol"] == {"min-reader-version": 1, "min-writer-version": 2}
+    assert (request["partition-columns"], request["properties"]) == (["p"], {"owner": "ada"})
+    assert [field["name"] for field in request["columns"]["fields"]] == ["p"]
+    assert request["last-commit-timestamp-ms"] == 5000
+    connection = Connection(script.url)
+    script.answers["GET", "/tables/main.s.t"] = older_table(table_type="EXTERNAL", properties={})
+    script.answers["POST", "/tables"] = (200, {})
+    UnityCatalog(connection, OlderApi(connection)).register_table(NAME, "/tables/t", described)
+    (older,) = script.sent("POST", "/tables")
+    assert (older["table_type"], older["data_source_format"]) == ("EXTERNAL", "DELTA")
+    assert [(column["name"], column["partition_index"]) for column in older["columns"]] == [("p", 0)]
+    made = {"delta.minReaderVersion": "1", "delta.minWriterVersion": "2"}
+    assert older["properties"] == {"owner": "ada", **made}
+
+
+def test_a_change_of_a_registered_table_is_reported_with_its_version(script: Script) -> None:
+    catalog = script.connect()
+    assert Capability.MIRROR in catalog.capabilities
+    table = table_of(script, catalog, loaded(properties={"a": "1"}, **{"table-type": "EXTERNAL"}))
+    script.answers["POST", TABLE] = loaded()
+    metadata = Metadata(id="m", schema_string='{"type":"struct","fields":[]}', configuration={"b": "2"})
+    catalog.report_change(table, 8, 6000, MetadataChange(metadata=metadata))
+    (request,) = script.sent("POST", TABLE)
+    updates = {update.pop("action"): update for update in request["updates"]}
+    assert updates["update-metadata-snapshot-version"] == {"last-commit-version": 8, "last-commit-timestamp-ms": 6000}
+    assert updates["set-properties"] == {"updates": {"b": "2"}}
+    assert updates["remove-properties"] == {"removals": ["a"]}
+    connection = Connection(script.url)
+    assert Capability.MIRROR not in UnityCatalog(connection, OlderApi(connection)).capabilities
+
+
+def test_a_managed_table_must_keep_what_the_server_requires(script: Script) -> None:
+    """The server says it only when the table is created, and checks it only when its protocol changes."""
+    managed = {"delta.feature.catalogManaged": "supported", "delta.enableDeletionVectors": "true", "mine": "1"}
+    catalog = script.connect()
+    table = table_of(script, catalog, loaded(properties=managed))
+    assert table.required_properties == {"delta.enableDeletionVectors": "true"}
+    assert (
+        table_of(script, catalog, loaded(properties={"delta.enableDeletionVectors": "true"})).required_properties == {}
+    )
+    script.answers["POST", "/delta/v1/catalogs/main/schemas/s/staging-tables"] = (
+        200,
+        {"table-id": "id-2", "location": "file:///tables/new"},
+    )
+    assert catalog.create_staging_table(NAME).longest_property == 255
 
 
 # ------------------------------------------------------------------------------------------------- older servers
