@@ -32,8 +32,10 @@ def limited_protocol(settings: ServerSettings) -> type[H11Protocol]:
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             self._await_request()
-            if len(self.connections) > max(limit, 1):
-                _longest_waiting(self.connections).transport.abort()
+            # One that was given up is among the connections until the event loop has closed it.
+            alive = [one for one in self.connections if not one.transport.is_closing()]
+            if len(alive) > max(limit, 1):
+                _longest_waiting(alive).transport.abort()
 
         def data_received(self, data: bytes) -> None:
             before = self.cycle
