@@ -25,9 +25,10 @@ from pyspark_delta.errors import (
     RatificationConflictError,
 )
 from pyspark_delta.storage import intercepted, store_for
-from pyspark_delta.testing.catalog_cases import PublishedCommits, Registering, SoftDrops
+from pyspark_delta.testing.catalog_cases import PublishedCommits, SoftDrops
 from pyspark_delta.testing.catalog_contract import CatalogContract
 from pyspark_delta.testing.catalog_literal_names import LiteralNames
+from pyspark_delta.testing.catalog_registered import Registering
 from pyspark_delta.testing.catalog_repairs import Repairs
 from pyspark_delta.testing.catalog_tables import CatalogSetup, commit_versions, create_table, new_table, propose
 from pyspark_delta.testing.faults import Fault, FaultyStore, SimulatedCrash, connection_lost, crash

@@ -17,6 +17,7 @@ from pyspark_delta.catalog.contract import (
     DroppedTable,
     LeftBehind,
     LogTail,
+    MetadataChange,
     NewTable,
     Proposal,
     Ratification,
@@ -127,8 +128,8 @@ class FilesystemCatalog:
             self._require_present(staging.table_id, staging.name)
             return self._info(self._names.point(staging.name, staging.table_id, staging.location, managed=True))
 
-    def register_table(self, name: TableName, location: str) -> TableInfo:
-        """Give a name to a table at a path, which no catalog manages.
+    def register_table(self, name: TableName, location: str, described: NewTable | None = None) -> TableInfo:
+        """Give a name to a table at a path, which no catalog manages. The catalog keeps no copy of `described`.
 
         Raises CatalogNameExistsError, CatalogNameNotFoundError for the schema, InvalidProposalError for a location
         without a Delta table, or of a table that this catalog manages.
@@ -136,6 +137,9 @@ class FilesystemCatalog:
         with storage_failures():
             place = self._table_location(location)
             return self._info(self._names.point(name, str(uuid.uuid4()), place, managed=False))
+
+    def report_change(self, table: TableInfo, version: int, timestamp: int, change: MetadataChange) -> None:
+        """Nothing: the catalog keeps no copy of metadata."""
 
     def load_table(self, name: TableName) -> TableInfo:
         """Resolve a name; with the latest version, by a listing. Raises CatalogNameNotFoundError."""

@@ -22,9 +22,10 @@ Python Data Source boundary lose their Python class and keep their text.
           ConcurrentAppendError  ConcurrentDeleteReadError  ConcurrentDeleteDeleteError
           ConcurrentTransactionError  MetadataChangedError  ProtocolChangedError
       CatalogError
-        CatalogNameNotFoundError  CatalogNameExistsError  NotAuthorizedError  CatalogUnavailableError
-        RatificationConflictError  TooManyUnpublishedError  StaleMetadataError  TableReplacedError
-        InvalidProposalError  PublishedMismatchError  MaintenanceNotAllowedError
+        CatalogNameNotFoundError  CatalogNameExistsError  NotDeltaTableError
+        NotAuthorizedError  CatalogUnavailableError  RatificationConflictError  TooManyUnpublishedError
+        StaleMetadataError  TableReplacedError  InvalidProposalError  PublishedMismatchError
+        MaintenanceNotAllowedError
       StorageError
         FileNotFoundInStoreError  FileAlreadyExistsError  PermissionDeniedError
       MissingDependencyError
@@ -49,6 +50,7 @@ from pyspark_delta.errors.catalogs import (
     InvalidProposalError,
     MaintenanceNotAllowedError,
     NotAuthorizedError,
+    NotDeltaTableError,
     PublishedMismatchError,
     RatificationConflictError,
     StaleMetadataError,
@@ -128,6 +130,7 @@ __all__ = [
     "MetadataChangedError",
     "MissingDependencyError",
     "NotAuthorizedError",
+    "NotDeltaTableError",
     "PathAccessError",
     "PermissionDeniedError",
     "ProtocolChangedError",

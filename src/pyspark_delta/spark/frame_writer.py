@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from pyspark.sql import DataFrame
 
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
-from pyspark_delta.spark.names import identify, identify_or_begin
+from pyspark_delta.spark.names import check_path_option, identify, identify_or_begin
 from pyspark_delta.spark.session import FORMATS, GivenOptions, is_delta
 
 
@@ -96,6 +96,7 @@ def writer_class(base: type) -> type:
             partitionBy: Any = None,
             **options: Any,
         ) -> None:
+            check_path_option(self._delta_frame.sparkSession, name, self._delta_options.items(options))
             found = identify_or_begin(self._delta_frame.sparkSession, name)
             if found is not None:
                 self.save(found.path, "delta", mode, partitionBy, **{**options, **found.storage_options})
@@ -106,6 +107,7 @@ def writer_class(base: type) -> type:
             refuse_name(name)
 
         def insertInto(self, tableName: str, overwrite: bool | None = None) -> None:
+            check_path_option(self._delta_frame.sparkSession, tableName, self._delta_options.items({}))
             found = identify(self._delta_frame.sparkSession, tableName)
             if found is None:
                 super().insertInto(tableName, overwrite)

@@ -13,7 +13,7 @@ from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.column_text import column_name, condition_text
 from pyspark_delta.spark.frame_writer import location_of, refuse_name
-from pyspark_delta.spark.names import identify, identify_or_begin, is_named
+from pyspark_delta.spark.names import check_path_option, identify, identify_or_begin, is_named
 from pyspark_delta.spark.session import FORMATS, GivenOptions
 
 
@@ -103,6 +103,7 @@ def table_writer_class(base: type) -> type:
             from pyspark_delta.spark.write.save_modes import TableWrite, write_table
 
             find = identify if must_exist else identify_or_begin
+            check_path_option(self._delta_frame.sparkSession, self._delta_table, self._delta_options.items({}))
             found = find(self._delta_frame.sparkSession, self._delta_table)
             assert found is not None
             options = parse_options(self._delta_options.items({**more, **found.storage_options}))

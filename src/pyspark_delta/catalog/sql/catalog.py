@@ -61,8 +61,9 @@ class SqlCatalog(TableNames, Commits):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """Staged and inline commits, registering, soft drops."""
-        return frozenset({Capability.STAGED, Capability.INLINE, Capability.REGISTER, Capability.SOFT_DROP})
+        """Staged and inline commits, registering with copies of the metadata, soft drops."""
+        kinds = {Capability.STAGED, Capability.INLINE, Capability.REGISTER, Capability.MIRROR, Capability.SOFT_DROP}
+        return frozenset(kinds)
 
     @property
     def tokens(self) -> Tokens:
@@ -72,6 +73,10 @@ class SqlCatalog(TableNames, Commits):
     def acting_as(self, principal: str) -> SqlCatalog:
         """This catalog, asked by a principal: staging tables are theirs alone, and commits remember them."""
         return SqlCatalog(self._database, replace(self._settings, principal=principal))
+
+    def serving(self) -> SqlCatalog:
+        """This catalog as a server uses it, whose clients may not be who it runs as: it follows no links in tables."""
+        return SqlCatalog(self._database, replace(self._settings, follow_links=False))
 
     def storage_options(self, table: TableInfo, access: Access) -> Mapping[str, str]:
         """The options that the catalog was connected with."""

@@ -7,6 +7,7 @@ run READ COMMITTED, where an UPDATE that waited for another looks at its row aga
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import time
@@ -157,6 +158,7 @@ def _sqlite(url: URL) -> Engine:
         raise CatalogError("A catalog in SQLite needs a file: sqlite:////absolute/path/to/catalog.db.")
     file = Path(url.database).absolute()
     file.parent.mkdir(parents=True, exist_ok=True)
+    _make_private(file)
     engine = create_engine(
         url.set(database=str(file)),
         connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False},
@@ -165,6 +167,12 @@ def _sqlite(url: URL) -> Engine:
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _take_write_lock)
     return engine
+
+
+def _make_private(file: Path) -> None:
+    """Make a file that only its owner can read: it holds who may do what. SQLite gives the files beside it its mode."""
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def _set_up_sqlite(connection: Any, _: Any) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import warnings
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,8 +20,9 @@ import httpx
 import orjson
 
 from pyspark_delta import __version__
+from pyspark_delta.catalog.loopback import is_loopback
 from pyspark_delta.catalog.unity.refusals import Reason, Refusal, refusal_of
-from pyspark_delta.errors import CatalogError, CatalogUnavailableError
+from pyspark_delta.errors import CatalogError, CatalogUnavailableError, DeltaWarning
 
 API_PATH = "/api/2.1/unity-catalog"
 TIMEOUT = httpx.Timeout(60.0, connect=10.0)  # seconds
@@ -49,6 +51,8 @@ class Connection:
 
     def __init__(self, url: str, token: Token = None, timeout: float | httpx.Timeout = TIMEOUT) -> None:
         self.url = _api_url(url)
+        if token is not None:
+            _warn_of_clear_text(self.url)
         self._token = token
         self._timeout = timeout
         self._lock = threading.Lock()
@@ -71,7 +75,7 @@ class Connection:
                 response = self._send(method, path, body, query, self._bearer())
             if response.is_success:
                 return Answer(_json(response), response.headers)
-            refusal = _refusal(response)
+            refusal = _refusal(response, is_read=method in _READS)
             if refusal.reason is not Reason.BUSY or attempt == _BUSY_ATTEMPTS:
                 raise refusal
             time.sleep(_wait(response, attempt))
@@ -162,8 +166,27 @@ def _api_url(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{path or API_PATH}"
 
 
+def _warn_of_clear_text(url: str) -> None:
+    """Warn if a token would cross a network unencrypted."""
+    parts = urlsplit(url)
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        warnings.warn(
+            DeltaWarning(
+                f"The token for the catalog at {url} is sent in clear text: everybody on the way can read and use it. "
+                "Connect by https."
+            ),
+            stacklevel=4,
+        )
+
+
 def _json(response: httpx.Response) -> Any:
-    if not response.content.strip():
+    """The JSON of a success; None if it has no body, or the text `200 OK` where Unity Catalog has nothing to say.
+
+    Any other text does not come from a catalog: a proxy answers so if it wants a login.
+    """
+    content = response.content.strip()
+    kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    if not content or (kind == "text/plain" and content == b"%d OK" % response.status_code):
         return None
     try:
         return orjson.loads(response.content)
@@ -174,12 +197,12 @@ def _json(response: httpx.Response) -> Any:
         ) from None
 
 
-def _refusal(response: httpx.Response) -> Refusal:
+def _refusal(response: httpx.Response, *, is_read: bool) -> Refusal:
     try:
         value = orjson.loads(response.content) if response.content else None
     except orjson.JSONDecodeError:
         value = None
-    return refusal_of(response.status_code, value)
+    return refusal_of(response.status_code, value, is_read=is_read)
 
 
 def _wait(response: httpx.Response, attempt: int) -> float:
