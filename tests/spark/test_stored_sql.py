@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
-from tests.hand_made import HandMade, add, field, lines, metadata
-from tests.spark.rule_cases import table_of
+from tests.hand_made import HandMade, field, metadata
+from tests.spark.rule_cases import table_of, with_a_file
 
 from pyspark_delta.errors import DeltaError, InvalidOperationError
 from pyspark_delta.expressions.stored_functions import CURRENT, FUNCTIONS, SYNTAX, UNITS
@@ -71,7 +69,7 @@ def test_hostile_text_is_not_evaluated(
     delta_spark: SparkSession, unharmed: None, tmp_path: Path, kind: str, door: str
 ) -> None:
     location = HOSTILE[kind](tmp_path / "t")
-    _with_a_file(location)
+    with_a_file(location)
     before = Table.open(location).version, sorted(Path(location).rglob("*.parquet"))
     with pytest.raises(DeltaError, match="is not evaluated, because its text uses"):
         DOORS[door](delta_spark, location)
@@ -206,10 +204,3 @@ def _nodes(tree: Any) -> Iterator[Any]:
     yield tree
     for child in elements(tree.children()):
         yield from _nodes(child)
-
-
-def _with_a_file(location: str) -> None:
-    """Rows for statements that change some."""
-    path = Path(location) / "a.parquet"
-    pq.write_table(pa.table({"id": [1, 2], "n": ["a", "b"]}), path)
-    (Path(location) / "_delta_log" / f"{1:020}.json").write_text(lines([add(path.name, path.stat().st_size)]))
