@@ -5,6 +5,9 @@ tokens of Spark's lexer, and accepts what is listed. It needs no syntax tree: in
 before a bracket, a query begins with one of a few words after a bracket, and anything else is an operator, a constant
 or a name. Text that two lexers could divide differently is refused: comments, variables (`${...}`, which Spark replaces
 even inside strings), letters that are not ASCII outside quotes.
+
+A word of the syntax counts as such wherever it stands. Where Spark's grammar has no place for it, Spark reads a name: so
+text may reach a function or variable of the session that is called like a keyword, such as `case`, and no other.
 """
 
 from __future__ import annotations
