@@ -6,7 +6,7 @@ before a bracket, a query begins with one of a few words after a bracket, and an
 or a name. Text that two lexers could divide differently is refused: comments, variables (`${...}`, which Spark replaces
 even inside strings), letters that are not ASCII outside quotes.
 
-A word of the syntax counts as such wherever it stands. Where Spark's grammar has no place for it, Spark reads a name: so
+A word of the syntax counts as such wherever it stands. Where its grammar has no place for it, Spark reads a name: so
 text may reach a function or variable of the session that is called like a keyword, such as `case`, and no other.
 """
 
@@ -246,8 +246,8 @@ def _is_operand(token: _Token, after: _Token) -> bool:
 
 
 def _is_number(token: _Token, after: _Token) -> bool:
-    exponent = token.word + "0" if after.text in ("+", "-") else token.word  # of 1e-5, `1e` is a word
-    return _NUMBER.fullmatch(exponent) is not None
+    whole = token.word + "0" if after.text in ("+", "-") else token.word  # of 1e-5, `1e` is a word
+    return token.kind is _Kind.WORD and _NUMBER.fullmatch(whole) is not None
 
 
 def _is_like(token: _Token) -> bool:
