@@ -37,7 +37,7 @@ _TOKEN = re.compile(
     r"""(?P<RAW>[rR]'[^']*'|[rR]"[^"]*")
     |(?P<STRING>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")
     |(?P<QUOTED>`(?:[^`]|``)+`)
-    |(?P<WORD>[A-Za-z0-9_]+)
+    |(?P<WORD>(?:[0-9]+[eE][+-](?=[0-9]))?[A-Za-z0-9_]+)
     |(?P<SIGN>--|/\*|\*/|//|<=>|=>|->|\|>|\|\||::|>>>|>>|<<|<=|>=|<>|!=|!<|!>|==|[-+*/%=<>!&|^~.,:()\[\]])""",
     re.DOTALL | re.VERBOSE,
 )
@@ -45,7 +45,7 @@ _NOT_ALLOWED = {"--": "a comment", "/*": "a comment", "*/": "a comment", "//": "
 # A word right before a quote is a part of the constant only if Spark and the check agree on where the word begins.
 _BEFORE_QUOTE = frozenset(["x", "date", "interval", "time", "timestamp", "timestamp_ltz", "timestamp_ntz"])
 _AFTER_NAME = frozenset(["", ")", ",", "]", "[", "=", "==", "<=>", "<", "<=", ">", ">=", "<>", "!="])
-_NUMBER = re.compile(r"\d+(?:e\d+)?(?:l|s|y|f|d|bd)?")  # after a point, or before one, a part of a number
+_NUMBER = re.compile(r"\d+(?:e[+-]?\d+)?(?:l|s|y|f|d|bd)?")  # after a point, or before one, a part of a number
 _WIDE = re.compile(r"\d{4,}")
 
 
@@ -170,7 +170,7 @@ class _Check:
             raise NotAllowedError(f"the word {token.text} at the start, as in a query")
         if after.text == "(":
             self.called(token, before)
-        elif before.text in (".", ":", "::") or before.word == "as" or _is_number(token, after):
+        elif before.text in (".", ":", "::") or before.word == "as" or _NUMBER.fullmatch(token.word):
             return  # a member of a value, a path into a variant, a type, an alias, a number
         elif after.text == "->":
             self.open[-1].variables.add(token.name.casefold())
@@ -243,11 +243,6 @@ def _is_operand(token: _Token, after: _Token) -> bool:
     if after.text == "(":
         return token.word in FUNCTIONS
     return after.text in _AFTER_NAME
-
-
-def _is_number(token: _Token, after: _Token) -> bool:
-    whole = token.word + "0" if after.text in ("+", "-") else token.word  # of 1e-5, `1e` is a word
-    return token.kind is _Kind.WORD and _NUMBER.fullmatch(whole) is not None
 
 
 def _is_like(token: _Token) -> bool:
