@@ -46,6 +46,7 @@ from pyspark_delta.spark.scan.columns import (
 from pyspark_delta.spark.scan.deletion_filter import is_kept_by_words
 from pyspark_delta.spark.scan.directories import group_files, hadoop_paths, uri_texts
 from pyspark_delta.spark.schemas import empty_frame
+from pyspark_delta.spark.user_defined_types import with_loadable_types
 from pyspark_delta.storage import store_for
 
 _PATH = "_pyspark_delta_file"
@@ -359,4 +360,4 @@ def _literal(spark: SparkSession, field: StructField, value: pa.Scalar) -> Colum
 
 
 def _spark_type(schema: StructType) -> spark_types.StructType:
-    return spark_types.StructType.fromJson(type_to_json(schema))
+    return spark_types.StructType.fromJson(type_to_json(with_loadable_types(schema)))

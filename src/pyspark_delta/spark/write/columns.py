@@ -25,6 +25,7 @@ from pyspark_delta.schema.types import (
     is_same_type,
 )
 from pyspark_delta.spark.quoting import quoted
+from pyspark_delta.spark.user_defined_types import with_loadable_types
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -89,6 +90,6 @@ def _fit_map(value: Column, data: MapType, table: MapType) -> Column:
 
 
 def spark_type(data_type: DataType) -> st.DataType:
-    """The PySpark type of a Delta type."""
-    field = {"name": "value", "type": type_to_json(data_type), "nullable": True, "metadata": {}}
+    """The PySpark type of a Delta type; user-defined types that are not loadable are what their values are."""
+    field = {"name": "value", "type": type_to_json(with_loadable_types(data_type)), "nullable": True, "metadata": {}}
     return st.StructField.fromJson(field).dataType
