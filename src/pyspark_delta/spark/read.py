@@ -21,6 +21,7 @@ from pyspark_delta.spark.count import counting
 from pyspark_delta.spark.options import ReadOptions
 from pyspark_delta.spark.quoting import quoted
 from pyspark_delta.spark.schemas import differences, to_spark
+from pyspark_delta.spark.worker_python import prepare_workers
 from pyspark_delta.storage.hadoop import hadoop_options
 from pyspark_delta.storage.paths import split, to_hadoop
 
@@ -150,6 +151,7 @@ def read_by_workers(spark: SparkSession, snapshot: Snapshot, options: Mapping[st
     from pyspark_delta.spark.session import plain_reader
     from pyspark_delta.spark.source import DeltapySource
 
+    prepare_workers(spark)
     spark.dataSource.register(DeltapySource)
     given = {"timeZone": session_time_zone(spark), **snapshot.storage_options, **options}
     reader = plain_reader(spark).format(DeltapySource.name()).options(**given)
