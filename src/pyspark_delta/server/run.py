@@ -66,6 +66,7 @@ def create_server(
         max_unpublished=max_unpublished,
         verify_files=verify_published,
     )
+    catalog.create()
     application = create_application(catalog, None if open_access else catalog.tokens, settings or ServerSettings())
     return uvicorn.Server(
         uvicorn.Config(

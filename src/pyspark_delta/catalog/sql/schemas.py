@@ -17,7 +17,8 @@ class Schemas(CatalogPart):
     """Making, listing and dropping schemas. A catalog in the database is there as soon as it has a schema."""
 
     def create_schema(self, catalog: str, schema: str) -> None:
-        """Raises CatalogNameExistsError."""
+        """Make a schema, and the file of a catalog in SQLite with its first one. Raises CatalogNameExistsError."""
+        self._database.create()
         values = {
             "catalog_key": name_key(catalog),
             "schema_key": name_key(schema),
