@@ -78,7 +78,7 @@ def test_wrong_arguments_are_named(delta_spark: SparkSession, tmp_path: Path) ->
         IdentityGenerator(1, 0)
     with pytest.raises(ValueError, match="not both"):
         builder.addColumn("a", "bigint", generatedAlwaysAs="1", generatedByDefaultAs=IdentityGenerator())
-    with pytest.raises(InvalidOperationError, match="'no type' is not a type"):
+    with pytest.raises(InvalidOperationError, match=r"'no type' is not a type for column 'a': \[UNSUPPORTED_DATATYPE"):
         builder.addColumn("a", "no type")
     with pytest.raises(InvalidOperationError, match="at least one column"):
         builder.execute()
