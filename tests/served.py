@@ -79,6 +79,7 @@ class Served(Listening):
     def __post_init__(self) -> None:
         self.file = self.folder / "catalog.db"
         self.catalog = SqlCatalog.connect(f"sqlite:///{self.file}", max_unpublished=self.max_unpublished)
+        self.catalog.create()
         application = create_application(self.catalog, self.catalog.tokens, self.settings)
         options = {"http": limited_protocol(self.settings), "h11_max_incomplete_event_size": LONGEST_HEADERS}
         Listening.__init__(self, self.wrap(application), **options)

@@ -182,8 +182,9 @@ def _make(
 
                 return UnityCatalog.connect(url, catalog=name, token=token, storage_options=options)
     except ModuleNotFoundError as error:
+        extra = "postgresql" if scheme.startswith("postgresql") else "catalog"
         raise MissingDependencyError(
-            f"A catalog at '{scheme}:' needs the package '{error.name}': pip install 'pyspark-delta[catalog]'.",
+            f"A catalog at '{scheme}:' needs the package '{error.name}': pip install 'pyspark-delta[{extra}]'.",
             package=error.name,
         ) from None
     raise CatalogError(

@@ -75,7 +75,9 @@ def create_table(
             raise
         snapshot = None
     if snapshot is not None and mode is CreateMode.CREATE:
-        raise TableAlreadyExistsError(location)
+        raise TableAlreadyExistsError(
+            location, "Open it with forPath or forName, or define it with createIfNotExists or createOrReplace."
+        )
     if snapshot is not None and mode is CreateMode.CREATE_IF_NOT_EXISTS:
         return None
     creation = Creation(properties=definition.properties)

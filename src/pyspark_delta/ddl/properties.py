@@ -30,7 +30,7 @@ def set_properties(configuration: TableConfiguration, properties: Mapping[str, o
     changed = dict(configuration.properties)
     given: dict[str, str] = {}
     for name, value in properties.items():
-        text = str(value).lower() if isinstance(value, bool) else str(value)
+        text = property_text(name, value)
         _check_settable(name)
         check_property(name, text)
         given[name] = text
@@ -40,6 +40,15 @@ def set_properties(configuration: TableConfiguration, properties: Mapping[str, o
         operation=Operation("SET TBLPROPERTIES", {"properties": dump_json(given).decode()}),
         metadata=with_properties(configuration.metadata, changed),
     )
+
+
+def property_text(name: str, value: object) -> str:
+    """The value of a property as text. Raises TypeError for what is neither text, bool nor number."""
+    if not isinstance(value, str | int | float):
+        raise TypeError(
+            f"The value of the property '{name}' is text, a bool or a number, found {type(value).__name__}."
+        )
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def unset_properties(

@@ -20,7 +20,7 @@ Python Data Source boundary lose their Python class and keep their text.
         CommitStateUnknownError  AttemptsExhaustedError
         CommitConflictError
           ConcurrentAppendError  ConcurrentDeleteReadError  ConcurrentDeleteDeleteError
-          ConcurrentTransactionError  MetadataChangedError  ProtocolChangedError
+          ConcurrentTransactionError  ConcurrentWriteError  MetadataChangedError  ProtocolChangedError
       CatalogError
         CatalogNameNotFoundError  CatalogNameExistsError  NotDeltaTableError
         NotAuthorizedError  CatalogUnavailableError  RatificationConflictError  TooManyUnpublishedError
@@ -29,6 +29,11 @@ Python Data Source boundary lose their Python class and keep their text.
       StorageError
         FileNotFoundInStoreError  FileAlreadyExistsError  PermissionDeniedError
       MissingDependencyError
+
+The concurrency classes have delta-spark's names too: `DeltaConcurrentModificationException` is
+`CommitConflictError`, and `ConcurrentAppendException` is `ConcurrentAppendError`, for example.
+
+Where PySpark is imported, `DeltaError` is a `PySparkException`.
 """
 
 from __future__ import annotations
@@ -64,15 +69,24 @@ from pyspark_delta.errors.operations import (
     CommitError,
     CommitStateUnknownError,
     ConcurrentAppendError,
+    ConcurrentAppendException,
     ConcurrentDeleteDeleteError,
+    ConcurrentDeleteDeleteException,
     ConcurrentDeleteReadError,
+    ConcurrentDeleteReadException,
     ConcurrentTransactionError,
+    ConcurrentTransactionException,
+    ConcurrentWriteError,
+    ConcurrentWriteException,
     ConstraintViolationError,
+    DeltaConcurrentModificationException,
     InvalidOperationError,
     InvalidOptionError,
     InvalidPredicateError,
     MetadataChangedError,
+    MetadataChangedException,
     ProtocolChangedError,
+    ProtocolChangedException,
     SchemaMismatchError,
 )
 from pyspark_delta.errors.services import (
@@ -110,13 +124,20 @@ __all__ = [
     "CommitError",
     "CommitStateUnknownError",
     "ConcurrentAppendError",
+    "ConcurrentAppendException",
     "ConcurrentDeleteDeleteError",
+    "ConcurrentDeleteDeleteException",
     "ConcurrentDeleteReadError",
+    "ConcurrentDeleteReadException",
     "ConcurrentTransactionError",
+    "ConcurrentTransactionException",
+    "ConcurrentWriteError",
+    "ConcurrentWriteException",
     "ConstraintViolationError",
     "CorruptLogError",
     "DataFileError",
     "DeletionVectorError",
+    "DeltaConcurrentModificationException",
     "DeltaError",
     "DeltaWarning",
     "FileAlreadyExistsError",
@@ -128,12 +149,14 @@ __all__ = [
     "InvalidTableError",
     "MaintenanceNotAllowedError",
     "MetadataChangedError",
+    "MetadataChangedException",
     "MissingDependencyError",
     "NotAuthorizedError",
     "NotDeltaTableError",
     "PathAccessError",
     "PermissionDeniedError",
     "ProtocolChangedError",
+    "ProtocolChangedException",
     "PublishedMismatchError",
     "RatificationConflictError",
     "SchemaMismatchError",

@@ -121,8 +121,8 @@ def check_property(name: str, value: str, *, internal: bool = False) -> None:
 
 def near_property_names(name: str) -> list[str]:
     """Known property names that look like this one, best first."""
-    near = difflib.get_close_matches(name.casefold(), _BY_NAME, n=3, cutoff=0.75)
-    return [_BY_NAME[key].name for key in near]
+    near = difflib.get_close_matches(name.casefold(), _BY_NAME, n=6, cutoff=0.75)
+    return list(dict.fromkeys(_BY_NAME[key].name for key in near))[:3]  # aliases mean the same property
 
 
 def _suggestion(name: str) -> str:

@@ -77,6 +77,7 @@ def create_server(
         max_unpublished=max_unpublished,
         verify_files=verify_published,
     )
+    catalog.create()
     settings = settings or ServerSettings()
     application = create_application(catalog, None if open_access else catalog.tokens, settings)
     return uvicorn.Server(

@@ -29,6 +29,7 @@ from pyspark_delta.changes.versions import ChangeRequest, VersionRange, resolve_
 from pyspark_delta.data.reader import read_tasks
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.options import OUT_OF_RANGE
+from pyspark_delta.spark.probing import probing
 from pyspark_delta.spark.quoting import quoted
 from pyspark_delta.spark.read import (
     read_by_workers,
@@ -86,7 +87,8 @@ def _frame(spark: SparkSession, latest: Snapshot, plan: ChangePlan) -> DataFrame
         frames = [frame_of_files(spark, source, files) for source, files in parts]
         frame = reduce(DataFrame.unionAll, frames)
         if is_remote():
-            _ = frame.schema  # the server looks for the files now
+            with probing():
+                _ = frame.schema  # the server looks for the files now
     except AnalysisException as error:
         raise _missing(error, latest, parts) or error from None
     return frame

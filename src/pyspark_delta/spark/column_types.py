@@ -14,6 +14,7 @@ from pyspark.sql.types import _parse_datatype_string
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.schema.json import parse_schema
 from pyspark_delta.schema.types import DataType, StructField
+from pyspark_delta.spark.probing import probing
 
 
 def delta_field(
@@ -43,8 +44,9 @@ def _spark_type(data_type: str | SparkType, name: str) -> SparkType:
             f"The type of column '{name}' is a DataType or text such as 'bigint', found {type(data_type).__name__}."
         )
     try:
-        return _parse_datatype_string(data_type)
+        with probing():
+            return _parse_datatype_string(data_type)
     except PySparkException as error:
         raise InvalidOperationError(
-            f"'{data_type}' is not a type for column '{name}': {str(error).splitlines()[0]}"
+            f"'{data_type}' is not a type for column '{name}': {str(error).strip().splitlines()[0]}"
         ) from None

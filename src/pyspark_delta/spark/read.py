@@ -22,6 +22,7 @@ from pyspark_delta.spark.options import ReadOptions
 from pyspark_delta.spark.quoting import quoted
 from pyspark_delta.spark.read_marks import mark_read
 from pyspark_delta.spark.schemas import differences, to_spark
+from pyspark_delta.spark.worker_python import prepare_workers
 from pyspark_delta.storage.hadoop import hadoop_options
 from pyspark_delta.storage.paths import split, to_hadoop
 
@@ -153,6 +154,7 @@ def read_by_workers(spark: SparkSession, snapshot: Snapshot, options: Mapping[st
     from pyspark_delta.spark.session import plain_reader
     from pyspark_delta.spark.source import DeltapySource
 
+    prepare_workers(spark)
     spark.dataSource.register(DeltapySource)
     given = {"timeZone": session_time_zone(spark), **snapshot.storage_options, **options}
     reader = plain_reader(spark).format(DeltapySource.name()).options(**given)

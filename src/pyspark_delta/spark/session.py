@@ -9,18 +9,27 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from threading import RLock
 from typing import TYPE_CHECKING, Any, cast
 
+import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType as SparkStruct
 from pyspark.sql.types import _parse_datatype_string
 from pyspark.sql.utils import to_str
 
-from pyspark_delta.errors import InvalidOptionError, StorageError, TableNotFoundError
+from pyspark_delta.errors import (
+    DeltaWarning,
+    InvalidOptionError,
+    MissingDependencyError,
+    StorageError,
+    TableNotFoundError,
+)
+from pyspark_delta.spark.worker_python import choose_for_local_master, use_running_python
 
 if TYPE_CHECKING:
     from pyspark_delta.catalog.log_tail import TailFiles
@@ -28,6 +37,12 @@ if TYPE_CHECKING:
 FORMATS = ("delta", "deltapy")
 _IDENTIFIER = re.compile(r"\s*(?:delta|deltapy)\s*\.\s*`((?:[^`]|``)+)`\s*", re.IGNORECASE)
 _DEFAULT_FORMAT = "spark.sql.sources.default"
+_OLDEST_PYSPARK = (4, 2)
+# Settings that name classes of delta-spark: session extensions, catalogs, log stores.
+_CLASS_SETTINGS = re.compile(
+    r"spark\.sql\.extensions|spark\.sql\.catalog\.\w+|spark\.(?:databricks\.)?delta\.logStore\..+"
+)
+_DELTA_SPARK_CLASS = re.compile(r"(?:io\.delta|org\.apache\.spark\.sql\.delta)\.[\w.$]+")
 
 _lock = RLock()
 _enabled: set[str] = set()
@@ -52,15 +67,24 @@ def enable(spark: SparkSession) -> SparkSession:
     this process: scans prune columns, partitions and files, in SQL over temporary views and in joins too; writes know
     every save mode and `partitionBy`; errors are `DeltaError`s. Calling it again changes nothing.
 
+    In local mode, Spark's workers run the Python of this process, unless PYSPARK_PYTHON or `spark.pyspark.python` names
+    another one.
+
+    Raises MissingDependencyError, before anything changes, for a PySpark that is too old.
+
     >>> spark = enable(SparkSession.builder.getOrCreate())              # doctest: +SKIP
     >>> spark.read.format("delta").option("versionAsOf", 3).load(path)  # doctest: +SKIP
     """
+    members = _members(spark)
     with _lock:
+        for owner, name, make in members:
+            _wrap(owner, name, make)
+        is_new = session_key(spark) not in _enabled
         _enabled.add(session_key(spark))
-        _wrap(type(spark), "read", _read_of)
-        _wrap(type(spark), "table", _table_of)
-        _wrap(_frame_class(spark), "write", _write_of)
-        _wrap(_frame_class(spark), "writeTo", _write_to_of)
+    if is_new:
+        _warn_of_delta_spark(spark)
+        if use_running_python(spark):
+            _register_sources(spark)  # Spark has looked for data sources with another Python
     return spark
 
 
@@ -91,8 +115,10 @@ def plain_reader(spark: SparkSession) -> Any:
 def configure_spark_with_delta_pip(spark_session_builder: Any, extra_packages: list[str] | None = None) -> Any:
     """The builder, with `extra_packages` added to its JARs: delta-spark's JAR is not needed here.
 
-    It is there so that code written for delta-spark runs unchanged.
+    It is there so that code written for delta-spark runs unchanged. If the builder has a local master, Spark also
+    starts the Python of this process, unless PYSPARK_PYTHON or `spark.pyspark.python` names another one.
     """
+    choose_for_local_master(getattr(spark_session_builder, "_options", {}))
     if extra_packages:
         spark_session_builder = spark_session_builder.config("spark.jars.packages", ",".join(extra_packages))
     return spark_session_builder
@@ -109,6 +135,67 @@ def session_key(spark: SparkSession) -> str:
     """Identifies the session, of which PySpark may make several objects."""
     java = getattr(spark, "_jsparkSession", None)
     return str(java.sessionUUID() if java is not None else spark.session_id)  # type: ignore[attr-defined]
+
+
+def _members(spark: SparkSession) -> list[tuple[type, str, Callable[[Any], Any]]]:
+    """What `enable` wraps. Raises MissingDependencyError if this PySpark is too old, or lacks one of them."""
+    version = re.match(r"(\d+)\.(\d+)", pyspark.__version__)
+    if version is None or (int(version[1]), int(version[2])) < _OLDEST_PYSPARK:
+        raise _unsupported_pyspark()
+    try:
+        frame = _frame_class(spark)
+        members: list[tuple[type, str, Callable[[Any], Any]]] = [
+            (type(spark), "read", _read_of),
+            (type(spark), "table", _table_of),
+            (frame, "write", _write_of),
+            (frame, "writeTo", _write_to_of),
+        ]
+    except ImportError:
+        raise _unsupported_pyspark() from None
+    if not all(name in owner.__dict__ for owner, name, _ in members):
+        raise _unsupported_pyspark()
+    return members
+
+
+def _unsupported_pyspark() -> MissingDependencyError:
+    oldest = ".".join(map(str, _OLDEST_PYSPARK))
+    return MissingDependencyError(
+        f"enable does not support PySpark {pyspark.__version__}. The session is unchanged. Install PySpark {oldest} or "
+        f"newer: pip install 'pyspark>={oldest}'.",
+        version=pyspark.__version__,
+    )
+
+
+def _register_sources(spark: SparkSession) -> None:
+    from pyspark_delta.spark.source import DefaultSource, DeltapySource
+
+    for source in (DefaultSource, DeltapySource):
+        spark.dataSource.register(source)
+
+
+def _warn_of_delta_spark(spark: SparkSession) -> None:
+    """Warn of settings that name classes of delta-spark which are not there: its JAR is not needed, and they fail."""
+    java = getattr(spark, "_jsparkSession", None)
+    if java is None:  # only a Spark Connect server knows its classes
+        return
+    settings = {key: str(value) for key, value in spark.conf.getAll.items() if _CLASS_SETTINGS.fullmatch(key)}
+    loader = spark._jvm.Thread.currentThread().getContextClassLoader()  # type: ignore[union-attr]
+    left = [
+        f"{key}={value}"
+        for key, value in settings.items()
+        if any(not _has_class(loader, name) for name in _DELTA_SPARK_CLASS.findall(value))
+    ]
+    if left:
+        warnings.warn(
+            f"The session has settings for delta-spark, whose JAR it lacks: {', '.join(left)}. pyspark-delta needs "
+            "neither; remove the settings, because Spark fails where it needs these classes.",
+            DeltaWarning,
+            stacklevel=3,
+        )
+
+
+def _has_class(loader: Any, name: str) -> bool:
+    return loader.getResource(f"{name.replace('.', '/')}.class") is not None
 
 
 def _frame_class(spark: SparkSession) -> type:

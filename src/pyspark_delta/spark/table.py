@@ -20,6 +20,7 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.schema.timestamps import parse_timestamp
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.alter import DeltaTableAlter
+from pyspark_delta.spark.arguments import check_protocol_version, check_text, check_values
 from pyspark_delta.spark.builder import DeltaTableBuilder, IdentityGenerator
 from pyspark_delta.spark.count import counting
 from pyspark_delta.spark.describe import detail_frame, history_frame
@@ -67,6 +68,7 @@ class DeltaTable:
 
         Raises TableNotFoundError when there is no table.
         """
+        check_text("path", path)
         given = dict(hadoopConf or {})
         for key in given:
             if not key.startswith(("fs.", "dfs.")):
@@ -86,7 +88,7 @@ class DeltaTable:
 
         Raises TableNotFoundError, CatalogNameNotFoundError, CatalogError; other names are refused.
         """
-        found = identify(sparkSession, tableOrViewName)
+        found = identify(sparkSession, check_text("tableOrViewName", tableOrViewName))
         if found is None:
             raise InvalidOperationError(
                 f"'{tableOrViewName}' is neither a path identifier such as delta.`/path/to/table` nor a name in a "
@@ -101,7 +103,7 @@ class DeltaTable:
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
         """Whether there is a Delta table at a path or identifier, be it readable by this client or not."""
-        if is_in_catalog(sparkSession, identifier):
+        if is_in_catalog(sparkSession, check_text("identifier", identifier)):
             return exists(sparkSession, identifier)
         options = read_options(sparkSession, path_of_identifier(identifier) or identifier)
         try:
@@ -197,7 +199,7 @@ class DeltaTable:
 
     def alias(self, aliasName: str) -> DeltaTable:
         """The same table, whose DataFrame has this alias in expressions."""
-        return DeltaTable(self._spark, self._location, self._storage_options, aliasName)
+        return DeltaTable(self._spark, self._location, self._storage_options, check_text("aliasName", aliasName))
 
     def detail(self) -> DataFrame:
         """One row about the table, as DESCRIBE DETAIL shows it; sizes are bytes."""
@@ -250,7 +252,7 @@ class DeltaTable:
         """
         if isinstance(condition, Mapping):
             condition, set = None, condition  # noqa: A001
-        return self._run(Update(set or {}, condition, self._alias), plan)
+        return self._run(Update(check_values("set", set), condition, self._alias), plan)
 
     def merge(self, source: DataFrame, condition: Column | str) -> DeltaMergeBuilder:
         """A merge of the rows of `source` into the table, where a condition says which rows match.
@@ -258,10 +260,6 @@ class DeltaTable:
         Name the sides with `alias`, as in `table.alias("t").merge(rows.alias("s"), "t.id = s.id")`. The builder that is
         returned takes clauses, and `execute` carries the merge out.
         """
-        if not isinstance(source, DataFrame):
-            raise TypeError(f"The source of a merge is a DataFrame, found {type(source).__name__}.")
-        if not isinstance(condition, str | Column):
-            raise TypeError(f"The condition of a merge is SQL text or a Column, found {type(condition).__name__}.")
         return DeltaMergeBuilder(Merge(source, condition, self._alias), self._run_merge, self._plan_merge)
 
     def _run_merge(self, merge: Merge) -> DataFrame:
@@ -292,11 +290,17 @@ class DeltaTable:
         return begin_transaction(self._spark, self._open(), self._alias)
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
-        """Raise the protocol versions of the table; what they imply stays supported. There is no way back."""
+        """Raise the protocol versions of the table; what they imply stays supported. There is no way back.
+
+        A version that the table has or exceeds already changes nothing.
+        """
+        check_protocol_version("readerVersion", readerVersion)
+        check_protocol_version("writerVersion", writerVersion)
         self._upgrade(lambda configuration: upgrade_protocol(configuration, readerVersion, writerVersion))
 
     def addFeatureSupport(self, featureName: str) -> None:
         """Let the table support a feature, and those that it requires."""
+        check_text("featureName", featureName)
         self._upgrade(lambda configuration: add_feature(configuration, featureName))
 
     def _upgrade(self, make: Callable[[TableConfiguration], TableChange | None]) -> None:

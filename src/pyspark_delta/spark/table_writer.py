@@ -9,6 +9,7 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 
+from pyspark_delta.ddl.properties import property_text
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.column_text import column_name, condition_text
@@ -47,7 +48,7 @@ def table_writer_class(base: type) -> type:
             return super().options(**options)
 
         def tableProperty(self, property: str, value: str) -> Any:  # noqa: A002
-            self._delta_properties[property] = str(value)
+            self._delta_properties[property] = property_text(property, value)
             return super().tableProperty(property, value)
 
         def partitionedBy(self, col: Column, *cols: Column) -> Any:

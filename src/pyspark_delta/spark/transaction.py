@@ -13,6 +13,7 @@ from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft, Operation
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.arguments import check_values
 from pyspark_delta.spark.dml.delete import Delete
 from pyspark_delta.spark.dml.execution import counts_frame
 from pyspark_delta.spark.dml.merge import Merge
@@ -121,7 +122,7 @@ class DeltaTransaction:
         """Give rows new values as `DeltaTable.update` does; one row with `num_affected_rows`. Raises as `delete`."""
         if isinstance(condition, Mapping):
             condition, set = None, condition  # noqa: A001
-        return self._run(Update(set or {}, condition, self._alias))
+        return self._run(Update(check_values("set", set), condition, self._alias))
 
     def merge(self, source: DataFrame, condition: Condition) -> DeltaMergeBuilder:
         """A merge as of `DeltaTable.merge`; `execute` makes it a part of the transaction, and raises as `delete`."""

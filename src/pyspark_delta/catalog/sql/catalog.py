@@ -37,7 +37,10 @@ class SqlCatalog(TableNames, Commits):
         max_unpublished: int = 10,
         verify_files: bool = True,
     ) -> SqlCatalog:
-        """Connect to `sqlite:///file.db` or `postgresql://user@host/database`; its tables are made where missing.
+        """Connect to `sqlite:///file.db` or `postgresql://user@host/database`.
+
+        PostgreSQL gets the tables of a catalog where they are missing; the first schema makes the file of SQLite, and
+        until then whatever reads the catalog raises CatalogError.
 
         New Delta tables are put below `storage_root`, by default `tables` beside the file of SQLite, where
         `storage_options` give access. A table may have `max_unpublished` unpublished commits.
@@ -58,6 +61,10 @@ class SqlCatalog(TableNames, Commits):
             verify_files=verify_files,
         )
         return cls(database, settings)
+
+    def create(self) -> None:
+        """Make the database's file and tables where they are missing, as the first schema does. Raises CatalogError."""
+        self._database.create()
 
     @property
     def capabilities(self) -> frozenset[Capability]:

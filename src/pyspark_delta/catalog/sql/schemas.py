@@ -21,7 +21,8 @@ class Schemas(CatalogPart):
     """
 
     def create_catalog(self, catalog: str) -> None:
-        """Raises CatalogNameExistsError."""
+        """Make a catalog, and the file of one in SQLite. Raises CatalogNameExistsError."""
+        self._database.create()
         values = self._schema_row(catalog, "", "")
         is_catalog = schemas.c.catalog_key == values["catalog_key"]
 
@@ -52,7 +53,8 @@ class Schemas(CatalogPart):
         self._database.change(drop)
 
     def create_schema(self, catalog: str, schema: str) -> None:
-        """Raises CatalogNameExistsError."""
+        """Make a schema, and the file of a catalog in SQLite with its first one. Raises CatalogNameExistsError."""
+        self._database.create()
         values = self._schema_row(catalog, schema, name_key(schema))
         try:
             self._database.change(lambda connection: _insert(connection, values))

@@ -19,6 +19,7 @@ from pyspark_delta.features.support import check_removable
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark import arguments
 from pyspark_delta.spark.dml.conditions import check_condition
 from pyspark_delta.spark.dml.execution import Staged, milliseconds_since
 from pyspark_delta.spark.dml.job import ChangedRows, change_rows
@@ -48,6 +49,9 @@ class Delete:
     alias: str | None = None
     name: ClassVar[str] = "DELETE"
     counts: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        arguments.check_condition("condition", self.condition)
 
     def stage(self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None) -> Staged:
         """Find the rows and write what takes their place; the draft of the commit.

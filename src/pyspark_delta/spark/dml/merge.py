@@ -23,6 +23,7 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import IsolationLevel, Operation
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark import arguments
 from pyspark_delta.spark.column_text import text_on
 from pyspark_delta.spark.dml.assignments import fill_defaults
 from pyspark_delta.spark.dml.conditions import check_analyzed, check_deterministic
@@ -72,6 +73,12 @@ class Merge:
     evolves: bool = False
     name: ClassVar[str] = "MERGE"
     counts: ClassVar[int] = 4
+
+    def __post_init__(self) -> None:
+        arguments.check_source("source", self.source)
+        if self.condition is None:
+            raise ValueError("condition of a merge cannot be None: it says which rows match.")
+        arguments.check_condition("condition", self.condition)
 
     def find(self, spark: SparkSession, snapshot: Snapshot) -> Found:
         """The rows that it changes; nothing is written. Raises as `stage` about conditions and values."""

@@ -20,6 +20,7 @@ from pyspark_delta.schema.types import StructType
 from pyspark_delta.spark.dml.merge_clauses import Clause, RowKind
 from pyspark_delta.spark.dml.one_side import OneSide
 from pyspark_delta.spark.dml.target import Condition, Target
+from pyspark_delta.spark.probing import probing
 from pyspark_delta.spark.quoting import quoted
 
 if TYPE_CHECKING:
@@ -162,7 +163,8 @@ class Scopes:
 def resolve(frame: DataFrame, expressions: Sequence[Condition], where: str) -> None:
     """Raise InvalidOperationError for an unknown column, and what Spark says about other mistakes."""
     try:
-        _ = frame.select(*_named(expressions)).schema
+        with probing():
+            _ = frame.select(*_named(expressions)).schema
     except AnalysisException as error:
         if not (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
             raise
@@ -178,7 +180,8 @@ def resolve(frame: DataFrame, expressions: Sequence[Condition], where: str) -> N
 
 def _is_ambiguous(frame: DataFrame, expressions: Sequence[Condition]) -> bool:
     try:
-        _ = frame.select(*_named(expressions)).schema
+        with probing():
+            _ = frame.select(*_named(expressions)).schema
     except AnalysisException:
         return True
     return False

@@ -25,6 +25,7 @@ from pyspark_delta.spark.dml.merge_condition import Key
 from pyspark_delta.spark.dml.source_files import source_files
 from pyspark_delta.spark.quoting import quoted
 from pyspark_delta.spark.trees import elements, kind_of
+from pyspark_delta.spark.worker_python import prepare_workers
 from pyspark_delta.spark.write.columns import spark_type
 from pyspark_delta.transaction.new_table import nullable_type
 
@@ -66,6 +67,7 @@ def settled(source: DataFrame) -> Iterator[tuple[DataFrame, int]]:
 
 def find_keys(source: DataFrame, keys: Sequence[Key], time_zone: str) -> SourceKeys:
     """Look at the keys of a source: all values where there are few, else the ranges that they lie in. Runs a job."""
+    prepare_workers(source.sparkSession)
     selected = source.select(
         *(sf.col(".".join(map(quoted, key.source))).alias(f"k{number}") for number, key in enumerate(keys))
     )

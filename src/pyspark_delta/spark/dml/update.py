@@ -9,20 +9,20 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import orjson
 import pyarrow as pa
 import pyspark.sql.functions as sf
 
-from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.features.support import check_removable
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.scan.planner import ROW_ID_COLUMN
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark import arguments
 from pyspark_delta.spark.dml.assignments import (
     Assigned,
     assign,
@@ -71,15 +71,14 @@ class _Look:
 class Update:
     """An UPDATE statement: `assignments` are the new values by column; without a condition all rows get them."""
 
-    assignments: Mapping[str, Column | str] = field(default_factory=dict)
+    assignments: Mapping[str, Column | str]
     condition: Condition | None = None
     alias: str | None = None
     name: ClassVar[str] = "UPDATE"
     counts: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        if not self.assignments:
-            raise InvalidOptionError("update needs the new values: set={'column': 'expression'}, found none.")
+        arguments.check_condition("condition", self.condition)
 
     def stage(self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None) -> Staged:
         """Find the rows and write them with their new values; the draft of the commit.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import re
-import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -13,8 +12,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import pyarrow as pa
 
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext
-from pyspark_delta.errors import MissingDependencyError
 from pyspark_delta.spark.lent_settings import lent_setting
+from pyspark_delta.spark.worker_python import missing_package, prepare_workers
 from pyspark_delta.spark.write.failures import raise_failure
 from pyspark_delta.spark.write.task import RESULT, write_partition
 
@@ -57,6 +56,7 @@ def run_on_workers(frame: DataFrame, task: ArrowTask, result: str) -> pa.Table:
     `result` is the schema of what it makes, in Spark's words, with a column for failures as `failures.or_failure` fills
     it; these are raised here.
     """
+    prepare_workers(frame.sparkSession)
     with lent_setting(frame.sparkSession, _BATCH_ROWS, str(_ROWS_AT_ONCE)), warnings.catch_warnings():
         # PySpark warns about pandas, which nothing here uses.
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
@@ -93,9 +93,4 @@ def _run(job: DataFrame) -> pa.Table:
         missing = _MISSING_MODULE.search(str(error))
         if missing is None:
             raise
-        raise MissingDependencyError(
-            f"The Python of Spark's workers does not find the package '{missing[1]}'. Let the workers use the driver's "
-            f"Python: set the environment variable PYSPARK_PYTHON={sys.executable} before Spark starts, or install "
-            "pyspark-delta on every worker.",
-            package=missing[1],
-        ) from None
+        raise missing_package(missing[1]) from None

@@ -129,6 +129,8 @@ def write_table(write: TableWrite) -> int | None:
         state = _create(spark, write, data)
     else:
         if write.mode == "error":
+            if write.statement:
+                raise TableAlreadyExistsError(write.location, "Use append() to add rows, or createOrReplace().")
             raise TableAlreadyExistsError(write.location)
         if write.mode == "ignore":
             return None
