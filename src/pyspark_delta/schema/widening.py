@@ -63,7 +63,7 @@ def check_type_changes(schema: StructType) -> None:
     Raises UnsupportedTableError, naming the column, for a change that is not convertible, and CorruptLogError for a
     history that is malformed.
     """
-    for path, field in _fields(schema, ""):
+    for path, field in _fields(schema):
         changes = field.metadata.get(TYPE_CHANGES)
         if changes is None:
             continue
@@ -90,17 +90,17 @@ def _check_change(column: str, change: Any) -> None:
         )
 
 
-def _fields(data_type: DataType, path: str) -> Iterator[tuple[str, StructField]]:
-    match data_type:
-        case StructType(fields):
-            for field in fields:
-                where = f"{path}.{field.name}" if path else field.name
-                yield where, field
-                yield from _fields(field.type, where)
-        case ArrayType(element, _):
-            yield from _fields(element, f"{path}.element")
-        case MapType(key, value, _):
-            yield from _fields(key, f"{path}.key")
-            yield from _fields(value, f"{path}.value")
-        case _:
-            return
+def _fields(schema: StructType) -> Iterator[tuple[str, StructField]]:
+    """Every field with its path, outer ones first."""
+    stack: list[tuple[str, DataType]] = [("", schema)]
+    while stack:
+        path, found = stack.pop()
+        match found:
+            case StructType(fields):
+                named = [(f"{path}.{field.name}" if path else field.name, field) for field in fields]
+                yield from named
+                stack += [(where, field.type) for where, field in reversed(named)]
+            case ArrayType(element, _):
+                stack.append((f"{path}.element", element))
+            case MapType(key, value, _):
+                stack += [(f"{path}.value", value), (f"{path}.key", key)]
