@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pyspark_delta.errors import CorruptLogError, TableNotFoundError, VersionNotFoundError
 from pyspark_delta.log.last_checkpoint import read_last_checkpoint
-from pyspark_delta.log.listing import Checkpoint, LogListing, extend, list_back, list_log, log_location
+from pyspark_delta.log.listing import Checkpoint, LogListing, extend, first_gap, list_back, list_log, log_location
 from pyspark_delta.log.named_files import checkpoint_to, later_commits, lists_everything, take_checksum
 from pyspark_delta.log.names import CommitName, parse_name
 from pyspark_delta.storage import FileStatus, ObjectStore
@@ -312,8 +312,8 @@ def without_checkpoint(segment: LogSegment, store: ObjectStore) -> LogSegment | 
     rest = [c for c in complete[position + 1 :] if c.version <= segment.end_version]
     older = _assemble(listing, segment.table_location, segment.end_version, rest[0] if rest else None, tuple(rest[1:]))
     first = 0 if older.checkpoint is None else older.checkpoint.version + 1
-    have = [c.version for c in older.commits]
-    return older if have == list(range(first, segment.end_version + 1)) else None
+    have = {c.version for c in older.commits}
+    return older if first_gap(have, first, segment.end_version) is None else None
 
 
 def earliest_version(store: ObjectStore, table_location: str) -> int:
@@ -331,7 +331,8 @@ def earliest_version(store: ObjectStore, table_location: str) -> int:
 def _check_contiguous(segment: LogSegment, listing: LogListing, store: ObjectStore, requested: int | None) -> None:
     versions = [c.version for c in segment.commits]
     first = 0 if segment.checkpoint is None else segment.checkpoint.version + 1
-    if versions == list(range(first, segment.end_version + 1)):
+    missing = first_gap(frozenset(versions), first, segment.end_version)
+    if missing is None:
         return
     location = log_location(segment.table_location)
     if segment.checkpoint is None and (not versions or versions[0] > 0):
@@ -347,7 +348,6 @@ def _check_contiguous(segment: LogSegment, listing: LogListing, store: ObjectSto
             version=0,
         )
     present = {*versions, segment.end_version}
-    missing = next(v for v in range(first, segment.end_version + 1) if v not in set(versions))
     after = min((v for v in present if v > missing), default=missing)
     raise CorruptLogError(
         f"The versions in '{location}' are not contiguous: version {missing} is missing before version {after}. "
