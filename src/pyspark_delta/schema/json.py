@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -61,7 +62,7 @@ _INTERVALS = {
 _OTHER_NAMES = {"null": "void", "timestamp_ltz": "timestamp"}  # which Spark wrote, or reads, for the same types
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 _MAX_DECIMAL_PRECISION = 38
-_MAX_DEPTH = 200
+MAX_DEPTH = 128  # types inside each other, more than Arrow reads of Parquet; recursion follows, several frames each
 
 
 def parse_schema(text: str) -> StructType:
@@ -81,13 +82,17 @@ def parse_schema(text: str) -> StructType:
 
 def schema_to_json(schema: StructType) -> str:
     """The `schemaString` of a schema; parsing it gives an equal schema."""
-    return orjson.dumps(type_to_json(schema)).decode()
+    value = type_to_json(schema)
+    try:
+        return orjson.dumps(value).decode()
+    except orjson.JSONEncodeError:  # which nests 254 levels at most: three are one of a schema
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
 def parse_type(value: Any, *, where: str = "schema", depth: int = 0) -> DataType:
     """Parse one type of the JSON form; `where` names the place in messages."""
-    if depth > _MAX_DEPTH:
-        raise CorruptLogError(f"The schema is nested more than {_MAX_DEPTH} levels deep at {where}.")
+    if depth > MAX_DEPTH:
+        raise CorruptLogError(f"The schema is nested more than {MAX_DEPTH} levels deep at {where}.")
     if isinstance(value, str):
         return _parse_primitive(value, where)
     if not isinstance(value, Mapping):

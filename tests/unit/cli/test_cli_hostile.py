@@ -168,7 +168,7 @@ def test_a_number_of_days_that_is_none_is_wrong_usage(days: str) -> None:
 
 
 def test_deep_answers_are_json_or_one_sentence(tmp_path: Path) -> None:
-    for depth in (90, 190):
+    for depth in (90, 126):
         inner: Any = "long"
         for _ in range(depth):
             inner = {"type": "struct", "fields": [{**_field("a", ""), "type": inner}]}
