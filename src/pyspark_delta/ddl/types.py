@@ -33,7 +33,7 @@ def change_type(configuration: TableConfiguration, path: Path, data_type: DataTy
         raise InvalidOperationError(f"The column '{column_path_text(path)}' is of type {before} already.")
     _check_widening(configuration, path, before, data_type)
     owner, inside = _owner(schema, path)
-    check_no_dependents(configuration, owner, f"changed from {before} to {data_type}")
+    check_no_dependents(configuration, [owner], f"changed from {before} to {data_type}")
 
     def change(field: StructField) -> StructField:
         changed = replace(field, type=_replaced(field.type, inside, data_type))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 
 from pyspark_delta.errors import CorruptLogError, DeltaWarning, FileNotFoundInStoreError
-from pyspark_delta.log.listing import list_log, log_location
+from pyspark_delta.log.listing import first_gap, list_log, log_location
 from pyspark_delta.log.segment import LogSegment, assemble, is_staged, load_segment
 from pyspark_delta.storage import ObjectStore
 
@@ -70,5 +70,5 @@ def _without_checkpoint(store: ObjectStore, segment: LogSegment) -> LogSegment |
     rest = [c for c in complete[position + 1 :] if c.version <= segment.end_version]
     older = assemble(listing, segment.table_location, segment.end_version, rest[0] if rest else None, tuple(rest[1:]))
     first = 0 if older.checkpoint is None else older.checkpoint.version + 1
-    have = [c.version for c in older.commits]
-    return older if have == list(range(first, segment.end_version + 1)) else None
+    have = {c.version for c in older.commits}
+    return older if first_gap(have, first, segment.end_version) is None else None

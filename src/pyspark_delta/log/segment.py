@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pyspark_delta.errors import CorruptLogError, TableNotFoundError, VersionNotFoundError
 from pyspark_delta.log.last_checkpoint import read_last_checkpoint
-from pyspark_delta.log.listing import Checkpoint, LogListing, extend, list_back, list_log, log_location
+from pyspark_delta.log.listing import Checkpoint, LogListing, extend, first_gap, list_back, list_log, log_location
 from pyspark_delta.log.named_files import checkpoint_to, later_commits, lists_everything, take_checksum
 from pyspark_delta.log.names import CommitName, parse_name
 from pyspark_delta.storage import FileStatus, ObjectStore
@@ -311,7 +311,8 @@ def earliest_version(store: ObjectStore, table_location: str) -> int:
 def _check_contiguous(segment: LogSegment, listing: LogListing, store: ObjectStore, requested: int | None) -> None:
     versions = [c.version for c in segment.commits]
     first = 0 if segment.checkpoint is None else segment.checkpoint.version + 1
-    if versions == list(range(first, segment.end_version + 1)):
+    missing = first_gap(frozenset(versions), first, segment.end_version)
+    if missing is None:
         return
     location = log_location(segment.table_location)
     if segment.checkpoint is None and (not versions or versions[0] > 0):
@@ -327,7 +328,6 @@ def _check_contiguous(segment: LogSegment, listing: LogListing, store: ObjectSto
             version=0,
         )
     present = {*versions, segment.end_version}
-    missing = next(v for v in range(first, segment.end_version + 1) if v not in set(versions))
     after = min((v for v in present if v > missing), default=missing)
     raise CorruptLogError(
         f"The versions in '{location}' are not contiguous: version {missing} is missing before version {after}. "

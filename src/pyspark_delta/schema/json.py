@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -61,7 +62,7 @@ _INTERVALS = {
 _OTHER_NAMES = {"null": "void", "timestamp_ltz": "timestamp"}  # which Spark wrote, or reads, for the same types
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 _MAX_DECIMAL_PRECISION = 38
-_MAX_DEPTH = 200
+MAX_DEPTH = 128  # types inside each other, more than Arrow reads of Parquet; recursion follows, several frames each
 
 
 def parse_schema(text: str) -> StructType:
@@ -91,7 +92,8 @@ def dump_json(value: Any) -> bytes:
     except TypeError:
         for text in _texts(value):
             check_text(text)
-        raise
+        # orjson nests 254 levels at most, and three are one of a schema.
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def check_text(text: str) -> None:
@@ -120,8 +122,8 @@ def _texts(value: Any) -> Iterator[str]:
 
 def parse_type(value: Any, *, where: str = "schema", depth: int = 0) -> DataType:
     """Parse one type of the JSON form; `where` names the place in messages."""
-    if depth > _MAX_DEPTH:
-        raise CorruptLogError(f"The schema is nested more than {_MAX_DEPTH} levels deep at {where}.")
+    if depth > MAX_DEPTH:
+        raise CorruptLogError(f"The schema is nested more than {MAX_DEPTH} levels deep at {where}.")
     if isinstance(value, str):
         return _parse_primitive(value, where)
     if not isinstance(value, Mapping):

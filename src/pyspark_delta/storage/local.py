@@ -54,6 +54,7 @@ class LocalStore:
                 if byte_range is None:
                     return _read_all(descriptor)
                 start, end = byte_range
+                end = min(end, os.fstat(descriptor).st_size)  # as much memory is taken as is asked for
                 return b"".join(_pread(descriptor, start, end - start))
             finally:
                 os.close(descriptor)

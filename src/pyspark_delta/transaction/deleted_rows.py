@@ -14,6 +14,7 @@ from pyroaring import BitMap64
 from pyspark_delta.actions.columns import DELETION_VECTOR
 from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.data.record_counts import with_record_counts
+from pyspark_delta.deletion_vectors.bitmap import check_rows
 from pyspark_delta.deletion_vectors.files import encode_inline, read_deletion_vectors, write_deletion_vectors
 from pyspark_delta.scan.bounds import NUM_RECORDS
 from pyspark_delta.stats.parse import parse_stats
@@ -92,9 +93,10 @@ def take_rows(
         [DeletionVectorDescriptor(**vectors[i]) for i in marked],
         data_files=[touched["path"][i].as_py() for i in marked],
     )
-    for i, bitmap in zip(marked, old, strict=True):
-        new[i] = new[i] | bitmap
     counts = parse_stats(touched["stats"].combine_chunks(), (NUM_RECORDS,)).column("numRecords")
+    for i, bitmap in zip(marked, old, strict=True):
+        check_rows(bitmap, counts[i].as_py(), touched["path"][i].as_py())
+        new[i] = new[i] | bitmap
     return TouchedFiles(location, storage_options, touched, new, np.asarray(counts))
 
 

@@ -21,9 +21,7 @@ from pyspark.sql import types as spark_types
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.utils import is_remote
 
-from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.deletion_vectors.bitmap import to_words
-from pyspark_delta.deletion_vectors.files import read_deletion_vectors
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.scan.plan import ReadContext
@@ -45,9 +43,9 @@ from pyspark_delta.spark.scan.columns import (
 )
 from pyspark_delta.spark.scan.deletion_filter import is_kept_by_words
 from pyspark_delta.spark.scan.directories import group_files, hadoop_paths, uri_texts
+from pyspark_delta.spark.scan.vectors import read_vectors
 from pyspark_delta.spark.schemas import empty_frame
 from pyspark_delta.spark.user_defined_types import with_loadable_types
-from pyspark_delta.storage import store_for
 
 _PATH = "_pyspark_delta_file"
 _WORDS = "_pyspark_delta_deleted_words"
@@ -328,13 +326,7 @@ class _Scan:
         return self._spark.createDataFrame(pa.table(table), spark_types.StructType(fields))
 
     def _words(self, files: pa.Table) -> pa.Array:
-        source = self._source
-        bitmaps = read_deletion_vectors(
-            lambda location: store_for(location, source.storage_options),
-            source.location,
-            [DeletionVectorDescriptor(**one) for one in files["deletion_vector"].to_pylist()],
-            data_files=files["path"].to_pylist(),
-        )
+        bitmaps = read_vectors(files, self._source.location, self._source.storage_options)
         return pa.array([to_words(bitmap) for bitmap in bitmaps], pa.list_(pa.int64()))
 
 

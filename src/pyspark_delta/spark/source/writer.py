@@ -27,9 +27,9 @@ from pyspark_delta.expressions.evaluate import evaluate
 from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.scan.planner import read_context
-from pyspark_delta.schema.json import parse_schema
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.schemas import from_spark
 from pyspark_delta.spark.source.boundary import boundary
 from pyspark_delta.spark.source.time_zone import settled_zone, zone_needed, zone_of_task
 from pyspark_delta.spark.write.drafts import Staged, draft_write
@@ -83,7 +83,7 @@ class SourceWrite:
                 error_class="DELTA_MISSING_PATH",
             )
         parsed, mode = parse_options(options), "overwrite" if overwrite else "append"
-        data = parse_schema(schema.json())
+        data = from_spark(lambda: schema)
         check_distinct(data)
         location = normalize_location(path)
         selection: Selection = Nothing()

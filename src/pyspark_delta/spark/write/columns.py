@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyspark.sql.functions as sf
 import pyspark.sql.types as st
 
-from pyspark_delta.schema.json import parse_schema, type_to_json
+from pyspark_delta.schema.json import type_to_json
 from pyspark_delta.schema.store_assignment import is_numeric_narrowing
 from pyspark_delta.schema.types import (
     VOID,
@@ -25,6 +25,7 @@ from pyspark_delta.schema.types import (
     is_same_type,
 )
 from pyspark_delta.spark.quoting import quoted
+from pyspark_delta.spark.schemas import from_spark
 from pyspark_delta.spark.user_defined_types import with_loadable_types
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 
 
 def frame_schema(frame: DataFrame) -> StructType:
-    """The schema of a frame as Delta types. Raises UnsupportedTableError naming a type that Delta does not have."""
-    return parse_schema(frame.schema.json())
+    """The schema of a frame as Delta types. Raises as `from_spark`."""
+    return from_spark(lambda: frame.schema)
 
 
 def align(frame: DataFrame, data: StructType, table: StructType) -> DataFrame:
