@@ -29,6 +29,7 @@ from pyspark_delta.scan.planner import read_context
 from pyspark_delta.schema.json import parse_schema
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.options import refuse_read_options
 from pyspark_delta.spark.source.boundary import boundary
 from pyspark_delta.spark.source.time_zone import settled_zone, zone_needed, zone_of_task
 from pyspark_delta.spark.write.drafts import Staged, draft_write
@@ -81,6 +82,7 @@ class SourceWrite:
                 "Nothing was written. Write to a path, with .save('/path/to/table').",
                 error_class="DELTA_MISSING_PATH",
             )
+        refuse_read_options(options)
         parsed, mode = parse_options(options), "overwrite" if overwrite else "append"
         data = parse_schema(schema.json())
         check_distinct(data)
