@@ -1,8 +1,9 @@
 """`enable(spark)`: the session reads and writes Delta tables natively, by the methods that every Spark user knows.
 
-PySpark has no hook for planning in Python, so four members of its classes are wrapped, for enabled sessions only:
-`SparkSession.read`, `SparkSession.table`, `DataFrame.write` and `DataFrame.writeTo`. They answer as before for every
-other session and for every other format. `disable` undoes it.
+PySpark has no hook for planning in Python, so members of its classes are wrapped, for enabled sessions only:
+`SparkSession.read`, `SparkSession.table`, `DataFrame.write` and `DataFrame.writeTo`; and `SparkSession.sql`,
+`SparkSession.readStream` and `DataFrame.writeStream`, to explain what is refused. They answer as before for every other
+session and for every other format. `disable` undoes it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, wraps
 from threading import RLock
 from typing import TYPE_CHECKING, Any, cast
 
@@ -59,8 +60,11 @@ def enable(spark: SparkSession) -> SparkSession:
         _enabled.add(session_key(spark))
         _wrap(type(spark), "read", _read_of)
         _wrap(type(spark), "table", _table_of)
+        _wrap(type(spark), "sql", _sql_of)
+        _wrap(type(spark), "readStream", _read_stream_of)
         _wrap(_frame_class(spark), "write", _write_of)
         _wrap(_frame_class(spark), "writeTo", _write_to_of)
+        _wrap(_frame_class(spark), "writeStream", _write_stream_of)
     return spark
 
 
@@ -149,6 +153,45 @@ def _table_of(before: Any) -> Any:
 
     table.__doc__ = before.__doc__
     return table
+
+
+def _sql_of(before: Any) -> Any:
+    @wraps(before)
+    def sql(self: SparkSession, sqlQuery: str, *args: Any, **kwargs: Any) -> DataFrame:
+        if not is_enabled(self):
+            return cast(DataFrame, before(self, sqlQuery, *args, **kwargs))
+        from pyspark_delta.spark.unsupported import explaining_sql
+
+        with explaining_sql(self, sqlQuery):
+            return cast(DataFrame, before(self, sqlQuery, *args, **kwargs))
+
+    return sql
+
+
+def _read_stream_of(before: Any) -> Any:
+    def readStream(self: SparkSession) -> Any:
+        reader = before.fget(self)
+        if is_enabled(self):
+            from pyspark_delta.spark.streams import stream_reader_class
+
+            reader.__class__ = stream_reader_class(cast(Hashable, type(reader)))
+            reader._delta_begin(self)
+        return reader
+
+    return property(readStream, doc=before.__doc__)
+
+
+def _write_stream_of(before: Any) -> Any:
+    def writeStream(self: DataFrame) -> Any:
+        writer = before.fget(self)
+        if is_enabled(self.sparkSession):
+            from pyspark_delta.spark.streams import stream_writer_class
+
+            writer.__class__ = stream_writer_class(cast(Hashable, type(writer)))
+            writer._delta_begin(self.sparkSession)
+        return writer
+
+    return property(writeStream, doc=before.__doc__)
 
 
 def _is_named(spark: SparkSession, identifier: str) -> bool:
