@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, NoReturn
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
 from pyspark_delta.spark.names import check_path_option, identify, identify_or_begin
 from pyspark_delta.spark.session import FORMATS, GivenOptions, is_delta
+
+# How Spark says that the target of a write is a view: by its name, or by the plan that it stands for.
+_VIEW_REFUSED = ("EXPECT_TABLE_NOT_VIEW", "UNSUPPORTED_INSERT", "VIEW_WRITE_NOT_ALLOWED")
 
 
 @lru_cache(maxsize=4)
@@ -110,7 +115,8 @@ def writer_class(base: type) -> type:
             check_path_option(self._delta_frame.sparkSession, tableName, self._delta_options.items({}))
             found = identify(self._delta_frame.sparkSession, tableName)
             if found is None:
-                super().insertInto(tableName, overwrite)
+                with refusing_views(tableName):
+                    super().insertInto(tableName, overwrite)
                 return
             if self._delta_partitioning is not None:
                 raise InvalidOperationError(
@@ -143,6 +149,24 @@ def refuse_name(name: str) -> NoReturn:
         "give the table a name in it, such as main.sales.orders.",
         error_class="DELTA_TABLE_LOCATION_UNKNOWN",
     )
+
+
+@contextmanager
+def refusing_views(name: str) -> Iterator[None]:
+    """Raise InvalidOperationError where Spark refuses in the block to write into a view, and say what works instead."""
+    try:
+        yield
+    except AnalysisException as error:
+        if not (error.getCondition() or "").startswith(_VIEW_REFUSED):
+            raise
+        raise InvalidOperationError(
+            f"'{name}' is a view, and rows cannot be written into a view. Nothing was written. Write to the table that "
+            "the view reads: to its path, as in "
+            'df.write.format("delta").mode("append").save("/path/to/table"), or to its name in a connected catalog, '
+            "such as main.sales.orders.",
+            error_class="DELTA_CANNOT_WRITE_INTO_VIEW",
+            sqlstate="0A000",
+        ) from error
 
 
 def location_of(path: str) -> str:

@@ -1,8 +1,9 @@
 """`enable(spark)`: the session reads and writes Delta tables natively, by the methods that every Spark user knows.
 
-PySpark has no hook for planning in Python, so four members of its classes are wrapped, for enabled sessions only:
-`SparkSession.read`, `SparkSession.table`, `DataFrame.write` and `DataFrame.writeTo`. They answer as before for every
-other session and for every other format. `disable` undoes it.
+PySpark has no hook for planning in Python, so members of its classes are wrapped, for enabled sessions only:
+`SparkSession.read`, `SparkSession.table`, `DataFrame.write` and `DataFrame.writeTo`; and `SparkSession.sql`,
+`SparkSession.readStream` and `DataFrame.writeStream`, to explain what is refused. They answer as before for every other
+session and for every other format. `disable` undoes it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import re
 import warnings
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, wraps
 from threading import RLock
 from typing import TYPE_CHECKING, Any, cast
 
@@ -147,8 +148,11 @@ def _members(spark: SparkSession) -> list[tuple[type, str, Callable[[Any], Any]]
         members: list[tuple[type, str, Callable[[Any], Any]]] = [
             (type(spark), "read", _read_of),
             (type(spark), "table", _table_of),
+            (type(spark), "sql", _sql_of),
+            (type(spark), "readStream", _read_stream_of),
             (frame, "write", _write_of),
             (frame, "writeTo", _write_to_of),
+            (frame, "writeStream", _write_stream_of),
         ]
     except ImportError:
         raise _unsupported_pyspark() from None
@@ -236,6 +240,45 @@ def _table_of(before: Any) -> Any:
 
     table.__doc__ = before.__doc__
     return table
+
+
+def _sql_of(before: Any) -> Any:
+    @wraps(before)
+    def sql(self: SparkSession, sqlQuery: str, *args: Any, **kwargs: Any) -> DataFrame:
+        if not is_enabled(self):
+            return cast(DataFrame, before(self, sqlQuery, *args, **kwargs))
+        from pyspark_delta.spark.unsupported import explaining_sql
+
+        with explaining_sql(self, sqlQuery):
+            return cast(DataFrame, before(self, sqlQuery, *args, **kwargs))
+
+    return sql
+
+
+def _read_stream_of(before: Any) -> Any:
+    def readStream(self: SparkSession) -> Any:
+        reader = before.fget(self)
+        if is_enabled(self):
+            from pyspark_delta.spark.streams import stream_reader_class
+
+            reader.__class__ = stream_reader_class(cast(Hashable, type(reader)))
+            reader._delta_begin(self)
+        return reader
+
+    return property(readStream, doc=before.__doc__)
+
+
+def _write_stream_of(before: Any) -> Any:
+    def writeStream(self: DataFrame) -> Any:
+        writer = before.fget(self)
+        if is_enabled(self.sparkSession):
+            from pyspark_delta.spark.streams import stream_writer_class
+
+            writer.__class__ = stream_writer_class(cast(Hashable, type(writer)))
+            writer._delta_begin(self.sparkSession)
+        return writer
+
+    return property(writeStream, doc=before.__doc__)
 
 
 def _is_named(spark: SparkSession, identifier: str) -> bool:

@@ -34,6 +34,7 @@ from pyspark_delta.spark.names import exists, identify, is_in_catalog
 from pyspark_delta.spark.read import open_snapshot, read_options, read_snapshot, session_time_zone
 from pyspark_delta.spark.read_marks import mark_read
 from pyspark_delta.spark.session import path_of_identifier
+from pyspark_delta.spark.unsupported import UnsupportedOperations
 from pyspark_delta.spark.write.session_defaults import top_level_format
 from pyspark_delta.table import Table
 from pyspark_delta.transaction.commit_info import engine_info
@@ -47,7 +48,7 @@ _Values: TypeAlias = Mapping[str, Column | str]
 __all__ = ["DeltaMergeBuilder", "DeltaTable", "DeltaTableAlter", "DeltaTableBuilder", "IdentityGenerator"]
 
 
-class DeltaTable:
+class DeltaTable(UnsupportedOperations):
     """A Delta table at a path. Its methods look at the latest version, each time they are called.
 
     >>> table = DeltaTable.forPath(spark, "/data/flights")     # doctest: +SKIP

@@ -13,7 +13,7 @@ from pyspark_delta.ddl.properties import property_text
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.column_text import column_name, condition_text
-from pyspark_delta.spark.frame_writer import location_of, refuse_name
+from pyspark_delta.spark.frame_writer import location_of, refuse_name, refusing_views
 from pyspark_delta.spark.names import check_path_option, identify, identify_or_begin, is_named
 from pyspark_delta.spark.session import FORMATS, GivenOptions
 
@@ -94,7 +94,8 @@ def table_writer_class(base: type) -> type:
             if not self._delta_is_named:
                 if self._delta_source in FORMATS:
                     refuse_name(self._delta_table)
-                plain()
+                with refusing_views(self._delta_table):
+                    plain()
                 return
             if self._delta_source not in FORMATS:
                 raise InvalidOptionError(

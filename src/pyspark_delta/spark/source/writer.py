@@ -29,6 +29,7 @@ from pyspark_delta.protocol.state import TableState
 from pyspark_delta.scan.planner import read_context
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.options import refuse_read_options
 from pyspark_delta.spark.schemas import from_spark
 from pyspark_delta.spark.source.boundary import boundary
 from pyspark_delta.spark.source.time_zone import settled_zone, zone_needed, zone_of_task
@@ -82,6 +83,7 @@ class SourceWrite:
                 "Nothing was written. Write to a path, with .save('/path/to/table').",
                 error_class="DELTA_MISSING_PATH",
             )
+        refuse_read_options(options)
         parsed, mode = parse_options(options), "overwrite" if overwrite else "append"
         data = from_spark(lambda: schema)
         check_distinct(data)
