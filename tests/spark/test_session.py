@@ -54,14 +54,15 @@ def test_other_sessions_and_formats_stay_as_they_are(
 
 
 def test_disabling_the_last_session_restores_the_classes(spark: SparkSession) -> None:
-    before = (SparkSession.__dict__["read"], SparkSession.__dict__["table"], ClassicFrame.__dict__["write"])
+    names = [(SparkSession, name) for name in ("read", "table", "sql", "readStream")]
+    names += [(ClassicFrame, name) for name in ("write", "writeTo", "writeStream")]
+    before = [owner.__dict__[name] for owner, name in names]
     session = spark.newSession()
     assert enable(enable(session)) is session
     assert SparkSession.__dict__["read"] is not before[0] or is_enabled(session)
     disable(session)
     assert not is_enabled(session)
-    after = (SparkSession.__dict__["read"], SparkSession.__dict__["table"], ClassicFrame.__dict__["write"])
-    assert after == before
+    assert [owner.__dict__[name] for owner, name in names] == before
 
 
 def test_every_object_of_the_session_is_enabled(enabled: SparkSession) -> None:
