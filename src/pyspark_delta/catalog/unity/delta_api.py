@@ -23,7 +23,7 @@ from pyspark_delta.catalog.unity.answers import (
 )
 from pyspark_delta.catalog.unity.connection import Connection, segment
 from pyspark_delta.catalog.unity.credentials import credentials_of
-from pyspark_delta.catalog.unity.mirror import change_to_updates, new_table_to_json
+from pyspark_delta.catalog.unity.mirror import change_to_updates, new_table_to_json, snapshot_update
 from pyspark_delta.catalog.unity.older_api import REPLAYED_HEADER, OlderApi
 from pyspark_delta.storage.credentials import Credentials
 
@@ -65,9 +65,7 @@ class DeltaApi:
     def report_change(
         self, table: TableInfo, version: int, timestamp: int, change: MetadataChange, known: Mapping[str, str]
     ) -> None:
-        snapshot = {"last-commit-version": version, "last-commit-timestamp-ms": timestamp}
-        updates = [*change_to_updates(change, known), {"action": "update-metadata-snapshot-version", **snapshot}]
-        self._update(table, updates, None)
+        self._update(table, [*change_to_updates(change, known), snapshot_update(version, timestamp)], None)
 
     def load_table(self, name: TableName) -> TableInfo:
         return table_of(name, self._connection.call("GET", _table(name)).value)

@@ -162,6 +162,12 @@ def change_to_updates(change: MetadataChange, known: Mapping[str, str]) -> list[
     return updates
 
 
+def snapshot_update(version: int, timestamp: int) -> dict[str, Any]:
+    """The update that says which version of a registered table the others of the request are from."""
+    snapshot = {"last-commit-version": version, "last-commit-timestamp-ms": timestamp}
+    return {"action": "update-metadata-snapshot-version", **snapshot}
+
+
 def _configuration(domain: DomainMetadata) -> dict[str, Any]:
     try:
         value = orjson.loads(domain.configuration)
