@@ -101,7 +101,7 @@ _OWN_STATEMENT = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _FIRST_WORD = re.compile(rf"{_COMMENTS}([A-Za-z]+)(?:\s+(?!TABLE\b)\w+)*?(?:\s+(VIEW)\b)?", re.IGNORECASE | re.DOTALL)
-_PATH = re.compile(r"\b(?:delta|deltapy)\s*\.\s*`(?:[^`]|``)+`", re.IGNORECASE)
+_PATH_IDENTIFIER = re.compile(r"\b(?:delta|deltapy)\s*\.\s*`(?:[^`]|``)+`", re.IGNORECASE)
 
 
 def refusal(operation: str, what: str, *, by_name: bool = False) -> InvalidOperationError:
@@ -207,7 +207,7 @@ def _delta_table(spark: SparkSession, query: str, condition: str, facts: Mapping
     """The table that Spark did not find, where it is a path or has its name in a connected catalog."""
     if condition == "UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY" or condition == "INVALID_SCHEMA_OR_RELATION_NAME":
         source = facts.get("dataSourceType", "") or f"delta.{facts.get('name', '')}"
-        return next((path for path in _PATH.findall(query) if path.lower().startswith(source.lower())), None)
+        return next((path for path in _PATH_IDENTIFIER.findall(query) if path.lower().startswith(source.lower())), None)
     name = facts.get("relationName") or facts.get("identifier") or ""
     name = re.sub(r"^`(delta|deltapy)`\.", r"\1.", name.removeprefix("`spark_catalog`."), flags=re.IGNORECASE)
     return name if name and is_named(spark, name) else None
