@@ -102,6 +102,13 @@ def test_a_catalog_is_there_until_it_is_dropped(http: httpx.Client) -> None:
     assert error_of(http.get("/catalogs/mine")) == (404, "CATALOG_NOT_FOUND")
 
 
+def test_a_catalog_that_began_with_a_schema_stays_too(http: httpx.Client, served: Served) -> None:
+    served.catalog.create_schema("begun", "s")
+    assert http.delete("/schemas/begun.s").status_code == 200
+    assert http.get("/schemas", params={"catalog_name": "begun"}).json()["schemas"] == []
+    assert http.delete("/catalogs/begun").status_code == 200
+
+
 def test_what_exists_is_refused_with_its_kind(http: httpx.Client, table: TableInfo) -> None:
     assert error_of(http.post("/catalogs", json={"name": "main"})) == (400, "CATALOG_ALREADY_EXISTS")
     schema = {"name": "s", "catalog_name": "main"}
