@@ -10,6 +10,7 @@ from os import PathLike
 from pyspark_delta.catalog import connections
 from pyspark_delta.catalog.cleaning import remove_left_behind
 from pyspark_delta.catalog.contract import Catalog, LeftBehind, NewTable, TableName
+from pyspark_delta.catalog.filesystem import FilesystemCatalog
 from pyspark_delta.catalog.managed_table import ManagedTable
 from pyspark_delta.catalog.names import load_table, parse_table_name
 from pyspark_delta.commit.repair import Repair, repair_table
@@ -86,6 +87,7 @@ class DeltaCatalog:
     def purge(self, older_than: timedelta = 7 * _DAY) -> list[str]:
         """Delete the files of managed tables that were dropped longer ago than that; their names.
 
+        A catalog of files purges only what it put below its storage root, whatever its files name.
         One that was interrupted half way can be made again. There is no way back.
         """
         purged = []
@@ -95,6 +97,8 @@ class DeltaCatalog:
             self.catalog.forget_dropped(table.table_id)
             clear_cache(location)
             purged.append(str(table.name))
+        if isinstance(self.catalog, FilesystemCatalog):
+            self.catalog.remove_leftovers()
         return purged
 
     def clean(self, older_than: timedelta = 7 * _DAY, *, apply: bool = False) -> list[LeftBehind]:

@@ -230,16 +230,23 @@ class Table:
     def clean_log(self) -> int:
         """Delete the files of the log that are older than `delta.logRetentionDuration` and that no newer version needs.
 
-        Returns how many went. A checkpoint that is old enough must stand for them; without one, nothing happens.
-        Checkpoints that commits make do this by themselves, unless `delta.enableExpiredLogCleanup` is false. Raises
-        MaintenanceNotAllowedError for a managed table whose catalog does not allow it.
+        Returns how many went. On local storage, temporary files of writers that were killed go too, also those beside
+        data files, a week after their last write; they are not counted. For log files a checkpoint that is old enough
+        must stand; without one, none goes. Checkpoints that commits make do this by themselves, unless
+        `delta.enableExpiredLogCleanup` is false.
+
+        Raises MaintenanceNotAllowedError for a managed table whose catalog does not allow it.
         """
         check_known(self._snapshot.configuration, self.location)
         managed = managed_table(self._snapshot.storage_options)
         if managed is not None:
             managed.require(Maintenance.LOG_CLEANUP)
         cleaned = clean_log(
-            self._snapshot.store, self.location, self._snapshot.configuration, allowed_by_catalog=managed is not None
+            self._snapshot.store,
+            self.location,
+            self._snapshot.configuration,
+            allowed_by_catalog=managed is not None,
+            everywhere=True,
         )
         clear_cache(self.location)
         return cleaned.log_files + cleaned.sidecars

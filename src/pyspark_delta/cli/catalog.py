@@ -303,8 +303,8 @@ def _database(chosen: ChosenCatalog) -> SqlCatalog:
     url = chosen.required_url
     if not url.startswith(("sqlite:", "postgresql:", "postgresql+psycopg:")):
         raise InvalidOptionError(
-            f"Tokens are kept in the database of a catalog, and '{url}' is none: give its own URL, sqlite: or "
-            "postgresql:."
+            f"Tokens are kept in the database of a catalog, and a URL that begins with '{url.partition(':')[0]}:' "
+            "names none: give its own, sqlite: or postgresql:."
         )
     return SqlCatalog.connect(url, storage_root=chosen.storage_root)
 

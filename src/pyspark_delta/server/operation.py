@@ -56,7 +56,7 @@ class Reply:
 
     body: Any = None
     status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 NO_CONTENT = Reply(status=204)

@@ -31,7 +31,7 @@ class Identified:
     """
 
     path: str
-    storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    storage_options: Mapping[str, str] = field(repr=False, default_factory=dict, hash=False)
     name: TableName | None = None
     tail: TailFiles | None = field(default=None, compare=False, repr=False)
 

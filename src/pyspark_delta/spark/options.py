@@ -59,7 +59,7 @@ class ReadOptions:
     location: str
     version: int | None = None
     timestamp_ms: int | None = None
-    storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    storage_options: Mapping[str, str] = field(repr=False, default_factory=dict, hash=False)
     columns: tuple[str, ...] | None = None
     where: str | None = None
     row_tracking: bool = False

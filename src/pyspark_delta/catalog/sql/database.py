@@ -189,8 +189,11 @@ def _stored_version(connection: Connection) -> int | None:
 def _parse(url: str) -> URL:
     try:
         parsed = make_url(url)
-    except (ArgumentError, ValueError) as error:
-        raise CatalogError(f"The URL of the catalog cannot be understood: {error}.") from None
+    except (ArgumentError, ValueError):  # whose text may hold a part of the password
+        raise CatalogError(
+            "The URL of the catalog cannot be understood. Write it as sqlite:///file.db or "
+            "postgresql://user:password@host:port/database; special characters in a password are written %40 and so on."
+        ) from None
     if parsed.drivername == "postgresql":
         return parsed.set(drivername="postgresql+psycopg")
     return parsed

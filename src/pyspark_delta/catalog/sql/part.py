@@ -25,7 +25,7 @@ class Settings:
     """
 
     storage_root: str
-    storage_options: Mapping[str, str] = field(default_factory=dict)
+    storage_options: Mapping[str, str] = field(repr=False, default_factory=dict)
     max_unpublished: int = 10
     kept_commits: int = 1000
     verify_files: bool = True

@@ -12,7 +12,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -40,7 +40,7 @@ class Answer:
     """A request was done: the JSON that came back, None for none, and the headers."""
 
     value: Any
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] = field(repr=False)
 
 
 class Connection:
@@ -92,6 +92,7 @@ class Connection:
     ) -> httpx.Response:
         headers = {"Accept": "application/json"}
         if token:
+            _check_token(token)
             headers["Authorization"] = f"Bearer {token}"
         content = None
         if body is not None:
@@ -153,12 +154,21 @@ def segment(text: str) -> str:
     return quote(text, safe="")
 
 
+def _check_token(token: str) -> None:
+    """Raise CatalogError for a token that cannot be sent; the errors of the client would show it."""
+    if not (token.isascii() and token.isprintable()) or token != token.strip():
+        raise CatalogError(
+            "The token for the catalog holds a space at an end, a line end or another character that no token has. If "
+            "it was read from a file, strip it."
+        )
+
+
 def _api_url(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise CatalogError(
-            f"'{url}' is not the URL of a server: use https://host/api/2.1/unity-catalog.",
-            url=url,
+            f"A URL that begins with '{parts.scheme}:' is not that of a server: use "
+            "https://host/api/2.1/unity-catalog.",
         )
     if parts.username is not None or parts.query or parts.fragment:
         raise CatalogError("The URL of a catalog holds no user, query or fragment; give the token as `token`.")
