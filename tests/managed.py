@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from pyspark_delta.catalog.connections import attach
+from pyspark_delta.catalog.connections import attach_catalog
 from pyspark_delta.catalog.contract import Catalog
 from pyspark_delta.catalog.names import reach, reach_or_begin, required_name
 from pyspark_delta.catalogs import DeltaCatalog, connect_catalog
@@ -51,7 +51,7 @@ class Warehouse:
 
     def through(self, catalog: Catalog) -> None:
         """From now on the name stands for another view of the catalog, such as one that fails."""
-        attach(self.name, catalog)
+        attach_catalog(self.name, catalog)
 
     def full(self, table: str) -> str:
         """The full name of a table."""

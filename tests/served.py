@@ -36,6 +36,7 @@ from pyspark_delta.catalog.unity import UnityCatalog
 from pyspark_delta.features import find_feature
 from pyspark_delta.protocol.feature import FeatureKind
 from pyspark_delta.server.application import create_application
+from pyspark_delta.server.connections import LONGEST_HEADERS, limited_protocol
 from pyspark_delta.server.served import ServerSettings
 from pyspark_delta.storage import store_for
 
@@ -47,9 +48,9 @@ Application = Callable[..., Any]
 class Listening:
     """An ASGI application that answers on a port of this machine, in a thread."""
 
-    def __init__(self, application: Application) -> None:
+    def __init__(self, application: Application, **options: Any) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
-        config = uvicorn.Config(application, log_config=None, access_log=False, ws="none", lifespan="off")
+        config = uvicorn.Config(application, log_config=None, access_log=False, ws="none", lifespan="off", **options)
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, kwargs={"sockets": [self._socket]}, daemon=True)
         self.origin = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
@@ -78,8 +79,10 @@ class Served(Listening):
     def __post_init__(self) -> None:
         self.file = self.folder / "catalog.db"
         self.catalog = SqlCatalog.connect(f"sqlite:///{self.file}", max_unpublished=self.max_unpublished)
+        self.catalog.create()
         application = create_application(self.catalog, self.catalog.tokens, self.settings)
-        Listening.__init__(self, self.wrap(application))
+        options = {"http": limited_protocol(self.settings), "h11_max_incomplete_event_size": LONGEST_HEADERS}
+        Listening.__init__(self, self.wrap(application), **options)
         self.url = self.origin + BASE
 
     def __exit__(self, *error: Any) -> None:

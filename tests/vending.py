@@ -71,6 +71,9 @@ class Vending(SqlCatalog):
     def acting_as(self, principal: str) -> Vending:
         return self
 
+    def serving(self) -> Vending:
+        return self
+
     def credentials(self, table: TableInfo | StagingTable, access: Access) -> Credentials:
         with self._lock:
             self.issued += 1

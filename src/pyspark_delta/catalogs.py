@@ -9,11 +9,13 @@ from os import PathLike
 
 from pyspark_delta.catalog import connections
 from pyspark_delta.catalog.cleaning import remove_left_behind
-from pyspark_delta.catalog.contract import Catalog, LeftBehind, TableName
+from pyspark_delta.catalog.contract import Catalog, LeftBehind, NewTable, TableName
+from pyspark_delta.catalog.filesystem import FilesystemCatalog
 from pyspark_delta.catalog.managed_table import ManagedTable
 from pyspark_delta.catalog.names import load_table, parse_table_name
 from pyspark_delta.commit.repair import Repair, repair_table
 from pyspark_delta.errors import CatalogNameExistsError, InvalidOperationError, InvalidOptionError
+from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.storage import normalize_location, store_for
 from pyspark_delta.table import Table
@@ -67,10 +69,12 @@ class DeltaCatalog:
     def register(self, name: str, location: str | PathLike[str]) -> None:
         """Name a table that lies at a path and that no catalog manages; it stays one. Raises CatalogNameExistsError.
 
+        The catalog is told of its columns, properties and protocol, and of changes by commits that find it by its name.
+
         Raises TableNotFoundError where there is no table, and PathAccessError for one that a catalog manages.
         """
-        at = Table.open(location).location
-        self.catalog.register_table(self._name(name), at)
+        table = Table.open(location)
+        self.catalog.register_table(self._name(name), table.location, _described(table.snapshot))
 
     def rename(self, name: str, new: str) -> None:
         """Raises CatalogNameNotFoundError, CatalogNameExistsError."""
@@ -83,6 +87,7 @@ class DeltaCatalog:
     def purge(self, older_than: timedelta = 7 * _DAY) -> list[str]:
         """Delete the files of managed tables that were dropped longer ago than that; their names.
 
+        A catalog of files purges only what it put below its storage root, whatever its files name.
         One that was interrupted half way can be made again. There is no way back.
         """
         purged = []
@@ -92,6 +97,8 @@ class DeltaCatalog:
             self.catalog.forget_dropped(table.table_id)
             clear_cache(location)
             purged.append(str(table.name))
+        if isinstance(self.catalog, FilesystemCatalog):
+            self.catalog.remove_leftovers()
         return purged
 
     def clean(self, older_than: timedelta = 7 * _DAY, *, apply: bool = False) -> list[LeftBehind]:
@@ -183,6 +190,16 @@ def connect_catalog(
         storage_options=storage_options,
     )
     return DeltaCatalog(name, catalog)
+
+
+def _described(snapshot: Snapshot) -> NewTable:
+    return NewTable(
+        version=snapshot.version,
+        timestamp=snapshot.timestamp,
+        protocol=snapshot.protocol,
+        metadata=snapshot.metadata,
+        domains=tuple(snapshot.domains().values()),
+    )
 
 
 def _now() -> int:

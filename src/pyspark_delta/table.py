@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from os import PathLike
 from typing import Any
 
@@ -30,7 +30,7 @@ from pyspark_delta.scan.explain import count_stages, explain_plan
 from pyspark_delta.scan.plan import PruningStage, ScanPlan
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.scan.statistics import statistics_table
-from pyspark_delta.schema.timestamps import parse_timestamp
+from pyspark_delta.schema.timestamps import parse_timestamp, utc_datetime
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.access import PUBLISHED_ONLY, require_catalog
@@ -153,8 +153,8 @@ class Table:
             "name": metadata.name,
             "description": metadata.description,
             "location": self.location,
-            "createdAt": _utc(metadata.created_time),
-            "lastModified": _utc(last_modified(snapshot)),
+            "createdAt": utc_datetime(metadata.created_time),
+            "lastModified": utc_datetime(last_modified(snapshot)),
             "partitionColumns": list(self.partition_columns),
             "clusteringColumns": snapshot.clustering_columns(),
             "numFiles": snapshot.num_files(),
@@ -230,16 +230,23 @@ class Table:
     def clean_log(self) -> int:
         """Delete the files of the log that are older than `delta.logRetentionDuration` and that no newer version needs.
 
-        Returns how many went. A checkpoint that is old enough must stand for them; without one, nothing happens.
-        Checkpoints that commits make do this by themselves, unless `delta.enableExpiredLogCleanup` is false. Raises
-        MaintenanceNotAllowedError for a managed table whose catalog does not allow it.
+        Returns how many went. On local storage, temporary files of writers that were killed go too, also those beside
+        data files, a week after their last write; they are not counted. For log files a checkpoint that is old enough
+        must stand; without one, none goes. Checkpoints that commits make do this by themselves, unless
+        `delta.enableExpiredLogCleanup` is false.
+
+        Raises MaintenanceNotAllowedError for a managed table whose catalog does not allow it.
         """
         check_known(self._snapshot.configuration, self.location)
         managed = managed_table(self._snapshot.storage_options)
         if managed is not None:
             managed.require(Maintenance.LOG_CLEANUP)
         cleaned = clean_log(
-            self._snapshot.store, self.location, self._snapshot.configuration, allowed_by_catalog=managed is not None
+            self._snapshot.store,
+            self.location,
+            self._snapshot.configuration,
+            allowed_by_catalog=managed is not None,
+            everywhere=True,
         )
         clear_cache(self.location)
         return cleaned.log_files + cleaned.sidecars
@@ -343,11 +350,3 @@ class Changes:
     def to_arrow(self) -> pa.Table:
         """The changed rows as one Arrow table."""
         return pa.Table.from_batches(read_changes(self.plan), changes_schema(self.plan))
-
-
-def _utc(milliseconds: int | None) -> datetime | None:
-    """The time; None where there is none, and beyond the years that Python knows."""
-    try:
-        return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
-    except (ValueError, OverflowError, OSError):
-        return None

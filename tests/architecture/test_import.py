@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "pyspark_delta"
 HEAVY = ("pyarrow", "numpy", "pyspark", "py4j", "sqlglot", "obstore", "pandas", "typer", "rich", "asyncio", "logging")
@@ -47,6 +49,54 @@ def test_all_but_spark_can_be_imported_without_pyspark() -> None:
     ]
     code = f"{BLOCK_PYSPARK}\nimport importlib\nfor name in {outside!r}: importlib.import_module(name)\nprint('all')"
     assert run(code) == "all"
+
+
+IS_CAUGHT = """
+try:
+    raise error
+except PySparkException as caught:
+    assert caught is error
+else:
+    raise AssertionError
+assert (error.getCondition(), error.getErrorClass()) == ("DELTA_TABLE_NOT_FOUND",) * 2
+assert (error.getSqlState(), error.getMessageParameters()) == ("42P01", {"location": "/t"})
+assert error.getMessage() == str(error) and str(error).startswith("[DELTA_TABLE_NOT_FOUND] There is no Delta table")
+assert (error.getQueryContext(), error.getBreakingChangeInfo()) == ([], None)
+import pickle
+copy = pickle.loads(pickle.dumps(error))
+assert (type(copy), str(copy), vars(copy)) == (type(error), str(error), vars(error))
+print(len(pickle.dumps(error)) < 400)
+"""
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from pyspark.errors import PySparkException; from pyspark_delta import TableNotFoundError",
+        "from pyspark_delta import TableNotFoundError; from pyspark.errors import PySparkException",
+    ],
+    ids=["PySpark first", "PySpark last"],
+)
+def test_errors_are_caught_as_pyspark_exceptions(code: str) -> None:
+    assert run(f"{code}\nerror = TableNotFoundError('/t')\n{IS_CAUGHT}") == "True"
+
+
+def test_errors_are_a_subclass_of_pyspark_exceptions_once_the_spark_package_is_imported() -> None:
+    code = """
+import sys
+from pyspark_delta import DeltaError, TableNotFoundError
+assert "pyspark" not in sys.modules
+from pyspark_delta import enable
+from pyspark.errors import PySparkException
+print(issubclass(TableNotFoundError, PySparkException))
+"""
+    assert run(code) == "True"
+
+
+def test_an_error_pickled_without_pyspark_is_caught_where_it_is_imported() -> None:
+    code = f"{BLOCK_PYSPARK}import pickle, pyspark_delta as d; print(pickle.dumps(d.TableNotFoundError('/t')).hex())"
+    load = "from pyspark.errors import PySparkException\nimport pickle"
+    assert run(f"{load}\nerror = pickle.loads(bytes.fromhex('{run(code)}'))\n{IS_CAUGHT}") == "True"
 
 
 def test_spark_names_say_what_to_install_without_pyspark() -> None:

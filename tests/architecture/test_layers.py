@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -105,3 +106,10 @@ def _run_time_imports(module: Path) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield node.module
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_rules_of_a_table_are_read_through_the_check() -> None:
+    """Features say what the table stores; `row_rules` lets through what is safe to evaluate."""
+    calls = re.compile(r"\.(?:row_checks|computed_columns)\(")
+    callers = {str(m.relative_to(PACKAGE)) for m in MODULES if calls.search(m.read_text())}
+    assert callers == {"transaction/row_rules.py"}

@@ -17,7 +17,17 @@ from tests.hand_made import PLAIN, HandMade, add, field, metadata
 from tests.managed import Warehouse
 
 from pyspark_delta.catalog.connections import managed_table
-from pyspark_delta.catalog.contract import CommitKind, LogTail, Maintenance, Proposal, RatifiedCommit, StagedFile
+from pyspark_delta.catalog.contract import (
+    CommitKind,
+    LogTail,
+    Maintenance,
+    Proposal,
+    RatifiedCommit,
+    StagedFile,
+    StagingTable,
+    TableInfo,
+    TableName,
+)
 from pyspark_delta.catalog.log_tail import published_path, staged_path, tail_files
 from pyspark_delta.catalog.managed_table import ManagedTable
 from pyspark_delta.catalog.sql import SqlCatalog
@@ -30,6 +40,7 @@ from pyspark_delta.errors import (
     DeltaError,
     DeltaWarning,
     InvalidOperationError,
+    InvalidOptionError,
     MaintenanceNotAllowedError,
     PathAccessError,
     PublishedMismatchError,
@@ -235,6 +246,44 @@ def test_c449_c450_the_table_says_that_it_is_managed(warehouse: Warehouse) -> No
         with pytest.raises(InvalidOperationError):
             commit_change(set_properties(snapshot.configuration, properties), snapshot)
     assert warehouse.snapshot().version == 0
+
+
+class Demanding(SqlCatalog):
+    """A catalog that requires a property of its tables, and stores short ones only, as Unity Catalog's server does."""
+
+    def load_table(self, name: TableName) -> TableInfo:
+        return replace(super().load_table(name), required_properties={"delta.enableDeletionVectors": "true"})
+
+    def create_staging_table(self, name: TableName) -> StagingTable:
+        return replace(super().create_staging_table(name), longest_property=255)
+
+
+@pytest.fixture
+def demanding(warehouse: Warehouse) -> Warehouse:
+    catalog = warehouse.catalog.catalog
+    assert isinstance(catalog, SqlCatalog)
+    warehouse.through(Demanding(catalog._database, catalog._settings))
+    return warehouse
+
+
+@pytest.mark.parametrize("value", ["false", "FALSE"])
+def test_what_the_catalog_requires_of_a_table_cannot_be_changed(demanding: Warehouse, value: str) -> None:
+    demanding.create(properties={"delta.enableDeletionVectors": "true"})
+    snapshot = demanding.snapshot()
+    change = set_properties(snapshot.configuration, {"delta.enableDeletionVectors": value})
+    with pytest.raises(InvalidOperationError, match=r"requires the property delta\.enableDeletionVectors") as caught:
+        commit_change(change, snapshot)
+    assert caught.value.error_class == "DELTA_CANNOT_MODIFY_TABLE_PROPERTY"
+    assert demanding.snapshot().version == 0
+    commit_change(set_properties(snapshot.configuration, {"owner": "ada"}), snapshot)
+    assert demanding.append(1) == 2
+
+
+def test_a_property_that_the_catalog_cannot_store_is_refused_before_anything_is_written(demanding: Warehouse) -> None:
+    with pytest.raises(InvalidOptionError, match=r"'note' has 256 characters.*at most 255"):
+        demanding.create(properties={"note": "x" * 256})
+    assert list(Path(demanding.root).rglob("*")) == []
+    demanding.create(properties={"note": "x" * 255})
 
 
 def test_c448_c450_every_commit_carries_its_time_and_its_transaction(warehouse: Warehouse) -> None:

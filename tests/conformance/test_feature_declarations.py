@@ -7,12 +7,17 @@ from typing import Any
 import pytest
 from tests.declarations import declare, field, protocol, with_features
 
-from pyspark_delta.errors import InvalidTableError, UnsupportedFeatureError, UnsupportedTableError
+from pyspark_delta.errors import (
+    InvalidOperationError,
+    InvalidTableError,
+    UnsupportedFeatureError,
+    UnsupportedTableError,
+)
 from pyspark_delta.features import active_features, supported_features
 from pyspark_delta.features.support import check_readable, check_writable
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
-from pyspark_delta.transaction.row_rules import row_rules
+from pyspark_delta.transaction.row_rules import check_declared, row_rules
 
 
 def active_when_listed_or_legacy(
@@ -61,8 +66,9 @@ def test_c380_c381_c382_the_invariant_of_the_example_is_json_or_plain_sql() -> N
 
 
 def test_c379_invariant_of_a_nested_field_counts() -> None:
-    nested = field("s", {"type": "struct", "fields": [INVARIANT]})
-    assert checks(declare(protocol(1, 2), fields=[nested])) == [("s.x", "x > 3")]
+    inner = field("x", "integer", delta__invariants='{"expression":{"expression":"s.x > 3"}}')
+    nested = field("s", {"type": "struct", "fields": [inner]})
+    assert checks(declare(protocol(1, 2), fields=[nested])) == [("s.x", "s.x > 3")]
     inside_array = field("a", {"type": "array", "elementType": nested["type"], "containsNull": True})
     with pytest.raises(UnsupportedTableError, match="'x' inside an array or map has an invariant"):
         row_rules(declare(protocol(1, 2), fields=[inside_array]))
@@ -225,3 +231,41 @@ def test_c310_c311_c312_c314_c315_inactive_means_without_this(
 ) -> None:
     assert feature not in active_features(with_features(feature)), row
     assert feature in active_features(with_features(feature, properties=properties, fields=fields)), row
+
+
+@pytest.mark.parametrize(
+    ("feature", "properties", "metadata", "message"),
+    [
+        ("checkConstraints", {"delta.constraints.c": "{}"}, {}, "CHECK constraint 'c'.*property 'delta.constraints.c'"),
+        ("invariants", {}, {"delta__invariants": "{}"}, "invariant of the column 'n'"),
+        ("generatedColumns", {}, {"delta__generationExpression": "{}"}, "generated column 'n'"),
+        ("allowColumnDefaults", {}, {"CURRENT_DEFAULT": "{}"}, "default of the column 'n'.*dropDefault"),
+    ],
+)
+def test_text_that_runs_code_is_neither_evaluated_nor_declared(
+    feature: str, properties: dict[str, str], metadata: dict[str, str], message: str
+) -> None:
+    """Whoever wrote the table chose the text."""
+
+    def table(text: str) -> TableConfiguration:
+        n = field("n", "string", **{key: value.format(text) for key, value in metadata.items()})
+        configuration = {key: value.format(text) for key, value in properties.items()}
+        return declare(protocol(3, 7, [], [feature]), configuration, [n, field("m", "string")])
+
+    hostile, harmless = table("java_method('java.lang.System', 'load', '/x.so')"), table("'a' = 'b'")
+    with pytest.raises(InvalidOperationError, match=message) as error:
+        row_rules(hostile)
+    assert "uses the function 'java_method'" in str(error.value)
+    with pytest.raises(InvalidOperationError, match="java_method"):
+        check_declared(hostile, harmless)
+    with pytest.raises(InvalidOperationError, match="java_method"):
+        check_declared(hostile, None)
+    check_declared(hostile, hostile)  # another change of the table, such as dropping one of two constraints
+    assert row_rules(harmless)
+
+
+def test_a_length_in_the_declared_type_is_a_number() -> None:
+    """The text of the type becomes a condition."""
+    metadata = {"__CHAR_VARCHAR_TYPE_STRING": "varchar('1 OR java_method(1)')"}
+    column = {"name": "n", "type": "string", "nullable": True, "metadata": metadata}
+    assert not row_rules(declare(protocol(1, 2), fields=[column])).checks

@@ -205,6 +205,13 @@ def test_c425_binary_is_the_text_of_its_bytes() -> None:
         serialize_partition_value(b"\xff", BINARY)
 
 
+def test_c425_strings_that_are_not_utf8_are_refused() -> None:
+    surrogate = pa.array([b"good", b"\xed\xa0\x80"]).view(pa.string())
+    with pytest.raises(InvalidOperationError, match="not valid UTF-8"):
+        serialize_partition_column(surrogate, STRING)
+    assert serialize_partition_column(surrogate.slice(0, 1), STRING).to_pylist() == ["good"]
+
+
 def test_intervals_are_ansi_literals() -> None:
     months = ["INTERVAL '1-2' YEAR TO MONTH", "INTERVAL '-1-2' YEAR TO MONTH", "interval -'3' year"]
     assert parse(list(months), YEAR_MONTH_INTERVAL) == [14, -14, -36]

@@ -270,9 +270,10 @@ def test_c227_versions_of_a_table_with_lists_add_to_the_lists() -> None:
     assert features_of(raised) == features_of(table.protocol) | implied_features(2, 5)
 
 
-def test_c235_c237_versions_imply_column_mapping_only_together() -> None:
+def test_c235_c237_readers_learn_of_column_mapping_when_it_is_enabled() -> None:
     numbered = created({"delta.minWriterVersion": "6"})  # as of identity columns: readers stay at version 1
-    assert "columnMapping" not in supported_features(numbered)
+    assert "columnMapping" in supported_features(numbered)  # by its writers alone
+    assert mapping_mode(numbered) == "none"
     mapped = changed(numbered, {"delta.columnMapping.mode": "name"})
     assert versions(mapped) == (2, 6)
     assert mapping_mode(mapped) == "name"

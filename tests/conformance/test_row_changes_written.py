@@ -80,16 +80,56 @@ def test_c256_statistics_that_are_cut_off_keep_their_count(tmp_path: Path) -> No
     snapshot = written(tmp_path)
     files = snapshot.files(ALL)
     whole = ['{"numRecords":1,"tightBounds":true}', '{"numRecords":10,"tightBounds":true}']
-    broken = ['{"numRecords":10,"minValues":{"id"', '{"numRecords":11,"minValues":{"x":NaN}}']
-    files = pa.concat_tables([files] * 4)
+    broken = ['{"numRecords":10,"minValues":{"id"', '{"numRecords":11,"minValues":{"x":NaN}}', '{"numRecords":10}{}']
+    files = pa.concat_tables([files] * 5)
     files = files.set_column(files.column_names.index("stats"), "stats", pa.array([*whole, *broken]))
-    hits = {3: BitMap64([3]), 0: BitMap64([0]), 1: BitMap64([1]), 2: BitMap64([2])}  # as workers found them
+    hits = {
+        3: BitMap64([3]),
+        4: BitMap64([4]),
+        0: BitMap64([0]),
+        1: BitMap64([1]),
+        2: BitMap64([2]),
+    }  # as workers found them
     taken = take_rows(snapshot.location, {}, files, hits)
-    assert taken.gone == [BitMap64([row]) for row in range(4)]
+    assert taken.gone == [BitMap64([row]) for row in range(5)]
     assert taken.whole["stats"].to_pylist() == whole[:1]
     texts = taken.marked("ab")["stats"].to_pylist()
-    assert [json.loads(text) for text in texts] == [{"numRecords": n, "tightBounds": False} for n in (10, 10, 11)]
+    assert [json.loads(text) for text in texts] == [{"numRecords": n, "tightBounds": False} for n in (10, 10, 11, 10)]
     assert len(list(tmp_path.glob("ab/deletion_vector_*.bin"))) == 1
+
+
+EXACT = (
+    '"minValues":{"d":1.999999999999999999,"n":100000000000000000000000000000000000001,"f":1.10,"e":1E5}',
+    '"maxValues": {"d": 9999999999999999.99, "s": "\\ud83d\\"}{"}',
+    '"nullCount":{"tightBounds":true,"numRecords":0}',
+)
+"""Members of statistics whose values a double or an integer of 64 bits does not hold, or that are spelled unusually."""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            ['"numRecords":10', *EXACT, '"tightBounds":true'],
+            ['"numRecords":10', *EXACT, '"tightBounds":false'],
+        ),
+        (
+            ['"tightBounds" : true', *EXACT, '"numRecords":null', '"tightBounds":true'],
+            ['"numRecords":10', *EXACT, '"tightBounds":false'],
+        ),
+        (EXACT, ['"numRecords":10', *EXACT, '"tightBounds":false']),
+    ],
+    ids=["usual", "twice and null", "absent"],
+)
+def test_c256_c413_only_what_changes_of_statistics_is_written(
+    tmp_path: Path, before: list[str], after: list[str]
+) -> None:
+    snapshot = written(tmp_path)
+    files = snapshot.files(ALL)
+    text = pa.array(["{" + " ,".join(before) + "} "])
+    files = files.set_column(files.column_names.index("stats"), "stats", text)
+    marked = take_rows(snapshot.location, {}, files, {0: BitMap64([3])}).marked()
+    assert marked["stats"].to_pylist() == ["{" + ",".join(after) + "}"]
 
 
 def test_c252_rows_that_were_gone_before_are_gone_still(tmp_path: Path) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,7 @@ import pytest
 from pyspark_delta.catalog.contract import TableName
 from pyspark_delta.catalog.filesystem import FilesystemCatalog
 from pyspark_delta.catalog.log_tail import published_path
+from pyspark_delta.catalogs import connect_catalog
 from pyspark_delta.errors import (
     CatalogError,
     CatalogNameExistsError,
@@ -25,9 +29,10 @@ from pyspark_delta.errors import (
     RatificationConflictError,
 )
 from pyspark_delta.storage import intercepted, store_for
-from pyspark_delta.testing.catalog_cases import PublishedCommits, Registering, SoftDrops
+from pyspark_delta.testing.catalog_cases import PublishedCommits, SoftDrops
 from pyspark_delta.testing.catalog_contract import CatalogContract
 from pyspark_delta.testing.catalog_literal_names import LiteralNames
+from pyspark_delta.testing.catalog_registered import Registering
 from pyspark_delta.testing.catalog_repairs import Repairs
 from pyspark_delta.testing.catalog_tables import CatalogSetup, commit_versions, create_table, new_table, propose
 from pyspark_delta.testing.faults import Fault, FaultyStore, SimulatedCrash, connection_lost, crash
@@ -166,3 +171,43 @@ def test_names_that_no_file_can_have_are_refused(setup: CatalogSetup) -> None:
     for name in ("n" * 240, "%" * 100):
         with pytest.raises(InvalidProposalError):
             setup.make().create_staging_table(setup.name(name))
+
+
+@pytest.mark.parametrize("place", ["home", "catalog/tables", "catalog/tables/../../home", "catalog"])
+def test_purging_deletes_only_what_the_catalog_made(tmp_path: Path, place: str) -> None:
+    catalog = connect_catalog(f"file://{tmp_path}/catalog", "attacked")
+    catalog.create_schema("s")
+    victim = tmp_path / "home" / "letters.txt"
+    victim.parent.mkdir()
+    victim.write_text("dear")
+    dropped = tmp_path / "catalog" / "_dropped"
+    dropped.mkdir(exist_ok=True)
+    own = str(uuid.uuid4())
+    (tmp_path / "catalog" / "tables" / own).mkdir(parents=True)
+    for name, table_id, location in (
+        ("any", "any", f"{tmp_path}/{place}"),  # an id that is none
+        (other := str(uuid.uuid4()), other, f"{tmp_path}/{place}"),  # another location than that of the id
+        (str(uuid.uuid4()), own, f"{tmp_path}/catalog/tables/{own}"),  # the id of another table
+    ):
+        value = {"table": table_id, "location": location, "managed": True, "name": ["attacked", "s", "t"], "dropped": 1}
+        (dropped / f"{name}.json").write_text(json.dumps(value))
+    assert catalog.purge(timedelta(0)) == []
+    assert victim.read_text() == "dear"
+    assert (tmp_path / "catalog" / "tables" / own).is_dir()
+    (dropped / f"{own}.json").write_text("no JSON")
+    with pytest.raises(CatalogError, match="is damaged"):
+        catalog.purge(timedelta(0))
+
+
+def test_purging_removes_what_killed_processes_left_in_the_catalog(tmp_path: Path) -> None:
+    catalog = connect_catalog(f"file://{tmp_path}/catalog", "left")
+    catalog.create_schema("s")
+    names = tmp_path / "catalog" / "_names" / "left"
+    old, young = (names / f".pyspark-delta-{uuid.uuid4().hex}.tmp" for _ in range(2))
+    for file in (old, young):
+        file.write_bytes(b"{}")
+    os.utime(old, (1, 1))
+    entries = sorted(path.name for path in names.iterdir() if path != old)
+    catalog.purge()
+    assert sorted(path.name for path in names.iterdir()) == entries
+    assert catalog.schemas() == ["s"]

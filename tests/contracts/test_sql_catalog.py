@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+import sys
 import uuid
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,6 +19,7 @@ from sqlalchemy import create_engine, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 
 from pyspark_delta.actions.model import DomainMetadata
+from pyspark_delta.catalog import connections
 from pyspark_delta.catalog.contract import Access, Maintenance, MetadataChange, TableName
 from pyspark_delta.catalog.log_tail import published_path
 from pyspark_delta.catalog.sql import SqlCatalog
@@ -25,6 +29,7 @@ from pyspark_delta.errors import (
     CatalogError,
     CatalogUnavailableError,
     InvalidProposalError,
+    MissingDependencyError,
     NotAuthorizedError,
     RatificationConflictError,
     TableReplacedError,
@@ -84,6 +89,53 @@ def test_urls_that_are_no_catalog_are_refused(url: str, tmp_path: Path) -> None:
         SqlCatalog.connect(url, storage_root=str(tmp_path))
 
 
+def test_a_mistyped_url_of_sqlite_makes_nothing(tmp_path: Path) -> None:
+    catalog = SqlCatalog.connect(f"sqlite:///{tmp_path}/mistyped/catalog.db")
+    name = TableName("main", "s", "t")
+    for ask in (
+        lambda: catalog.list_schemas("main"),
+        lambda: catalog.list_tables("main", "s"),
+        lambda: catalog.load_table(name),
+        lambda: catalog.drop_table(name),
+        lambda: catalog.drop_schema("main", "s"),
+        lambda: catalog.tokens.list_tokens(),
+    ):
+        with pytest.raises(CatalogError, match=r"There is no catalog at '.*/mistyped/catalog\.db': there is no file"):
+            ask()
+    assert list(tmp_path.iterdir()) == []
+    catalog.create_schema("main", "s")
+    assert catalog.list_schemas("main") == ["s"]
+    catalog.close()
+
+
+def test_the_file_of_another_database_gets_no_tables_by_reading(tmp_path: Path) -> None:
+    file = tmp_path / "other.db"
+    with closing(sqlite3.connect(file)) as connection:
+        connection.execute("CREATE TABLE theirs (a INT)")
+    catalog = SqlCatalog.connect(f"sqlite:///{file}")
+    with pytest.raises(CatalogError, match="has no tables of a catalog"):
+        catalog.list_schemas("main")
+    catalog.close()
+    with closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("theirs",)]
+
+
+@pytest.mark.parametrize(
+    ("url", "module", "extra"),
+    [("postgresql://me@host/db", "psycopg", "postgresql"), ("sqlite:///c.db", "sqlalchemy", "catalog")],
+)
+def test_what_is_not_installed_is_named_with_its_extra(
+    url: str, module: str, extra: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    monkeypatch.delitem(sys.modules, "pyspark_delta.catalog.sql")
+    if module == "sqlalchemy":
+        for name in [name for name in sys.modules if name.startswith("pyspark_delta.catalog.sql.")]:
+            monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(MissingDependencyError, match=rf"'{module}'.*pip install 'pyspark-delta\[{extra}\]'"):
+        connections.connect(url, "main", storage_root=str(tmp_path))
+
+
 def test_a_password_is_shown_nowhere(tmp_path: Path) -> None:
     with pytest.raises(CatalogUnavailableError) as caught:
         SqlCatalog.connect(f"postgresql://me:geheim@/x?host={tmp_path}", storage_root=str(tmp_path))
@@ -100,6 +152,7 @@ def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
 
 def test_sqlite_writes_ahead_and_waits_for_the_disk(tmp_path: Path) -> None:
     catalog = SqlCatalog.connect(f"sqlite:///{tmp_path}/catalog.db")
+    catalog.create()
 
     def settings(name: str) -> object:
         return catalog._database.read(lambda connection: connection.execute(text(f"PRAGMA {name}")).scalar())
@@ -110,7 +163,7 @@ def test_sqlite_writes_ahead_and_waits_for_the_disk(tmp_path: Path) -> None:
 
 
 def test_tables_of_a_newer_version_are_not_touched(url: str, anew: Callable[..., SqlCatalog]) -> None:
-    anew()
+    anew().create()
     _execute(url, update(schema.schema_version).values(version=99))
     with pytest.raises(CatalogError, match="99"):
         anew()
@@ -143,6 +196,7 @@ def test_a_forked_process_connects_anew(setup: CatalogSetup) -> None:
 
 def test_a_database_that_is_gone_is_unavailable(tmp_path: Path) -> None:
     catalog = SqlCatalog.connect(f"sqlite:///{tmp_path}/catalog.db")
+    catalog.create()
     catalog.close()
     for file in tmp_path.iterdir():
         file.unlink()
@@ -153,6 +207,7 @@ def test_a_database_that_is_gone_is_unavailable(tmp_path: Path) -> None:
 
 def test_a_full_or_read_only_database_is_unavailable(tmp_path: Path) -> None:
     catalog = SqlCatalog.connect(f"sqlite:///{tmp_path}/catalog.db")
+    catalog.create()
     catalog._database.read(lambda connection: connection.execute(text("PRAGMA query_only=ON")))
     with pytest.raises(CatalogUnavailableError):
         catalog.create_schema("main", "s")

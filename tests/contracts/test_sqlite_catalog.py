@@ -11,13 +11,13 @@ from pyspark_delta.catalog.sql import SqlCatalog
 from pyspark_delta.testing.catalog_cases import (
     InlineCommits,
     KeptMetadata,
-    Registering,
     RememberedStaging,
     SoftDrops,
     StagedCommits,
 )
 from pyspark_delta.testing.catalog_contract import CatalogContract
 from pyspark_delta.testing.catalog_literal_names import LiteralNames
+from pyspark_delta.testing.catalog_registered import MirroredTables, Registering
 from pyspark_delta.testing.catalog_repairs import MirroredRepairs
 from pyspark_delta.testing.catalog_tables import CatalogSetup
 
@@ -27,6 +27,7 @@ class TestSqliteCatalog(
     StagedCommits,
     InlineCommits,
     Registering,
+    MirroredTables,
     SoftDrops,
     RememberedStaging,
     KeptMetadata,

@@ -12,8 +12,9 @@ from pyspark_delta.catalog.unity import UnityCatalog
 from pyspark_delta.catalog.unity.connection import Connection
 from pyspark_delta.catalog.unity.older_api import OlderApi
 from pyspark_delta.errors import InvalidProposalError
-from pyspark_delta.testing.catalog_cases import KeptMetadata, Registering, StagedCommits
+from pyspark_delta.testing.catalog_cases import KeptMetadata, StagedCommits
 from pyspark_delta.testing.catalog_contract import CatalogContract
+from pyspark_delta.testing.catalog_registered import MirroredTables, Registering
 from pyspark_delta.testing.catalog_repairs import MirroredRepairs, StagedRepairs
 from pyspark_delta.testing.catalog_tables import CatalogSetup, fresh, raises
 
@@ -25,7 +26,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
         yield server
 
 
-class TestDeltaApi(CatalogContract, StagedCommits, Registering, KeptMetadata, MirroredRepairs):
+class TestDeltaApi(CatalogContract, StagedCommits, Registering, MirroredTables, KeptMetadata, MirroredRepairs):
     @pytest.fixture
     def setup(self, served: Served) -> CatalogSetup:
         token = served.token()

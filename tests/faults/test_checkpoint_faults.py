@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,14 @@ import pyarrow as pa
 import pytest
 
 from pyspark_delta.actions.columns import MODIFICATION_TIME, PARTITION_VALUES, PATH, SIZE, STATS
-from pyspark_delta.errors import DeltaError, DeltaWarning
+from pyspark_delta.errors import CorruptLogError, DeltaError, DeltaWarning
+from pyspark_delta.log.checkpoint_writer import write_checkpoint
+from pyspark_delta.log.replay import LogReplay
 from pyspark_delta.log.segment import load_segment
 from pyspark_delta.protocol.draft import CommitDraft, Operation
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.storage import intercepted, store_for
+from pyspark_delta.storage import FileStatus, ObjectStore, intercepted, store_for
+from pyspark_delta.storage.counting import CountingStore
 from pyspark_delta.testing.faults import Fault, FaultyStore, SimulatedCrash, crash
 from pyspark_delta.testing.table_builder import TableBuilder, add, metadata, protocol, remove
 from pyspark_delta.transaction.attempts import commit_draft
@@ -100,3 +103,64 @@ def test_c025_a_checkpoint_that_fails_after_a_commit_is_a_warning(tmp_path: Path
             commit_draft(draft, replace(base, location=str(copy)))
         assert store.struck
         assert answer(str(copy))[:2] == (5, ["1", "2", "3", "4", "5"])
+
+
+class Meanwhile(CountingStore):
+    """Lets something happen before the first call of a kind for a sidecar."""
+
+    def __init__(self, inner: ObjectStore, kind: str, happens: Callable[[], object]) -> None:
+        super().__init__(inner)
+        self._kind, self._happens, self._happened = kind, happens, False
+
+    def open_input(self, path: str) -> Any:
+        self._before("open_input", path)
+        return super().open_input(path)
+
+    def open_output(self, path: str) -> Any:
+        self._before("open_output", path)
+        return super().open_output(path)
+
+    def list_from(self, start: str) -> Iterator[FileStatus]:
+        self._before("list", start)
+        return super().list_from(start)
+
+    def _before(self, kind: str, path: str) -> None:
+        if kind == self._kind and "_sidecars" in path and not self._happened:
+            self._happened = True
+            self._happens()
+
+
+@pytest.mark.parametrize("kind", ["open_input", "open_output", "list"])
+def test_the_old_checkpoint_may_be_cleaned_up_while_the_next_is_written(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyspark_delta.log.checkpoint_writer.SIDECAR_ACTIONS", 2)
+    table = make(tmp_path, "v2")
+    old = [*table.log.glob("*2.checkpoint.*"), *table.log.glob("_sidecars/*")]
+    assert len(old) > 2
+    state = [V2, metadata({"id": "long"}, (), {"delta.checkpointPolicy": "v2"}), *map(add, "123")]
+
+    def clean_up() -> None:
+        table.classic_checkpoint(3, [*state, remove("0", deletionTimestamp=2**45)])
+        for version in (0, 1, 2):
+            (table.log / f"{version:020d}.json").unlink()
+        for file in old:
+            file.unlink()
+
+    store = Meanwhile(store_for(table.location), kind, clean_up)
+    snapshot = Snapshot.load(table.location)
+    written = write_checkpoint(LogReplay(store, load_segment(store, table.location)), snapshot.configuration)
+    assert not any(file.exists() for file in old)
+    assert (written.version, written.reused_sidecars) == (4, 0)
+    assert all(Path(file).exists() for file in written.files)
+    assert answer(table.location)[:2] == (4, ["1", "2", "3", "4"])
+
+
+def test_a_sidecar_that_is_really_missing_stops_the_next_checkpoint(tmp_path: Path) -> None:
+    table = make(tmp_path, "v2")
+    lost = next(table.log.glob("_sidecars/*"))
+    lost.unlink()
+    before = sorted(table.log.rglob("*"))
+    with pytest.raises(CorruptLogError, match=lost.name):
+        Snapshot.load(table.location).checkpoint()
+    assert sorted(table.log.rglob("*")) == before

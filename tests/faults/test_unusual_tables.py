@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,11 @@ import pyarrow as pa
 import pytest
 from tests.hand_made import PLAIN, HandMade, add, features, field, metadata, remove, struct_of
 
-from pyspark_delta.errors import InvalidPredicateError, UnsupportedTableError
+from pyspark_delta.errors import CorruptLogError, InvalidPredicateError, UnsupportedTableError
 from pyspark_delta.log.names import UuidCheckpointName
 from pyspark_delta.table import Table
+from pyspark_delta.testing import table_builder as wire
+from pyspark_delta.testing.table_builder import TableBuilder
 
 UUID = "80a083e8-7026-4e79-81be-64bd76c43a11"
 
@@ -131,3 +134,50 @@ def test_several_checkpoints_of_one_version(table: HandMade, broken: str) -> Non
 def test_a_table_may_say_that_it_was_created_beyond_all_years(table: HandMade, created: int) -> None:
     table.commit(0, PLAIN, metadata(field("id"), createdTime=created))
     assert Table.open(table.path).detail()["createdAt"] is None
+
+
+def half_stats(text: str) -> str:
+    """Statistics of two rows with `text` as a minimum, which escapes keep as it is."""
+    members = {"numRecords": 2, "minValues": {"s": text}, "maxValues": {"s": "z"}, "nullCount": {"s": 0}}
+    return json.dumps(members)
+
+
+@pytest.mark.parametrize("half", [0xD83D, 0xDC00])
+def test_c414_half_a_surrogate_pair_in_statistics_is_no_bound(tmp_path: Path, half: int) -> None:
+    """Writers that cut texts by the characters of Java leave such."""
+    text = f"a{chr(half)}"
+    builder = TableBuilder(tmp_path)
+    builder.commit(0, [wire.protocol(), wire.metadata(schema={"s": "string"})])
+    builder.commit(1, [wire.add("odd", stats=half_stats(text)), wire.add("usual", stats=half_stats("b"))])
+    for _ in range(2):  # from the commit, then from a checkpoint
+        table = Table.open(builder.location)
+        assert sorted(table.scan(where="s = 'c'").files()["path"].to_pylist()) == ["odd", "usual"]
+        assert table.scan(where="s < 'b'").files()["path"].to_pylist() == ["odd"]
+        assert table.scan(where="s > 'zz'").files().num_rows == 0
+        stats = {row["path"]: row for row in table.stats().to_pylist()}
+        assert [stats[name]["minValues"]["s"] for name in ("odd", "usual")] == [None, "b"]
+        assert [stats[name]["numRecords"] for name in ("odd", "usual")] == [2, 2]
+        assert half_stats(text) in table.snapshot.files(("path", "stats"))["stats"].to_pylist()
+        table.checkpoint()
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        wire.add("f", {"p": "\ud83d"}),
+        wire.add("f\ud83d"),
+        wire.add("f", tags={"x": "\ud83d"}),
+        wire.metadata(schema={"s": "string"}, configuration={"k": "\ud83d"}),
+        wire.metadata(schema={"s\ud83d": "string"}),
+        {"commitInfo": {"operation": "\ud83d", "timestamp": 1}},
+        {"txn": {"appId": "\ud83d", "version": 1}},
+        {"domainMetadata": {"domain": "d", "configuration": "\ud83d", "removed": False}},
+    ],
+    ids=["partition", "path", "tag", "property", "column", "commitInfo", "application", "domain"],
+)
+def test_half_a_surrogate_pair_elsewhere_is_an_error_that_names_the_file(tmp_path: Path, action: Any) -> None:
+    builder = TableBuilder(tmp_path)
+    builder.commit(0, [wire.protocol(), wire.metadata(schema={"s": "string"})])
+    builder.commit(1, [action])
+    with pytest.raises(CorruptLogError, match=re.escape(str(tmp_path))):
+        Table.open(builder.location).stats()

@@ -44,7 +44,7 @@ def versions(catalog: UnityCatalog, table: TableInfo) -> list[int]:
 
 def test_c469_c472_a_table_lives_in_unity_catalog(catalog: UnityCatalog, schema: str) -> None:
     assert isinstance(catalog._api, DeltaApi)
-    assert catalog.capabilities == {Capability.STAGED, Capability.REGISTER}
+    assert catalog.capabilities == {Capability.STAGED, Capability.REGISTER, Capability.MIRROR}
     name = TableName("unity", schema, "t")
     staging = catalog.create_staging_table(name)
     assert {"catalogManaged", "inCommitTimestamp", "v2Checkpoint"} <= staging.required_features

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,10 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JJavaError
 from tests.served import Served, first_version, publish, stage
 
-from pyspark_delta.actions.model import DomainMetadata, Metadata
+from pyspark_delta.actions.model import DomainMetadata, Metadata, Protocol
 from pyspark_delta.catalog.contract import MetadataChange, Proposal, TableInfo, TableName
 from pyspark_delta.catalog.unity.answers import commit_of_proposal, commit_to_json, staging_of, table_of, wire_location
-from pyspark_delta.catalog.unity.mirror import change_to_updates, new_table_to_json
+from pyspark_delta.catalog.unity.mirror import change_to_updates, new_table_to_json, snapshot_update
 
 ROOT = Path(__file__).parents[2]
 NAME = TableName("main", "s", "t")
@@ -175,3 +176,18 @@ def test_the_java_client_knows_every_update_and_every_type(java: JavaGateway, se
     assert told["properties"]["mine"] == "1"
     assert told["properties"]["delta.clusteringColumns"] == '[["m","value"]]'
     assert told["properties"]["delta.rowTracking.rowIdHighWaterMark"] == "7"
+
+    place = served.folder / "tables" / "registered"
+    log = place / "_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{0:020}.json").write_bytes(b"{}")
+    none: frozenset[str] = frozenset()
+    protocol = Protocol(min_reader_version=1, min_writer_version=2, reader_features=none, writer_features=none)
+    plain = replace(new, protocol=protocol)
+    body = new_table_to_json("r", f"file://{place}", plain, table_type="EXTERNAL")
+    made = client.answer(client.tables.createTable("main", "s", client.request("CreateTableRequest", body)))
+    registered = table_of(TableName("main", "s", "r"), made)
+    assert not registered.catalog_managed
+    comment = {"action": "set-table-comment", "comment": "words"}
+    request = client.request("UpdateTableRequest", update(registered, comment, snapshot_update(3, 6000)))
+    client.tables.updateTable("main", "s", "r", request)

@@ -56,11 +56,11 @@ async def _namespaces(client: ApiClient, catalog: str) -> None:
     assert (await catalogs.create_catalog(CreateCatalog(name=catalog))).name == catalog
     assert (await catalogs.get_catalog(catalog)).name == catalog
     assert catalog in [found.name for found in (await catalogs.list_catalogs()).catalogs or ()]
-    await _refused(409, catalogs.create_catalog(CreateCatalog(name=catalog)))
+    await _refused(400, catalogs.create_catalog(CreateCatalog(name=catalog)))
     made = await schemas.create_schema(CreateSchema(name="s", catalog_name=catalog))
     assert made.full_name == f"{catalog}.s"
     assert (await schemas.get_schema(f"{catalog}.s")).name == "s"
-    assert [found.name for found in (await schemas.list_schemas(catalog)).schemas or ()] == ["default", "s"]
+    assert [found.name for found in (await schemas.list_schemas(catalog)).schemas or ()] == ["s"]
 
 
 async def _create(client: ApiClient, name: TableName) -> TableInfo:
@@ -138,7 +138,8 @@ async def _commit(client: ApiClient, table: TableInfo) -> None:
 def _commits(client: ApiClient, request: DeltaGetCommits) -> DeltaGetCommitsResponse:
     """The client does not send the bodies of its GET requests, so this one goes out by other means."""
     url = f"{client.configuration.host}/delta/preview/commits"
-    answer = httpx.request("GET", url, content=request.to_json(), headers=client.default_headers)
+    headers = {**client.default_headers, "Content-Type": "application/json"}
+    answer = httpx.request("GET", url, content=request.to_json(), headers=headers)
     found = DeltaGetCommitsResponse.from_json(answer.text)
     assert found is not None
     return found

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import logging
+import os
+import sqlite3
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -16,10 +19,10 @@ from pyspark_delta.catalog.contract import Access, TableInfo, TableName
 from pyspark_delta.catalog.sql.tokens import Scope
 from pyspark_delta.catalog.unity.answers import commit_of_proposal, commit_to_json
 from pyspark_delta.errors import InvalidOptionError, NotAuthorizedError
-from pyspark_delta.server.application import OPERATIONS
-from pyspark_delta.server.credentials import credentials_answer
-from pyspark_delta.server.operation import Call
+from pyspark_delta.server.access_log import OneLineFormatter
+from pyspark_delta.server.application import OPERATIONS, create_application
 from pyspark_delta.server.run import check_exposure, create_server
+from pyspark_delta.server.served import ServerSettings
 
 ACCESS_LOG = "pyspark_delta.server.access"
 
@@ -36,6 +39,8 @@ class Attack:
         headers = request.pop("headers", {})
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
+        if "content" in request:
+            headers.setdefault("Content-Type", "application/json")
         return self.http.request(method, self.served.url + path, headers=headers, **request)
 
     @property
@@ -290,7 +295,7 @@ def test_sql_and_other_things_in_names_are_only_names(attack: Attack, unchanged:
     ]:
         assert attack.send(method, path, token, json=body).status_code in (400, 404, 405), path
     for query in ({"catalog_name": name}, {"catalog_name": name, "page_token": name}):
-        assert attack.send("GET", "/schemas", token, params=query).status_code in (200, 400)
+        assert attack.send("GET", "/schemas", token, params=query).status_code in (400, 404)
     assert attack.send("GET", "/tables", token, params={"catalog_name": "main", "schema_name": name}).status_code in (
         400,
         404,
@@ -356,16 +361,68 @@ def test_open_access_asks_for_no_token(tmp_path: Any) -> None:
             assert httpx.get(f"{server.origin}{BASE}/catalogs").status_code == status
 
 
-def test_the_credentials_of_the_server_are_given_only_where_that_is_wished(served: Served) -> None:
-    catalog = type(served.catalog).connect(
-        f"sqlite:///{served.file}", storage_options={"AWS_ACCESS_KEY_ID": "k", "aws_secret_access_key": "s"}
-    )
-    table = TableInfo(table_id="x", name=TableName("main", "s", "t"), location="s3://bucket/t")
-    call = Call(catalog=catalog, caller=None, settings=served.settings, path={}, query={}, body=None)
-    assert credentials_answer(call, table, Access.READ)["storage-credentials"][0]["config"] == {}
-    giving = replace(call, settings=replace(served.settings, vend_credentials=True))
-    assert credentials_answer(giving, table, Access.READ)["storage-credentials"][0]["config"] == {
-        "s3.access-key-id": "k",
-        "s3.secret-access-key": "s",
-    }
-    catalog.close()
+KEYS = {"AWS_ACCESS_KEY_ID": "permanent-key", "aws_secret_access_key": "permanent-secret"}
+
+
+@pytest.mark.parametrize("vends", [True, False])
+def test_the_servers_own_keys_are_never_given_to_a_reader_of_one_schema(tmp_path: Any, vends: bool) -> None:
+    """They do not end, and open every table of every schema for writing."""
+    with Served(tmp_path) as served:
+        served.catalog.create_schema("main", "s")
+        table = create(served.client(), TableName("main", "s", "t"))
+        with sqlite3.connect(served.file) as connection:
+            connection.execute("UPDATE dl_table SET location = 's3://bucket/t'")
+        connection.close()
+        catalog = type(served.catalog).connect(f"sqlite:///{served.file}", storage_options=KEYS)
+        token = served.token(Scope.READ, schemas=[("main", "s")])
+        application = create_application(catalog, catalog.tokens, ServerSettings(vend_credentials=vends))
+        with Listening(application) as server, httpx.Client(base_url=server.origin + BASE) as http:
+            http.headers["Authorization"] = f"Bearer {token}"
+            path = "/delta/v1/catalogs/main/schemas/s/tables/t/credentials"
+            newer = http.get(path, params={"operation": "READ"})
+            request = {"table_id": table.table_id, "operation": "READ"}
+            older = http.post("/temporary-table-credentials", json=request)
+        catalog.close()
+    assert [newer.status_code, older.status_code] == [403 if vends else 200] * 2
+    assert "permanent" not in newer.text + older.text
+    if vends:
+        assert "do not end and are not for one table" in newer.json()["error"]["message"]
+    else:
+        assert newer.json()["storage-credentials"][0]["config"] == {}
+
+
+def test_a_catalog_in_a_database_has_no_credentials_to_vend(tmp_path: Any) -> None:
+    with pytest.raises(InvalidOptionError, match="vend_credentials"):
+        create_server(f"sqlite:///{tmp_path / 'c.db'}", settings=ServerSettings(vend_credentials=True))
+    assert not (tmp_path / "c.db").exists()
+
+
+def test_a_database_is_its_owners_alone(tmp_path: Any) -> None:
+    before = os.umask(0)
+    try:
+        with Served(tmp_path) as served:
+            served.catalog.create_schema("main", "s")
+            modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.glob("catalog.db*")}
+    finally:
+        os.umask(before)
+    assert set(modes) >= {"catalog.db", "catalog.db-wal"}
+    assert set(modes.values()) == {0o600}
+
+
+def test_what_is_logged_stays_in_its_record(tmp_path: Any) -> None:
+    """Names, paths and errors may hold line breaks, terminal sequences and marks that turn the direction of writing."""
+    forged = "x\n2026-01-01 INFO ann DELETE /\r\x1b]52;c;\x07\u202e\u2028\x85y"
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(OneLineFormatter("%(levelname)s %(message)s"))
+    logger = logging.Logger("forged")
+    logger.addHandler(handler)
+    logger.error("failed: %s", forged)
+    try:
+        raise RuntimeError(forged)
+    except RuntimeError:
+        logger.exception("failed %s", forged)
+    lines = stream.getvalue().split("\n")
+    assert [line[:4] for line in lines if line and not line.startswith("  | ")] == ["ERRO", "ERRO"]
+    assert all(line.isprintable() for line in lines)
+    assert lines[0].startswith("ERROR failed: x\\n2026-01-01 INFO ann")

@@ -6,21 +6,31 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import pytest
 from tests.concurrency.test_managed_tables import WRITERS, check_writers
 from tests.faults.test_catalog_crash_points import append, runs_of
-from tests.managed import Warehouse
+from tests.managed import IDS, Warehouse
 from tests.processes import processes
 from tests.served import BASE, Application, Served
 
 from pyspark_delta.catalog.connections import disconnect_catalog, managed_table
 from pyspark_delta.catalog.contract import CommitKind
+from pyspark_delta.catalog.names import required_name
 from pyspark_delta.catalog.sql.tokens import Scope
 from pyspark_delta.ddl.change import commit_change
+from pyspark_delta.ddl.create import CreateMode, TableDefinition, create_table
 from pyspark_delta.ddl.properties import set_properties
-from pyspark_delta.errors import CatalogNameNotFoundError, DeltaError, MetadataChangedError, NotAuthorizedError
+from pyspark_delta.errors import (
+    CatalogNameNotFoundError,
+    DeltaError,
+    DeltaWarning,
+    MetadataChangedError,
+    NotAuthorizedError,
+)
 from pyspark_delta.storage import store_for
+from pyspark_delta.table import Table
 from pyspark_delta.testing.catalog_faults import FaultyCatalog, no_answer
 from pyspark_delta.testing.faults import Fault
 
@@ -56,6 +66,29 @@ def test_a_table_from_its_creation_to_its_end(warehouse: Warehouse) -> None:
         warehouse.open("u")
     with pytest.raises(DeltaError):
         snapshot.update()
+
+
+def test_the_catalog_is_told_of_a_registered_table_and_of_its_changes(warehouse: Warehouse, tmp_path: Path) -> None:
+    """By the commits that find it by its name, whatever commits."""
+    path = str(tmp_path / "t")
+    create_table(path, TableDefinition(schema=IDS, properties={"owner": "ada"}), CreateMode.CREATE)
+    warehouse.catalog.register("s.r", path)
+    catalog, name = warehouse.catalog.catalog, required_name(warehouse.full("r"))
+    assert catalog.load_table(name).properties == {"owner": "ada"}
+    with catch_warnings():
+        simplefilter("error")
+        assert warehouse.append(1, table="r") == 1
+        before = catalog.load_table(name)
+        snapshot = warehouse.snapshot("r")
+        commit_change(set_properties(snapshot.configuration, {"owner": "bob", "note": "x"}), snapshot)
+    found = catalog.load_table(name)
+    assert (found.properties, found.etag != before.etag) == ({"owner": "bob", "note": "x"}, True)
+    assert before.properties == {"owner": "ada"}
+    warehouse.catalog.drop("s.r")
+    snapshot = snapshot.update()
+    with pytest.warns(DeltaWarning, match="committed, but the catalog could not be told"):
+        commit_change(set_properties(snapshot.configuration, {"owner": "eve"}), snapshot)
+    assert Table.open(path).metadata.configuration["owner"] == "eve"
 
 
 def test_c462_a_table_is_opened_by_its_name_with_one_request(tmp_path: Path) -> None:

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tests.hand_made import Json, field, metadata
+import pyarrow as pa
+import pyarrow.parquet as pq
+from tests.hand_made import Json, add, field, lines, metadata
 
 from pyspark_delta.table import Table
 
@@ -43,3 +45,10 @@ def mark_of(location: str, name: str) -> int | None:
     assert found is not None
     mark = found.metadata.get("delta.identity.highWaterMark")
     return None if mark is None else int(mark)
+
+
+def with_a_file(location: str) -> None:
+    """Two rows, in version 1 of a table with the columns `id` and `n`."""
+    path = Path(location) / "a.parquet"
+    pq.write_table(pa.table({"id": [1, 2], "n": ["a", "b"]}), path)
+    (Path(location) / "_delta_log" / f"{1:020}.json").write_text(lines([add(path.name, path.stat().st_size)]))

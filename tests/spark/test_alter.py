@@ -170,8 +170,10 @@ def test_the_protocol_goes_up_only(delta_spark: SparkSession, path: str) -> None
     table = DeltaTable.forPath(delta_spark, path)
     table.upgradeTableProtocol(2, 5)
     assert (Table.open(path).protocol.min_reader_version, Table.open(path).protocol.min_writer_version) == (2, 5)
-    with pytest.raises(InvalidOperationError, match="cannot go down"):
-        table.upgradeTableProtocol(1, 2)
+    table.upgradeTableProtocol(1, 2)  # nothing happens, as in delta-spark
+    assert Table.open(path).version == 1
+    with pytest.raises(ValueError, match="writerVersion is an int, found str '7'"):
+        table.upgradeTableProtocol(3, "7")  # type: ignore[arg-type]
     table.addFeatureSupport("deletionVectors")
     features = Table.open(path).protocol.writer_features
     assert features is not None

@@ -45,7 +45,7 @@ def test_the_modes(delta_spark: SparkSession, tmp_path: Path) -> None:
         DeltaTable.replace(delta_spark).location(location).addColumn("a", "int").execute()
     DeltaTable.createIfNotExists(delta_spark).tableName(f"delta.`{location}`").addColumn("a", "int").execute()
     delta_spark.sql("SELECT 1 AS a").write.format("delta").mode("append").save(location)
-    with pytest.raises(TableAlreadyExistsError):
+    with pytest.raises(TableAlreadyExistsError, match=r"already\. Open it with forPath or forName, or define"):
         DeltaTable.create(delta_spark).location(location).addColumn("a", "int").execute()
     DeltaTable.createIfNotExists(delta_spark).location(location).addColumn("b", "int").execute()
     assert Table.open(location).count() == 1
@@ -78,12 +78,18 @@ def test_wrong_arguments_are_named(delta_spark: SparkSession, tmp_path: Path) ->
         IdentityGenerator(1, 0)
     with pytest.raises(ValueError, match="not both"):
         builder.addColumn("a", "bigint", generatedAlwaysAs="1", generatedByDefaultAs=IdentityGenerator())
-    with pytest.raises(InvalidOperationError, match="'no type' is not a type"):
+    with pytest.raises(InvalidOperationError, match=r"'no type' is not a type for column 'a': \[UNSUPPORTED_DATATYPE"):
         builder.addColumn("a", "no type")
     with pytest.raises(InvalidOperationError, match="at least one column"):
         builder.execute()
     with pytest.raises(InvalidOperationError, match="location"):
         DeltaTable.create(delta_spark).addColumn("a", "int").execute()
-    with pytest.raises(InvalidOperationError, match="location"):
-        DeltaTable.create(delta_spark).tableName("db.t").addColumn("a", "int").execute()
+    for named, remedy in (
+        (DeltaTable.create(delta_spark), "Give a location"),
+        (builder, "Leave the name out"),
+    ):
+        with pytest.raises(InvalidOperationError, match=f"'db.t' is neither .*{remedy}"):
+            named.tableName("db.t").addColumn("a", "int").execute()
+    with pytest.raises(TypeError, match="value of the property 'k' is text, a bool or a number, found NoneType"):
+        builder.property("k", None)
     assert not (tmp_path / "t").exists()

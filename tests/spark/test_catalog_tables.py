@@ -19,6 +19,7 @@ from pyspark_delta.errors import (
     CatalogNameNotFoundError,
     DataFileError,
     InvalidOperationError,
+    InvalidOptionError,
     PathAccessError,
     TableAlreadyExistsError,
     translate,
@@ -47,6 +48,32 @@ def rows(frame: DataFrame) -> list[tuple[object, ...]]:
 def people(spark: SparkSession, *ids: int) -> DataFrame:
     """Rows with an id and a name."""
     return spark.createDataFrame([(i, f"n{i}") for i in ids], "id bigint, name string")
+
+
+def test_a_path_beside_a_name_is_not_ignored(delta_spark: SparkSession, warehouse: Warehouse, tmp_path: Path) -> None:
+    """The catalog chooses where a new table lies; a table that is there cannot be somewhere else."""
+    name, path = warehouse.full("t"), str(tmp_path / "mine")
+    for write in (
+        lambda: people(delta_spark, 1).write.format("delta").option("path", path).saveAsTable(name),
+        lambda: people(delta_spark, 1).write.saveAsTable(name, format="delta", PATH=path),
+        lambda: people(delta_spark, 1).writeTo(name).option("path", path).create(),
+        lambda: people(delta_spark, 1).writeTo(name).option("path", path).createOrReplace(),
+    ):
+        with pytest.raises(InvalidOptionError, match=r"chooses where new tables lie.*register") as caught:
+            write()
+        assert caught.value.error_class == "DELTA_TABLE_LOCATION_MISMATCH"
+    assert warehouse.catalog.tables("s") == []
+    assert not Path(path).exists()
+    people(delta_spark, 1).write.format("delta").saveAsTable(name)
+    for write in (
+        lambda: people(delta_spark, 2).write.mode("append").option("path", path).saveAsTable(name),
+        lambda: people(delta_spark, 2).write.option("path", path).insertInto(name),
+        lambda: people(delta_spark, 2).writeTo(name).option("path", path).append(),
+    ):
+        with pytest.raises(InvalidOptionError, match=r"not at.*mine"):
+            write()
+    people(delta_spark, 2).write.mode("append").option("path", f"file://{warehouse.location()}/").saveAsTable(name)
+    assert warehouse.ids() == [1, 2]
 
 
 def check_writes_and_reads(spark: SparkSession, warehouse: Warehouse) -> None:

@@ -267,10 +267,13 @@ class Merges:
             merge.whenMatchedDelete("t.idd = 1").execute()
         with pytest.raises(AnalysisException, match="ambiguous"):
             merge.whenMatchedDelete("v = 'a'").execute()
-        for call in (lambda: merge.whenMatchedUpdate("true"), lambda: merge.whenMatchedDelete(3),  # type: ignore[arg-type]
-                     lambda: table.merge("s", "true")):  # type: ignore[arg-type]  # fmt: skip
-            with pytest.raises(TypeError):
+        for call in (lambda: merge.whenMatchedDelete(3), lambda: table.merge("s", "true")):  # type: ignore[arg-type]
+            with pytest.raises(TypeError, match=r"(condition|source) is "):
                 call()
+        with pytest.raises(ValueError, match="set is needed"):
+            merge.whenMatchedUpdate("true")
+        with pytest.raises(ValueError, match="condition of a merge cannot be None"):
+            table.merge(source, None)  # type: ignore[arg-type]
         assert version(table) == 0
         table.alter().setProperties({"delta.appendOnly": "true"})
         with pytest.raises(AppendOnlyTableError):

@@ -213,6 +213,33 @@ def test_rules_of_the_table_are_broken_as_by_spark(
     assert set(tmp_path.rglob("*.parquet")) == files
 
 
+@pytest.mark.parametrize("by_workers", [False, True])
+def test_c385_c416_conditions_see_null_for_partition_values_that_become_empty(
+    delta_spark: SparkSession, tmp_path: Path, cost: SetCost, by_workers: bool
+) -> None:
+    if by_workers:
+        cost(delta_spark, **TASKS)
+    table = (
+        DeltaTable.create(delta_spark)
+        .location(str(tmp_path))
+        .addColumns(StructType.fromDDL("p string, b binary, m string not null, v string"))
+        .partitionedBy("p", "b", "m")
+        .property("delta.constraints.given", "coalesce(p is not null and b is not null, false) or v = 'any'")
+        .execute()
+    )
+    rows = "values ('a', X'41', 'm', 'x'), ('c', X'43', 'm', 'any') as t(p, b, m, v)"
+    save(delta_spark.sql(f"select * from {rows}"), str(tmp_path), "append")
+    for values in ({"p": "''"}, {"b": "X''"}, {"m": "''"}, {"p": "substring(v, 9, 1)"}):
+        for condition in ("v = 'x'", WITH_SPARK.format("v = 'x'")):
+            with pytest.raises(ConstraintViolationError):
+                table.update(condition, values)
+    assert Table.open(str(tmp_path)).version == 1
+    table.update("v = 'any'", {"p": "''"})
+    table.update(WITH_SPARK.format("v = 'any'"), {"b": "X''"})
+    found = Table.open(str(tmp_path)).scan(where="v = 'any'").to_arrow().to_pylist()
+    assert found == [{"p": None, "b": None, "m": "m", "v": "any"}]
+
+
 @pytest.mark.parametrize("way", [VECTORS, REWRITE])
 def test_small_statements_run_no_spark_job(
     delta_spark: SparkSession,

@@ -545,14 +545,18 @@ class RowChanges:
             ({"idd": "1"}, InvalidOperationError, "'id'"),
             ({"v": "idd"}, AnalysisException, "`id`"),
             ({"n": "array(1)"}, SchemaMismatchError, "n"),
-            ({}, InvalidOptionError, "set="),
-            ({1: "1"}, TypeError, "int"),
+            ({}, ValueError, "set needs at least one column"),
+            ({1: "1"}, TypeError, "set takes the names of columns as str, found int 1"),
             ({"t": "1"}, InvalidOperationError, "no column 't'"),
             ({"v": "'x'", "V": "'y'"}, InvalidOperationError, "two values"),
         ]
         for given, error, match in values:
             with pytest.raises(error, match=match):
                 table.alias("t").update("id = 1", given)
+        with pytest.raises(ValueError, match="set is needed"):
+            table.update("id = 1")
+        with pytest.raises(TypeError, match="condition is SQL text or a Column, found int 1"):
+            table.delete(1)  # type: ignore[arg-type]
         table.alter().setProperties({"delta.appendOnly": "true"})
         for change in (lambda: table.delete("id = 1"), lambda: table.update(set={"v": "'x'"})):
             with pytest.raises(AppendOnlyTableError, match="appendOnly"):

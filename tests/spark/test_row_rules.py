@@ -83,6 +83,63 @@ def test_c385_c387_constraints_hold_for_every_new_row(spark: SparkSession, tmp_p
     assert len(rows_in(table)) == 2
 
 
+def test_c381_c385_c416_conditions_see_null_for_empty_partition_values(spark: SparkSession, tmp_path: Path) -> None:
+    """An empty string or binary value of a partition column is stored as null."""
+    invariant = {"delta.invariants": '{"expression":{"expression":"length(b) < 3"}}'}
+    table = table_of(
+        tmp_path / "t",
+        field("p", "string", CURRENT_DEFAULT="''"),
+        field("b", "binary", **invariant),
+        field("v", "string"),
+        field("n", "string", **{"delta.generationExpression": "coalesce(p, 'none')"}),
+        partition=["p", "b"],
+        configuration={"delta.constraints.given": "p is not null or v = 'any'"},
+    )
+    append(spark, table, "'' p, X'41' b, 'any' v")
+    append(spark, table, "X'41' b, 'any' v, 'none' n")
+    for broken, values in (
+        ("'' p, X'41' b, '' v", {"p": None, "v": ""}),
+        ("X'41' b, '' v", {"p": None, "v": ""}),
+        ("'x' p, X'' b, '' v", {"b": None}),
+        ("'' p, X'41' b, 'any' v, '' n", {"n": "", "p": None}),
+    ):
+        error = refused(spark, table, broken, "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES")
+        assert error.facts["values"] == values
+    row = {"p": None, "b": b"A", "v": "any", "n": "none"}
+    assert rows_in(table) == [row, row]
+
+
+def test_c390_c416_generated_partition_values_that_are_empty(spark: SparkSession, tmp_path: Path) -> None:
+    """They are null; a row may give them as the expression does, or as readers get them."""
+    generation = {"delta.generationExpression": "left(v, 1)"}
+    binary = {"delta.generationExpression": "cast(left(v, 1) as binary)"}
+    table = table_of(
+        tmp_path / "t",
+        field("v", "string"),
+        field("p", "string", **generation),
+        field("b", "binary", **binary),
+        partition=["p", "b"],
+        configuration={"delta.constraints.given": "p is not null or v = ''"},
+    )
+    for given in ("'' v", "'' v, '' p, X'' b", "'' v, null p, cast(null as binary) b", "'ab' v, 'a' p"):
+        append(spark, table, given)
+    refused(spark, table, "'ab' v, '' p", "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES")
+    refused(spark, table, "cast(null as string) v", "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES")
+    assert [(row["v"], row["p"], row["b"]) for row in rows_in(table)] == [("", None, None)] * 3 + [("ab", "a", b"a")]
+
+
+def test_c416_no_row_meets_a_replace_where_on_an_empty_partition_value(spark: SparkSession, tmp_path: Path) -> None:
+    table = table_of(tmp_path / "t", field("p", "string"), field("v", "string"), partition=["p"])
+    append(spark, table, "'' p, 'old' v")
+    rows = spark.sql("select '' p, 'new' v")
+    with pytest.raises(ConstraintViolationError, match="replaceWhere") as caught:
+        save(rows, table, "overwrite", options={"replaceWhere": "p = ''"})
+    assert caught.value.error_class == "DELTA_REPLACE_WHERE_MISMATCH"
+    save(rows, table, "overwrite", options={"replaceWhere": "p is null"})
+    save(rows, table, "overwrite", options={"partitionOverwriteMode": "dynamic"})
+    assert rows_in(table) == [{"p": None, "v": "new"}]
+
+
 def test_c387_rows_that_a_limit_or_join_drops_break_nothing(spark: SparkSession, tmp_path: Path) -> None:
     table = table_of(tmp_path / "t", field("a"), configuration={"delta.constraints.small": "a < 10"})
     rows = spark.range(0, 100, 1, 1).selectExpr("id as a")

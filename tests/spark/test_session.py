@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pyspark
 import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrameReader, SparkSession
@@ -14,8 +15,10 @@ from tests.spark.made_tables import DataFile, make_table
 
 import pyspark_delta
 from pyspark_delta.errors import (
+    DeltaWarning,
     InvalidOperationError,
     InvalidOptionError,
+    MissingDependencyError,
     TableAlreadyExistsError,
     TableNotFoundError,
     VersionNotFoundError,
@@ -53,14 +56,15 @@ def test_other_sessions_and_formats_stay_as_they_are(
 
 
 def test_disabling_the_last_session_restores_the_classes(spark: SparkSession) -> None:
-    before = (SparkSession.__dict__["read"], SparkSession.__dict__["table"], ClassicFrame.__dict__["write"])
+    names = [(SparkSession, name) for name in ("read", "table", "sql", "readStream")]
+    names += [(ClassicFrame, name) for name in ("write", "writeTo", "writeStream")]
+    before = [owner.__dict__[name] for owner, name in names]
     session = spark.newSession()
     assert enable(enable(session)) is session
     assert SparkSession.__dict__["read"] is not before[0] or is_enabled(session)
     disable(session)
     assert not is_enabled(session)
-    after = (SparkSession.__dict__["read"], SparkSession.__dict__["table"], ClassicFrame.__dict__["write"])
-    assert after == before
+    assert [owner.__dict__[name] for owner, name in names] == before
 
 
 def test_every_object_of_the_session_is_enabled(enabled: SparkSession) -> None:
@@ -150,3 +154,39 @@ def test_identifiers() -> None:
 def test_builder_passes_through() -> None:
     builder = SparkSession.builder
     assert pyspark_delta.configure_spark_with_delta_pip(builder) is builder
+
+
+@pytest.mark.parametrize("version", ["3.5.4", "4.1.0", "unknown"])
+def test_an_unsupported_pyspark_leaves_everything_unchanged(
+    spark: SparkSession, version: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = spark.newSession()
+    before = {name: vars(type(session))[name] for name in ("read", "table")}
+    monkeypatch.setattr(pyspark, "__version__", version)
+    with pytest.raises(MissingDependencyError, match=rf"PySpark {version}.*unchanged.*'pyspark>=4\.2'"):
+        enable(session)
+    assert {name: vars(type(session))[name] for name in before} == before
+    assert not is_enabled(session)
+
+
+def test_a_member_that_pyspark_lacks_leaves_everything_unchanged(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = spark.newSession()
+    before = {name: vars(type(session))[name] for name in ("read", "table")}
+    monkeypatch.delattr(ClassicFrame, "writeTo")
+    with pytest.raises(MissingDependencyError):
+        enable(session)
+    assert {name: vars(type(session))[name] for name in before} == before
+    assert not is_enabled(session)
+
+
+def test_settings_for_delta_spark_are_mentioned_once(spark: SparkSession) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.sql.catalog.lake", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+    session.conf.set("spark.sql.catalog.mine", "com.example.Catalog")
+    with pytest.warns(DeltaWarning, match=r"lacks: spark\.sql\.catalog\.lake=org\.apache[\w.]*DeltaCatalog\. ") as said:
+        enable(session)
+    assert len(said) == 1
+    enable(session)  # a second warning would be an error here
+    disable(session)

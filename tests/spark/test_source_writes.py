@@ -44,6 +44,13 @@ def test_append_and_overwrite_without_enable(plain_spark: SparkSession, tmp_path
     assert values(path, "id") == [(4,), (5,), (10,), (20,)]
     metrics = Table.open(path).history()[0]["operationMetrics"]
     assert (metrics["numDeletedRows"], metrics["numOutputRows"]) == ("4", "2")
+    by_text = str(tmp_path / "by_text")
+    empty = plain_spark.sql("select '' p, '' v").write.format("delta").option("partitionBy", "p")
+    empty.mode("append").save(by_text)
+    with pytest.raises(ConstraintViolationError, match="replaceWhere"), translate():  # an empty text is null (C416)
+        empty.mode("overwrite").option("replaceWhere", "p = ''").save(by_text)
+    empty.option("replaceWhere", "p is null").save(by_text)
+    assert values(by_text, "p", "v") == [(None, "")]
     once = plain_spark.sql("select 30L id, 1L p").write.format("delta").mode("overwrite")
     for _ in range(2):
         once.option("partitionOverwriteMode", "dynamic").option("txnAppId", "a").option("txnVersion", 1).save(path)

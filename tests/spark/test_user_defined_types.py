@@ -96,7 +96,24 @@ def test_types_that_are_not_there_are_read_as_they_are_stored(
         assert read.schema.simpleString() == "struct<id:bigint,shape:binary,more:array<binary>>"
         assert [tuple(row) for row in read.collect()] == [(1, b"xy", [b"z"])]
     save(delta_spark.sql("select 2L id, X'00' shape, array(X'01') more"), str(table.path), "append")
+    save(delta_spark.sql("select 3L id"), str(table.path), "append")
+    DeltaTable.forPath(delta_spark, str(table.path)).update("id = 3", {"id": "4"})
     assert types(str(table.path))["shape"] == shape
+    assert Table.open(str(table.path)).scan(where="id = 4").to_arrow()["shape"].to_pylist() == [None]
+
+
+def test_no_constructor_is_called_but_of_user_defined_types(delta_spark: SparkSession, tmp_path: Path) -> None:
+    """The class is there, and the JVM would make an object of it."""
+    table = HandMade(tmp_path / "table")
+    shape = {**VECTOR, "class": "java.util.concurrent.Phaser", "sqlType": "string"}
+    table.commit(
+        0,
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+        metadata(field("id"), field("shape", shape)),
+        table.data("a.parquet", {"id": [1], "shape": ["x"]}),
+    )
+    read = delta_spark.read.format("delta").load(str(table.path))
+    assert [tuple(row) for row in read.collect()] == [(1, "x")]
 
 
 def _only(stats: dict[str, Any]) -> str:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from pyspark_delta.errors import InvalidOperationError
+
 PATH = pa.field("path", pa.string(), nullable=False)
 PARTITION_VALUES = pa.field("partition_values", pa.map_(pa.string(), pa.string()))
 SIZE = pa.field("size", pa.int64())
@@ -82,3 +84,16 @@ WIRE_NAMES = {
     "size_in_bytes": "sizeInBytes",
     "cardinality": "cardinality",
 }
+
+_FIELDS = {
+    "add": {f.name: f for f in FILE_FIELDS},
+    "remove": {f.name: f for f in TOMBSTONE_FIELDS},
+}
+
+
+def field_of(action: str, name: str) -> pa.Field:
+    """The field of that name among those of `add` or `remove`. Raises InvalidOperationError."""
+    field = _FIELDS[action].get(name)
+    if field is None:
+        raise InvalidOperationError(f"There is no column '{name}' of files; there are {', '.join(_FIELDS[action])}.")
+    return field

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, assert_never
 
-import orjson
-
 from pyspark_delta.actions.model import (
     Action,
     AddCdcFile,
@@ -21,6 +19,7 @@ from pyspark_delta.actions.model import (
     SetTransaction,
     Sidecar,
 )
+from pyspark_delta.schema.json import dump_json
 
 
 def encode_actions(actions: Iterable[Action]) -> bytes:
@@ -29,8 +28,8 @@ def encode_actions(actions: Iterable[Action]) -> bytes:
 
 
 def encode_action(action: Action) -> bytes:
-    """One action as one line of JSON, without the line end."""
-    return orjson.dumps(action_to_json(action))
+    """One action as one line of JSON, without the line end. Raises InvalidOperationError (`dump_json`)."""
+    return dump_json(action_to_json(action))
 
 
 def action_to_json(action: Action) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def connect(
     Raises CatalogError for a URL of no known kind, MissingDependencyError for a package that the kind needs.
     """
     catalog = _make(url, name, token, storage_root, dict(storage_options or {}))
-    attach(name, catalog, storage_options)
+    attach_catalog(name, catalog, storage_options)
     return catalog
 
 
@@ -59,7 +59,7 @@ def disconnect_catalog(name: str = "main") -> None:
         _catalogs.pop(name.casefold(), None)
 
 
-def attach(name: str, catalog: Catalog, storage_options: Mapping[str, str] | None = None) -> None:
+def attach_catalog(name: str, catalog: Catalog, storage_options: Mapping[str, str] | None = None) -> None:
     """Connect to a catalog that is made already: one's own implementation of the contract."""
     with _lock:
         reset_sources(f"{name.casefold()} ")
@@ -182,8 +182,9 @@ def _make(
 
                 return UnityCatalog.connect(url, catalog=name, token=token, storage_options=options)
     except ModuleNotFoundError as error:
+        extra = "postgresql" if scheme.startswith("postgresql") else "catalog"
         raise MissingDependencyError(
-            f"A catalog at '{scheme}:' needs the package '{error.name}': pip install 'pyspark-delta[catalog]'.",
+            f"A catalog at '{scheme}:' needs the package '{error.name}': pip install 'pyspark-delta[{extra}]'.",
             package=error.name,
         ) from None
     raise CatalogError(

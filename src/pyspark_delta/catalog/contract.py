@@ -91,6 +91,7 @@ class TableInfo:
 
     `location` is spelled as in `storage.contract`. `tail` is None for a table that the catalog names and does not
     manage. `etag` changes with the metadata that the catalog keeps; `properties` are the table properties it keeps.
+    A commit that changes one of `required_properties` is refused before it is made.
     """
 
     table_id: str
@@ -99,6 +100,7 @@ class TableInfo:
     etag: str = ""
     tail: LogTail | None = None
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
+    required_properties: Mapping[str, str] = field(default_factory=dict, hash=False)
     allowed_maintenance: frozenset[Maintenance] = frozenset()
 
     @property
@@ -112,7 +114,7 @@ class StagingTable:
     """Where a new table may be written, and what it must be like, before it gets its name (C481).
 
     Required and suggested features are names of table features; a required property without a value (None) must be
-    set, to whatever value.
+    set, to whatever value. Keys and values of properties have at most `longest_property` characters; None is no limit.
     """
 
     table_id: str
@@ -122,6 +124,7 @@ class StagingTable:
     suggested_features: frozenset[str] = frozenset()
     required_properties: Mapping[str, str | None] = field(default_factory=dict, hash=False)
     suggested_properties: Mapping[str, str | None] = field(default_factory=dict, hash=False)
+    longest_property: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +192,7 @@ class Capability(Enum):
     INLINE = "inline"  # ratifies inline commits
     PUT_IF_ABSENT = "put-if-absent"  # ratifies and publishes in one step, by put-if-absent in `_delta_log`
     REGISTER = "register"  # takes in tables that are at a path already, without managing them
+    MIRROR = "mirror"  # keeps a copy of the metadata of registered tables: `report_change`
     SOFT_DROP = "soft drop"  # a dropped table keeps its files until it is purged
 
 
@@ -253,8 +257,19 @@ class Catalog(Protocol):
         """
         ...
 
-    def register_table(self, name: TableName, location: str) -> TableInfo:
-        """Give a name to a table at a path, which no catalog manages. Raises CatalogNameExistsError."""
+    def register_table(self, name: TableName, location: str, described: NewTable | None = None) -> TableInfo:
+        """Give a name to a table at a path, which no catalog manages. Raises CatalogNameExistsError.
+
+        `described` is its latest version, for catalogs that keep a copy of it (`MIRROR`).
+        """
+        ...
+
+    def report_change(self, table: TableInfo, version: int, timestamp: int, change: MetadataChange) -> None:
+        """Tell what a commit to a registered table has changed; asked only of catalogs that `MIRROR`.
+
+        `timestamp` is the time of the version, in milliseconds since the epoch. A version that is not newer than what
+        the catalog has already changes nothing. Raises TableReplacedError.
+        """
         ...
 
     def load_table(self, name: TableName) -> TableInfo:

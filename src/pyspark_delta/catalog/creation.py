@@ -27,7 +27,7 @@ def creation_of(storage_options: Mapping[str, str] | None, given: Mapping[str, s
     """What a new table that is reached by these options is created with, where the user asks for properties.
 
     What a catalog suggests counts where the user says nothing else. Raises InvalidOptionError for a property that the
-    catalog wants otherwise.
+    catalog wants otherwise, and for one that it cannot store.
     """
     found = known_table(storage_options)
     if found is None or not isinstance(found[1], StagingTable):
@@ -51,8 +51,21 @@ def creation_of(storage_options: Mapping[str, str] | None, given: Mapping[str, s
     for key, suggested in staging.suggested_properties.items():
         if key.casefold() not in folded and suggested is not None:
             properties.setdefault(key, suggested)
+    _check_lengths(staging, properties)
     suggested_features = {name for name in staging.suggested_features if _is_written(name)}
     return Creation(tuple(sorted({CATALOG_MANAGED[0], *staging.required_features, *suggested_features})), properties)
+
+
+def _check_lengths(staging: StagingTable, properties: Mapping[str, str]) -> None:
+    for key, value in properties.items():
+        length, longest = max(len(key), len(value)), staging.longest_property
+        if longest is not None and length > longest:
+            raise InvalidOptionError(
+                f"The table property '{key[:60]}' has {length} characters, and the catalog of {staging.name} stores at "
+                f"most {longest}. Use a shorter one.",
+                property=key[:60],
+                length=length,
+            )
 
 
 def _is_written(name: str) -> bool:

@@ -12,7 +12,7 @@ import orjson
 
 from pyspark_delta.catalog.contract import DroppedTable, TableName
 from pyspark_delta.catalog.identifiers import name_key, shown
-from pyspark_delta.catalog.pointers import Entry, NameLogs
+from pyspark_delta.catalog.pointers import Entry, NameLogs, parsed
 from pyspark_delta.errors import (
     CatalogError,
     CatalogNameExistsError,
@@ -172,7 +172,9 @@ class FileNames:
         """The managed tables that were dropped before a time, and are not purged yet; oldest first."""
         found = []
         for file in self._store.list_from(join(self._root, "_dropped", "")):
-            value = orjson.loads(self._store.read(file.path))
+            value = parsed(self._store.read(file.path), file.path)
+            if file.path != self._dropped(str(value.get("table"))):
+                continue  # a catalog puts the file of a table under its id
             if value["managed"] and not value.get("purged") and value["dropped"] < before_ms:
                 name = TableName(*value["name"])
                 found.append(DroppedTable(value["table"], name, value["location"], value["dropped"]))

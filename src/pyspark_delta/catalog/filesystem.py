@@ -17,6 +17,7 @@ from pyspark_delta.catalog.contract import (
     DroppedTable,
     LeftBehind,
     LogTail,
+    MetadataChange,
     NewTable,
     Proposal,
     Ratification,
@@ -42,6 +43,7 @@ from pyspark_delta.log.names import LOG_DIRECTORY
 from pyspark_delta.protocol.properties import ENABLE_IN_COMMIT_TIMESTAMPS
 from pyspark_delta.storage import ObjectStore, normalize_location, store_for
 from pyspark_delta.storage.credentials import Credentials
+from pyspark_delta.storage.local import LEFTOVER_AGE, LocalStore
 from pyspark_delta.storage.paths import file_name, join, parent
 
 _ID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -117,7 +119,7 @@ class FilesystemCatalog:
         InvalidProposalError, TableReplacedError where it was dropped meanwhile.
         """
         check_new_table(staging.name, new)
-        if not _ID.fullmatch(staging.table_id) or staging.location != join(self._tables, staging.table_id):
+        if not self._is_own(staging.table_id, staging.location):
             raise InvalidProposalError(
                 f"The table {staging.name} cannot be created: its staging table is not one of this catalog.",
                 table=str(staging.name),
@@ -127,8 +129,8 @@ class FilesystemCatalog:
             self._require_present(staging.table_id, staging.name)
             return self._info(self._names.point(staging.name, staging.table_id, staging.location, managed=True))
 
-    def register_table(self, name: TableName, location: str) -> TableInfo:
-        """Give a name to a table at a path, which no catalog manages.
+    def register_table(self, name: TableName, location: str, described: NewTable | None = None) -> TableInfo:
+        """Give a name to a table at a path, which no catalog manages. The catalog keeps no copy of `described`.
 
         Raises CatalogNameExistsError, CatalogNameNotFoundError for the schema, InvalidProposalError for a location
         without a Delta table, or of a table that this catalog manages.
@@ -136,6 +138,9 @@ class FilesystemCatalog:
         with storage_failures():
             place = self._table_location(location)
             return self._info(self._names.point(name, str(uuid.uuid4()), place, managed=False))
+
+    def report_change(self, table: TableInfo, version: int, timestamp: int, change: MetadataChange) -> None:
+        """Nothing: the catalog keeps no copy of metadata."""
 
     def load_table(self, name: TableName) -> TableInfo:
         """Resolve a name; with the latest version, by a listing. Raises CatalogNameNotFoundError."""
@@ -165,9 +170,14 @@ class FilesystemCatalog:
             self._names.drop(name, self._clock())
 
     def dropped_tables(self, before_ms: int) -> list[DroppedTable]:
-        """The managed tables that were dropped before a time, and are not purged yet; oldest first."""
+        """The managed tables that were dropped before a time, and are not purged yet; oldest first.
+
+        They are those that this catalog put below its storage root: whoever purges deletes their directories, and a
+        file of the catalog that somebody else wrote may name any.
+        """
         with storage_failures():
-            return self._names.dropped(before_ms)
+            found = self._names.dropped(before_ms)
+        return [table for table in found if self._is_own(table.table_id, table.location)]
 
     def forget_dropped(self, table_id: str) -> None:
         """The files of a dropped table are gone: forget it. Its id is never given again.
@@ -178,6 +188,13 @@ class FilesystemCatalog:
             raise InvalidProposalError(f"{shown(table_id)} is not the id of a table.", table_id=table_id)
         with storage_failures():
             self._names.forget(table_id)
+
+    def remove_leftovers(self) -> None:
+        """Remove temporary files that processes which were killed a week ago or more left in a local catalog."""
+        store = self._store(self._root)
+        if isinstance(store, LocalStore):
+            for directory in ("_names", "_dropped"):
+                store.remove_leftovers(join(self._root, directory), self._clock() - LEFTOVER_AGE, recursive=True)
 
     def left_behind(self, before_ms: int) -> list[LeftBehind]:
         """None: a staging table is a place and nothing more, and the catalog does not remember it."""
@@ -223,6 +240,10 @@ class FilesystemCatalog:
         return Credentials(dict(self._options))
 
     # ------------------------------------------------------------------------------------------------- private
+    def _is_own(self, table_id: str, location: str) -> bool:
+        """Whether the catalog chose the location for the table of an id."""
+        return _ID.fullmatch(table_id) is not None and location == join(self._tables, table_id)
+
     def _info(self, pointer: Pointer) -> TableInfo:
         info = TableInfo(table_id=pointer.table_id, name=pointer.name, location=pointer.location)
         return replace(info, tail=self._commits(info).tail()) if pointer.managed else info

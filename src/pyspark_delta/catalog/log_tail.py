@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyspark_delta.catalog.contract import CommitKind, LogTail, RatifiedCommit
@@ -49,12 +49,17 @@ def tail_files(location: str, tail: LogTail) -> TailFiles:
 def check_tail(location: str, tail: LogTail) -> None:
     """Check that the commits of a whole tail follow one another up to the latest version. Raises CatalogError."""
     versions = [commit.version for commit in tail.commits]
-    if versions and versions != list(range(versions[0], tail.latest_version + 1)):
+    if versions and not leads_to(versions, tail.latest_version):
         raise CatalogError(
             f"The catalog says that the latest version of '{location}' is {tail.latest_version}, and gives the commits "
             f"{_spelled(versions)}, which do not lead there. Its answer cannot be used; look at the catalog.",
             location=location,
         )
+
+
+def leads_to(versions: Sequence[int], latest: int) -> bool:
+    """True if some versions follow one another up to the latest; their number counts, not what they announce."""
+    return versions[-1] == latest and list(versions) == list(range(versions[0], versions[0] + len(versions)))
 
 
 def commit_path(location: str, commit: RatifiedCommit) -> str:

@@ -28,6 +28,7 @@ from pyspark_delta.errors import (
 )
 from pyspark_delta.log.names import CommitName
 from pyspark_delta.storage import ObjectStore
+from pyspark_delta.storage.contract import TableFiles
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class ManagedTable:
         status = store.status(path)
         return StagedFile(name, status.size, status.modification_time)
 
-    def publish(self, store: ObjectStore, tail: LogTail | None = None) -> int | None:
+    def publish(self, store: TableFiles, tail: LogTail | None = None) -> int | None:
         """Publish every commit of the tail that is not published yet, in order, and tell the catalog.
 
         The newest published version; None where the catalog remembers no commit. Raises PublishedMismatchError where
@@ -78,7 +79,7 @@ class ManagedTable:
             self.catalog.report_published(self.info, newest)
         return newest
 
-    def _publish(self, store: ObjectStore, commit: RatifiedCommit) -> None:
+    def _publish(self, store: TableFiles, commit: RatifiedCommit) -> None:
         try:
             content = commit.content or store.read(commit_path(self.location, commit))
         except FileNotFoundInStoreError:
@@ -86,7 +87,7 @@ class ManagedTable:
         else:
             self.publish_one(store, commit.version, content)
 
-    def publish_one(self, store: ObjectStore, version: int, content: bytes) -> None:
+    def publish_one(self, store: TableFiles, version: int, content: bytes) -> None:
         """Publish a version whose predecessor is published. Raises PublishedMismatchError, StorageError."""
         path = published_path(self.location, version)
         try:

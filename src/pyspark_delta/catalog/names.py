@@ -23,7 +23,7 @@ class Reached:
     """
 
     location: str
-    storage_options: dict[str, str] = field(hash=False)
+    storage_options: dict[str, str] = field(repr=False, hash=False)
     tail: TailFiles | None = field(default=None, compare=False, repr=False)
 
 

@@ -83,14 +83,18 @@ class NameLogs:
                 yield name, int(rest[:20])
 
     def _read(self, path: str) -> dict[str, Any]:
-        content = self._store.read(path)
-        try:
-            value = orjson.loads(content)
-        except orjson.JSONDecodeError:
-            value = None
-        if not isinstance(value, dict):
-            raise CatalogError(f"The file '{path}' of the catalog is damaged. Restore it from a copy.", path=path)
-        return value
+        return parsed(self._store.read(path), path)
+
+
+def parsed(content: bytes, path: str) -> dict[str, Any]:
+    """The JSON object in a file of the catalog. Raises CatalogError where there is none."""
+    try:
+        value = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        value = None
+    if not isinstance(value, dict):
+        raise CatalogError(f"The file '{path}' of the catalog is damaged. Restore it from a copy.", path=path)
+    return value
 
 
 def _file(directory: str, name: str, number: int) -> str:

@@ -10,7 +10,7 @@ from pyspark_delta.features import Feature, is_active
 from pyspark_delta.log.names import CommitName, parse_name
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import ENABLE_IN_COMMIT_TIMESTAMPS
-from pyspark_delta.storage import ObjectStore
+from pyspark_delta.storage.contract import TableFiles
 
 INLINE_LIMIT = 64 * 1024
 """An inline commit has at most so many bytes."""
@@ -54,7 +54,7 @@ def _check_file(table: TableInfo, version: int, file: StagedFile) -> None:
         raise refused(table, version, f"the file '{file.name}' cannot have {file.size} bytes and that time")
 
 
-def check_staged_file(table: TableInfo, store: ObjectStore, version: int, file: StagedFile) -> None:
+def check_staged_file(table: TableInfo, store: TableFiles, version: int, file: StagedFile) -> None:
     """Raises InvalidProposalError where the staged file is not there, or has another size."""
     path = staged_path(table.location, file.name)
     try:

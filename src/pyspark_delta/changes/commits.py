@@ -23,7 +23,7 @@ from pyspark_delta.errors import CorruptLogError, VersionNotFoundError
 from pyspark_delta.log.commits import CommitText, read_commit, read_commits, single
 from pyspark_delta.log.history import carries_time, in_commit_timestamp, modification_times, readable_versions
 from pyspark_delta.log.line_columns import parse_lines
-from pyspark_delta.log.listing import LogListing, list_log
+from pyspark_delta.log.listing import LogListing, first_gap, list_log
 from pyspark_delta.log.names import CommitName
 from pyspark_delta.log.segment import CommitFile
 from pyspark_delta.snapshot import Snapshot
@@ -175,19 +175,22 @@ def _changed_nothing(info: CommitInfo | None) -> bool:
 
 
 def _check_present(latest: Snapshot, listing: LogListing, versions: VersionRange) -> None:
-    missing = [v for v in range(versions.first, versions.last + 1) if v not in listing.commits]
-    if not missing:
+    missing = first_gap(listing.commits, versions.first, versions.last)
+    if missing is None:
         return
+    last = versions.last
+    while last in listing.commits:
+        last -= 1
     whole = list_log(latest.store, latest.location, 0, latest.version)
-    earliest = min((v for v in readable_versions(whole) if v > missing[-1]), default=None)
-    if missing[0] == versions.first and earliest is not None:
+    earliest = min((v for v in readable_versions(whole) if v > last), default=None)
+    if missing == versions.first and earliest is not None:
         raise VersionNotFoundError(versions.first, earliest, latest.version, latest.location)
     raise CorruptLogError(
         f"The changes of '{latest.location}' from version {versions.first} to {versions.last} cannot be read: the file "
-        f"{CommitName(missing[0])} of its log is gone. Restore it, or read other versions.",
-        path=str(CommitName(missing[0])),
+        f"{CommitName(missing)} of its log is gone. Restore it, or read other versions.",
+        path=str(CommitName(missing)),
         error_class="DELTA_VERSIONS_NOT_CONTIGUOUS",
-        version=missing[0],
+        version=missing,
     )
 
 

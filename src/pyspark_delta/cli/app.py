@@ -15,8 +15,18 @@ from pyspark_delta.cli import doctor as environment
 from pyspark_delta.cli.catalog import catalog_app
 from pyspark_delta.cli.catalog_options import located, open_named
 from pyspark_delta.cli.commits import actions_of, describe_action
-from pyspark_delta.cli.output import prepare_streams, print_facts, print_json, print_json_lines, print_rows, print_text
-from pyspark_delta.cli.reporting import abandon_output, reporting
+from pyspark_delta.cli.output import (
+    discard,
+    prepare_streams,
+    print_facts,
+    print_json,
+    print_json_lines,
+    print_problem,
+    print_rows,
+    print_text,
+    rows_of,
+)
+from pyspark_delta.cli.reporting import reporting
 from pyspark_delta.cli.schema_tree import schema_rows
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.schema.json import type_to_json
@@ -64,8 +74,12 @@ def run(arguments: list[str]) -> int:
         code = app(arguments or ["--help"], prog_name="pyspark-delta", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
-        abandon_output()
+        discard(sys.stdout)
         return 0
+    except OSError as error:  # those of tables are DeltaErrors
+        discard(sys.stdout)
+        print_problem(f"Error: The output cannot be written: {error.strerror or error}.")
+        return 1
     except KeyboardInterrupt:
         return 130
     except typer.Exit as end:
@@ -76,7 +90,7 @@ def run(arguments: list[str]) -> int:
         usage = getattr(error, "format_message", None)
         if usage is None:
             raise
-        print(f"Error: {usage().rstrip('.')}. See pyspark-delta --help.", file=sys.stderr)
+        print_problem(f"Error: {usage().rstrip('.')}. See pyspark-delta --help.")
         return int(getattr(error, "exit_code", 2))
     return code if isinstance(code, int) else 0
 
@@ -344,4 +358,4 @@ def _storage_options(pairs: list[str] | None) -> Mapping[str, str]:
 
 def _rows(batches: Iterator[pa.RecordBatch] | list[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
     for batch in batches:
-        yield from batch.to_pylist(maps_as_pydicts="lossy")
+        yield from rows_of(batch)

@@ -26,7 +26,15 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 SchemaArgument = Annotated[str, typer.Argument(metavar="SCHEMA")]
 TableArgument = Annotated[str, typer.Argument(metavar="TABLE", help="schema.table")]
 _DAY = 86_400_000  # ms
+_MOST_DAYS = 3_650_000
 _OLDER_THAN = ("--older-than", "--older-than-days")
+
+
+def days(value: float | None) -> float | None:
+    """Check a number of days: up to some ten thousand years, as more cannot be told as a time."""
+    if value is not None and not 0 <= value <= _MOST_DAYS:  # nan is neither
+        raise typer.BadParameter(f"{value} is not a number of days from 0 to {_MOST_DAYS}")
+    return value
 
 
 @catalog_app.callback()
@@ -118,7 +126,7 @@ def drop(
 def purge(
     context: typer.Context,
     older_than: Annotated[
-        float, typer.Option(*_OLDER_THAN, min=0, metavar="DAYS", help="How long ago it was dropped.")
+        float, typer.Option(*_OLDER_THAN, callback=days, metavar="DAYS", help="How long ago it was dropped.")
     ] = 7,
     as_json: JsonOption = False,
 ) -> None:
@@ -132,7 +140,7 @@ def purge(
 def clean(
     context: typer.Context,
     older_than: Annotated[
-        float, typer.Option(*_OLDER_THAN, min=0, metavar="DAYS", help="How long ago it was begun.")
+        float, typer.Option(*_OLDER_THAN, callback=days, metavar="DAYS", help="How long ago it was begun.")
     ] = 7,
     apply: Annotated[bool, typer.Option("--apply", help="Do it; without this, say what would be removed.")] = False,
     as_json: JsonOption = False,
@@ -201,7 +209,9 @@ def serve(
     open_access: Annotated[bool, typer.Option("--open-access", help="No tokens: for this machine alone.")] = False,
     clean_after: Annotated[
         float | None,
-        typer.Option("--clean-after", min=0, metavar="DAYS", help="Remove unfinished tables by itself; see clean."),
+        typer.Option(
+            "--clean-after", callback=days, metavar="DAYS", help="Remove unfinished tables by itself; see clean."
+        ),
     ] = None,
 ) -> None:
     """Serve a catalog in a database through Unity Catalog's API."""
@@ -235,7 +245,7 @@ def create_token(
         list[str] | None, typer.Option("--schema", metavar="CATALOG.SCHEMA", help="Only these; repeatable.")
     ] = None,
     days: Annotated[
-        float | None, typer.Option("--days", min=0, help="How long it is valid; default: for ever.")
+        float | None, typer.Option("--days", callback=days, help="How long it is valid; default: for ever.")
     ] = None,
 ) -> None:
     """Make a token, and print its secret: once, for only its hash is kept."""
@@ -293,8 +303,8 @@ def _database(chosen: ChosenCatalog) -> SqlCatalog:
     url = chosen.required_url
     if not url.startswith(("sqlite:", "postgresql:", "postgresql+psycopg:")):
         raise InvalidOptionError(
-            f"Tokens are kept in the database of a catalog, and '{url}' is none: give its own URL, sqlite: or "
-            "postgresql:."
+            f"Tokens are kept in the database of a catalog, and a URL that begins with '{url.partition(':')[0]}:' "
+            "names none: give its own, sqlite: or postgresql:."
         )
     return SqlCatalog.connect(url, storage_root=chosen.storage_root)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -35,9 +35,9 @@ RootOption = Annotated[
 class ChosenCatalog:
     """The catalog that options and environment name."""
 
-    url: str | None = None
+    url: str | None = field(default=None, repr=False)  # that of a database may hold a password
     name: str = "main"
-    token: str | None = None
+    token: str | None = field(default=None, repr=False)
     storage_root: str | None = None
 
     @property

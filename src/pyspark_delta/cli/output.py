@@ -1,27 +1,50 @@
-"""How results are printed: rich tables on a terminal, tab-separated plain text in a pipe, JSON on request."""
+"""How results are printed: rich tables on a terminal, tab-separated plain text in a pipe, JSON on request.
+
+Data, names and errors may hold control characters, which a terminal obeys: one sequence writes its clipboard. All text
+that is printed passes `visible`, and all JSON `_dump`.
+"""
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
+import json
 import math
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import orjson
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from pyspark_delta.errors import InvalidOperationError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
 _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+# C1 controls, and characters that change the direction or the lines of a text.
+_HIDDEN = "\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069"
+_IN_TEXT = re.compile(rf"[\x00-\x08\x0b-\x1f{_HIDDEN}]")
+_IN_JSON = re.compile(f"[{_HIDDEN}]")  # orjson escapes those below the space
+_NOT_ASCII = re.compile(r"[^\x00-\x7e]")
 
 
 def prepare_streams() -> None:
-    """Let text that the terminal's encoding cannot show, or that never was UTF-8, be printed escaped."""
+    """Let text that the terminal's encoding cannot show, or that never was UTF-8, be printed escaped.
+
+    What goes to a stream that was closed before the start is discarded.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - for as long as the process
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -43,13 +66,13 @@ def print_facts(facts: Mapping[str, Any]) -> None:
     console = _console()
     if console is None:
         for name, value in facts.items():
-            print(f"{name}\t{cell(value)}")
+            print(f"{cell(name)}\t{cell(value)}")
         return
     table = RichTable(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, value in facts.items():
-        table.add_row(Text(name), Text(cell(value)))
+        table.add_row(Text(cell(name)), Text(cell(value)))
     console.print(table)
 
 
@@ -63,15 +86,69 @@ def print_rows(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         return
     table = RichTable(header_style="bold", pad_edge=False)
     for name in names:
-        table.add_column(Text(name), overflow="fold")
+        table.add_column(Text(cell(name)), overflow="fold")
     for row in rows:
         table.add_row(*(Text(cell(value)) for value in row))
     console.print(table)
 
 
 def print_text(text: str) -> None:
-    """Text as it is."""
-    print(text)
+    """Text of several lines."""
+    print(visible(text))
+
+
+def print_problem(text: str) -> None:
+    """A line on standard error; lost where that takes none."""
+    _complain(visible(text))
+
+
+def print_problem_json(value: Mapping[str, str]) -> None:
+    """One JSON document on one line of standard error; lost where that takes none."""
+    _complain(_dump(value, 0, sys.stderr.encoding))
+
+
+def discard(stream: TextIO) -> None:
+    """Let what is still buffered, and what follows, go nowhere: the reader went away, or the disk is full."""
+    with contextlib.suppress(OSError, ValueError):  # what stands for the stream may have no file
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _complain(line: str) -> None:
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except OSError:
+        discard(sys.stderr)
+
+
+def visible(text: str) -> str:
+    """The text with control characters escaped, but tabs and line ends, and with marks of direction escaped."""
+    return _IN_TEXT.sub(lambda found: _escaped(found[0]), text)
+
+
+def rows_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
+    """The rows of a batch. Where a date or time is of a year that Python lacks (1 to 9999), all are texts."""
+    rows: list[dict[str, Any]]
+    try:
+        rows = batch.to_pylist(maps_as_pydicts="lossy")
+    except (ValueError, OverflowError):
+        texts = [column.cast(_without_times(column.type)) for column in batch.columns]
+        rows = type(batch).from_arrays(texts, names=batch.schema.names).to_pylist(maps_as_pydicts="lossy")
+    return rows
+
+
+def _without_times(arrow_type: pa.DataType) -> pa.DataType:
+    """The type with text in place of dates and times."""
+    import pyarrow as pa  # not before it is needed: --help starts fast, and doctor works without it
+
+    if pa.types.is_date(arrow_type) or pa.types.is_timestamp(arrow_type):
+        return pa.string()
+    if pa.types.is_struct(arrow_type):
+        return pa.struct([f.with_type(_without_times(f.type)) for f in arrow_type])
+    if pa.types.is_map(arrow_type):
+        return pa.map_(_without_times(arrow_type.key_type), _without_times(arrow_type.item_type))
+    if pa.types.is_list(arrow_type):
+        return pa.list_(arrow_type.value_field.with_type(_without_times(arrow_type.value_type)))
+    return arrow_type
 
 
 def cell(value: Any) -> str:
@@ -79,7 +156,7 @@ def cell(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, str):
-        return value.translate(_ESCAPES)
+        return visible(value.translate(_ESCAPES))
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, datetime | date):
@@ -87,7 +164,7 @@ def cell(value: Any) -> str:
     if isinstance(value, list | tuple | dict | bytes):
         plain = jsonable(value)
         return plain if isinstance(plain, str) else _dump(plain, 0)
-    return str(value)
+    return visible(str(value))
 
 
 def jsonable(value: Any) -> Any:
@@ -116,8 +193,31 @@ def _key(key: Any) -> str:
     return plain if isinstance(plain, str) else _dump(plain, 0)
 
 
-def _dump(value: Any, option: int) -> str:
-    return orjson.dumps(jsonable(value), option=option, default=str).decode("utf-8")
+def _dump(value: Any, option: int, encoding: str | None = None) -> str:
+    """JSON that stays JSON in the encoding of the output: what that lacks is escaped as JSON does."""
+    try:
+        text = _text(jsonable(value), option)
+    except RecursionError:
+        raise InvalidOperationError("The answer is nested too deeply to be printed.") from None
+    if text.isascii() and "\x7f" not in text:
+        return text
+    encoding = (encoding or sys.stdout.encoding or "ascii").lower().replace("_", "-")
+    hidden = _IN_JSON if encoding in ("utf-8", "utf8") else _NOT_ASCII
+    return hidden.sub(lambda found: json.dumps(found[0])[1:-1] if found[0] != "\x7f" else "\\u007f", text)
+
+
+def _text(plain: Any, option: int) -> str:
+    try:
+        return orjson.dumps(plain, option=option, default=str).decode("utf-8")
+    except orjson.JSONEncodeError:  # numbers beyond 64 bits, and what is nested more than 254 levels deep
+        indent = 2 if option & orjson.OPT_INDENT_2 else None
+        separators = None if indent else (",", ":")
+        return json.dumps(plain, indent=indent, separators=separators, ensure_ascii=False, default=str)
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def _console() -> Console | None:

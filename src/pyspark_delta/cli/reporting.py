@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import os
 import sys
 from collections.abc import Callable
 from typing import ParamSpec
 
-import orjson
 import typer
 
+from pyspark_delta.cli.output import discard, print_problem, print_problem_json
 from pyspark_delta.errors import DeltaError
 
 P = ParamSpec("P")
@@ -27,20 +26,14 @@ def reporting(command: Callable[P, None]) -> Callable[P, None]:
             if kwargs.get("as_json"):
                 _print_error_json(error)
             else:
-                print(f"Error: {error.message}", file=sys.stderr)
+                print_problem(f"Error: {error.message}")
             raise typer.Exit(1) from None
         except BrokenPipeError:
-            abandon_output()
+            discard(sys.stdout)
 
     return reporting
 
 
-def abandon_output() -> None:
-    """The reader of a pipe went away (head, less), which is no error; what is still buffered goes nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def _print_error_json(error: DeltaError) -> None:
     """`{"type": error class, "message": sentence}` on standard error."""
-    line = orjson.dumps({"type": error.error_class, "message": error.message.encode(errors="replace").decode()})
-    print(line.decode(), file=sys.stderr)
+    print_problem_json({"type": error.error_class, "message": error.message.encode(errors="replace").decode()})

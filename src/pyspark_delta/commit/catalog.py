@@ -7,7 +7,7 @@ is. Only what the catalog has ratified is ever published.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from pyspark_delta.catalog.contract import (
     Capability,
@@ -62,6 +62,11 @@ class CatalogCommitter:
     def __init__(self, table: ManagedTable, store: ObjectStore) -> None:
         self._table, self._store = table, store
         self._asked: tuple[CommitRequest, Proposal] | None = None
+
+    @property
+    def required_properties(self) -> Mapping[str, str]:
+        """The properties that the catalog requires the table to keep."""
+        return self._table.info.required_properties
 
     def commit(self, request: CommitRequest) -> CommitResult:
         try:

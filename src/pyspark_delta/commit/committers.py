@@ -9,7 +9,7 @@ from pyspark_delta.catalog.contract import StagingTable
 from pyspark_delta.commit.catalog import CatalogCommitter, CreatingCommitter
 from pyspark_delta.commit.contract import Committer
 from pyspark_delta.commit.filesystem import FilesystemCommitter
-from pyspark_delta.errors import PathAccessError
+from pyspark_delta.errors import InvalidOperationError, PathAccessError
 from pyspark_delta.protocol.configuration import TableConfiguration, managed_names
 from pyspark_delta.storage import ObjectStore
 
@@ -24,7 +24,28 @@ def committer_for(store: ObjectStore, storage_options: Mapping[str, str]) -> Com
     return FilesystemCommitter(store) if table is None else CatalogCommitter(table, store)
 
 
-def check_committer(configuration: TableConfiguration, committer: Committer, location: str) -> None:
-    """Check that no managed table is committed to past its catalog (C480). Raises PathAccessError."""
+def check_committer(
+    configuration: TableConfiguration, before: TableConfiguration | None, committer: Committer, location: str
+) -> None:
+    """Check that no managed table is committed to past its catalog (C480), or made other than its catalog requires.
+
+    Raises PathAccessError, InvalidOperationError.
+    """
     if configuration.is_catalog_managed and isinstance(committer, FilesystemCommitter):
         raise PathAccessError(managed_names(configuration.protocol), "write", location)
+    if isinstance(committer, CatalogCommitter) and before is not None:
+        _check_required(configuration, before, committer.required_properties)
+
+
+def _check_required(configuration: TableConfiguration, before: TableConfiguration, required: Mapping[str, str]) -> None:
+    for key, value in required.items():
+        found = configuration.properties.get(key)
+        if before.properties.get(key) == value and found != value:
+            change = "removed" if found is None else f"set to '{found}'"
+            raise InvalidOperationError(
+                f"The catalog of the table '{before.location}' requires the property {key} to be '{value}'; it cannot "
+                f"be {change}. Leave it as it is.",
+                error_class="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
+                property=key,
+                value=found,
+            )

@@ -95,13 +95,42 @@ class Absent:
 Column: TypeAlias = Leaf | Struct | List | Map | Variant | Absent
 
 
+class _Candidates:
+    """The fields of one struct of a file, or of the file, by name and by id: none is searched for one by one."""
+
+    __slots__ = ("_by_folded", "_by_id", "_by_name")
+
+    def __init__(self, fields: Sequence[FileField]) -> None:
+        self._by_name: dict[str, list[FileField]] = {}
+        self._by_folded: dict[str, list[FileField]] = {}
+        self._by_id: dict[int, list[FileField]] = {}
+        for field in fields:
+            self._by_name.setdefault(field.name, []).append(field)
+            self._by_folded.setdefault(field.name.casefold(), []).append(field)
+            if field.id is not None:
+                self._by_id.setdefault(field.id, []).append(field)
+
+    def named(self, name: str) -> Sequence[FileField]:
+        """Those of a name, or where there are none, those whose names differ in case: Spark's default analysis."""
+        return self._by_name.get(name, ()) or self._by_folded.get(name.casefold(), ())
+
+    def numbered(self, column_id: int) -> Sequence[FileField]:
+        """Those of an id."""
+        return self._by_id.get(column_id, ())
+
+    def first(self, name: str) -> FileField | None:
+        """The first of exactly that name."""
+        return next(iter(self._by_name.get(name, ())), None)
+
+
 class FileSchema:
     """The fields of one data file, matched by `mode` (C246-C249)."""
 
-    __slots__ = ("_by_id", "_fields", "_path")
+    __slots__ = ("_by_id", "_candidates", "_fields", "_path")
 
     def __init__(self, schema: pa.Schema, mode: str, path: str) -> None:
         self._fields = _file_fields(schema, 0)[0]
+        self._candidates = _Candidates(self._fields)
         self._by_id = mode == "id"
         self._path = path
 
@@ -111,32 +140,25 @@ class FileSchema:
 
     def resolve(self, logical: StructField, physical: StructField) -> Column:
         """Find a column. Raises DataFileError when the file holds it with a type that cannot be converted."""
-        return self._member(self._fields, logical, physical, logical.name)
+        return self._member(self._candidates, logical, physical, logical.name)
 
     def resolve_named(self, field: StructField) -> Column:
         """Find a column by its name alone, whatever the mode: columns outside the schema have no id."""
-        found = next((f for f in self._fields if f.name == field.name), None)
+        found = self._candidates.first(field.name)
         if found is None:
             return Absent(to_arrow(field.type, all_nullable=True))
         return self._column(found, field.type, field.type, field.name)
 
-    def _member(
-        self, candidates: Sequence[FileField], logical: StructField, physical: StructField, where: str
-    ) -> Column:
+    def _member(self, candidates: _Candidates, logical: StructField, physical: StructField, where: str) -> Column:
         found = self._match(candidates, physical, where)
         if found is None:
             return Absent(to_arrow(logical.type, all_nullable=True))
         return self._column(found, logical.type, physical.type, where)
 
-    def _match(self, candidates: Sequence[FileField], physical: StructField, where: str) -> FileField | None:
+    def _match(self, candidates: _Candidates, physical: StructField, where: str) -> FileField | None:
+        # The mode asks for the ids of all fields but those inside user-defined types.
         wanted = field_id(physical) if self._by_id else None
-        if wanted is not None:  # the mode asks for the ids of all fields but those inside user-defined types
-            matches = [f for f in candidates if f.id is not None and f.id == wanted]
-        else:
-            matches = [f for f in candidates if f.name == physical.name]
-            if not matches:  # as Spark does with its default, case-insensitive analysis
-                folded = physical.name.casefold()
-                matches = [f for f in candidates if f.name.casefold() == folded]
+        matches = candidates.named(physical.name) if wanted is None else candidates.numbered(wanted)
         if len(matches) > 1:
             raise DataFileError(
                 f"Data file '{self._path}' has {len(matches)} columns that match '{where}': "
@@ -178,8 +200,9 @@ class FileSchema:
         return Leaf(source, convert)
 
     def _struct(self, source: FileField, logical: StructType, physical: StructType, where: str) -> Column:
+        candidates = _Candidates(source.children)
         members = tuple(
-            (inner.name, self._member(source.children, inner, outer, f"{where}.{inner.name}"))
+            (inner.name, self._member(candidates, inner, outer, f"{where}.{inner.name}"))
             for inner, outer in zip(logical, physical, strict=True)
         )
         found = Struct(source, to_arrow(logical, all_nullable=True), members)

@@ -19,7 +19,8 @@ from pyspark_delta.data.columns import Column, FileSchema, leaves, read_column
 from pyspark_delta.data.opened import opened_file
 from pyspark_delta.data.raw_rows import Indexes, Leaves, RawRows, RowMarks, raw_rows, runs, shared, without_columns
 from pyspark_delta.data.row_groups import RowGroupFilter
-from pyspark_delta.errors import CorruptLogError, DataFileError, DeletionVectorError
+from pyspark_delta.deletion_vectors import check_rows, of_indexes
+from pyspark_delta.errors import CorruptLogError, DataFileError
 from pyspark_delta.expressions.evaluate import evaluate
 from pyspark_delta.expressions.text import columns_of
 from pyspark_delta.scan.plan import (
@@ -73,7 +74,8 @@ class DataFileReader:
         self._schema = schema
         self._use_threads = use_threads
         self._names = [column.field.name for column in context.columns]
-        self._output = [self._names.index(name) for name in context.output]
+        places = {name: i for i, name in reversed([*enumerate(self._names)])}
+        self._output = [places[name] for name in context.output]
         asked = {column.path[0] for column in columns_of(context.residual)} if context.residual is not None else ()
         self._asked = [i for i, name in enumerate(self._names) if name in asked]
         self._row_groups = RowGroupFilter(context.residual)
@@ -84,12 +86,8 @@ class DataFileReader:
         """The rows of one file. `constants` are the typed partition values by physical name."""
         path = resolve_file(self._context.table_location, task.path)
         with opened_file(path, self._context.storage_options) as file:
-            if marks.marked is not None and len(marks.marked) and marks.marked[-1] >= file.metadata.num_rows:
-                raise DeletionVectorError(
-                    f"The deletion vector of data file '{path}' marks row {marks.marked[-1]}, but the file has only "
-                    f"{file.metadata.num_rows} rows. One of the two files does not belong to this version.",
-                    path=path,
-                )
+            if marks.marked is not None:
+                check_rows(marks.marked, file.metadata.num_rows, path)
             layout = self._layout(file, path)
             in_file = [  # the bounds of row groups are in the calendar of the file
                 None if _is_constant(plan, constants) or legacy is not None else column
@@ -126,7 +124,7 @@ class DataFileReader:
         found = list(self._found(file, groups, marks))
         if not found:
             return
-        chosen = RowMarks(np.concatenate([index for index, _ in found]), selects=True)
+        chosen = RowMarks(of_indexes(np.concatenate([index for index, _ in found])), selects=True)
         known = pa.Table.from_batches([columns for _, columns in found])
         others = [i for i in range(len(self._names)) if i not in self._asked]
         done = 0

@@ -12,7 +12,7 @@ from pyspark_delta.schema.partition_values import HIVE_NULL
 
 NULL_DIRECTORY = HIVE_NULL
 
-_ESCAPED = re.compile(r"[\x01-\x1f\"#%'*/:=?\\\x7f{\[\]^]")
+_ESCAPED = re.compile(r"[\x00-\x1f\"#%'*/:=?\\\x7f{\[\]^]")
 _TOO_LONG = 240  # bytes; file systems allow 255 for a name
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyspark_delta.data.conform import cast_values
 from pyspark_delta.data.writer import WriteContext
 from pyspark_delta.schema.arrow import to_arrow
-from pyspark_delta.schema.partition_values import serialize_partition_column
+from pyspark_delta.schema.partition_values import has_empty_values, null_empty_values, serialize_partition_column
 from pyspark_delta.schema.types import StructField
 
 Partition = tuple[str | None, ...]
@@ -68,6 +68,21 @@ def runs(context: WriteContext, batch: pa.RecordBatch) -> Iterator[tuple[Partiti
     ends = [*starts[1:].tolist(), batch.num_rows]
     for partition, start, end in zip(keys.partitions(starts), starts.tolist(), ends, strict=True):
         yield partition, batch.slice(start, end - start)
+
+
+def null_empty_partitions(context: WriteContext, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows as readers get them: empty strings and binary values of partition columns are null (C416).
+
+    Rows must pass the rules of the table in this form. Raises ConstraintViolationError for a value of another type.
+    """
+    for name in context.partition_columns:
+        field = context.schema.find(name)
+        if field is not None and has_empty_values(field.type):
+            values = batch.column(field.name)
+            stored = null_empty_values(cast_values(values, to_arrow(field.type), field.name))
+            if stored.null_count != values.null_count:
+                batch = batch.set_column(batch.schema.names.index(field.name), field.name, stored)
+    return batch
 
 
 def _by_partition(context: WriteContext, batch: pa.RecordBatch) -> Iterator[Piece]:

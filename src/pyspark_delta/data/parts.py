@@ -14,7 +14,7 @@ from itertools import chain, islice
 import pyarrow as pa
 
 from pyspark_delta.data.not_null import check_not_null
-from pyspark_delta.data.partitions import Partition, Piece, pieces, runs
+from pyspark_delta.data.partitions import Partition, Piece, null_empty_partitions, pieces, runs
 from pyspark_delta.data.writer import DataFile, FileLayout, WriteContext, WrittenFile
 from pyspark_delta.errors import StorageError
 from pyspark_delta.storage import store_for
@@ -113,15 +113,14 @@ class PartWriter:
 
     def add(self, batch: pa.RecordBatch) -> Iterator[WrittenFile]:
         """Write rows, a file for adjacent ones of the same partition."""
-        check_not_null(batch, self._context.schema)
+        batch = self._checked(batch)
         for partition, rows in runs(self._context, batch):
             yield from self._append(rows, partition)
 
     def append(self, piece: Piece) -> Iterator[WrittenFile]:
         """Write rows of one partition."""
         for batch in piece.rows():
-            check_not_null(batch, self._context.schema)
-            yield from self._append(batch, piece.partition)
+            yield from self._append(self._checked(batch), piece.partition)
 
     def finish(self) -> Iterator[WrittenFile]:
         """Write what is left."""
@@ -143,6 +142,12 @@ class PartWriter:
         self._shut_down()
         _delete(self._context, [file.location for file, _ in self._publishing])
         self._publishing.clear()
+
+    def _checked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows as readers get them. Raises ConstraintViolationError for null in a NOT NULL column."""
+        batch = null_empty_partitions(self._context, batch)
+        check_not_null(batch, self._context.schema)
+        return batch
 
     def _append(self, batch: pa.RecordBatch, partition: Partition) -> Iterator[WrittenFile]:
         if not self._side_by_side and partition not in self._open:

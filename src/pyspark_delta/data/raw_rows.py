@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyroaring import BitMap64
 
 from pyspark_delta.data.opened import translated
 from pyspark_delta.data.views import without_views
+from pyspark_delta.deletion_vectors import indexes_between
 
 _BATCH_ROWS = 65_536
 _BATCH_BYTES = 32 << 20
@@ -26,34 +29,33 @@ Indexes = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclass(frozen=True, slots=True)
 class RowMarks:
-    """The row indexes that the deletion vector of a file marks, ascending; None when it has none.
+    """The row indexes that the deletion vector of a file marks; None when it has none.
 
-    They are gone, or with `selects` the only ones that are read.
+    They are gone, or with `selects` the only ones that are read. They are expanded for the rows of one batch at a time.
     """
 
-    marked: Indexes | None = None
+    marked: BitMap64 | None = None
     selects: bool = False
 
     def kept(self, start: int, rows: int) -> Indexes | None:
         """Positions within `[start, start + rows)` that are read, relative to `start`; None for all."""
         if self.marked is None:
             return None
-        first, end = np.searchsorted(self.marked, (start, start + rows))
+        marked = indexes_between(self.marked, start, start + rows) - start
         if self.selects:
-            return self.marked[first:end] - start
-        if first == end:
+            return marked
+        if not len(marked):
             return None
         keep = np.ones(rows, np.bool_)
-        keep[self.marked[first:end] - start] = False
+        keep[marked] = False
         return np.flatnonzero(keep)
 
     def groups(self, metadata: pq.FileMetaData, wanted: Sequence[int]) -> Sequence[int]:
         """Those of the wanted row groups that may have a row to read."""
         if self.marked is None or not self.selects:
             return wanted
-        ends = np.cumsum([metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)])
-        selected = set(np.searchsorted(ends, self.marked, side="right").tolist())
-        return [group for group in wanted if group in selected]
+        ends = [0, *accumulate(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))]
+        return [group for group in wanted if self.marked.range_cardinality(ends[group], ends[group + 1])]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.data.files import DataFileReader
 from pyspark_delta.data.parallel import ordered_parallel
 from pyspark_delta.data.raw_rows import RowMarks, without_columns
-from pyspark_delta.deletion_vectors import read_deletion_vectors, to_indexes
+from pyspark_delta.deletion_vectors import read_deletion_vectors
 from pyspark_delta.scan.plan import ChangeType, PartitionConstant, ReadContext, ScanPlan, ScanTask
 from pyspark_delta.schema.arrow import schema_to_arrow
 from pyspark_delta.schema.partition_values import parse_partition_column
@@ -148,10 +148,7 @@ class _Scan:
             data_files=[tasks[i].path for i in with_vector],
         )
         found = dict(zip(with_vector, vectors, strict=True))
-        return [
-            RowMarks(to_indexes(found[i]), task.selects_rows) if i in found else RowMarks()
-            for i, task in enumerate(tasks)
-        ]
+        return [RowMarks(found[i], task.selects_rows) if i in found else RowMarks() for i, task in enumerate(tasks)]
 
     def _store_for(self, location: str) -> ObjectStore:
         return store_for(location, self._context.storage_options)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -14,6 +13,7 @@ from pyspark_delta.data.parallel import ordered_parallel
 from pyspark_delta.expressions.tree import Column
 from pyspark_delta.schema.types import LONG
 from pyspark_delta.stats.parse import parse_stats
+from pyspark_delta.stats.texts import members_of, object_of
 from pyspark_delta.storage.paths import resolve_file
 
 _NUM_RECORDS = Column(("numRecords",), LONG)
@@ -45,12 +45,7 @@ def with_record_counts(files: pa.Table, location: str, storage_options: Mapping[
 
 
 def _completed(text: str | None, rows: int) -> str:
-    """The statistics with the number of rows first; without the rest where that is not JSON."""
-    try:
-        stats = orjson.loads(text or "{}")
-    except orjson.JSONDecodeError:
-        stats = None
-    others = stats if isinstance(stats, dict) else {}
-    return orjson.dumps(
-        {"numRecords": rows, **{name: v for name, v in others.items() if name != "numRecords"}}
-    ).decode()
+    """The statistics with the number of rows first; without the rest if the text is no JSON object."""
+    others = members_of(text) or {}
+    others.pop("numRecords", None)
+    return object_of(f'"numRecords":{rows}', *others.values())

@@ -6,6 +6,7 @@ one row for each row group.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -86,6 +87,8 @@ def _leaf(path: list[str], columns: Mapping[str, Column | None]) -> Leaf | None:
 def _bound(statistics: pq.Statistics, kind: str, arrow_type: pa.DataType) -> Any:
     if pa.types.is_decimal(arrow_type):
         return statistics.min if kind == "minValues" else statistics.max
+    if pa.types.is_floating(arrow_type) and (math.isnan(statistics.min_raw) or math.isnan(statistics.max_raw)):
+        return None  # of a writer that compared values with NaN, so that the other bound may be wrong too
     raw = statistics.min_raw if kind == "minValues" else statistics.max_raw
     return raw.decode("utf-8") if isinstance(raw, bytes) and pa.types.is_string(arrow_type) else raw
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -122,10 +123,12 @@ def _dictionary(metadata: bytes) -> dict[bytes, int]:
         raise pa.ArrowInvalid("the metadata of a variant is not of version 1")
     width = (metadata[0] >> 6) + 1
     count = int.from_bytes(metadata[1 : 1 + width], "little")
+    if 1 + width * (count + 2) > len(metadata):  # before anything is made as large as announced
+        raise pa.ArrowInvalid(f"the metadata of a variant announces {count} names, for which it is too short")
     offsets = [int.from_bytes(metadata[1 + width * (i + 1) : 1 + width * (i + 2)], "little") for i in range(count + 1)]
     text = metadata[1 + width * (count + 2) :]
-    if offsets and offsets[-1] > len(text):
-        raise pa.ArrowInvalid("the metadata of a variant ends before its names do")
+    if offsets[-1] > len(text) or any(after < before for before, after in pairwise(offsets)):
+        raise pa.ArrowInvalid("the names in the metadata of a variant do not lie one after another within it")
     return {text[offsets[i] : offsets[i + 1]]: i for i in range(count)}
 
 

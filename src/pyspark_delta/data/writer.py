@@ -78,7 +78,7 @@ class WriteContext:
     row_group_bytes: int = 128 << 20
     target_file_size: int | None = None
     max_records_per_file: int | None = None
-    storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    storage_options: Mapping[str, str] = field(repr=False, default_factory=dict, hash=False)
     checks: tuple[WatchedCheck, ...] = ()
     numbered: tuple[ComputedColumn, ...] = ()
     shreds_variants: bool = False

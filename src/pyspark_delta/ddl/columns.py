@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
-
-import orjson
 
 from pyspark_delta.ddl.change import TableChange, with_properties, with_schema
 from pyspark_delta.ddl.dependents import GENERATION_EXPRESSION, check_no_dependents
@@ -22,17 +21,17 @@ from pyspark_delta.schema.edits import (
     First,
     Path,
     Position,
-    add_column,
     change_column,
-    drop_column,
     find_column,
     move_column,
     rename_column,
     spelled,
     type_at,
 )
-from pyspark_delta.schema.inner_names import follow_change
-from pyspark_delta.schema.json import type_to_json
+from pyspark_delta.schema.edits import add_columns as insert_columns
+from pyspark_delta.schema.edits import drop_columns as remove_columns
+from pyspark_delta.schema.inner_names import follow_change, follow_drops
+from pyspark_delta.schema.json import dump_json, type_to_json
 from pyspark_delta.schema.types import ArrayType, MapType, StructField, StructType
 
 COMMENT = "comment"
@@ -53,13 +52,15 @@ class NewColumn:
 def add_columns(configuration: TableConfiguration, columns: Sequence[NewColumn]) -> TableChange:
     """New columns, null in every row there is. Raises InvalidOperationError for names in use and NOT NULL columns."""
     schema = configuration.schema
-    described = []
-    for column in columns:
-        _check_new(column)
-        wider = add_column(schema, column.parent, column.field, column.position)
-        schema = follow_change(schema, wider, column.parent, column.parent)
-        parent = spelled(schema, column.parent)
-        described.append({"column": _json(column.field, (*parent, column.field.name)), **_position(column.position)})
+    described: list[dict[str, Any]] = []
+    for parent, group in groupby(columns, key=lambda column: column.parent):
+        new = list(group)
+        for column in new:
+            _check_new(column)
+        wider = insert_columns(schema, parent, [(column.field, column.position) for column in new])
+        schema = follow_change(schema, wider, parent, parent)
+        path = spelled(schema, parent)
+        described += [{"column": _json(c.field, (*path, c.field.name)), **_position(c.position)} for c in new]
     if not described:
         raise InvalidOperationError("No columns to add were given.")
     operation = Operation("ADD COLUMNS", {"columns": _text(described)})
@@ -76,17 +77,16 @@ def drop_columns(
     _require_mapping(configuration, "dropped", "DELTA_UNSUPPORTED_DROP_COLUMN")
     if not paths:
         raise InvalidOperationError("No columns to drop were given.")
-    schema, dropped = configuration.schema, []
-    for asked in paths:
-        path = spelled(schema, asked)
+    dropped = [spelled(configuration.schema, path) for path in paths]
+    for path in dropped:
         _check_not_partitioning(configuration, path, "dropped", "DELTA_UNSUPPORTED_DROP_PARTITION_COLUMN")
         _check_not_clustering(path, clustering_columns)
-        schema = follow_change(schema, drop_column(schema, path), path, None)
-        dropped.append(path)
-    for path in dropped:
-        check_no_dependents(replace_schema(configuration, schema), path, "dropped")
+    schema = remove_columns(configuration.schema, dropped)
+    schema = follow_drops(configuration.schema, schema, dropped)
+    check_no_dependents(replace_schema(configuration, schema), dropped, "dropped")
     metadata = with_schema(configuration.metadata, schema)
-    properties = _stats_columns(configuration, lambda name: None if _is_within(name, dropped) else name)
+    folded = {tuple(part.casefold() for part in path) for path in dropped}
+    properties = _stats_columns(configuration, lambda name: None if _is_within(name, folded) else name)
     operation = Operation("DROP COLUMNS", {"columns": _text([_shown(path) for path in dropped])})
     return TableChange(operation=operation, metadata=with_properties(metadata, properties))
 
@@ -95,7 +95,7 @@ def rename(configuration: TableConfiguration, path: Path, name: str) -> TableCha
     """Another name for a column, the same values. Raises as `drop_columns` does."""
     _require_mapping(configuration, "renamed", "DELTA_UNSUPPORTED_RENAME_COLUMN")
     old = spelled(configuration.schema, path)
-    check_no_dependents(configuration, old, "renamed")
+    check_no_dependents(configuration, [old], "renamed")
     new = (*old[:-1], name)
     schema = follow_change(configuration.schema, rename_column(configuration.schema, old, name), old, new)
     metadata = with_schema(configuration.metadata, schema)
@@ -284,9 +284,9 @@ def _stats_columns(configuration: TableConfiguration, change: Callable[[str], st
     return properties
 
 
-def _is_within(name: str, dropped: Sequence[Sequence[str]]) -> bool:
-    path = [part.casefold() for part in parse_column_path(name)]
-    return any(path[: len(gone)] == [part.casefold() for part in gone] for gone in dropped)
+def _is_within(name: str, dropped: Set[tuple[str, ...]]) -> bool:
+    path = tuple(part.casefold() for part in parse_column_path(name))
+    return any(path[:length] in dropped for length in range(1, len(path) + 1))
 
 
 def _renamed(name: str, old: Sequence[str], new: Sequence[str]) -> str:
@@ -297,4 +297,4 @@ def _renamed(name: str, old: Sequence[str], new: Sequence[str]) -> str:
 
 
 def _text(value: object) -> str:
-    return orjson.dumps(value).decode()
+    return dump_json(value).decode()

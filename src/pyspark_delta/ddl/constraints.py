@@ -8,6 +8,7 @@ from pyspark_delta.expressions.columns import find_fields, suggestion
 from pyspark_delta.expressions.references import referenced_columns
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
+from pyspark_delta.protocol.expressions import check_safe
 from pyspark_delta.protocol.properties import CONSTRAINT_PREFIX
 from pyspark_delta.protocol.rows import CheckKind, RowCheck
 
@@ -35,10 +36,12 @@ def add_constraint(configuration: TableConfiguration, name: str, condition: str)
                 error_class="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
                 constraint=name,
             )
+    check = RowCheck(name, condition, CheckKind.CONSTRAINT)
+    check_safe(check, configuration.schema)
     return TableChange(
         operation=Operation("ADD CONSTRAINT", {"name": name, "expr": condition}),
         metadata=with_properties(configuration.metadata, {**configuration.properties, key: condition}),
-        row_check=RowCheck(name, condition, CheckKind.CONSTRAINT),
+        row_check=check,
     )
 
 

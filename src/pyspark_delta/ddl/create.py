@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,7 +21,7 @@ from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet, no_fil
 from pyspark_delta.protocol.properties import check_property
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.schema.edits import Path
-from pyspark_delta.schema.json import schema_to_json
+from pyspark_delta.schema.json import dump_json, schema_to_json
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.transaction.attempts import commit_draft
@@ -76,7 +75,9 @@ def create_table(
             raise
         snapshot = None
     if snapshot is not None and mode is CreateMode.CREATE:
-        raise TableAlreadyExistsError(location)
+        raise TableAlreadyExistsError(
+            location, "Open it with forPath or forName, or define it with createIfNotExists or createOrReplace."
+        )
     if snapshot is not None and mode is CreateMode.CREATE_IF_NOT_EXISTS:
         return None
     creation = Creation(properties=definition.properties)
@@ -138,9 +139,9 @@ def _metadata(definition: TableDefinition, before: TableConfiguration | None) ->
 def _parameters(definition: TableDefinition) -> dict[str, str]:
     parameters = {
         "isManaged": "false",
-        "partitionBy": orjson.dumps(list(definition.partition_columns)).decode(),
-        "clusterBy": orjson.dumps([".".join(path) for path in definition.clustering]).decode(),
-        "properties": orjson.dumps(dict(definition.properties)).decode(),
+        "partitionBy": dump_json(list(definition.partition_columns)).decode(),
+        "clusterBy": dump_json([".".join(path) for path in definition.clustering]).decode(),
+        "properties": dump_json(dict(definition.properties)).decode(),
     }
     if definition.description is not None:
         parameters["description"] = definition.description

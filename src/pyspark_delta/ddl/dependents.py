@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from pyspark_delta.errors import InvalidOperationError
-from pyspark_delta.expressions.references import names_column
+from pyspark_delta.expressions.references import is_among, referenced_columns
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.expressions import INVARIANT, invariant_condition
 from pyspark_delta.protocol.properties import CONSTRAINT_PREFIX
@@ -16,46 +16,67 @@ from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructType
 GENERATION_EXPRESSION = "delta.generationExpression"
 
 
-def check_no_dependents(configuration: TableConfiguration, path: Sequence[str], what: str) -> None:
-    """Check that no CHECK constraint, invariant or generated column names the column.
+def check_no_dependents(configuration: TableConfiguration, paths: Sequence[Sequence[str]], what: str) -> None:
+    """Check that no CHECK constraint, invariant or generated column names any of the columns.
 
-    `what` is the change that is to be made, as in "renamed". Raises InvalidOperationError naming them all.
+    `what` is the change that is to be made, as in "renamed". Raises InvalidOperationError naming all of one column.
     """
     constraints = [
-        f"{name[len(CONSTRAINT_PREFIX) :]} ({text})"
+        _Text.of(name[len(CONSTRAINT_PREFIX) :], text)
         for name, text in configuration.properties.items()
-        if name.casefold().startswith(CONSTRAINT_PREFIX) and names_column(text, path)
+        if name.casefold().startswith(CONSTRAINT_PREFIX)
     ]
-    if constraints:
+    invariants, computed = [], []
+    for column, metadata in _described(configuration.schema, ()):
+        if text := invariant_condition(metadata.get(INVARIANT)):
+            invariants.append(_Text.of(column, text))
+        if text := str(metadata.get(GENERATION_EXPRESSION, "")):
+            computed.append(_Text.of(column, text))
+    for path in paths:
+        _check_not_named(path, constraints, invariants, computed, what)
+
+
+class _Text(NamedTuple):
+    """An expression of the table, what it belongs to, and the columns that it names."""
+
+    owner: str
+    text: str
+    references: tuple[tuple[str, ...], ...]
+
+    @classmethod
+    def of(cls, owner: str, text: str) -> _Text:
+        """An expression, parsed."""
+        return cls(owner, text, referenced_columns(text))
+
+    def __str__(self) -> str:
+        return f"{self.owner} ({self.text})"
+
+
+def _naming(path: Sequence[str], texts: Iterable[_Text]) -> str:
+    """The expressions that name a column, as text; empty if none does."""
+    return ", ".join(str(text) for text in texts if is_among(path, text.references))
+
+
+def _check_not_named(
+    path: Sequence[str], constraints: Iterable[_Text], invariants: Iterable[_Text], computed: Iterable[_Text], what: str
+) -> None:
+    if named := _naming(path, constraints):
         raise InvalidOperationError(
-            f"The column '{column_path_text(path)}' cannot be {what}: CHECK constraints name it: "
-            f"{', '.join(constraints)}. Drop them first, and add them again for the new column.",
+            f"The column '{column_path_text(path)}' cannot be {what}: CHECK constraints name it: {named}. Drop them "
+            "first, and add them again for the new column.",
             error_class="DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE",
             column=column_path_text(path),
         )
-    fields = list(_described(configuration.schema, ()))
-    invariants = [
-        f"{column} ({text})"
-        for column, metadata in fields
-        if (text := invariant_condition(metadata.get(INVARIANT))) and names_column(text, path)
-    ]
-    if invariants:
+    if named := _naming(path, invariants):
         raise InvalidOperationError(
-            f"The column '{column_path_text(path)}' cannot be {what}: invariants of columns name it: "
-            f"{', '.join(invariants)}. Remove them with the engine that declared them, and declare CHECK constraints "
-            "instead.",
+            f"The column '{column_path_text(path)}' cannot be {what}: invariants of columns name it: {named}. Remove "
+            "them with the engine that declared them, and declare CHECK constraints instead.",
             error_class="DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE",
             column=column_path_text(path),
         )
-    generated = [
-        f"{column} ({text})"
-        for column, metadata in fields
-        if (text := str(metadata.get(GENERATION_EXPRESSION, ""))) and names_column(text, path)
-    ]
-    if generated:
+    if named := _naming(path, computed):
         raise InvalidOperationError(
-            f"The column '{column_path_text(path)}' cannot be {what}: generated columns are computed from it: "
-            f"{', '.join(generated)}.",
+            f"The column '{column_path_text(path)}' cannot be {what}: generated columns are computed from it: {named}.",
             error_class="DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE",
             column=column_path_text(path),
         )

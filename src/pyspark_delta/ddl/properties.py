@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-import orjson
-
 from pyspark_delta.ddl.change import TableChange, with_properties
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.protocol.configuration import TableConfiguration
@@ -18,6 +16,7 @@ from pyspark_delta.protocol.properties import (
     find_property,
     near_property_names,
 )
+from pyspark_delta.schema.json import dump_json
 
 
 def set_properties(configuration: TableConfiguration, properties: Mapping[str, object]) -> TableChange:
@@ -31,16 +30,25 @@ def set_properties(configuration: TableConfiguration, properties: Mapping[str, o
     changed = dict(configuration.properties)
     given: dict[str, str] = {}
     for name, value in properties.items():
-        text = str(value).lower() if isinstance(value, bool) else str(value)
+        text = property_text(name, value)
         _check_settable(name)
         check_property(name, text)
         given[name] = text
         _remove(changed, name)
         changed[_spelled(name)] = text
     return TableChange(
-        operation=Operation("SET TBLPROPERTIES", {"properties": orjson.dumps(given).decode()}),
+        operation=Operation("SET TBLPROPERTIES", {"properties": dump_json(given).decode()}),
         metadata=with_properties(configuration.metadata, changed),
     )
+
+
+def property_text(name: str, value: object) -> str:
+    """The value of a property as text. Raises TypeError for what is neither text, bool nor number."""
+    if not isinstance(value, str | int | float):
+        raise TypeError(
+            f"The value of the property '{name}' is text, a bool or a number, found {type(value).__name__}."
+        )
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def unset_properties(
@@ -60,7 +68,7 @@ def unset_properties(
                 error_class="DELTA_UNSET_NON_EXISTENT_PROPERTY",
                 property=name,
             )
-    parameters: dict[str, str | bool] = {"properties": orjson.dumps(list(names)).decode(), "ifExists": if_exists}
+    parameters: dict[str, str | bool] = {"properties": dump_json(list(names)).decode(), "ifExists": if_exists}
     return TableChange(
         operation=Operation("UNSET TBLPROPERTIES", parameters),
         metadata=with_properties(configuration.metadata, changed),
@@ -70,7 +78,7 @@ def unset_properties(
 def set_description(configuration: TableConfiguration, text: str | None) -> TableChange:
     """Another description (comment) of the table; None removes it."""
     return TableChange(
-        operation=Operation("SET TBLPROPERTIES", {"properties": orjson.dumps({"comment": text or ""}).decode()}),
+        operation=Operation("SET TBLPROPERTIES", {"properties": dump_json({"comment": text or ""}).decode()}),
         metadata=replace(configuration.metadata, description=text),
     )
 

@@ -8,7 +8,6 @@ import orjson
 
 from pyspark_delta.actions.model import Protocol
 from pyspark_delta.ddl.change import TableChange, with_properties
-from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.protocol.properties import MIN_READER_VERSION, MIN_WRITER_VERSION
@@ -16,17 +15,12 @@ from pyspark_delta.transaction.evolution import check_listing, evolve
 
 
 def upgrade_protocol(configuration: TableConfiguration, reader_version: int, writer_version: int) -> TableChange | None:
-    """Versions that are at least these; None when the table has them already. A protocol is never lowered (C187)."""
-    for what, version in (("reader", reader_version), ("writer", writer_version)):
-        if isinstance(version, bool) or not isinstance(version, int):
-            raise InvalidOperationError(f"The {what} version is a whole number, found {version!r}.")
+    """Versions that are at least these; None if the table has them already. A protocol is never lowered (C187)."""
     before = configuration.protocol
-    if reader_version < before.min_reader_version or writer_version < before.min_writer_version:
-        raise InvalidOperationError(
-            f"The protocol of the table cannot go down from reader version {before.min_reader_version} and writer "
-            f"version {before.min_writer_version} to {reader_version} and {writer_version}.",
-            error_class="DELTA_INVALID_PROTOCOL_DOWNGRADE",
-        )
+    reader_version = max(reader_version, before.min_reader_version)
+    writer_version = max(writer_version, before.min_writer_version)
+    if (reader_version, writer_version) == (before.min_reader_version, before.min_writer_version):
+        return None
     asked = {MIN_READER_VERSION.name: str(reader_version), MIN_WRITER_VERSION.name: str(writer_version)}
     return _upgrade(configuration, asked)
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-import orjson
-
 from pyspark_delta.ddl.change import TableChange, with_schema
 from pyspark_delta.ddl.dependents import check_no_dependents
 from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError
@@ -17,7 +15,7 @@ from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.schema.column_paths import column_path_text
 from pyspark_delta.schema.edits import Path, change_column, find_column, spelled, type_at
 from pyspark_delta.schema.inner_names import follow_change
-from pyspark_delta.schema.json import type_to_json
+from pyspark_delta.schema.json import dump_json, type_to_json
 from pyspark_delta.schema.types import VOID, ArrayType, DataType, MapType, StructField, StructType
 from pyspark_delta.schema.widening import TYPE_CHANGES, is_widening
 
@@ -35,7 +33,7 @@ def change_type(configuration: TableConfiguration, path: Path, data_type: DataTy
         raise InvalidOperationError(f"The column '{column_path_text(path)}' is of type {before} already.")
     _check_widening(configuration, path, before, data_type)
     owner, inside = _owner(schema, path)
-    check_no_dependents(configuration, owner, f"changed from {before} to {data_type}")
+    check_no_dependents(configuration, [owner], f"changed from {before} to {data_type}")
 
     def change(field: StructField) -> StructField:
         changed = replace(field, type=_replaced(field.type, inside, data_type))
@@ -49,7 +47,7 @@ def change_type(configuration: TableConfiguration, path: Path, data_type: DataTy
         "nullable": column.nullable,
         "metadata": dict(column.metadata),
     }
-    operation = Operation("CHANGE COLUMN", {"column": orjson.dumps(described).decode()})
+    operation = Operation("CHANGE COLUMN", {"column": dump_json(described).decode()})
     return TableChange(operation=operation, metadata=with_schema(configuration.metadata, changed))
 
 

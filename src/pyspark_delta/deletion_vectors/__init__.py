@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark_delta.deletion_vectors.bitmap import of_indexes, to_indexes, to_words
+from pyspark_delta.deletion_vectors.bitmap import check_rows, indexes_between, of_indexes, to_indexes, to_words
 from pyspark_delta.deletion_vectors.files import (
     deletion_vector_path,
     encode_inline,
@@ -12,8 +12,10 @@ from pyspark_delta.deletion_vectors.files import (
 )
 
 __all__ = [
+    "check_rows",
     "deletion_vector_path",
     "encode_inline",
+    "indexes_between",
     "of_indexes",
     "read_deletion_vector",
     "read_deletion_vectors",

@@ -7,6 +7,7 @@ big-endian form of the latter that the sample in the specification has. Only the
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ PORTABLE_MAGIC = 1681511377
 NATIVE_MAGIC = 1681511376
 
 Indexes = np.ndarray[Any, np.dtype[np.int64]]
+
+_PIECE = 1 << 20  # rows that are expanded at a time: a bitmap of a few bytes may mark any number
 
 
 def deserialize(data: bytes, *, where: str = "deletion vector") -> BitMap64:
@@ -61,8 +64,37 @@ def of_indexes(indexes: Indexes) -> BitMap64:
 
 
 def to_indexes(bitmap: BitMap64) -> Indexes:
-    """The row indexes in ascending order."""
+    """The row indexes in ascending order, 8 bytes each: of a bitmap whose number of rows is known to be small."""
     return np.frombuffer(bitmap.to_array(), dtype=np.uint64).view(np.int64)
+
+
+def indexes_between(bitmap: BitMap64, start: int, end: int) -> Indexes:
+    """The row indexes within `[start, end)` in ascending order; no others are expanded."""
+    return to_indexes(bitmap & BitMap64(range(start, end)))
+
+
+def index_pieces(bitmap: BitMap64) -> Iterator[Indexes]:
+    """The row indexes in ascending order, some at a time."""
+    start = bitmap.min() if bitmap else 0
+    end = bitmap.max() + 1 if bitmap else 0
+    while start < end:
+        piece = indexes_between(bitmap, start, min(start + _PIECE, end))
+        if len(piece):
+            yield piece
+        start += _PIECE
+
+
+def check_rows(bitmap: BitMap64, rows: int, path: str) -> None:
+    """Check that a vector marks no row beyond those of its file. Raises DeletionVectorError.
+
+    It comes before a vector is expanded: no more memory is taken than the rows of the file allow.
+    """
+    if bitmap and bitmap.max() >= rows:
+        raise DeletionVectorError(
+            f"The deletion vector of data file '{path}' marks row {bitmap.max()}, but the file has only {rows} rows. "
+            "One of the two files does not belong to this version.",
+            path=path,
+        )
 
 
 def to_words(bitmap: BitMap64, rows: int | None = None) -> Indexes:
@@ -71,10 +103,14 @@ def to_words(bitmap: BitMap64, rows: int | None = None) -> Indexes:
     There are words for `rows` rows, or just enough for the last member. Members beyond `rows` are left out.
     """
     count = rows if rows is not None else (bitmap.max() + 1 if bitmap else 0)
-    members = np.zeros((count + 63) // 64 * 64, dtype=np.bool_)
-    indexes = to_indexes(bitmap)
-    members[indexes[: np.searchsorted(indexes, count)]] = True
-    return np.packbits(members, bitorder="little").view("<i8").astype(np.int64, copy=False)
+    packed = np.zeros((count + 63) // 64 * 8, np.uint8)
+    for start in range(0, count, _PIECE):
+        piece = indexes_between(bitmap, start, min(start + _PIECE, count))
+        if len(piece):
+            members = np.zeros(min(_PIECE, 8 * len(packed) - start), np.bool_)
+            members[piece - start] = True
+            packed[start // 8 : (start + len(members)) // 8] = np.packbits(members, bitorder="little")
+    return packed.view("<i8").astype(np.int64, copy=False)
 
 
 def _portable(data: bytes, number: str, where: str) -> bytes:

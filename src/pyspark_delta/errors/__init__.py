@@ -21,14 +21,20 @@ Python Data Source boundary lose their Python class and keep their text.
         CommitStateUnknownError  AttemptsExhaustedError
         CommitConflictError
           ConcurrentAppendError  ConcurrentDeleteReadError  ConcurrentDeleteDeleteError
-          ConcurrentTransactionError  MetadataChangedError  ProtocolChangedError
+          ConcurrentTransactionError  ConcurrentWriteError  MetadataChangedError  ProtocolChangedError
       CatalogError
-        CatalogNameNotFoundError  CatalogNameExistsError  NotAuthorizedError  CatalogUnavailableError
-        RatificationConflictError  TooManyUnpublishedError  StaleMetadataError  TableReplacedError
-        InvalidProposalError  PublishedMismatchError  MaintenanceNotAllowedError
+        CatalogNameNotFoundError  CatalogNameExistsError  NotDeltaTableError
+        NotAuthorizedError  CatalogUnavailableError  RatificationConflictError  TooManyUnpublishedError
+        StaleMetadataError  TableReplacedError  InvalidProposalError  PublishedMismatchError
+        MaintenanceNotAllowedError
       StorageError
         FileNotFoundInStoreError  FileAlreadyExistsError  PermissionDeniedError
       MissingDependencyError
+
+The concurrency classes have delta-spark's names too: `DeltaConcurrentModificationException` is
+`CommitConflictError`, and `ConcurrentAppendException` is `ConcurrentAppendError`, for example.
+
+Where PySpark is imported, `DeltaError` is a `PySparkException`.
 """
 
 from __future__ import annotations
@@ -50,6 +56,7 @@ from pyspark_delta.errors.catalogs import (
     InvalidProposalError,
     MaintenanceNotAllowedError,
     NotAuthorizedError,
+    NotDeltaTableError,
     PublishedMismatchError,
     RatificationConflictError,
     StaleMetadataError,
@@ -64,15 +71,24 @@ from pyspark_delta.errors.operations import (
     CommitStateUnknownError,
     ComputationError,
     ConcurrentAppendError,
+    ConcurrentAppendException,
     ConcurrentDeleteDeleteError,
+    ConcurrentDeleteDeleteException,
     ConcurrentDeleteReadError,
+    ConcurrentDeleteReadException,
     ConcurrentTransactionError,
+    ConcurrentTransactionException,
+    ConcurrentWriteError,
+    ConcurrentWriteException,
     ConstraintViolationError,
+    DeltaConcurrentModificationException,
     InvalidOperationError,
     InvalidOptionError,
     InvalidPredicateError,
     MetadataChangedError,
+    MetadataChangedException,
     ProtocolChangedError,
+    ProtocolChangedException,
     SchemaMismatchError,
 )
 from pyspark_delta.errors.services import (
@@ -111,13 +127,20 @@ __all__ = [
     "CommitStateUnknownError",
     "ComputationError",
     "ConcurrentAppendError",
+    "ConcurrentAppendException",
     "ConcurrentDeleteDeleteError",
+    "ConcurrentDeleteDeleteException",
     "ConcurrentDeleteReadError",
+    "ConcurrentDeleteReadException",
     "ConcurrentTransactionError",
+    "ConcurrentTransactionException",
+    "ConcurrentWriteError",
+    "ConcurrentWriteException",
     "ConstraintViolationError",
     "CorruptLogError",
     "DataFileError",
     "DeletionVectorError",
+    "DeltaConcurrentModificationException",
     "DeltaError",
     "DeltaWarning",
     "FileAlreadyExistsError",
@@ -129,11 +152,14 @@ __all__ = [
     "InvalidTableError",
     "MaintenanceNotAllowedError",
     "MetadataChangedError",
+    "MetadataChangedException",
     "MissingDependencyError",
     "NotAuthorizedError",
+    "NotDeltaTableError",
     "PathAccessError",
     "PermissionDeniedError",
     "ProtocolChangedError",
+    "ProtocolChangedException",
     "PublishedMismatchError",
     "RatificationConflictError",
     "SchemaMismatchError",

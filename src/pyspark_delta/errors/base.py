@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import suppress
 from typing import Any, ClassVar
 
 
-class DeltaError(Exception):
-    """The root of the tree.
+class _WithoutPySpark(Exception):
+    """The base of DeltaError until PySpark is imported.
 
-    `message` is the sentence without the error class; `facts` holds the values it was made from.
-    `getErrorClass`, `getCondition`, `getSqlState` and `getMessageParameters` follow PySpark's exceptions.
+    Python can replace the bases of a class only by bases of the same layout, which Exception itself does not have.
+    """
+
+
+class DeltaError(_WithoutPySpark):
+    """The root of the tree; a `pyspark.errors.PySparkException` in every process that has imported PySpark.
+
+    `message` is the sentence without the error class; `facts` holds the values it was made from. The methods are
+    those of PySpark's exceptions.
     """
 
     error_class: str = "DELTA_ERROR"
     sqlstate: str = "XXKDS"
 
+    def __new__(cls, *args: Any, **facts: Any) -> DeltaError:
+        derive_from_pyspark()  # PySpark may have been imported after this module
+        return super().__new__(cls, *args)
+
     def __init__(
         self, message: str, *, error_class: str | None = None, sqlstate: str | None = None, **facts: Any
     ) -> None:
-        super().__init__(message)
+        Exception.__init__(self, message)  # PySparkException would look the error class up in Spark's list
         self.message = message
         self.facts = facts
         if error_class is not None:
@@ -41,8 +54,31 @@ class DeltaError(Exception):
     def getSqlState(self) -> str:  # noqa: N802 - PySpark's name
         return self.sqlstate
 
+    def getMessage(self) -> str:  # noqa: N802 - PySpark's name
+        return str(self)
+
     def getMessageParameters(self) -> dict[str, str]:  # noqa: N802 - PySpark's name
         return {name: str(value) for name, value in self.facts.items()}
+
+    def getQueryContext(self) -> list[Any]:  # noqa: N802 - PySpark's name
+        return []
+
+    def getBreakingChangeInfo(self) -> None:  # noqa: N802 - PySpark's name
+        return None
+
+
+def derive_from_pyspark() -> None:
+    """Make DeltaError a subclass of PySparkException if this process has imported PySpark; never import it.
+
+    An `except` clause compares real base classes: an ABC registration would not be enough.
+    """
+    base = getattr(sys.modules.get("pyspark.errors"), "PySparkException", None)
+    if base is not None and base not in DeltaError.__bases__:
+        with suppress(TypeError):  # a PySparkException of another layout: errors work without it
+            setattr(DeltaError, "__bases__", (base,))  # noqa: B010 - read-only for type checkers
+
+
+derive_from_pyspark()
 
 
 def rebuild(cls: type[DeltaError], args: tuple[Any, ...], state: dict[str, Any]) -> DeltaError:

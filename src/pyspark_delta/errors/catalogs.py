@@ -20,6 +20,13 @@ class CatalogNameNotFoundError(CatalogError):
     sqlstate = "42P01"
 
 
+class NotDeltaTableError(CatalogError):
+    """The catalog has something else under this name: a table of another format, or a view."""
+
+    error_class = "DELTA_TABLE_ONLY_OPERATION"
+    sqlstate = "0AKDD"
+
+
 class CatalogNameExistsError(CatalogError):
     """The catalog has a table or schema of this name already."""
 

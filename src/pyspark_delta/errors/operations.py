@@ -88,6 +88,10 @@ class CommitConflictError(CommitError):
         self.version = version
 
 
+class ConcurrentWriteError(CommitConflictError):
+    """The table has moved on from the version that the operation is bound to."""
+
+
 class ConcurrentAppendError(CommitConflictError):
     """The winner added files that this transaction should have read."""
 
@@ -122,3 +126,14 @@ class ProtocolChangedError(CommitConflictError):
     """The winner changed the protocol of the table."""
 
     error_class = "DELTA_PROTOCOL_CHANGED"
+
+
+# -------------------------------------------------------------------------- the same classes by delta-spark's names
+DeltaConcurrentModificationException = CommitConflictError
+ConcurrentWriteException = ConcurrentWriteError
+ConcurrentAppendException = ConcurrentAppendError
+ConcurrentDeleteReadException = ConcurrentDeleteReadError
+ConcurrentDeleteDeleteException = ConcurrentDeleteDeleteError
+ConcurrentTransactionException = ConcurrentTransactionError
+MetadataChangedException = MetadataChangedError
+ProtocolChangedException = ProtocolChangedError

@@ -22,16 +22,13 @@ class TableNotFoundError(DeltaError):
 
 
 class TableAlreadyExistsError(DeltaError):
-    """The location holds a Delta table already, and the save mode asked for none."""
+    """The location holds a Delta table already, and the caller asked for a new one; `remedy` says what to do."""
 
     error_class = "DELTA_TABLE_ALREADY_EXISTS"
     sqlstate = "42P07"
 
-    def __init__(self, location: str) -> None:
-        super().__init__(
-            f"There is a Delta table at '{location}' already; use mode 'append' or 'overwrite' to write to it.",
-            location=location,
-        )
+    def __init__(self, location: str, remedy: str = "Use mode 'append' or 'overwrite' to write to it.") -> None:
+        super().__init__(f"There is a Delta table at '{location}' already. {remedy}", location=location)
         self.location = location
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from sqlglot import exp
 
@@ -30,10 +30,10 @@ def is_literal(text: str) -> bool:
     return isinstance(found, exp.Literal | exp.Boolean | exp.Null)
 
 
-def names_column(text: str, path: Sequence[str]) -> bool:
-    """Whether the expression names the column at a path, something inside it, or something that it is inside of."""
+def is_among(path: Sequence[str], references: Iterable[tuple[str, ...]]) -> bool:
+    """True if one of the references is the path, something inside it, or something that it is inside of."""
     wanted = [part.casefold() for part in path]
-    for reference in referenced_columns(text):
+    for reference in references:
         shared = [part.casefold() for part in reference[: len(wanted)]]
         if shared == wanted[: len(shared)]:
             return True

@@ -18,7 +18,7 @@ from pyspark_delta.log.arrays import bool_array, chosen_rows, int64_array
 from pyspark_delta.log.checkpoint_columns import extract, leaf_columns
 from pyspark_delta.log.checkpoint_layout import DELETION_VECTOR_TYPE, REMOVE_TYPE, CheckpointLayout
 from pyspark_delta.log.parquet_part import BATCH_ROWS, ParquetPart
-from pyspark_delta.log.replay import LogReplay
+from pyspark_delta.log.replay import FileSources, LogReplay
 from pyspark_delta.log.skipping import partition_column
 from pyspark_delta.log.struct_types import fitted, fitted_as_far_as_possible
 from pyspark_delta.log.typed_stats import STATS_PARSED, lacks_texts, typed_stats, with_texts
@@ -31,13 +31,17 @@ Rows: TypeAlias = pa.StructArray
 
 
 def live_rows(
-    replay: LogReplay, layout: CheckpointLayout, partition_names: Sequence[str], parts: Sequence[ParquetPart]
+    replay: LogReplay,
+    sources: FileSources,
+    layout: CheckpointLayout,
+    partition_names: Sequence[str],
+    parts: Sequence[ParquetPart],
 ) -> Iterator[Rows]:
     """The live files of some files of the old checkpoint, and of the commits after it, as `add` structs."""
     names = [f.name for f in FILE_FIELDS]
     stored = (batch for part in parts for batch in _stored_files(part, layout))
-    yield from in_order(lambda batch: add_rows(batch, layout), replay.keys.unnamed(stored, _PROBED_AT_ONCE))
-    for batch in replay.line_files("add", names, partition_names):
+    yield from in_order(lambda batch: add_rows(batch, layout), sources.keys.unnamed(stored, _PROBED_AT_ONCE))
+    for batch in replay.line_files(sources, "add", names, partition_names):
         if len(batch):
             yield add_rows(batch, layout)
 

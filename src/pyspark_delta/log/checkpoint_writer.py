@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
@@ -22,7 +22,7 @@ from pyspark_delta.actions.model import (
     CheckpointMetadata,
     Sidecar,
 )
-from pyspark_delta.errors import ChecksumMismatchError, InvalidOperationError, InvalidOptionError
+from pyspark_delta.errors import ChecksumMismatchError, CorruptLogError, InvalidOperationError, InvalidOptionError
 from pyspark_delta.features import Feature, is_active, is_supported
 from pyspark_delta.features.support import check_known
 from pyspark_delta.log.action_file import ActionFile
@@ -33,8 +33,9 @@ from pyspark_delta.log.file_totals import FileTotals
 from pyspark_delta.log.last_checkpoint import LastCheckpoint, write_last_checkpoint
 from pyspark_delta.log.listing import log_location
 from pyspark_delta.log.names import SIDECAR_DIRECTORY, ClassicCheckpointName, CommitName, UuidCheckpointName, parse_name
-from pyspark_delta.log.parquet_part import ParquetPart
-from pyspark_delta.log.replay import LogReplay
+from pyspark_delta.log.parquet_part import ParquetPart, missing_part
+from pyspark_delta.log.recovery import is_missing, other_segment
+from pyspark_delta.log.replay import FileSources, LogReplay
 from pyspark_delta.log.segment import LogSegment
 from pyspark_delta.log.sidecar_reuse import reusable_sidecars
 from pyspark_delta.protocol.clustering import clustering_paths
@@ -87,10 +88,16 @@ def write_checkpoint(
         check_top_level(top_level)
     check_published(replay.segment)
     check_known(configuration, replay.segment.table_location)
-    writing = _Writing(replay, configuration, int(time.time() * 1000) if now_ms is None else now_ms)
-    if is_active(configuration, Feature.V2_CHECKPOINT):
-        return writing.v2(top_level)
-    return writing.classic()
+    now = int(time.time() * 1000) if now_ms is None else now_ms
+    segment = replay.segment
+    try:
+        return _Writing(replay, configuration, now).write(top_level)
+    except CorruptLogError as error:
+        # Another process may clean up the log meanwhile.
+        other = other_segment(replay.store, segment, error) if is_missing(error) else None
+        if other is None:
+            raise
+        return _Writing(LogReplay(replay.store, other), configuration, now).write(top_level)
 
 
 def check_top_level(name: str) -> TopLevelFormat:
@@ -136,16 +143,22 @@ class _Writing:
         self._totals = FileTotals()
         self._tombstones = 0
 
+    def write(self, top_level: TopLevelFormat | None) -> WrittenCheckpoint:
+        """The checkpoint of the kind that the table asks for."""
+        if is_active(self._configuration, Feature.V2_CHECKPOINT):
+            return self.v2(top_level)
+        return self.classic()
+
     # ------------------------------------------------------------------------------------------------- classic
     def classic(self) -> WrittenCheckpoint:
         """One file by specification V1 (C027, C076). Racing writers replace each other's equal content (C036)."""
         actions = self._small_actions()
-        self._replay.open_checkpoint()
+        sources = self._replay.sources()
         schema = self._layout.schema()
         with self._file(join(self._log, str(ClassicCheckpointName(self._version))), schema) as file:
             file.write_mixed([action_to_json(a) for a in actions])
-            checkpoint = self._replay.checkpoint
-            with self._live_ahead(() if checkpoint is None else tuple(checkpoint.parts())) as live:
+            checkpoint = sources.checkpoint
+            with self._live_ahead(sources, () if checkpoint is None else tuple(checkpoint.parts())) as live:
                 for rows in live:
                     file.write("add", rows)
             for rows in self._dead():
@@ -157,13 +170,13 @@ class _Writing:
     def v2(self, top_level: TopLevelFormat | None) -> WrittenCheckpoint:
         """A top level with a name of its own, file actions in sidecars (C065-C072)."""
         actions = self._small_actions()
-        self._replay.open_checkpoint()
-        kept, renewed = reusable_sidecars(self._replay, self._layout, SIDECAR_ACTIONS)
+        sources = self._replay.sources()
+        kept, renewed = reusable_sidecars(sources, self._layout, SIDECAR_ACTIONS)
         sidecars = [sidecar for sidecar, _ in kept]
         for _, totals in kept:
             self._totals = self._totals.combined(totals)
         number = sum(totals.num_files for _, totals in kept)
-        with self._live_ahead(renewed) as live:
+        with self._live_ahead(sources, renewed) as live:
             for kind, stream in (("add", live), ("remove", self._dead())):
                 for block in _blocks(stream, SIDECAR_ACTIONS):
                     sidecars.append(self._sidecar(kind, block))
@@ -176,10 +189,21 @@ class _Writing:
             "numOfAddFiles": str(self._totals.num_files),
         }
         top = [CheckpointMetadata(version=self._version, tags=tags), *actions, *sidecars]
+        self._check_there(sidecar for sidecar, _ in kept)
         found = self._top_level(top, top_level)
         files = (found.path, *(join(self._log, SIDECAR_DIRECTORY, sidecar.path) for sidecar in sidecars))
         v2 = {"path": file_name(found.path), "sizeInBytes": found.size, "modificationTime": found.modification_time}
         return self._announce("v2", files, len(top) + number, size + found.size, v2, len(kept))
+
+    def _check_there(self, kept: Iterable[Sidecar]) -> None:
+        """Check that no sidecar of the old checkpoint was deleted with it while the others were written."""
+        wanted = {sidecar.path for sidecar in kept}
+        if not wanted:
+            return
+        directory = join(self._log, SIDECAR_DIRECTORY)
+        missing = wanted.difference(file_name(file.path) for file in self._store.list_from(f"{directory}/"))
+        if missing:
+            raise missing_part(join(directory, min(missing)))
 
     def _top_level(self, actions: list[Action], wanted: TopLevelFormat | None) -> FileStatus:
         """The file that makes the checkpoint visible."""
@@ -211,12 +235,12 @@ class _Writing:
             *self._replay.replayed_domains().values(),
         ]
 
-    def _live_ahead(self, parts: tuple[ParquetPart, ...]) -> closing[Generator[pa.StructArray]]:
+    def _live_ahead(self, sources: FileSources, parts: tuple[ParquetPart, ...]) -> closing[Generator[pa.StructArray]]:
         """The live files, which are read while others are written."""
-        return closing(drawn_ahead(self._live(parts)))
+        return closing(drawn_ahead(self._live(sources, parts)))
 
-    def _live(self, parts: tuple[ParquetPart, ...]) -> Iterator[pa.StructArray]:
-        for rows in live_rows(self._replay, self._layout, self._partition_names, parts):
+    def _live(self, sources: FileSources, parts: tuple[ParquetPart, ...]) -> Iterator[pa.StructArray]:
+        for rows in live_rows(self._replay, sources, self._layout, self._partition_names, parts):
             vectors = rows.field(rows.type.get_field_index("deletionVector"))
             cardinalities = None if vectors.null_count == len(vectors) else vectors.flatten()[4]
             self._totals = self._totals.plus(rows.field(rows.type.get_field_index("size")), cardinalities)

@@ -90,14 +90,17 @@ class CheckpointReader:
         return any(part.leaves_below("add.stats_parsed") for part in self.parts())
 
     def open(self) -> None:
-        """Read all footers, of object stores several at a time. Raises CorruptLogError."""
+        """Read all footers, of object stores several at a time. Raises CorruptLogError.
+
+        Also if a file whose footer was read before is gone since: log cleanup of another process may delete it.
+        """
         parts = self.parts()
         if self._table_location.startswith("/") or len(parts) == 1:
             for part in parts:
-                part.open()
+                part.open_again()
             return
         with ThreadPoolExecutor(_PARALLEL_OPENS) as pool:
-            list(pool.map(ParquetPart.open, parts))
+            list(pool.map(ParquetPart.open_again, parts))
 
     def _sidecar_file(self, fields: Fields) -> FileStatus:
         sidecar = decode_sidecar(fields)

@@ -29,6 +29,7 @@ from pyspark_delta.log.names import (
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import CHECKPOINT_PROTECTION_VERSION, LOG_RETENTION
 from pyspark_delta.storage import FileStatus, ObjectStore
+from pyspark_delta.storage.local import LEFTOVER_AGE, LocalStore
 from pyspark_delta.storage.paths import decode, file_name, join
 
 _DAY = 86_400_000  # ms
@@ -51,14 +52,19 @@ def clean_log(
     *,
     now_ms: int | None = None,
     allowed_by_catalog: bool = False,
+    everywhere: bool = False,
 ) -> CleanedLog:
     """Delete the log files that nothing kept is read from.
+
+    On local storage, temporary files of writers that were killed go too, a week after their last write: those in the
+    directories of the log, and with `everywhere` those beside data files.
 
     Does nothing without a checkpoint that is old enough, for tables of a catalog that does not allow it (C478), and
     where checkpoints are protected (`delta.requireCheckpointProtectionBeforeVersion`). Raises CorruptLogError where
     the checkpoint that would have to stand for everything before it cannot be read; nothing is deleted then.
     """
     now = int(time.time() * 1000) if now_ms is None else now_ms
+    _remove_leftovers(store, table_location, now - LEFTOVER_AGE, everywhere)
     if configuration.is_catalog_managed and not allowed_by_catalog:
         return CleanedLog()
     retention = LOG_RETENTION.of(configuration.properties) // timedelta(milliseconds=1)
@@ -89,6 +95,17 @@ def clean_log(
     if files or is_supported(configuration, Feature.V2_CHECKPOINT):
         sidecars = _delete(store, _orphaned_sidecars(store, table_location, _midnight(now) - _DAY))
     return CleanedLog(cutoff.version, files, sidecars)
+
+
+def _remove_leftovers(store: ObjectStore, table_location: str, before_ms: int, everywhere: bool) -> None:
+    if not isinstance(store, LocalStore):  # others publish in one request
+        return
+    if everywhere:
+        store.remove_leftovers(table_location, before_ms, recursive=True)
+        return
+    log = log_location(table_location)
+    for directory in (log, join(log, SIDECAR_DIRECTORY), join(log, STAGED_DIRECTORY)):
+        store.remove_leftovers(directory, before_ms)
 
 
 def _old_files(

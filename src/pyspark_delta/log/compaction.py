@@ -11,7 +11,7 @@ from pyspark_delta.errors import FileAlreadyExistsError, InvalidOptionError, Ver
 from pyspark_delta.log import reconciliation
 from pyspark_delta.log.commits import CommitText, read_commits
 from pyspark_delta.log.file_lines import FileLines
-from pyspark_delta.log.listing import list_log, log_location
+from pyspark_delta.log.listing import first_gap, list_log, log_location
 from pyspark_delta.log.names import CompactionName
 from pyspark_delta.log.segment import CommitFile, earliest_version
 from pyspark_delta.storage import ObjectStore
@@ -30,7 +30,7 @@ def write_compaction(store: ObjectStore, table_location: str, start: int, end: i
             f"A log compaction covers two versions or more, from 0 on; found {start} to {end}. Give a later end."
         )
     listing = list_log(store, table_location, start, end)
-    missing = next((v for v in range(start, end + 1) if v not in listing.commits), None)
+    missing = first_gap(listing.commits, start, end)
     if missing is not None:
         latest = list_log(store, table_location, start).latest_version
         known = earliest_version(store, table_location)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import orjson
@@ -32,6 +31,7 @@ from pyspark_delta.protocol.properties import (
     IN_COMMIT_TIMESTAMP_TIME,
     IN_COMMIT_TIMESTAMP_VERSION,
 )
+from pyspark_delta.schema.timestamps import utc_datetime
 from pyspark_delta.storage import FileStatus, ObjectStore
 from pyspark_delta.storage.paths import join
 
@@ -138,7 +138,7 @@ def commit_history(snapshot: Versioned, limit: int | None = None) -> list[dict[s
         rows.append(
             {
                 "version": version,
-                "timestamp": datetime.fromtimestamp(time / 1000, tz=UTC),
+                "timestamp": utc_datetime(time),
                 **{name: values.get(name) for name in _DESCRIBED},
             }
         )
@@ -309,7 +309,5 @@ def _too_late(timestamp_ms: int, version: int, time: int, location: str) -> Time
 
 
 def _shown(timestamp_ms: int) -> str:
-    try:
-        return datetime.fromtimestamp(timestamp_ms / 1000, tz=UTC).isoformat(sep=" ", timespec="milliseconds")
-    except (OverflowError, ValueError, OSError):
-        return f"{timestamp_ms} ms"
+    moment = utc_datetime(timestamp_ms)
+    return f"{timestamp_ms} ms" if moment is None else moment.isoformat(sep=" ", timespec="milliseconds")

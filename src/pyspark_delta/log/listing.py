@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from pyspark_delta.log.names import (
@@ -76,11 +76,19 @@ class LogListing:
             if not isinstance(name, MultiPartCheckpointName):
                 found.append(Checkpoint(name.version, name, (file,)))
             elif name.part == 1:
-                names = [MultiPartCheckpointName(name.version, p, name.parts) for p in range(1, name.parts + 1)]
-                if all(part in whole for part in names):
-                    found.append(Checkpoint(name.version, name, tuple(whole[part] for part in names)))
+                parts = tuple(self._parts(name))
+                if len(parts) == name.parts:
+                    found.append(Checkpoint(name.version, name, parts))
         # Of several checkpoints of a version, those that can be read without a second level come first.
         return sorted(found, key=lambda c: (-c.version, _preference(c.name), c.files[0].path))
+
+    def _parts(self, first: MultiPartCheckpointName) -> Iterator[FileStatus]:
+        """The files of a checkpoint up to its first missing part: a name may announce ten thousand million."""
+        for number in range(1, first.parts + 1):
+            file = self.checkpoint_files.get(MultiPartCheckpointName(first.version, number, first.parts))
+            if file is None or not file.size:
+                return
+            yield file
 
     @property
     def latest_version(self) -> int | None:
@@ -97,6 +105,14 @@ def _preference(name: CheckpointName) -> int:
             return 1
         case _:
             return 2
+
+
+def first_gap(versions: Container[int], first: int, last: int) -> int | None:
+    """The first version of a range that is not among some; None if all are. It takes no more steps than these are."""
+    version = first
+    while version <= last and version in versions:
+        version += 1
+    return None if version > last else version
 
 
 def log_location(table_location: str) -> str:

@@ -44,6 +44,14 @@ class ParquetPart:
             with self.reading():
                 pass  # opening reads it
 
+    def open_again(self) -> None:
+        """As `open`; if the footer was read before, check that the file is still in the store."""
+        if self._metadata is None:
+            self.open()
+        else:
+            with self._translated():
+                self._store.status(self.path)
+
     def _take_footer(self, file: pq.ParquetFile) -> None:
         metadata = file.metadata
         self._schema = metadata.schema.to_arrow_schema()
@@ -167,11 +175,7 @@ class ParquetPart:
         try:
             yield
         except FileNotFoundInStoreError as error:
-            raise CorruptLogError(
-                f"The file '{self.path}' of a checkpoint is missing. Restore it; the checkpoint is useless without.",
-                path=self.path,
-                error_class="DELTA_MISSING_PART_FILES",
-            ) from error
+            raise missing_part(self.path) from error
         except StorageError:
             raise
         except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
@@ -180,6 +184,15 @@ class ParquetPart:
                 "It was damaged or cut off; restore or delete it.",
                 path=self.path,
             ) from error
+
+
+def missing_part(path: str) -> CorruptLogError:
+    """The error for a file of a checkpoint that is not in the store."""
+    return CorruptLogError(
+        f"The file '{path}' of a checkpoint is missing. Restore it; the checkpoint is useless without.",
+        path=path,
+        error_class="DELTA_MISSING_PART_FILES",
+    )
 
 
 def _first_rows(source: Any, leaves: Mapping[str, str]) -> pa.Table | None:

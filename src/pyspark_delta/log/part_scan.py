@@ -7,8 +7,9 @@ batches and only of files that the partition predicate keeps.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -109,7 +110,10 @@ class PartScan:
 
     def _stats_range(self, leaf: Column, group: int) -> Range | None:
         name = self._stats_leaf(leaf)
-        return None if name is None else self._range(name, group, leaf.type)
+        known = None if name is None else self._range(name, group, leaf.type)
+        if known is not None and leaf.type in (FLOAT, DOUBLE):
+            return replace(known, low=None)  # footers leave out NaN, which is no bound of a file
+        return known
 
     def _range(self, leaf: str, group: int, data_type: DataType) -> Range | None:
         index, path = self.part.leaf(leaf), self.part.leaf(f"{self._action}.path")
@@ -127,7 +131,10 @@ class PartScan:
             low, high = statistics.min, statistics.max
         except (OverflowError, ValueError):  # a date or time that Python does not have
             return Range(None, None, nulls, values)
-        return Range(low, None if data_type in (FLOAT, DOUBLE) else high, nulls, values)  # NaN is not in there
+        if data_type in (FLOAT, DOUBLE):
+            # NaN is not within the bounds; of writers that compared values with it, it is one of them and says nothing.
+            return Range(None if math.isnan(low) or math.isnan(high) else low, None, nulls, values)
+        return Range(low, high, nulls, values)
 
     def _parsed_partition_leaf(self, name: str, data_type: DataType, group: int) -> str | None:
         if "." in name or data_type == TIMESTAMP:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
 
 from pyspark_delta.actions.columns import (
     DELETION_VECTOR,
-    FILE_FIELDS,
     PARTITION_VALUES,
     PATH,
     STATS,
-    TOMBSTONE_FIELDS,
+    field_of,
 )
 from pyspark_delta.actions.decode import decode_domain, decode_metadata, decode_protocol, decode_transaction
 from pyspark_delta.actions.model import DomainMetadata, Metadata, Protocol, SetTransaction
-from pyspark_delta.errors import CorruptLogError, DeltaWarning, InvalidOperationError
+from pyspark_delta.errors import CorruptLogError
 from pyspark_delta.expressions.tree import Column
 from pyspark_delta.log import reconciliation
 from pyspark_delta.log.checkpoint_scan import scan_parts, scan_stats
@@ -29,8 +28,9 @@ from pyspark_delta.log.file_lines import FileLines, UnreconciledCompaction
 from pyspark_delta.log.line_columns import parse_lines
 from pyspark_delta.log.listing import log_location
 from pyspark_delta.log.part_scan import ScanCounters
+from pyspark_delta.log.recovery import is_missing, other_segment
 from pyspark_delta.log.request import FileRequest
-from pyspark_delta.log.segment import CommitFile, Compaction, LogSegment, without_checkpoint
+from pyspark_delta.log.segment import CommitFile, Compaction, LogSegment
 from pyspark_delta.log.skipping import keep_files, leaf_columns_of
 from pyspark_delta.log.version_checksum import VersionChecksum, read_checksum
 from pyspark_delta.log.workers import begun_in_order, worker_count
@@ -41,23 +41,28 @@ T = TypeVar("T")
 
 _KEPT_BYTES = 64 << 20  # of commit text; more is read again when it is asked for again
 
-_FIELDS = {
-    "add": {f.name: f for f in FILE_FIELDS},
-    "remove": {f.name: f for f in TOMBSTONE_FIELDS},
-}
+
+class FileSources(NamedTuple):
+    """Where the file actions of a version are. Taken together: a reload of the segment meanwhile mixes nothing."""
+
+    checkpoint: CheckpointReader | None
+    lines: FileLines
+    checkpoint_lines: FileLines
+    keys: reconciliation.Keys
 
 
 class LogReplay:
     """The actions of one version, reconciled. Immutable to its users; what was read is kept within bounds.
 
-    When the checkpoint of the segment turns out to be unreadable and an older one, or the whole log, leads to the
-    same version, that is used instead, with a DeltaWarning.
+    If files of the segment are gone or unreadable, and others lead to the same version, those are used instead
+    (`recovery`).
     """
 
     def __init__(self, store: ObjectStore, segment: LogSegment) -> None:
         self.store = store
         self.segment = segment
         self.counters = ScanCounters()
+        self._lock = threading.RLock()  # of the segment, and of what was read of it
         self._files: tuple[CommitFile | Compaction, ...] = segment.replay_files()
         self._texts: dict[str, CommitText] = {}
         self._kept = 0
@@ -67,13 +72,14 @@ class LogReplay:
     def successor(self, segment: LogSegment, store: ObjectStore | None = None) -> LogReplay:
         """The replay of a later version that begins with the same files; what was read stays read."""
         later = LogReplay(store or self.store, segment)
-        later._texts, later._kept = dict(self._texts), self._kept
-        if segment.checkpoint == self.segment.checkpoint:
-            if "checkpoint" in self.__dict__:
-                later.__dict__["checkpoint"] = self.checkpoint
-            if "checkpoint_lines" in self.__dict__:
-                later.__dict__["checkpoint_lines"] = self.checkpoint_lines
-            later._base = (self.segment.end_version, self.lines) if "lines" in self.__dict__ else self._base
+        with self._lock:
+            later._texts, later._kept = dict(self._texts), self._kept
+            if segment.checkpoint == self.segment.checkpoint:
+                if "checkpoint" in self.__dict__:
+                    later.__dict__["checkpoint"] = self.checkpoint
+                if "checkpoint_lines" in self.__dict__:
+                    later.__dict__["checkpoint_lines"] = self.checkpoint_lines
+                later._base = (self.segment.end_version, self.lines) if "lines" in self.__dict__ else self._base
         return later
 
     def predecessor(self, segment: LogSegment) -> LogReplay:
@@ -237,52 +243,60 @@ class LogReplay:
         Files that the predicates of `request` rule out are left out, as far as that can be told cheaply.
         """
         fields = [field_of(action, name) for name in columns]
-        self.open_checkpoint()
-        for batch in self._batches(action, fields, partition_names, request):
-            if len(batch):
-                yield batch.select(list(columns))
+        stored, sources = self._guarded(lambda: self._begin(action, fields, request))
+        for batches in (self._line_batches(sources, action, fields, partition_names, request), stored):
+            for batch in batches:
+                if len(batch):
+                    yield batch.select(list(columns))
 
-    def open_checkpoint(self) -> None:
-        """Read the footers of the checkpoint, if any; an unreadable one is passed over where that is possible."""
-        self._guarded(self._open_checkpoint)
+    def sources(self) -> FileSources:
+        """The file actions, with the footers of the checkpoint read. Raises CorruptLogError."""
+        return self._guarded(self._sources)
 
-    def _open_checkpoint(self) -> None:
+    def _sources(self) -> FileSources:
         if self.checkpoint is not None:
             self.checkpoint.open()
+        return FileSources(self.checkpoint, self.lines, self.checkpoint_lines, self.keys)
 
-    def _batches(
-        self, action: str, fields: list[pa.Field], partition_names: Sequence[str], request: FileRequest | None
-    ) -> Iterator[pa.RecordBatch]:
+    def _begin(
+        self, action: str, fields: list[pa.Field], request: FileRequest | None
+    ) -> tuple[Iterator[pa.RecordBatch], FileSources]:
+        """The file actions in Parquet files, which threads begin to decode, and where the others are."""
+        checkpoint = self.checkpoint
         stored: Iterator[pa.RecordBatch] = iter(())
-        if self.checkpoint is not None:
-            if action == "add" and self.checkpoint.loaded.serves(fields):
-                yield self.checkpoint.loaded.select(fields, request, self._live_mask)
-            else:
-                names = [f.name for f in fields]
-                internal = fields + [f for f in (PATH, DELETION_VECTOR) if f.name not in names]
-                # Threads decode the checkpoint while the lines of the commits are parsed.
-                stored = scan_parts(self.checkpoint.parts(), action, internal, request, self.counters)
-        yield from self._line_batches(action, fields, partition_names, request)
-        yield from self.keys.unnamed(stored)
+        if checkpoint is not None and action == "add" and checkpoint.loaded.serves(fields):
+            stored = iter((checkpoint.loaded.select(fields, request, self._live_mask),))
+        elif checkpoint is not None:
+            checkpoint.open()
+            names = [f.name for f in fields]
+            internal = fields + [f for f in (PATH, DELETION_VECTOR) if f.name not in names]
+            # Threads decode the checkpoint while the lines of the commits are parsed.
+            stored = scan_parts(checkpoint.parts(), action, internal, request, self.counters)
+            stored = self.keys.unnamed(stored)
+        return stored, FileSources(checkpoint, self.lines, self.checkpoint_lines, self.keys)
 
     def line_files(
-        self, action: str, columns: Sequence[str], partition_names: Sequence[str]
+        self, sources: FileSources, action: str, columns: Sequence[str], partition_names: Sequence[str]
     ) -> Iterator[pa.RecordBatch]:
         """The part of `files` that is not in Parquet files of a checkpoint: from commits and JSON checkpoints."""
         fields = [field_of(action, name) for name in columns]
-        self.open_checkpoint()
-        yield from self._line_batches(action, fields, partition_names, None)
+        return self._line_batches(sources, action, fields, partition_names, None)
 
     def _line_batches(
-        self, action: str, fields: list[pa.Field], partition_names: Sequence[str], request: FileRequest | None
+        self,
+        sources: FileSources,
+        action: str,
+        fields: list[pa.Field],
+        partition_names: Sequence[str],
+        request: FileRequest | None,
     ) -> Iterator[pa.RecordBatch]:
-        chosen = self.lines.adds() if action == "add" else self.lines.removes()
+        chosen = sources.lines.adds() if action == "add" else sources.lines.removes()
         yield from self._of_lines(chosen, action, fields, partition_names, request)
         prefix = b'{"' + action.encode() + b'"'
         earlier = [
             line
-            for key, line in self.checkpoint_lines.by_key.items()
-            if line.startswith(prefix) and key not in self.lines.by_key
+            for key, line in sources.checkpoint_lines.by_key.items()
+            if line.startswith(prefix) and key not in sources.lines.by_key
         ]
         yield from self._of_lines(earlier, action, fields, partition_names, request)
 
@@ -306,12 +320,13 @@ class LogReplay:
                 [*batch.columns[: len(fields)], *stats.columns], names=[*columns, *stats.schema.names]
             )
 
+        sources = self.sources()
         # Threads parse these while the checkpoint is decoded.
-        lines = self.line_files("add", [*columns, "stats"], partition_names)
+        lines = self.line_files(sources, "add", [*columns, "stats"], partition_names)
         of_lines = begun_in_order(parse, lines, in_flight=worker_count())
-        if self.checkpoint is not None:
+        if sources.checkpoint is not None:
             internal = fields + [f for f in (PATH, DELETION_VECTOR) if f.name not in columns]
-            for batch in self.keys.unnamed(scan_stats(self.checkpoint.parts(), leaves, internal, required)):
+            for batch in sources.keys.unnamed(scan_stats(sources.checkpoint.parts(), leaves, internal, required)):
                 yield batch.select([*columns, *map(str, range(len(leaves)))])
         yield from of_lines
 
@@ -350,43 +365,25 @@ class LogReplay:
                     return text.path, number
         return log_location(self.segment.table_location), 0
 
-    # ------------------------------------------------------------------------------------ unreadable checkpoints
+    # ------------------------------------------------------------------------------- missing and unreadable files
     def _guarded(self, compute: Callable[[], T]) -> T:
-        """The result, from an older checkpoint or the commits alone where the newest checkpoint is unreadable."""
-        while True:
-            try:
-                return compute()
-            except CorruptLogError as error:
-                if not self._fall_back(error):
-                    raise
+        """The result; if files are gone (once) or unreadable, of others that lead to the same version."""
+        listed_again = False
+        with self._lock:
+            while True:
+                try:
+                    return compute()
+                except CorruptLogError as error:
+                    if is_missing(error) and listed_again:
+                        raise
+                    listed_again |= is_missing(error)
+                    other = other_segment(self.store, self.segment, error)
+                    if other is None:
+                        raise
+                    self._restart(other)
 
-    def _fall_back(self, error: CorruptLogError) -> bool:
-        checkpoint = self.segment.checkpoint
-        if checkpoint is None or error.error_class == "DELTA_MISSING_PART_FILES":
-            return False
-        if error.path not in {file.path for file in checkpoint.files} and not self._is_sidecar(error.path):
-            return False
-        older = without_checkpoint(self.segment, self.store)
-        if older is None:
-            return False
-        warnings.warn(
-            f"{error.message} Version {self.segment.end_version} was read without it, which takes longer.",
-            DeltaWarning,
-            stacklevel=2,
-        )
-        self.segment, self._files, self._base = older, older.replay_files(), None
+    def _restart(self, segment: LogSegment) -> None:
+        self.segment, self._files, self._base = segment, segment.replay_files(), None
         self._live = None
         for name in ("checkpoint", "checkpoint_lines", "lines", "keys"):
             self.__dict__.pop(name, None)
-        return True
-
-    def _is_sidecar(self, path: str) -> bool:
-        return path.startswith(f"{log_location(self.segment.table_location)}/_sidecars/")
-
-
-def field_of(action: str, name: str) -> pa.Field:
-    """The field of that name among those of `add` or `remove`. Raises InvalidOperationError."""
-    field = _FIELDS[action].get(name)
-    if field is None:
-        raise InvalidOperationError(f"There is no column '{name}' of files; there are {', '.join(_FIELDS[action])}.")
-    return field

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from pyspark_delta.errors import CorruptLogError, TableNotFoundError, VersionNotFoundError
 from pyspark_delta.log.last_checkpoint import read_last_checkpoint
-from pyspark_delta.log.listing import Checkpoint, LogListing, extend, list_back, list_log, log_location
+from pyspark_delta.log.listing import Checkpoint, LogListing, extend, first_gap, list_back, list_log, log_location
 from pyspark_delta.log.named_files import checkpoint_to, later_commits, lists_everything, take_checksum
 from pyspark_delta.log.names import CommitName, parse_name
 from pyspark_delta.storage import FileStatus, ObjectStore
@@ -161,14 +161,15 @@ def segment_of(listing: LogListing, store: ObjectStore, table_location: str, ver
     end = latest if version is None else version
     checkpoints = [c for c in listing.checkpoints() if c.version <= end]
     checkpoint = checkpoints[0] if checkpoints else None
-    segment = _assemble(listing, table_location, end, checkpoint, tuple(checkpoints[1:]))
+    segment = assemble(listing, table_location, end, checkpoint, tuple(checkpoints[1:]))
     _check_contiguous(segment, listing, store, version)
     return segment
 
 
-def _assemble(
+def assemble(
     listing: LogListing, table_location: str, end: int, checkpoint: Checkpoint | None, older: tuple[Checkpoint, ...]
 ) -> LogSegment:
+    """The segment of version `end` from a checkpoint, or from the first commit, and the listed files after it."""
     start = 0 if checkpoint is None else checkpoint.version + 1
     return LogSegment(
         table_location=table_location,
@@ -284,36 +285,15 @@ def _rewritten(segment: LogSegment, listing: LogListing) -> bool:
     if not segment.commits:
         return False
     known, found = segment.commits[-1].file, listing.commits.get(segment.end_version)
-    if _is_staged(known):
+    if is_staged(known):
         return found is None
-    return found is None or (found != known and not _is_staged(found))
+    return found is None or (found != known and not is_staged(found))
 
 
-def _is_staged(file: FileStatus) -> bool:
+def is_staged(file: FileStatus) -> bool:
+    """True for the file of a commit that is in the directory of staged commits."""
     name = parse_name(file_name(file.path))
     return isinstance(name, CommitName) and name.uuid is not None
-
-
-def without_checkpoint(segment: LogSegment, store: ObjectStore) -> LogSegment | None:
-    """The same version read from an older checkpoint, or from the first commit; None where the log does not allow it.
-
-    For a checkpoint that turned out to be unreadable.
-    """
-    if segment.checkpoint is None:
-        return None
-    broken = segment.checkpoint
-    listing = list_log(store, segment.table_location, 0, segment.end_version)
-    for commit in segment.commits:
-        listing.commits[commit.version] = commit.file
-    complete = listing.checkpoints()
-    position = next((i for i, c in enumerate(complete) if c.files[0].path == broken.files[0].path), None)
-    if position is None:
-        return None
-    rest = [c for c in complete[position + 1 :] if c.version <= segment.end_version]
-    older = _assemble(listing, segment.table_location, segment.end_version, rest[0] if rest else None, tuple(rest[1:]))
-    first = 0 if older.checkpoint is None else older.checkpoint.version + 1
-    have = [c.version for c in older.commits]
-    return older if have == list(range(first, segment.end_version + 1)) else None
 
 
 def earliest_version(store: ObjectStore, table_location: str) -> int:
@@ -331,7 +311,8 @@ def earliest_version(store: ObjectStore, table_location: str) -> int:
 def _check_contiguous(segment: LogSegment, listing: LogListing, store: ObjectStore, requested: int | None) -> None:
     versions = [c.version for c in segment.commits]
     first = 0 if segment.checkpoint is None else segment.checkpoint.version + 1
-    if versions == list(range(first, segment.end_version + 1)):
+    missing = first_gap(frozenset(versions), first, segment.end_version)
+    if missing is None:
         return
     location = log_location(segment.table_location)
     if segment.checkpoint is None and (not versions or versions[0] > 0):
@@ -347,7 +328,6 @@ def _check_contiguous(segment: LogSegment, listing: LogListing, store: ObjectSto
             version=0,
         )
     present = {*versions, segment.end_version}
-    missing = next(v for v in range(first, segment.end_version + 1) if v not in set(versions))
     after = min((v for v in present if v > missing), default=missing)
     raise CorruptLogError(
         f"The versions in '{location}' are not contiguous: version {missing} is missing before version {after}. "

@@ -17,7 +17,7 @@ from pyspark_delta.log.checkpoint_layout import CheckpointLayout
 from pyspark_delta.log.checkpoint_scan import scan_part
 from pyspark_delta.log.file_totals import FileTotals
 from pyspark_delta.log.parquet_part import ParquetPart
-from pyspark_delta.log.replay import LogReplay
+from pyspark_delta.log.replay import FileSources
 from pyspark_delta.log.workers import in_order
 from pyspark_delta.storage.paths import file_name
 
@@ -25,18 +25,18 @@ _PROBED_TOGETHER = 4  # sidecars
 
 
 def reusable_sidecars(
-    replay: LogReplay, layout: CheckpointLayout, full: int
+    sources: FileSources, layout: CheckpointLayout, full: int
 ) -> tuple[list[tuple[Sidecar, FileTotals]], tuple[ParquetPart, ...]]:
     """The sidecars to keep, with the totals of their files, and the files of the old checkpoint to write anew.
 
     Sidecars of less than half of `full` actions are among the latter: small ones would become ever more.
     """
-    checkpoint = replay.checkpoint
+    checkpoint = sources.checkpoint
     if checkpoint is None:
         return [], ()
     serving = [part for part in checkpoint.sidecars if _serves(part, layout, full)]
     kept = []
-    for part, totals in _all_live(replay, serving):
+    for part, totals in _all_live(sources, serving):
         status = part.file
         name = file_name(status.path)
         kept.append((Sidecar(path=name, size_in_bytes=status.size, modification_time=status.modification_time), totals))
@@ -54,11 +54,11 @@ def _serves(part: ParquetPart, layout: CheckpointLayout, full: int) -> bool:
     return bool(part.schema.field("add").type == layout.add_type)
 
 
-def _all_live(replay: LogReplay, parts: Sequence[ParquetPart]) -> Iterator[tuple[ParquetPart, FileTotals]]:
+def _all_live(sources: FileSources, parts: Sequence[ParquetPart]) -> Iterator[tuple[ParquetPart, FileTotals]]:
     """The sidecars none of whose files a later commit names, with the totals of their files."""
     read = in_order(_keys_and_sizes, parts, _PROBED_TOGETHER)
     while together := list(islice(read, _PROBED_TOGETHER)):
-        masks = iter(replay.keys.named([batch for _, batches in together for batch in batches]))
+        masks = iter(sources.keys.named([batch for _, batches in together for batch in batches]))
         for part, batches in together:
             named = [mask for mask in islice(masks, len(batches)) if mask is not None and mask.true_count]
             totals = _totals(batches)

@@ -32,10 +32,29 @@ def kept_by_stats(
     predicate: Expression, statistics: pa.RecordBatch, partitions: Mapping[str, pa.Array]
 ) -> pa.BooleanArray:
     """The rows that a predicate over statistics, and over the partition columns that it names, keeps."""
+    if any(_has_nan(column) for column in statistics.columns):
+        known = [_without_nan(column) for column in statistics.columns]
+        statistics = pa.RecordBatch.from_arrays(known, names=statistics.schema.names)
     if partitions:
         values = pa.StructArray.from_arrays([_decoded(c) for c in partitions.values()], names=list(partitions))
         statistics = statistics.append_column(PARTITION_VALUES, values)
     return kept(predicate, statistics)
+
+
+def _has_nan(bounds: pa.Array) -> bool:
+    if pa.types.is_struct(bounds.type):
+        return any(_has_nan(bounds.field(i)) for i in range(bounds.type.num_fields))
+    return pa.types.is_floating(bounds.type) and pc.any(pc.is_nan(bounds)).as_py() is True
+
+
+def _without_nan(bounds: pa.Array) -> pa.Array:
+    """NaN is no bound: some writers compare values with it, so that smaller and greater ones get lost."""
+    if pa.types.is_struct(bounds.type):
+        children = [_without_nan(bounds.field(i)) for i in range(bounds.type.num_fields)]
+        return pa.StructArray.from_arrays(children, fields=list(bounds.type), mask=bounds.is_null())
+    if pa.types.is_floating(bounds.type):
+        return pc.if_else(pc.is_nan(bounds), pa.scalar(None, bounds.type), bounds)
+    return bounds
 
 
 def kept_by_partition(predicate: Expression, columns: Mapping[str, pa.Array]) -> pa.BooleanArray:

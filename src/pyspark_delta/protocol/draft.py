@@ -62,6 +62,17 @@ class ReadSet:
         """Whether no rows of the table were read."""
         return not (self.whole_table or self.predicates or self.paths)
 
+    def union(self, other: ReadSet) -> ReadSet:
+        """What either depends on."""
+        zones = {reads.time_zone for reads in (self, other) if reads.predicates}
+        return ReadSet(
+            whole_table=self.whole_table or other.whole_table,
+            predicates=self.predicates + other.predicates,
+            paths=self.paths | other.paths,
+            transactions=self.transactions | other.transactions,
+            time_zone=zones.pop() if len(zones) == 1 else None,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitDraft:

@@ -1,4 +1,4 @@
-"""Checks of SQL texts that a table keeps: they can be parsed, and name columns that it has."""
+"""Checks of SQL texts that a table keeps: they can be parsed, name columns that it has, and are safe to evaluate."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ import json
 from pyspark_delta.errors import InvalidOperationError, InvalidPredicateError
 from pyspark_delta.expressions.columns import find_fields, suggestion
 from pyspark_delta.expressions.references import referenced_columns
+from pyspark_delta.expressions.stored_sql import NotAllowedError, check_stored_sql
+from pyspark_delta.expressions.syntax import short
+from pyspark_delta.protocol.properties import CONSTRAINT_PREFIX
+from pyspark_delta.protocol.rows import CheckKind, ComputedColumn, ComputedKind, RowCheck
 from pyspark_delta.schema.types import StructType
 
 INVARIANT = "delta.invariants"
@@ -42,3 +46,50 @@ def check_expression(text: str, schema: StructType, what: str) -> tuple[tuple[st
                 column=".".join(path),
             )
     return paths
+
+
+def check_safe(rule: RowCheck | ComputedColumn, schema: StructType) -> None:
+    """Check that the SQL text of a rule runs nothing but what is listed, before it is declared or evaluated.
+
+    Raises InvalidOperationError that names the rule and the part of its text that is not allowed.
+    """
+    what, where, text, remedy = _described(rule)
+    is_default = rule.kind is ComputedKind.DEFAULT
+    try:
+        names = () if is_default else schema.names
+        check_stored_sql(text, names, current=rule.kind is not ComputedKind.GENERATED)
+    except NotAllowedError as error:
+        raise InvalidOperationError(
+            f"{what} is not evaluated, because its text uses {error}: {short(text)}. The text is stored in the table "
+            f"({where}), and whoever wrote the table chose it, so only constants, "
+            f"{'' if is_default else 'columns, '}operators and deterministic built-in functions of Spark are allowed. "
+            f"Nothing was written. {remedy}",
+            error_class=_ERROR_CLASSES[rule.kind],
+            rule=rule.name,
+        ) from None
+
+
+_ERROR_CLASSES = {
+    CheckKind.CONSTRAINT: "DELTA_UNSUPPORTED_EXPRESSION_CHECK_CONSTRAINT",
+    CheckKind.INVARIANT: "DELTA_UNSUPPORTED_EXPRESSION_INVARIANT",
+    ComputedKind.GENERATED: "DELTA_UNSUPPORTED_EXPRESSION_GENERATED_COLUMN",
+    ComputedKind.DEFAULT: "INVALID_DEFAULT_VALUE.NOT_CONSTANT",
+}
+
+
+def _described(rule: RowCheck | ComputedColumn) -> tuple[str, str, str, str]:
+    """What the rule is, where the table keeps it, its text, and how to remove it."""
+    name, text = rule.name, rule.condition if isinstance(rule, RowCheck) else rule.expression
+    match rule.kind:
+        case CheckKind.CONSTRAINT:
+            remedy = f"Use another condition; if the table has this one, drop it with dropConstraint('{name}')."
+            return f"The CHECK constraint '{name}'", f"property '{CONSTRAINT_PREFIX}{name}'", text, remedy
+        case CheckKind.INVARIANT:
+            remedy = "Have the engine that declared the invariant remove it."
+            return f"The invariant of the column '{name}'", "key 'delta.invariants'", text, remedy
+        case ComputedKind.DEFAULT:
+            remedy = f"Use another default; if the table has this one, remove it with dropDefault('{name}')."
+            return f"The default of the column '{name}'", "key 'CURRENT_DEFAULT'", text, remedy
+        case _:
+            remedy = "Use another expression, or write to a table in which the column is not generated."
+            return f"The generated column '{name}'", "key 'delta.generationExpression'", text, remedy

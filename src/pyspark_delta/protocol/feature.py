@@ -85,14 +85,17 @@ class TableFeature:
         names = (*self.preview_names, self.name)
         listed = next((name for name in names if name in protocol.listed_features), None)
         reader, writer = protocol.min_reader_version, protocol.min_writer_version
-        implied = self.is_implied(reader, writer) or self._is_read_at(reader)
+        implied = self._is_written_at(writer) or self._is_read_at(reader)
         return self.name if listed is None and implied else listed
 
     def is_implied(self, reader: int, writer: int) -> bool:
-        """True if this pair of protocol versions means the feature without a list (C235)."""
-        if self.legacy_writer_version is None or not self.legacy_writer_version <= writer < _WRITER_FEATURES_VERSION:
-            return False
-        return (self.legacy_reader_version or 1) <= reader
+        """True if readers and writers of this pair of versions know the feature without a list (C235, C237)."""
+        return self._is_written_at(writer) and (self.legacy_reader_version or 1) <= reader
+
+    def _is_written_at(self, version: int) -> bool:
+        """True if writers of this version know the feature, whatever the reader version is (C235)."""
+        least = self.legacy_writer_version
+        return least is not None and least <= version < _WRITER_FEATURES_VERSION
 
     def _is_read_at(self, version: int) -> bool:
         """True if readers of this version use the feature, whatever the writer version is (C237)."""

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 
 from pyspark_delta.errors import InvalidOptionError, InvalidTableError
 from pyspark_delta.protocol.intervals import format_interval, parse_interval
+from pyspark_delta.schema.json import check_text
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -92,6 +93,8 @@ def check_property(name: str, value: str, *, internal: bool = False) -> None:
     Raises InvalidOptionError for an unknown `delta.` key, with the nearest known one, for an illegal value, and for a
     property that only writers set. Keys without that prefix belong to the user.
     """
+    check_text(name)
+    check_text(value)
     folded = name.casefold()
     if not internal and folded in _INTERNAL:
         raise InvalidOptionError(
@@ -118,8 +121,8 @@ def check_property(name: str, value: str, *, internal: bool = False) -> None:
 
 def near_property_names(name: str) -> list[str]:
     """Known property names that look like this one, best first."""
-    near = difflib.get_close_matches(name.casefold(), _BY_NAME, n=3, cutoff=0.75)
-    return [_BY_NAME[key].name for key in near]
+    near = difflib.get_close_matches(name.casefold(), _BY_NAME, n=6, cutoff=0.75)
+    return list(dict.fromkeys(_BY_NAME[key].name for key in near))[:3]  # aliases mean the same property
 
 
 def _suggestion(name: str) -> str:

@@ -22,4 +22,4 @@ class TableState:
     configuration: TableConfiguration | None = None
     domains: Mapping[str, DomainMetadata] = field(default_factory=dict, hash=False)
     timestamp: int = 0
-    storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    storage_options: Mapping[str, str] = field(repr=False, default_factory=dict, hash=False)

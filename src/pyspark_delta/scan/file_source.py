@@ -23,7 +23,7 @@ class FileSource:
 
     location: str
     configuration: TableConfiguration
-    storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    storage_options: Mapping[str, str] = field(repr=False, default_factory=dict, hash=False)
     version: int | None = None
     stored_too: tuple[StructField, ...] = ()
     constants: tuple[StructField, ...] = ()

@@ -93,7 +93,7 @@ class ReadContext:
     output: tuple[str, ...]
     column_mapping_mode: str = "none"
     residual: Expression | None = None
-    storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    storage_options: Mapping[str, str] = field(repr=False, default_factory=dict, hash=False)
     time_zone: str = "UTC"  # of zone-less timestamp partition values (C421)
 
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from pyspark_delta.errors import SchemaMismatchError
 from pyspark_delta.schema.column_mapping import field_id, nested_ids
+from pyspark_delta.schema.json import MAX_DEPTH
 from pyspark_delta.schema.types import (
     BINARY,
     BOOLEAN,
@@ -142,20 +143,23 @@ def _id_metadata(column_id: int | None) -> dict[bytes, bytes] | None:
     return None if column_id is None else {b"PARQUET:field_id": str(column_id).encode()}
 
 
-def from_arrow(arrow_type: pa.DataType, *, where: str = "column") -> DataType:
+def from_arrow(arrow_type: pa.DataType, *, where: str = "column", depth: int = 0) -> DataType:
     """The narrowest Delta type that holds every value of an Arrow type.
 
-    Raises SchemaMismatchError, naming `where`, for types without such a Delta type (times, for example).
+    Raises SchemaMismatchError, naming `where`, for types without such a Delta type (times, for example), and for those
+    that are nested more deeply than schemas are.
     """
+    if depth > MAX_DEPTH:
+        raise SchemaMismatchError(f"The type of {where} is nested more than {MAX_DEPTH} levels deep.", column=where)
     if found := _LEAVES.get(arrow_type):
         return found
     types = pa.types
     if isinstance(arrow_type, pa.BaseExtensionType):
         if "variant" in arrow_type.extension_name:
             return VARIANT
-        return from_arrow(arrow_type.storage_type, where=where)
+        return from_arrow(arrow_type.storage_type, where=where, depth=depth + 1)
     if types.is_dictionary(arrow_type) or types.is_run_end_encoded(arrow_type):
-        return from_arrow(arrow_type.value_type, where=where)
+        return from_arrow(arrow_type.value_type, where=where, depth=depth + 1)
     if types.is_timestamp(arrow_type):
         return TIMESTAMP_NTZ if arrow_type.tz is None else TIMESTAMP
     if types.is_decimal(arrow_type) and arrow_type.precision <= 38 and 0 <= arrow_type.scale <= arrow_type.precision:
@@ -166,15 +170,15 @@ def from_arrow(arrow_type: pa.DataType, *, where: str = "column") -> DataType:
         return DAY_TIME_INTERVAL
     if types.is_map(arrow_type):
         return MapType(
-            from_arrow(arrow_type.key_type, where=f"{where}.key"),
-            from_arrow(arrow_type.item_type, where=f"{where}.value"),
+            from_arrow(arrow_type.key_type, where=f"{where}.key", depth=depth + 1),
+            from_arrow(arrow_type.item_type, where=f"{where}.value", depth=depth + 1),
             arrow_type.item_field.nullable,
         )
     if types.is_struct(arrow_type):
-        return VARIANT if is_variant_storage(arrow_type) else StructType(_struct_fields(arrow_type, where))
+        return VARIANT if is_variant_storage(arrow_type) else StructType(_struct_fields(arrow_type, where, depth + 1))
     if is_list_like(arrow_type):
         element = arrow_type.value_field
-        return ArrayType(from_arrow(element.type, where=f"{where}.element"), element.nullable)
+        return ArrayType(from_arrow(element.type, where=f"{where}.element", depth=depth + 1), element.nullable)
     raise SchemaMismatchError(
         f"The Arrow type {arrow_type} of {where} has no Delta type. Cast it before writing.", column=where
     )
@@ -207,8 +211,10 @@ def is_variant_storage(arrow_type: pa.DataType) -> bool:
     return metadata.type == pa.binary() and (metadata.metadata or {}).get(b"variant") == b"true"
 
 
-def _struct_fields(arrow_type: pa.StructType, where: str) -> tuple[StructField, ...]:
-    return tuple(StructField(f.name, from_arrow(f.type, where=f"{where}.{f.name}"), f.nullable) for f in arrow_type)
+def _struct_fields(arrow_type: pa.StructType, where: str, depth: int) -> tuple[StructField, ...]:
+    return tuple(
+        StructField(f.name, from_arrow(f.type, where=f"{where}.{f.name}", depth=depth), f.nullable) for f in arrow_type
+    )
 
 
 _LEAVES: dict[pa.DataType, PrimitiveType | DecimalType] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 
 from pyspark_delta.schema.column_mapping import (
@@ -164,11 +164,14 @@ def _all_nested_ids(schema: StructType) -> list[int]:
 
 
 def _inherit_struct(schema: StructType, before: StructType, taken: frozenset[int]) -> StructType:
-    return StructType(tuple(_inherit(f, before, taken) for f in schema))
+    by_id: dict[int, StructField] = {}
+    for known in before:
+        if (column_id := field_id(known)) is not None:
+            by_id.setdefault(column_id, known)
+    return StructType(tuple(_inherit(f, _counterpart(f, before, by_id), taken) for f in schema))
 
 
-def _inherit(field: StructField, before: StructType, taken: frozenset[int]) -> StructField:
-    known = _counterpart(field, before)
+def _inherit(field: StructField, known: StructField | None, taken: frozenset[int]) -> StructField:
     if known is None or not _is_same_kind(known.type, field.type):
         return field
     metadata = dict(field.metadata)
@@ -179,12 +182,10 @@ def _inherit(field: StructField, before: StructType, taken: frozenset[int]) -> S
     return replace(field, type=_inherit_type(field.type, known.type, taken), metadata=metadata)
 
 
-def _counterpart(field: StructField, before: StructType) -> StructField | None:
+def _counterpart(field: StructField, before: StructType, by_id: Mapping[int, StructField]) -> StructField | None:
     """The field that this one was: of the same id, or of the same name where it has none."""
     column_id = field_id(field)
-    if column_id is None:
-        return before.find(field.name)
-    return next((known for known in before if field_id(known) == column_id), None)
+    return before.find(field.name) if column_id is None else by_id.get(column_id)
 
 
 def _inherit_type(data_type: DataType, before: DataType, taken: frozenset[int]) -> DataType:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.schema.column_paths import column_path_text
@@ -64,37 +65,58 @@ def add_column(schema: StructType, parent: Path, field: StructField, position: P
 
     Raises InvalidOperationError for a name that the struct has already, regardless of case.
     """
+    return add_columns(schema, parent, [(field, position)])
+
+
+def add_columns(schema: StructType, parent: Path, new: Sequence[tuple[StructField, Position | None]]) -> StructType:
+    """The schema with fields added to the struct at `parent` in turn, as `add_column` does; it is rebuilt once."""
 
     def add(struct: StructType) -> StructType:
-        known = struct.find(field.name)
-        if known is not None:
-            raise InvalidOperationError(
-                f"The column '{column_path_text((*parent, field.name))}' cannot be added: there is a column "
-                f"'{known.name}'. Choose another name; names compare regardless of case.",
-                error_class="DELTA_ADD_COLUMN_ALREADY_EXISTS",
-                column=field.name,
-            )
-        return _placed(struct, field, position, len(struct), parent)
+        fields = list(struct)
+        names = {f.name.casefold(): f.name for f in reversed(struct.fields)}
+        for field, position in new:
+            folded = field.name.casefold()
+            if folded in names:
+                raise _already_there((*parent, field.name), names[folded])
+            names[folded] = field.name
+            fields.insert(_place(fields, position, parent), field)
+        return StructType(tuple(fields))
 
     return _edit(schema, parent, add)
 
 
 def drop_column(schema: StructType, path: Path) -> StructType:
     """The schema without the field at the path. Raises InvalidOperationError for the only field of a struct."""
-    *parents, name = path
-    find_column(schema, path)
+    return drop_columns(schema, [path])
 
-    def drop(struct: StructType) -> StructType:
-        if len(struct) == 1:
+
+def drop_columns(schema: StructType, paths: Sequence[Path]) -> StructType:
+    """The schema without the fields at the paths, each struct rebuilt once.
+
+    Raises InvalidOperationError for a path that is missing or given twice, and if no field of a struct would stay.
+    """
+    by_parent: dict[tuple[str, ...], list[str]] = {}
+    for *parents, name in paths:
+        by_parent.setdefault(spelled(schema, parents), []).append(name)
+    for parent in sorted(by_parent, key=len, reverse=True):  # what is inside a dropped struct goes before it
+        schema = _edit(schema, parent, partial(_without, names=by_parent[parent], parent=parent))
+    return schema
+
+
+def _without(struct: StructType, names: Sequence[str], parent: Path) -> StructType:
+    dropped: set[int] = set()
+    for name in names:
+        field = struct.find(name)
+        if field is None or id(field) in dropped:
+            raise _unknown((*parent, name), struct)
+        dropped.add(id(field))
+        if len(dropped) == len(struct):
             raise InvalidOperationError(
-                f"The column '{column_path_text(path)}' cannot be dropped: it is the only one "
-                + (f"of the struct '{column_path_text(parents)}'." if parents else "of the table."),
+                f"The column '{column_path_text((*parent, name))}' cannot be dropped: it is the only one "
+                + (f"of the struct '{column_path_text(parent)}'." if parent else "of the table."),
                 error_class="DELTA_DROP_COLUMN_ON_SINGLE_FIELD_SCHEMA",
             )
-        dropped = struct.find(name)
-        return StructType(tuple(f for f in struct if f is not dropped))
-
-    return _edit(schema, parents, drop)
+    return StructType(tuple(f for f in struct if id(f) not in dropped))
 
 
 def rename_column(schema: StructType, path: Path, name: str) -> StructType:
@@ -124,8 +146,9 @@ def move_column(schema: StructType, path: Path, position: Position) -> StructTyp
         assert moved is not None
         if isinstance(position, After) and position.name.casefold() == moved.name.casefold():
             return struct
-        rest = StructType(tuple(f for f in struct if f is not moved))
-        return _placed(rest, moved, position, len(rest), parents)
+        fields = [f for f in struct if f is not moved]
+        fields.insert(_place(fields, position, parents), moved)
+        return StructType(tuple(fields))
 
     return _edit(schema, parents, move)
 
@@ -205,17 +228,18 @@ def _inside(current: DataType, part: str, path: Path) -> DataType:
             raise _no_member(path, current)
 
 
-def _placed(struct: StructType, field: StructField, position: Position | None, last: int, parent: Path) -> StructType:
+def _place(fields: Sequence[StructField], position: Position | None, parent: Path) -> int:
+    """The index among the fields at which a new one goes."""
     match position:
         case None:
-            index = last
+            return len(fields)
         case First():
-            index = 0
+            return 0
         case After(name):
-            index = 1 + next((i for i, f in enumerate(struct) if f.name.casefold() == name.casefold()), -2)
-            if index < 0:
-                raise _unknown((*parent, name), struct)
-    return StructType((*struct.fields[:index], field, *struct.fields[index:]))
+            index = next((i for i, f in enumerate(fields) if f.name.casefold() == name.casefold()), None)
+            if index is None:
+                raise _unknown((*parent, name), StructType(tuple(fields)))
+            return index + 1
 
 
 # -------------------------------------------------------------------------------------------------------- errors
@@ -230,6 +254,15 @@ def _unknown(path: Path, struct: StructType) -> InvalidOperationError:
         f"There is no column '{column_path_text(path)}'. {hint}",
         error_class="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
         column=column_path_text(path),
+    )
+
+
+def _already_there(path: Path, known: str) -> InvalidOperationError:
+    return InvalidOperationError(
+        f"The column '{column_path_text(path)}' cannot be added: there is a column '{known}'. Choose another name; "
+        "names compare regardless of case.",
+        error_class="DELTA_ADD_COLUMN_ALREADY_EXISTS",
+        column=path[-1],
     )
 
 

@@ -6,7 +6,7 @@ All lie with a field at or above the column that they name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,8 +33,22 @@ def follow_change(before: StructType, after: StructType, old: Path, new: Path | 
             return path
         return None if new is None else (*new, *path[len(old) :])
 
-    for depth in range(1, len(old) + 1):
-        owner = old[:depth]
+    return _follow(before, after, [old[:depth] for depth in range(1, len(old) + 1)], where)
+
+
+def follow_drops(before: StructType, after: StructType, dropped: Sequence[Path]) -> StructType:
+    """As `follow_change`, for several columns of `before` that `after` lacks; paths as the schema spells them."""
+    gone = {tuple(path) for path in dropped}
+
+    def where(path: tuple[str, ...]) -> tuple[str, ...] | None:
+        return None if any(path[:depth] in gone for depth in range(1, len(path) + 1)) else path
+
+    owners = dict.fromkeys(path[:depth] for path in gone for depth in range(1, len(path)))
+    return _follow(before, after, owners, where)
+
+
+def _follow(before: StructType, after: StructType, owners: Iterable[tuple[str, ...]], where: _Where) -> StructType:
+    for owner in owners:
         now = where(owner)
         if now is None or not isinstance(type_at(before, owner[:-1]), StructType):
             continue  # an element, key or value has no metadata

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import orjson
 
-from pyspark_delta.errors import CorruptLogError, UnsupportedTableError
+from pyspark_delta.errors import CorruptLogError, InvalidOperationError, UnsupportedTableError
 from pyspark_delta.schema.types import (
     DAY_TIME_INTERVAL,
     YEAR_MONTH_INTERVAL,
@@ -61,7 +62,7 @@ _INTERVALS = {
 _OTHER_NAMES = {"null": "void", "timestamp_ltz": "timestamp"}  # which Spark wrote, or reads, for the same types
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 _MAX_DECIMAL_PRECISION = 38
-_MAX_DEPTH = 200
+MAX_DEPTH = 128  # types inside each other, more than Arrow reads of Parquet; recursion follows, several frames each
 
 
 def parse_schema(text: str) -> StructType:
@@ -81,13 +82,48 @@ def parse_schema(text: str) -> StructType:
 
 def schema_to_json(schema: StructType) -> str:
     """The `schemaString` of a schema; parsing it gives an equal schema."""
-    return orjson.dumps(type_to_json(schema)).decode()
+    return dump_json(type_to_json(schema)).decode()
+
+
+def dump_json(value: Any) -> bytes:
+    """JSON of values that may hold texts of the user. Raises InvalidOperationError for one that is not Unicode."""
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        for text in _texts(value):
+            check_text(text)
+        # orjson nests 254 levels at most, and three are one of a schema.
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def check_text(text: str) -> None:
+    """Check that a text has no half of a surrogate pair. Raises InvalidOperationError."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidOperationError(
+            f"The text {text!r} has one half of a surrogate pair without the other. UTF-8 has no form for it, so no "
+            "Delta log can hold the text. Remove it, or give the whole character."
+        ) from None
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts of a JSON value, keys included."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for name, member in value.items():
+            yield from _texts(name)
+            yield from _texts(member)
+    elif isinstance(value, (list, tuple)):
+        for member in value:
+            yield from _texts(member)
 
 
 def parse_type(value: Any, *, where: str = "schema", depth: int = 0) -> DataType:
     """Parse one type of the JSON form; `where` names the place in messages."""
-    if depth > _MAX_DEPTH:
-        raise CorruptLogError(f"The schema is nested more than {_MAX_DEPTH} levels deep at {where}.")
+    if depth > MAX_DEPTH:
+        raise CorruptLogError(f"The schema is nested more than {MAX_DEPTH} levels deep at {where}.")
     if isinstance(value, str):
         return _parse_primitive(value, where)
     if not isinstance(value, Mapping):

@@ -92,7 +92,7 @@ def parse_partition_column(
 def serialize_partition_column(values: pa.Array | pa.ChunkedArray, data_type: DataType) -> pa.Array:
     """The text that the log stores for each value: null for null and for the empty string (C416, C422).
 
-    Raises InvalidOperationError for a binary value that is not UTF-8: the text could not give it back (C425).
+    Raises InvalidOperationError for a string or binary value that is not UTF-8: the text could not give it back (C425).
     """
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
@@ -100,11 +100,22 @@ def serialize_partition_column(values: pa.Array | pa.ChunkedArray, data_type: Da
         return pa.nulls(len(values), pa.string())
     values = values.cast(to_arrow(data_type))
     if data_type == STRING:
-        text = values
+        text = _valid(values)
     else:
         encoded = values.dictionary_encode()
         text = _texts(encoded.dictionary, data_type).take(encoded.indices)
     return pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text)
+
+
+def has_empty_values(data_type: DataType) -> bool:
+    """True if values of the type may be empty, which is null in a partition column (C416)."""
+    return data_type in (STRING, BINARY)
+
+
+def null_empty_values(values: pa.Array) -> pa.Array:
+    """The values of a partition column of strings or binary values as readers get them: null for empty ones (C416)."""
+    empty = pc.equal(pc.binary_length(values), 0)
+    return pc.if_else(empty, pa.scalar(None, values.type), values) if pc.any(empty).as_py() else values
 
 
 def serialize_partition_value(value: Any, data_type: DataType) -> str | None:
@@ -273,6 +284,18 @@ def _binary_text(values: pa.Array) -> pa.Array:
         raise InvalidOperationError(
             "A binary partition value must be valid UTF-8: the log stores it as text. Partition by another column."
         ) from None
+
+
+def _valid(values: pa.Array) -> pa.Array:
+    """The strings. Spark makes some that are not UTF-8, by a cast of binary values."""
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        raise InvalidOperationError(
+            "A string in a partition column is not valid UTF-8, so the log cannot store it. Nothing was committed. "
+            "Filter these rows, or make the strings valid, for example with make_valid_utf8 in SQL."
+        ) from None
+    return values
 
 
 def _java_text(value: np.floating[Any]) -> str:

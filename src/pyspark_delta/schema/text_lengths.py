@@ -86,8 +86,8 @@ def _condition(value: str, declared: exp.DataType, depth: int) -> str:
     inner = declared.expressions
     element = f"e{depth}"
     match declared.this:
-        case kind if kind in _LIMITED and inner:
-            return f"coalesce(length({value}) <= {inner[0].name}, true)"
+        case kind if kind in _LIMITED and inner and inner[0].name.isdecimal():  # the table may say anything here
+            return f"coalesce(length({value}) <= {int(inner[0].name)}, true)"
         case exp.DataType.Type.ARRAY if inner:
             return _every(value, _condition(element, inner[0], depth + 1), element)
         case exp.DataType.Type.MAP if inner:

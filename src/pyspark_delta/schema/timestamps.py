@@ -41,6 +41,14 @@ def parse_timestamp(value: str | datetime | date | int, *, time_zone: str = "UTC
     return (value - _EPOCH) // timedelta(milliseconds=1)
 
 
+def utc_datetime(milliseconds: int | None) -> datetime | None:
+    """The time of milliseconds since the epoch; None if there are none, or if its year is not from 1 to 9999."""
+    try:
+        return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
 def parse_path_suffix(text: str, *, time_zone: str = "UTC") -> int:
     """The time of a path suffix `@yyyyMMddHHmmssSSS`, in milliseconds since the epoch. Raises InvalidOptionError."""
     digits = _PATH_SUFFIX.fullmatch(text)

@@ -8,17 +8,18 @@ from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructField
 
 
 def types_in(data_type: DataType) -> Iterator[DataType]:
-    """The type itself and all types inside it."""
-    yield data_type
-    match data_type:
-        case StructType(fields):
-            for field in fields:
-                yield from types_in(field.type)
-        case ArrayType(element):
-            yield from types_in(element)
-        case MapType(key, value):
-            yield from types_in(key)
-            yield from types_in(value)
+    """The type itself and all types inside it, each before those inside it. No recursion, whatever the depth."""
+    stack = [data_type]
+    while stack:
+        found = stack.pop()
+        yield found
+        match found:
+            case StructType(fields):
+                stack += [field.type for field in reversed(fields)]
+            case ArrayType(element):
+                stack.append(element)
+            case MapType(key, value):
+                stack += [value, key]
 
 
 def fields_in(data_type: DataType) -> Iterator[StructField]:

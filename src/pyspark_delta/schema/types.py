@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 Annotation: TypeAlias = Mapping[str, str | None]
+_Index: TypeAlias = "tuple[dict[str, StructField], dict[str, StructField]]"  # by name, and by case-folded name
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,10 @@ class StructType:
 
     fields: tuple[StructField, ...] = ()
     annotation: Annotation | None = field(default=None, compare=False, repr=False, kw_only=True)
+    _index: _Index | None = field(default=None, init=False, compare=False, repr=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _struct, (self.fields, self.annotation)
 
     def __str__(self) -> str:
         return f"struct<{','.join(f'{f.name}:{f.type}' for f in self.fields)}>"
@@ -101,11 +106,22 @@ class StructType:
 
     def find(self, name: str) -> StructField | None:
         """The field of that name: an exact match first, otherwise a match regardless of case; None if there is none."""
+        exact, folded = self._index or self._make_index()
+        return exact.get(name) or folded.get(name.casefold())
+
+    def _make_index(self) -> _Index:
+        """The fields by name, made once: a search per column of a wide struct must not take quadratic time."""
+        index: _Index = ({}, {})
         for f in self.fields:
-            if f.name == name:
-                return f
-        folded = name.casefold()
-        return next((f for f in self.fields if f.name.casefold() == folded), None)
+            index[0].setdefault(f.name, f)
+            index[1].setdefault(f.name.casefold(), f)
+        object.__setattr__(self, "_index", index)
+        return index
+
+
+def _struct(fields: tuple[StructField, ...], annotation: Annotation | None) -> StructType:
+    """Rebuild a pickled struct; its index does not travel."""
+    return StructType(fields, annotation=annotation)
 
 
 DataType: TypeAlias = PrimitiveType | DecimalType | ArrayType | MapType | StructType

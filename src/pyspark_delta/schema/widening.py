@@ -79,7 +79,7 @@ def has_unlisted_changes(schema: StructType) -> bool:
     """
     return any(
         before != after and not is_widening(before, after)
-        for path, field in _fields(schema, "")
+        for path, field in _fields(schema)
         for _, before, after in _changes(path, field)
     )
 
@@ -90,7 +90,7 @@ def check_type_changes(schema: StructType) -> None:
     Raises UnsupportedTableError, naming the column, for a change that is not convertible, and CorruptLogError for a
     history that is malformed.
     """
-    for path, field in _fields(schema, ""):
+    for path, field in _fields(schema):
         for where, before, after in _changes(path, field):
             if before != after and not is_lossless(before, after):
                 raise UnsupportedTableError(
@@ -120,17 +120,17 @@ def _changes(column: str, field: StructField) -> Iterator[tuple[str, DataType, D
         yield where, parse_type(change["fromType"], where=where), parse_type(change["toType"], where=where)
 
 
-def _fields(data_type: DataType, path: str) -> Iterator[tuple[str, StructField]]:
-    match data_type:
-        case StructType(fields):
-            for field in fields:
-                where = f"{path}.{field.name}" if path else field.name
-                yield where, field
-                yield from _fields(field.type, where)
-        case ArrayType(element, _):
-            yield from _fields(element, f"{path}.element")
-        case MapType(key, value, _):
-            yield from _fields(key, f"{path}.key")
-            yield from _fields(value, f"{path}.value")
-        case _:
-            return
+def _fields(schema: StructType) -> Iterator[tuple[str, StructField]]:
+    """Every field with its path, outer ones first."""
+    stack: list[tuple[str, DataType]] = [("", schema)]
+    while stack:
+        path, found = stack.pop()
+        match found:
+            case StructType(fields):
+                named = [(f"{path}.{field.name}" if path else field.name, field) for field in fields]
+                yield from named
+                stack += [(where, field.type) for where, field in reversed(named)]
+            case ArrayType(element, _):
+                stack.append((f"{path}.element", element))
+            case MapType(key, value, _):
+                stack += [(f"{path}.value", value), (f"{path}.key", key)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from typing import Any
 from urllib.parse import quote
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -47,6 +48,21 @@ def _write(scope: Scope, status: int, started: float) -> None:
     reason = f" {_shown(state['failure'], ' ')}" if "failure" in state else ""
     level = logging.WARNING if status in (0, 401, 403) or status >= 500 else logging.INFO
     _log.log(level, "%s %s %s %s %d %.1f ms%s", address, who, scope["method"], path, status, milliseconds, reason)
+
+
+def one_line(text: str) -> str:
+    """Text in which nothing breaks a line, moves a cursor or turns the direction of writing."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+class OneLineFormatter(logging.Formatter):
+    """Formats records so that what a client sent cannot look like another record: only tracebacks have more lines."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
+        return one_line(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802
+        return "\n".join(f"  | {one_line(line)}" for line in super().formatException(ei).splitlines())
 
 
 def _shown(text: str, also: str = "") -> str:

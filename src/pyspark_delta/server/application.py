@@ -1,18 +1,19 @@
 """The ASGI application: who asks, what is asked, the work in a thread, and the answer.
 
-A request is refused before its body is read where its token does not let it be. What fails inside is logged, and its
+A request is refused before its body is read if its token does not allow it. What fails inside is logged, and its
 client is told no more than that.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any, Protocol
 
 import orjson
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect, Request
@@ -22,17 +23,21 @@ from starlette.routing import Route
 from pyspark_delta.catalog.sql.tokens import Token
 from pyspark_delta.errors import DeltaError
 from pyspark_delta.server import delta_api, namespaces, older_api, openapi
-from pyspark_delta.server.access_log import AccessLog
+from pyspark_delta.server.access_log import AccessLog, one_line
 from pyspark_delta.server.cleaning import cleaning
-from pyspark_delta.server.failures import Failure, FailureKind, delta_body, failure_of, older_body
+from pyspark_delta.server.failures import Failure, FailureKind, failed_response, failure_of
+from pyspark_delta.server.local_only import LocalOnly
 from pyspark_delta.server.operation import BASE, Call, Operation, Reply
 from pyspark_delta.server.served import ServedCatalog, ServerSettings
+from pyspark_delta.server.workers import Workers
 
 OPERATIONS = (*delta_api.OPERATIONS, *namespaces.OPERATIONS, *older_api.OPERATIONS)
 
 _log = logging.getLogger("pyspark_delta.server")
 _DEFAULT_SETTINGS = ServerSettings()
 _JSON = "application/json"
+_LOOKUP_THREADS = 4
+_LONGEST_QUEUE = 200  # requests of one caller that wait
 
 
 class TokenSource(Protocol):
@@ -47,6 +52,7 @@ def create_application(
     catalog: ServedCatalog, tokens: TokenSource | None, settings: ServerSettings = _DEFAULT_SETTINGS
 ) -> Starlette:
     """The application that serves a catalog. Without `tokens` everybody may do everything."""
+    catalog = catalog.serving()
     endpoint = _Endpoint(catalog, tokens, settings)
     by_path: dict[str, dict[str, Operation]] = {}
     for operation in OPERATIONS:
@@ -55,7 +61,7 @@ def create_application(
     routes.append(Route(openapi.PATH, _describe, methods=["GET"]))
     return Starlette(
         routes=routes,
-        middleware=[Middleware(AccessLog)],
+        middleware=[Middleware(AccessLog), *([Middleware(LocalOnly)] if tokens is None else [])],
         exception_handlers={HTTPException: _no_operation},
         lifespan=None if settings.clean_after is None else cleaning(catalog, settings.clean_after),
     )
@@ -66,6 +72,10 @@ class _Endpoint:
         self._catalog = catalog
         self._tokens = tokens
         self._settings = settings
+        each, patience = max(settings.threads // 2, 1), settings.wait_seconds
+        self._workers = Workers(settings.threads, each, waiting=_LONGEST_QUEUE, patience=patience)
+        # Who asks is found out by threads of their own: it works while all others are busy.
+        self._lookups = Workers(_LOOKUP_THREADS, _LOOKUP_THREADS, waiting=_LONGEST_QUEUE, patience=patience)
 
     def of(self, operations: dict[str, Operation]) -> Callable[[Request], Awaitable[Response]]:
         """What answers requests for the operations of one path."""
@@ -77,7 +87,7 @@ class _Endpoint:
             try:
                 return _response(await self._reply(operation, request), request)
             except Failure as failure:
-                return _failed(failure, operation.is_delta_api, request)
+                return failed_response(failure, request.scope)
 
         return answer
 
@@ -94,13 +104,14 @@ class _Endpoint:
             )
             if operation.scope is not None:
                 call.require_scope(operation.scope)
-            if operation.takes is not None:
-                call = _with_body(call, await _body(request, self._settings.max_body_bytes))
-            return await run_in_threadpool(operation.work, call)
+            async with self._workers.turn("" if caller is None else caller.principal):
+                if operation.takes is not None:
+                    call = replace(call, body=await _body(request, self._settings))
+                return await self._workers.run(operation.work, call)
         except DeltaError as error:
             failure = failure_of(error)
             if failure.kind.value.status >= 500:
-                _log.error("%s %s failed: %s", operation.method, operation.path, error)
+                _log.error("%s %s failed: %s", operation.method, operation.path, one_line(str(error)))
                 failure = Failure(failure.kind, "The server failed. The request may have been done, or not.")
             raise failure from error
         except (Failure, ClientDisconnect):
@@ -115,7 +126,7 @@ class _Endpoint:
         scheme, _, secret = request.headers.get("Authorization", "").partition(" ")
         token = None
         if scheme.lower() == "bearer" and secret.strip():
-            token = await run_in_threadpool(self._tokens.look_up, secret.strip())
+            token = await self._lookups.run(self._tokens.look_up, secret.strip())
         if token is None:
             raise Failure(
                 FailureKind.NOT_AUTHENTICATED, "The request needs a valid token: 'Authorization: Bearer <token>'."
@@ -124,19 +135,25 @@ class _Endpoint:
         return token
 
 
-def _with_body(call: Call, body: Any) -> Call:
-    return Call(
-        catalog=call.catalog,
-        caller=call.caller,
-        settings=call.settings,
-        path=call.path,
-        query=call.query,
-        body=body,
-    )
+async def _body(request: Request, settings: ServerSettings) -> Any:
+    """The JSON of a request. Raises Failure if it is too much, comes too slowly, or is not JSON."""
+    kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    if kind != _JSON:
+        raise Failure(FailureKind.BAD_REQUEST, f"The body of the request must be JSON: send 'Content-Type: {_JSON}'.")
+    try:
+        async with asyncio.timeout(settings.body_seconds):
+            content = await _content(request, settings.max_body_bytes)
+    except TimeoutError:
+        raise Failure(
+            FailureKind.TIMEOUT, f"The body of the request did not come within {settings.body_seconds:g} seconds."
+        ) from None
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError as error:
+        raise Failure(FailureKind.BAD_REQUEST, f"The body of the request is not JSON: {error}.") from None
 
 
-async def _body(request: Request, limit: int) -> Any:
-    """The JSON of a request. Raises Failure for too much, and for what is no JSON."""
+async def _content(request: Request, limit: int) -> bytes:
     too_large = Failure(FailureKind.TOO_LARGE, f"The body of a request has at most {limit} bytes.")
     declared = request.headers.get("Content-Length", "")
     if declared.isdigit() and int(declared[:20]) > limit:
@@ -147,26 +164,16 @@ async def _body(request: Request, limit: int) -> Any:
         if size > limit:
             raise too_large
         chunks.append(chunk)
-    try:
-        return orjson.loads(b"".join(chunks))
-    except orjson.JSONDecodeError as error:
-        raise Failure(FailureKind.BAD_REQUEST, f"The body of the request is not JSON: {error}.") from None
+    return b"".join(chunks)
 
 
 # ------------------------------------------------------------------------------------------------------- answers
 def _response(reply: Reply, request: Request) -> Response:
     if reply.status == 204:
         return Response(status_code=204, headers=dict(reply.headers))
+    if isinstance(reply.body, str):
+        return Response(reply.body, reply.status, dict(reply.headers), "text/plain")
     return _json(reply.body, reply.status, dict(reply.headers), request)
-
-
-def _failed(failure: Failure, is_delta_api: bool, request: Request) -> Response:
-    status = failure.kind.value.status
-    request.state.failure = failure.message
-    headers = {"Connection": "close"} if status == 413 else {}  # the rest of the body is not read
-    if status == 401:
-        headers["WWW-Authenticate"] = "Bearer"
-    return _json(delta_body(failure) if is_delta_api else older_body(failure), status, headers, request)
 
 
 def _json(body: Any, status: int, headers: dict[str, str], request: Request) -> Response:
@@ -183,6 +190,6 @@ async def _no_operation(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     kind = FailureKind.NO_METHOD if error.status_code == 405 else FailureKind.NOT_FOUND
     failure = Failure(kind, "The server has no such operation; /openapi.json tells which it has.")
-    response = _failed(failure, request.url.path.startswith(f"{BASE}/delta/v1/"), request)
+    response = failed_response(failure, request.scope)
     response.headers.update(error.headers or {})
     return response

@@ -7,6 +7,7 @@ from typing import Any
 from pyspark_delta.catalog.contract import Access, TableInfo
 from pyspark_delta.catalog.sql.tokens import Scope
 from pyspark_delta.catalog.unity.answers import wire_location
+from pyspark_delta.server.failures import Failure, FailureKind
 from pyspark_delta.server.fields import invalid
 from pyspark_delta.server.operation import Call
 
@@ -39,25 +40,28 @@ def credentials_answer(call: Call, info: TableInfo, access: Access) -> dict[str,
     """Credentials for a table's storage as the Delta API gives them; none where the server gives none."""
     given, expires_at = _given(call, info, access)
     credential: dict[str, Any] = {"prefix": wire_location(info.location), "operation": access.value, "config": given}
-    if expires_at is not None:
-        credential["expiration-time-ms"] = expires_at
+    credential["expiration-time-ms"] = expires_at
     return {"storage-credentials": [credential]}
 
 
 def older_credentials_answer(call: Call, info: TableInfo, access: Access) -> dict[str, Any]:
     """The same as the older endpoints give it."""
-    answer: dict[str, Any] = {}
+    answer: dict[str, Any] = dict.fromkeys([*(kind for kind, _ in _OLDER.values()), "expiration_time"])
+    answer["url"] = wire_location(info.location)
     given, expires_at = _given(call, info, access)
     for key, value in given.items():
         kind, name = _OLDER[key]
-        answer.setdefault(kind, {})[name] = value
+        answer[kind] = {**(answer[kind] or {}), name: value}
     if expires_at is not None:
         answer["expiration_time"] = expires_at
     return answer
 
 
 def _given(call: Call, info: TableInfo, access: Access) -> tuple[dict[str, str], int | None]:
-    """What the catalog gives out, by the names of the API, and when that ends (ms since the epoch; None: never)."""
+    """What the catalog gives out, by the names of the API, and when that ends (ms since the epoch).
+
+    Raises Failure for credentials that do not end: those are the server's own.
+    """
     if not call.settings.vend_credentials:
         return {}, None
     credentials = call.catalog.credentials(info, access)
@@ -67,4 +71,10 @@ def _given(call: Call, info: TableInfo, access: Access) -> tuple[dict[str, str],
         for key, names in _DELTA.items()
         if any(name in found for name in names)
     }
+    if given and credentials.expires_at is None:
+        raise Failure(
+            FailureKind.NOT_ALLOWED,
+            "The server's credentials for its storage do not end and are not for one table: they are not given to "
+            "clients. Connect with storage options of your own.",
+        )
     return given, credentials.expires_at

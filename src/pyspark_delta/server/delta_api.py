@@ -12,7 +12,6 @@ from pyspark_delta.catalog.unity.answers import wire_location
 from pyspark_delta.catalog.unity.delta_api import TRANSACTION_IDS_HEADER
 from pyspark_delta.catalog.unity.mirror import TABLE_ID_PROPERTY, own_properties
 from pyspark_delta.catalog.unity.older_api import REPLAYED_HEADER
-from pyspark_delta.catalog.unity.type_json import schema_string_of
 from pyspark_delta.errors import InvalidProposalError, NotAuthorizedError
 from pyspark_delta.features import find_feature
 from pyspark_delta.protocol.feature import FeatureKind
@@ -21,8 +20,10 @@ from pyspark_delta.server.credentials import access_of, credentials_answer
 from pyspark_delta.server.failures import Failure, FailureKind
 from pyspark_delta.server.fields import (
     invalid,
+    is_uuid,
     members,
     name_part,
+    new_name,
     properties_in,
     table_id,
     table_name,
@@ -30,14 +31,18 @@ from pyspark_delta.server.fields import (
     texts_in,
     whole,
 )
+from pyspark_delta.server.namespaces import require_catalog
 from pyspark_delta.server.operation import NO_CONTENT, Call, Operation, Reply
-from pyspark_delta.server.tables import check_schema, described, load_answer
+from pyspark_delta.server.tables import check_schema, described, load_answer, require_commits
 from pyspark_delta.server.updates import (
+    check_domains,
     check_requirements,
     check_table_id,
+    columns_in,
     domains_of,
     proposal_of,
     protocol_of,
+    reported_change,
     request_of,
 )
 from pyspark_delta.storage.paths import normalize_location
@@ -48,8 +53,10 @@ _TABLE = f"{_SCHEMA}/tables/{{table}}"
 
 
 def _config(call: Call) -> Reply:
-    name_part(call.query.get("catalog"), "'catalog'")
-    versions = call.query.get("protocol-versions", VERSION).split(",")
+    require_catalog(call, name_part(call.query.get("catalog"), "'catalog'"))
+    if "protocol-versions" not in call.query:
+        raise invalid("'protocol-versions' must be given, such as 1.0.")
+    versions = call.query["protocol-versions"].split(",")
     if not any(version.strip().partition(".")[0] == "1" for version in versions):
         raise invalid(f"The server speaks version {VERSION} of the API only.")
     prefix = "/delta"
@@ -60,9 +67,16 @@ def _config(call: Call) -> Reply:
 
 def _create_staging_table(call: Call) -> Reply:
     body = members(call.body, "The request")
-    name = table_name(call.path["catalog"], call.path["schema"], body.get("name"))
-    call.require_reach(name.catalog, name.schema)
+    name = _new_name(call, body)
+    require_catalog(call, name.catalog)
     return Reply(body=_staging_answer(call, call.catalog.create_staging_table(name)))
+
+
+def _new_name(call: Call, body: Any) -> TableName:
+    """The name that a table is to have. Raises Failure."""
+    name = table_name(call.path["catalog"], call.path["schema"], new_name(body.get("name"), "'name'"))
+    call.require_reach(name.catalog, name.schema)
+    return name
 
 
 def _staging_answer(call: Call, staging: StagingTable) -> dict[str, Any]:
@@ -96,6 +110,8 @@ def _by_kind(features: Iterable[str]) -> tuple[list[str], list[str]]:
 
 
 def _staging_credentials(call: Call) -> Reply:
+    if not is_uuid(call.path["table_id"]):
+        raise invalid("The id of a staging table must be a UUID.")
     staging = _staging(call, call.path["table_id"])
     info = TableInfo(table_id=staging.table_id, name=staging.name, location=staging.location)
     return Reply(body=credentials_answer(call, info, access_of(call, "READ_WRITE")))
@@ -113,16 +129,15 @@ def _staging(call: Call, wanted: str) -> StagingTable:
 
 def _create_table(call: Call) -> Reply:
     body = members(call.body, "The request")
-    name = table_name(call.path["catalog"], call.path["schema"], body.get("name"))
-    call.require_reach(name.catalog, name.schema)
+    name = _new_name(call, body)
     location = normalize_location(text(body, "location"))
     match body.get("table-type"):
         case "MANAGED":
-            staging, new = _new_table(name, location, body)
-            call.catalog.create_table(staging, new)
+            call.catalog.create_table(*_new_table(name, location, body))
         case "EXTERNAL":
             call.require_scope(Scope.ADMIN)  # whoever names any place could ask for credentials to it
-            call.catalog.register_table(name, location)
+            new = None if body.get("columns") is None else _described(name, body, managed=False)
+            call.catalog.register_table(name, location, new)
         case _:
             raise invalid("'table-type' must be MANAGED or EXTERNAL.")
     return Reply(body=load_answer(call.catalog, described(call, name)))
@@ -131,28 +146,36 @@ def _create_table(call: Call) -> Reply:
 def _new_table(name: TableName, location: str, body: Any) -> tuple[StagingTable, NewTable]:
     if body.get("uniform") is not None:
         raise invalid("The catalog does not keep UniForm metadata.")
-    properties = own_properties(properties_in(body, "properties"))
+    properties = properties_in(body, "properties")
     wanted = table_id(properties.get(TABLE_ID_PROPERTY) or location.rpartition("/")[2])
     check_table_id(properties, wanted)
-    columns = schema_string_of(body.get("columns"))
+    staging = StagingTable(table_id=wanted, name=name, location=location)
+    return staging, _described(name, body, managed=True)
+
+
+def _described(name: TableName, body: Any, *, managed: bool) -> NewTable:
+    """What a request says of a table that is to have a name. Raises Failure."""
+    properties = own_properties(properties_in(body, "properties", optional=not managed))
+    columns = columns_in(body)
     partitions = tuple(texts_in(body, "partition-columns", optional=True))
     check_schema(columns, partitions)
     metadata = Metadata(
-        id=wanted,
+        id=properties.get(TABLE_ID_PROPERTY, str(name)),
         schema_string=columns,
         partition_columns=partitions,
         configuration=properties,
         description=text(body, "comment", optional=True),
     )
-    domains = body.get("domain-metadata")
-    new = NewTable(
+    protocol = protocol_of(body.get("protocol"), managed=managed)
+    domains = [] if body.get("domain-metadata") is None else domains_of(body["domain-metadata"])
+    check_domains(protocol, domains)
+    return NewTable(
         version=0,
         timestamp=whole(body, "last-commit-timestamp-ms"),
-        protocol=protocol_of(body.get("protocol")),
+        protocol=protocol,
         metadata=metadata,
-        domains=() if domains is None else tuple(domains_of(domains)),
+        domains=tuple(domains),
     )
-    return StagingTable(table_id=wanted, name=name, location=location), new
 
 
 def _named(call: Call) -> TableName:
@@ -172,6 +195,9 @@ def _update_table(call: Call) -> Reply:
     name, request = _named(call), request_of(call.body)
     description = described(call, name)
     check_requirements(request, description.info)
+    if not description.info.catalog_managed:
+        call.catalog.report_change(description.info, *reported_change(request, description))
+        return Reply(body=load_answer(call.catalog, described(call, name)))
     proposal = proposal_of(request, description)
     headers = {}
     if proposal is not None:
@@ -181,6 +207,7 @@ def _update_table(call: Call) -> Reply:
                 raise Failure(FailureKind.VERSION_TAKEN, f"Version {proposal.version} of {name} is ratified already.")
             headers = {REPLAYED_HEADER: "true"}
     elif (published := request.published_version) is not None:
+        require_commits(description.info)
         call.catalog.report_published(description.info, published)
     return Reply(body=load_answer(call.catalog, described(call, name)), headers=headers)
 
@@ -194,9 +221,9 @@ def _drop_table(call: Call) -> Reply:
 
 def _rename_table(call: Call) -> Reply:
     name = _named(call)
-    new_name = members(call.body, "The request").get("new-name")
     call.require_reach(name.catalog, name.schema)
-    call.catalog.rename_table(name, table_name(name.catalog, name.schema, new_name))
+    renamed = new_name(members(call.body, "The request").get("new-name"), "'new-name'")
+    call.catalog.rename_table(name, table_name(name.catalog, name.schema, renamed))
     return NO_CONTENT
 
 
@@ -221,8 +248,7 @@ OPERATIONS = (
         scope=Scope.READ,
         work=_config,
         answers=schemas.CONFIG,
-        query={"catalog": (schemas.NAME, True), "protocol-versions": (schemas.TEXT, False)},
-        failures=(400, 401, 403),
+        query={"catalog": (schemas.NAME, True), "protocol-versions": (schemas.TEXT, True)},
     ),
     Operation(
         method="POST",

@@ -6,6 +6,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+import orjson
+from starlette.responses import Response
+from starlette.types import Scope
+
 from pyspark_delta.errors import (
     CatalogError,
     CatalogNameExistsError,
@@ -22,14 +26,17 @@ from pyspark_delta.errors import (
     TooManyUnpublishedError,
 )
 
+DELTA_API = "/api/2.1/unity-catalog/delta/v1/"
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of failure: its HTTP status and its names in both APIs."""
+    """One kind of failure: its HTTP status and its names in both APIs. Some have another status in the older one."""
 
     status: int
     type: str
     code: str
+    older_status: int | None = None
 
 
 class Failure(Exception):
@@ -47,12 +54,18 @@ class FailureKind(Enum):
     BAD_REQUEST = Kind(400, "BadRequestException", "INVALID_ARGUMENT")
     INVALID = Kind(400, "InvalidParameterValueException", "INVALID_ARGUMENT")
     NOT_AUTHENTICATED = Kind(401, "NotAuthorizedException", "UNAUTHENTICATED")
+    TIMEOUT = Kind(408, "BadRequestException", "INVALID_ARGUMENT")
+    BUSY = Kind(429, "TooManyRequestsException", "TOO_MANY_REQUESTS")
     NOT_ALLOWED = Kind(403, "PermissionDeniedException", "PERMISSION_DENIED")
     NOT_FOUND = Kind(404, "NotFoundException", "NOT_FOUND")
+    NO_CATALOG = Kind(404, "NoSuchCatalogException", "CATALOG_NOT_FOUND")
     NO_SCHEMA = Kind(404, "NoSuchSchemaException", "SCHEMA_NOT_FOUND")
     NO_TABLE = Kind(404, "NoSuchTableException", "TABLE_NOT_FOUND")
     NO_METHOD = Kind(405, "BadRequestException", "INVALID_ARGUMENT")
-    EXISTS = Kind(409, "AlreadyExistsException", "ALREADY_EXISTS")
+    CATALOG_EXISTS = Kind(400, "AlreadyExistsException", "CATALOG_ALREADY_EXISTS")
+    SCHEMA_EXISTS = Kind(400, "AlreadyExistsException", "SCHEMA_ALREADY_EXISTS")
+    TABLE_EXISTS = Kind(409, "AlreadyExistsException", "TABLE_ALREADY_EXISTS", older_status=400)
+    NOT_EMPTY = Kind(400, "InvalidParameterValueException", "FAILED_PRECONDITION")
     VERSION_TAKEN = Kind(409, "CommitVersionConflictException", "COMMIT_VERSION_CONFLICT")
     REQUIREMENT_FAILED = Kind(409, "UpdateRequirementConflictException", "UPDATE_REQUIREMENT_CONFLICT")
     TOO_LARGE = Kind(413, "BadRequestException", "INVALID_ARGUMENT")
@@ -73,6 +86,21 @@ def older_body(failure: Failure) -> dict[str, Any]:
     return {"error_code": kind.code, "message": failure.message, "details": []}
 
 
+def failed_response(failure: Failure, scope: Scope) -> Response:
+    """The answer to a request that fails, in the way of the API that it is for; its reason goes to the log."""
+    is_delta_api, kind = scope["path"].startswith(DELTA_API), failure.kind.value
+    status = kind.status if is_delta_api else kind.older_status or kind.status
+    scope.setdefault("state", {})["failure"] = failure.message
+    headers = {"Connection": "close"} if status in (408, 413) else {}  # the rest of the body is not read
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    if failure.kind is FailureKind.BUSY:
+        headers["Retry-After"] = "1"
+    body = delta_body(failure) if is_delta_api else older_body(failure)
+    content = b"" if scope["method"] == "HEAD" else orjson.dumps(body)
+    return Response(content, status, headers, "application/json")
+
+
 def failure_of(error: DeltaError) -> Failure:
     """What an error of the catalog is to a client."""
     return Failure(_kind_of(error), error.message)
@@ -85,7 +113,7 @@ def _kind_of(error: DeltaError) -> FailureKind:
         case TableReplacedError():
             return FailureKind.NO_TABLE
         case CatalogNameExistsError():
-            return FailureKind.EXISTS
+            return FailureKind.TABLE_EXISTS
         case NotAuthorizedError():
             return FailureKind.NOT_ALLOWED
         case RatificationConflictError():

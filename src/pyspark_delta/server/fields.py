@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, overload
 
 from pyspark_delta.catalog.contract import TableName
+from pyspark_delta.catalog.unity.limits import is_valid_name
 from pyspark_delta.log.names import CommitName, parse_name
 from pyspark_delta.server.failures import Failure, FailureKind
 
@@ -14,6 +15,7 @@ LARGEST = 2**63 - 1
 # Names stand in paths, and with dots between them.
 NAME = r"^[^\x00-\x1f./\x7f]{1,255}$"
 _NAME = re.compile(NAME.replace("$", r"\Z"))
+_UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _ID = re.compile(r"[0-9A-Za-z-]{1,64}")
 
 
@@ -87,6 +89,13 @@ def name_part(value: Any, what: str) -> str:
     return value
 
 
+def new_name(value: Any, what: str) -> str:
+    """One part of a name that is to be given: as Unity Catalog takes it."""
+    if not isinstance(value, str) or not is_valid_name(value):
+        raise invalid(f"{what} must be a text of 1 to 255 letters, digits, '_', '-' and '@'.")
+    return value
+
+
 def full_name(value: str, parts: int) -> list[str]:
     """The parts of a name like `catalog.schema.table`."""
     found = value.split(".")
@@ -111,6 +120,11 @@ def table_id(value: Any) -> str:
     if not _ID.fullmatch(value):
         raise Failure(FailureKind.NO_TABLE, "The catalog has no table with this id.")
     return value
+
+
+def is_uuid(value: str) -> bool:
+    """True if a text is a UUID in the usual form of 36 characters."""
+    return _UUID.fullmatch(value) is not None
 
 
 def staged_name(value: Mapping[str, Any], key: str, version: int) -> str:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from pyspark_delta.actions.model import CommitInfo, DomainMetadata, Metadata
 from pyspark_delta.actions.model import Protocol as ProtocolAction
-from pyspark_delta.catalog.contract import Access, NewTable, StagingTable, TableInfo
+from pyspark_delta.catalog.contract import NewTable, StagingTable
 from pyspark_delta.catalog.log_tail import published_path
-from pyspark_delta.errors import DeltaError, FileNotFoundInStoreError
+from pyspark_delta.errors import DeltaError, FileNotFoundInStoreError, PermissionDeniedError
 from pyspark_delta.log.commits import commit_text
 from pyspark_delta.server.fields import invalid
 from pyspark_delta.server.operation import Call
-from pyspark_delta.storage import store_for
 
 
 def first_commit(call: Call, staging: StagingTable) -> NewTable:
     """Version 0 of the table at a staging location. Raises Failure where it is not there, or is no such commit."""
-    info = TableInfo(table_id=staging.table_id, name=staging.name, location=staging.location)
-    store = store_for(staging.location, call.catalog.storage_options(info, Access.READ))
+    store = call.catalog.table_store(staging.location)
     path = published_path(staging.location, 0)
     try:
         if store.status(path).size > call.settings.max_body_bytes:
@@ -24,8 +22,10 @@ def first_commit(call: Call, staging: StagingTable) -> NewTable:
         actions = list(commit_text(0, path, store.read(path)).actions())
     except FileNotFoundInStoreError:
         raise invalid("The first commit of the table has not been written.") from None
-    except DeltaError as error:
+    except PermissionDeniedError as error:
         raise invalid(f"The first commit of the table cannot be read: {error.message}") from None
+    except DeltaError:  # its message quotes the file, which may not be the caller's
+        raise invalid("The first commit of the table is not a valid commit of Delta Lake.") from None
     protocol = next((action for action in actions if isinstance(action, ProtocolAction)), None)
     metadata = next((action for action in actions if isinstance(action, Metadata)), None)
     info_action = next((action for action in actions if isinstance(action, CommitInfo)), None)

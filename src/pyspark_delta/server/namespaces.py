@@ -1,54 +1,59 @@
-"""Catalogs and schemas. A catalog is there as long as it has a schema; one is made with the schema `default`."""
+"""Catalogs and schemas."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from pyspark_delta.catalog.sql.tokens import Scope
+from pyspark_delta.errors import CatalogNameExistsError
 from pyspark_delta.server import schemas
 from pyspark_delta.server.failures import Failure, FailureKind
-from pyspark_delta.server.fields import full_name, invalid, members, name_part
-from pyspark_delta.server.operation import Call, Operation, Reply
+from pyspark_delta.server.fields import full_name, members, name_part, new_name
+from pyspark_delta.server.operation import DONE, Call, Operation, Reply
 from pyspark_delta.server.pages import PAGE_QUERY, page_of
-
-_FIRST_SCHEMA = "default"
 
 
 # ------------------------------------------------------------------------------------------------------ catalogs
 def _list_catalogs(call: Call) -> Reply:
     seen = [name for name in call.catalog.list_catalogs() if call.reaches_catalog(name)]
     page, rest = page_of(call, seen, str)
-    return Reply(body={"catalogs": [{"name": name} for name in page], **rest})
+    return Reply(body={"catalogs": [_shown_catalog(name) for name in page], **rest})
 
 
 def _create_catalog(call: Call) -> Reply:
-    name = name_part(members(call.body, "The request").get("name"), "'name'")
+    name = new_name(members(call.body, "The request").get("name"), "'name'")
     _require_all(call)
-    if _spelled(call.catalog.list_catalogs(), name) is not None:
-        raise Failure(FailureKind.EXISTS, f"There is a catalog '{name}' already.")
-    call.catalog.create_schema(name, _FIRST_SCHEMA)
-    return Reply(body={"name": name})
+    try:
+        call.catalog.create_catalog(name)
+    except CatalogNameExistsError as error:
+        raise Failure(FailureKind.CATALOG_EXISTS, error.message) from None
+    return Reply(body=_shown_catalog(name))
 
 
 def _load_catalog(call: Call) -> Reply:
-    return Reply(body={"name": _catalog(call, name_part(call.path["name"], "The name"))})
+    return Reply(body=_shown_catalog(require_catalog(call, name_part(call.path["name"], "The name"))))
 
 
 def _drop_catalog(call: Call) -> Reply:
-    name = _catalog(call, name_part(call.path["name"], "The name"))
+    name = require_catalog(call, name_part(call.path["name"], "The name"))
     _require_all(call)
-    found = call.catalog.list_schemas(name)
-    if found != [_FIRST_SCHEMA]:
-        raise invalid(f"The catalog '{name}' has schemas besides '{_FIRST_SCHEMA}'. Drop them first.")
-    call.catalog.drop_schema(name, _FIRST_SCHEMA)
-    return Reply(body={})
+    if call.catalog.list_schemas(name):
+        raise Failure(FailureKind.NOT_EMPTY, f"The catalog '{name}' has schemas. Drop them first.")
+    call.catalog.drop_catalog(name)
+    return DONE
 
 
-def _catalog(call: Call, name: str) -> str:
+def require_catalog(call: Call, name: str) -> str:
+    """The catalog of a name, as it is spelled. Raises Failure if there is none that the caller's token reaches."""
     found = _spelled(call.catalog.list_catalogs(), name)
     if found is None or not call.reaches_catalog(found):
-        raise Failure(FailureKind.NOT_FOUND, f"There is no catalog '{name}'.")
+        raise Failure(FailureKind.NO_CATALOG, f"There is no catalog '{name}'. Create it first.")
     return found
+
+
+def _shown_catalog(name: str) -> dict[str, Any]:
+    return {"name": name, "comment": None, "properties": {}}
 
 
 def _require_all(call: Call) -> None:
@@ -58,7 +63,7 @@ def _require_all(call: Call) -> None:
 
 # ------------------------------------------------------------------------------------------------------- schemas
 def _list_schemas(call: Call) -> Reply:
-    catalog = name_part(call.query.get("catalog_name"), "'catalog_name'")
+    catalog = require_catalog(call, name_part(call.query.get("catalog_name"), "'catalog_name'"))
     seen = [name for name in call.catalog.list_schemas(catalog) if call.reaches(catalog, name)]
     page, rest = page_of(call, seen, str)
     return Reply(body={"schemas": [_schema(catalog, name) for name in page], **rest})
@@ -66,9 +71,13 @@ def _list_schemas(call: Call) -> Reply:
 
 def _create_schema(call: Call) -> Reply:
     body = members(call.body, "The request")
-    catalog, name = name_part(body.get("catalog_name"), "'catalog_name'"), name_part(body.get("name"), "'name'")
+    catalog, name = name_part(body.get("catalog_name"), "'catalog_name'"), new_name(body.get("name"), "'name'")
     call.require_reach(catalog, name)
-    call.catalog.create_schema(catalog, name)
+    catalog = require_catalog(call, catalog)
+    try:
+        call.catalog.create_schema(catalog, name)
+    except CatalogNameExistsError as error:
+        raise Failure(FailureKind.SCHEMA_EXISTS, error.message) from None
     return Reply(body=_schema(catalog, name))
 
 
@@ -78,10 +87,10 @@ def _load_schema(call: Call) -> Reply:
 
 def _drop_schema(call: Call) -> Reply:
     catalog, schema = _found(call)
-    if call.query.get("force", "").lower() == "true" and call.catalog.list_tables(catalog, schema):
-        raise invalid("A schema is dropped without its tables only: drop them first.")
+    if call.catalog.list_tables(catalog, schema):
+        raise Failure(FailureKind.NOT_EMPTY, f"The schema '{catalog}.{schema}' has tables. Drop them first.")
     call.catalog.drop_schema(catalog, schema)
-    return Reply(body={})
+    return DONE
 
 
 def _found(call: Call) -> tuple[str, str]:
@@ -93,8 +102,9 @@ def _found(call: Call) -> tuple[str, str]:
     return catalog, found
 
 
-def _schema(catalog: str, name: str) -> dict[str, str]:
-    return {"name": name, "catalog_name": catalog, "full_name": f"{catalog}.{name}"}
+def _schema(catalog: str, name: str) -> dict[str, Any]:
+    shown = {"name": name, "catalog_name": catalog, "full_name": f"{catalog}.{name}"}
+    return {**shown, "comment": None, "properties": {}}
 
 
 def _spelled(names: Iterable[str], wanted: str) -> str | None:
@@ -120,7 +130,7 @@ OPERATIONS = (
         work=_create_catalog,
         takes=schemas.CREATE_CATALOG,
         answers=schemas.CATALOG,
-        failures=(400, 401, 403, 409),
+        failures=(400, 401, 403),
     ),
     Operation(
         method="GET",
@@ -136,7 +146,7 @@ OPERATIONS = (
         summary="Drop a catalog without tables",
         scope=Scope.ADMIN,
         work=_drop_catalog,
-        answers=schemas.EMPTY,
+        says_done=True,
     ),
     Operation(
         method="GET",
@@ -146,7 +156,6 @@ OPERATIONS = (
         work=_list_schemas,
         answers=schemas.page("schemas", schemas.SCHEMA),
         query={"catalog_name": (schemas.NAME, True), **PAGE_QUERY},
-        failures=(400, 401, 403),
     ),
     Operation(
         method="POST",
@@ -156,7 +165,6 @@ OPERATIONS = (
         work=_create_schema,
         takes=schemas.CREATE_SCHEMA,
         answers=schemas.SCHEMA,
-        failures=(400, 401, 403, 409),
     ),
     Operation(
         method="GET",
@@ -172,7 +180,7 @@ OPERATIONS = (
         summary="Drop a schema without tables",
         scope=Scope.ADMIN,
         work=_drop_schema,
-        answers=schemas.EMPTY,
+        says_done=True,
         query={"force": ({"type": "string"}, False)},
     ),
 )

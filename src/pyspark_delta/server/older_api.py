@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 from pyspark_delta.actions.model import Metadata
-from pyspark_delta.catalog.contract import MetadataChange, Proposal, StagedFile, StagingTable, TableName
+from pyspark_delta.catalog.contract import MetadataChange, NewTable, Proposal, StagedFile, StagingTable, TableName
 from pyspark_delta.catalog.sql.tokens import Scope
 from pyspark_delta.catalog.unity.answers import wire_location
 from pyspark_delta.catalog.unity.columns import schema_of_columns
-from pyspark_delta.catalog.unity.mirror import TABLE_ID_PROPERTY, own_properties
+from pyspark_delta.catalog.unity.mirror import TABLE_ID_PROPERTY, own_properties, protocol_of_properties
 from pyspark_delta.catalog.unity.older_api import REPLAYED_HEADER
 from pyspark_delta.errors import CatalogNameNotFoundError
 from pyspark_delta.server import schemas
@@ -20,6 +20,7 @@ from pyspark_delta.server.fields import (
     full_name,
     invalid,
     members,
+    new_name,
     properties_in,
     staged_name,
     table_id,
@@ -28,7 +29,8 @@ from pyspark_delta.server.fields import (
     whole,
 )
 from pyspark_delta.server.first_commit import first_commit
-from pyspark_delta.server.operation import Call, Operation, Reply
+from pyspark_delta.server.namespaces import require_catalog
+from pyspark_delta.server.operation import DONE, Call, Operation, Reply
 from pyspark_delta.server.pages import PAGE_QUERY, page_of
 from pyspark_delta.server.served import Description
 from pyspark_delta.server.tables import (
@@ -37,16 +39,17 @@ from pyspark_delta.server.tables import (
     described_by_id,
     older_answer,
     older_commits,
+    require_commits,
     staged_tail,
 )
-from pyspark_delta.server.updates import check_table_id
+from pyspark_delta.server.updates import check_table_id, check_unmanaged
 from pyspark_delta.storage.paths import normalize_location
 
 _COMMITS_IN_ANSWER = 10
 
 
 def _name_in(body: Any) -> TableName:
-    return table_name(body.get("catalog_name"), body.get("schema_name"), body.get("name"))
+    return table_name(body.get("catalog_name"), body.get("schema_name"), new_name(body.get("name"), "'name'"))
 
 
 def _named(call: Call) -> TableName:
@@ -57,6 +60,7 @@ def _named(call: Call) -> TableName:
 def _create_staging_table(call: Call) -> Reply:
     name = _name_in(members(call.body, "The request"))
     call.require_reach(name.catalog, name.schema)
+    require_catalog(call, name.catalog)
     staging = call.catalog.create_staging_table(name)
     return Reply(
         body={
@@ -87,10 +91,29 @@ def _create_table(call: Call) -> Reply:
             call.catalog.create_table(staging, first_commit(call, staging))
         case "EXTERNAL":
             call.require_scope(Scope.ADMIN)  # whoever names any place could ask for credentials to it
-            call.catalog.register_table(name, location)
+            call.catalog.register_table(name, location, _described(body, name))
         case _:
             raise invalid("'table_type' must be MANAGED or EXTERNAL.")
     return Reply(body=older_answer(described(call, name)))
+
+
+def _described(body: Any, name: TableName) -> NewTable | None:
+    """What a request says of a table that is at a path; None if it names no columns."""
+    if not body.get("columns"):
+        return None
+    properties = properties_in(body, "properties", optional=True)
+    columns, partitions = schema_of_columns(body["columns"])
+    check_schema(columns, partitions)
+    metadata = Metadata(
+        id=str(name),
+        schema_string=columns,
+        partition_columns=partitions,
+        configuration=own_properties(properties),
+        description=text(body, "comment", optional=True),
+    )
+    protocol = protocol_of_properties(properties)
+    check_unmanaged(protocol)
+    return NewTable(version=0, timestamp=0, protocol=protocol, metadata=metadata)
 
 
 def _list_tables(call: Call) -> Reply:
@@ -118,7 +141,7 @@ def _drop_table(call: Call) -> Reply:
     name = _named(call)
     call.require_reach(name.catalog, name.schema)
     call.catalog.drop_table(name)
-    return Reply(body={})
+    return DONE
 
 
 # ------------------------------------------------------------------------------------------------------- commits
@@ -151,13 +174,14 @@ def _commit(call: Call) -> Reply:
     if call.body.get("commit_info") is None:
         if published is None:
             raise invalid("The request has neither 'commit_info' nor 'latest_backfilled_version'.")
+        require_commits(description.info)
         call.catalog.report_published(description.info, published)
-        return Reply(body={})
+        return DONE
     proposal = _proposal(call.body, description, published)
     ratification = call.catalog.ratify(description.info, proposal)
     if ratification.replayed and call.settings.replay_is_conflict:
         raise Failure(FailureKind.VERSION_TAKEN, f"Version {proposal.version} is ratified already.")
-    return Reply(body={}, headers={REPLAYED_HEADER: "true"} if ratification.replayed else {})
+    return replace(DONE, headers={REPLAYED_HEADER: "true"}) if ratification.replayed else DONE
 
 
 def _proposal(body: Any, description: Description, published: int | None) -> Proposal:
@@ -252,7 +276,7 @@ OPERATIONS = (
         summary="Drop a table",
         scope=Scope.WRITE,
         work=_drop_table,
-        answers=schemas.EMPTY,
+        says_done=True,
     ),
     Operation(
         method="GET",
@@ -270,7 +294,7 @@ OPERATIONS = (
         scope=Scope.WRITE,
         work=_commit,
         takes=schemas.OLDER_COMMIT_REQUEST,
-        answers=schemas.EMPTY,
+        says_done=True,
         failures=(400, 401, 403, 404, 409, 429),
     ),
     Operation(

@@ -18,7 +18,8 @@ _REASONS = {
     404: "There is no such thing",
     409: "Something else is there already, or has changed",
     413: "The request is too large",
-    429: "Earlier commits have to be published first",
+    408: "The body of the request did not come in time",
+    429: "Earlier commits have to be published first, or the server has too many requests",
     500: "The server failed; the request may have been done",
 }
 
@@ -73,13 +74,15 @@ def _query_parameters(operation: Operation) -> list[dict[str, Any]]:
 
 
 def _success(operation: Operation) -> dict[str, Any]:
+    if operation.says_done:
+        return {"200": {"description": "Done", "content": {"text/plain": {"schema": schemas.TEXT}}}}
     if operation.answers is None:
         return {"204": {"description": "Done"}}
     return {"200": {"description": "Done", "content": _json(operation.answers)}}
 
 
 def _failures(operation: Operation) -> dict[str, Any]:
-    statuses = [*operation.failures, *((413,) if operation.takes is not None else ()), 500]
+    statuses = sorted({*operation.failures, *((408, 413) if operation.takes is not None else ()), 429, 500})
     body = schemas.ERROR if operation.is_delta_api else schemas.OLDER_ERROR
     content = {} if operation.method == "HEAD" else {"content": _json(body)}
     return {str(status): {"description": _REASONS[status], **content} for status in statuses}

@@ -52,21 +52,24 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What an operation answers: JSON, or nothing but a status."""
+    """What an operation answers: JSON, plain text if `body` is a `str`, or nothing but a status."""
 
     body: Any = None
     status: int = 200
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 NO_CONTENT = Reply(status=204)
+DONE = Reply(body="200 OK")
+"""What Unity Catalog's older endpoints answer if there is nothing to say."""
 
 Schema = dict[str, Any]  # a JSON schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One method of one path below `BASE`; `answers` is the schema of a success, None for status 204.
+    """One method of one path below `BASE`; `answers` is the schema of a success, None for status 204, or for
+    the text `200 OK` if the operation `says_done`.
 
     `query` are the parameters by name: their schema and whether they are required. `scope` is None where the operation
     asks for a scope itself, because it depends on the request.
@@ -79,6 +82,7 @@ class Operation:
     work: Callable[[Call], Reply]
     takes: Schema | None = None
     answers: Schema | None = None
+    says_done: bool = False
     query: Mapping[str, tuple[Schema, bool]] = field(default_factory=dict)
     failures: tuple[int, ...] = (400, 401, 403, 404)
 

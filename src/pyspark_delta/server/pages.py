@@ -25,8 +25,7 @@ def page_of(call: Call, sorted_values: Sequence[T], key: Callable[[T], str]) -> 
     after = call.query.get("page_token") or ""
     remaining = [value for value in sorted_values if key(value) > after]
     page = remaining[: _size(call.query.get("max_results"))]
-    rest = {"next_page_token": key(page[-1])} if len(page) < len(remaining) else {}
-    return page, rest
+    return page, {"next_page_token": key(page[-1]) if len(page) < len(remaining) else None}
 
 
 def _size(given: str | None) -> int:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from pyspark_delta.catalog.loopback import is_loopback
 from pyspark_delta.errors import InvalidOptionError, MissingDependencyError
 from pyspark_delta.server.served import ServerSettings
 
@@ -20,7 +20,11 @@ _GRACE = 10  # seconds that requests have to end when the server is stopped
 
 def serve(server: uvicorn.Server) -> None:
     """Run a server until the process is told to stop (SIGINT, SIGTERM)."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    from pyspark_delta.server.access_log import OneLineFormatter
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(OneLineFormatter("%(asctime)s %(levelname)s %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[handler])
     logging.getLogger("uvicorn.error").addFilter(_is_news)
     server.run()
 
@@ -49,12 +53,19 @@ def create_server(
 
     Raises InvalidOptionError for what would be unsafe, CatalogError for the catalog, MissingDependencyError.
     """
+    if settings is not None and settings.vend_credentials:
+        raise InvalidOptionError(
+            "A catalog in a database has only the credentials that it was connected with, which do not end and are "
+            "for all tables: they cannot be given to clients. Leave vend_credentials out; clients connect with storage "
+            "options of their own."
+        )
     check_exposure(host, certificate, key, open_access=open_access, behind_proxy=behind_proxy)
     try:
         import uvicorn
 
         from pyspark_delta.catalog.sql import SqlCatalog
         from pyspark_delta.server.application import create_application
+        from pyspark_delta.server.connections import LONGEST_HEADERS, limited_protocol
     except ModuleNotFoundError as error:
         raise MissingDependencyError(
             f"The server needs the package '{error.name}': pip install 'pyspark-delta[server]'.", package=error.name
@@ -66,12 +77,16 @@ def create_server(
         max_unpublished=max_unpublished,
         verify_files=verify_published,
     )
-    application = create_application(catalog, None if open_access else catalog.tokens, settings or ServerSettings())
+    catalog.create()
+    settings = settings or ServerSettings()
+    application = create_application(catalog, None if open_access else catalog.tokens, settings)
     return uvicorn.Server(
         uvicorn.Config(
             application,
             host=host,
             port=port,
+            http=limited_protocol(settings),
+            h11_max_incomplete_event_size=LONGEST_HEADERS,
             ssl_certfile=certificate,
             ssl_keyfile=key,
             access_log=False,  # the application writes its own, without queries
@@ -90,7 +105,7 @@ def check_exposure(
     """Raises InvalidOptionError where tokens would cross a network in clear text, or others need none."""
     if (certificate is None) != (key is None):
         raise InvalidOptionError("TLS needs both a certificate and its key.")
-    if _is_loopback(host):
+    if is_loopback(host):
         return
     if open_access:
         raise InvalidOptionError(
@@ -107,12 +122,3 @@ def check_exposure(
 def _is_news(record: logging.LogRecord) -> bool:
     """Java's HTTP client asks to change over to HTTP/2 on every connection; that it is not done is no news."""
     return not record.getMessage().startswith(("Unsupported upgrade request", "No supported WebSocket library"))
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

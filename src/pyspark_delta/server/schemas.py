@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from pyspark_delta.catalog.unity.limits import NAME_PATTERN as NEW_NAME_PATTERN
 from pyspark_delta.server.fields import LARGEST
 from pyspark_delta.server.fields import NAME as NAME_PATTERN
 from pyspark_delta.server.updates import ACTIONS, REQUIREMENTS
@@ -24,7 +25,7 @@ def many(items: Schema, least: int = 0) -> Schema:
 
 def page(key: str, items: Schema) -> Schema:
     """A page of a list."""
-    return closed({key: many(items)}, next_page_token=TEXT)
+    return closed({key: many(items)}, next_page_token={"type": ["string", "null"]})
 
 
 def whole(least: int) -> Schema:
@@ -35,8 +36,8 @@ def whole(least: int) -> Schema:
 TEXT: Schema = {"type": "string"}
 BOOLEAN: Schema = {"type": "boolean"}
 NAME: Schema = {"type": "string", "pattern": NAME_PATTERN}
+NEW_NAME: Schema = {"type": "string", "pattern": NEW_NAME_PATTERN}
 OBJECT: Schema = {"type": "object"}
-EMPTY: Schema = {"type": "object", "maxProperties": 0}
 PROPERTIES: Schema = {"type": "object", "additionalProperties": TEXT}
 OPTIONAL_TEXTS: Schema = {"type": "object", "additionalProperties": {"type": ["string", "null"]}}
 TABLE_TYPE: Schema = {"type": "string", "enum": ["MANAGED", "EXTERNAL"]}
@@ -73,12 +74,12 @@ CREDENTIALS = closed(
         "storage-credentials": many(
             closed(
                 {"prefix": TEXT, "operation": OPERATION, "config": PROPERTIES},
-                **{"expiration-time-ms": whole(0)},
+                **{"expiration-time-ms": {**whole(0), "type": ["integer", "null"]}},
             )
         )
     }
 )
-CREATE_STAGING_TABLE = closed({"name": NAME})
+CREATE_STAGING_TABLE = closed({"name": NEW_NAME})
 STAGING_TABLE = closed(
     {
         "table-id": {"type": "string", "format": "uuid"},
@@ -95,7 +96,7 @@ STAGING_TABLE = closed(
 )
 CREATE_TABLE = closed(
     {
-        "name": NAME,
+        "name": NEW_NAME,
         "location": TEXT,
         "table-type": TABLE_TYPE,
         "columns": COLUMNS,
@@ -144,6 +145,10 @@ UPDATE = {
         _update("set-protocol", {"protocol": PROTOCOL}),
         _update("set-domain-metadata", {"updates": DOMAINS}),
         _update("remove-domain-metadata", {"domains": many(TEXT)}),
+        _update(
+            "update-metadata-snapshot-version",
+            {"last-commit-version": whole(0), "last-commit-timestamp-ms": whole(0)},
+        ),
     ]
 }
 REQUIREMENT = {
@@ -153,16 +158,17 @@ REQUIREMENT = {
     ]
 }
 UPDATE_TABLE = closed({"requirements": many(REQUIREMENT, 1), "updates": many(UPDATE, 1)})
-RENAME_TABLE = closed({"new-name": NAME})
+RENAME_TABLE = closed({"new-name": NEW_NAME})
 METRICS = closed({"table-id": TEXT}, report=OBJECT)
 ERROR = closed({"error": closed({"message": TEXT, "type": TEXT, "code": {"type": "integer"}})})
 
 # ----------------------------------------------------------------------------------------- the older operations
-CATALOG = closed({"name": TEXT})
-CREATE_CATALOG = closed({"name": NAME})
-SCHEMA = closed({"name": TEXT, "catalog_name": TEXT, "full_name": TEXT})
-CREATE_SCHEMA = closed({"name": NAME, "catalog_name": NAME})
-OLDER_NAMED_TABLE = closed({"name": NAME, "catalog_name": NAME, "schema_name": NAME})
+_DESCRIBED = {"comment": {"type": ["string", "null"]}, "properties": PROPERTIES}
+CATALOG = closed({"name": TEXT, **_DESCRIBED})
+CREATE_CATALOG = closed({"name": NEW_NAME})
+SCHEMA = closed({"name": TEXT, "catalog_name": TEXT, "full_name": TEXT, **_DESCRIBED})
+CREATE_SCHEMA = closed({"name": NEW_NAME, "catalog_name": NAME})
+OLDER_NAMED_TABLE = closed({"name": NEW_NAME, "catalog_name": NAME, "schema_name": NAME})
 OLDER_STAGING_TABLE = closed(
     {"name": TEXT, "catalog_name": TEXT, "schema_name": TEXT, "id": TEXT, "staging_location": TEXT}
 )

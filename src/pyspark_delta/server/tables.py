@@ -8,7 +8,8 @@ from typing import Any
 
 import orjson
 
-from pyspark_delta.catalog.contract import Access, CommitKind, LogTail, RatifiedCommit, TableInfo, TableName
+from pyspark_delta.catalog.contract import CommitKind, LogTail, RatifiedCommit, TableInfo, TableName
+from pyspark_delta.catalog.failures import storage_failures
 from pyspark_delta.catalog.managed_table import ManagedTable
 from pyspark_delta.catalog.unity.answers import commit_to_json, wire_location
 from pyspark_delta.catalog.unity.columns import columns_to_json
@@ -27,7 +28,6 @@ from pyspark_delta.schema.json import parse_schema
 from pyspark_delta.server.failures import Failure, FailureKind
 from pyspark_delta.server.operation import Call
 from pyspark_delta.server.served import Description, ServedCatalog
-from pyspark_delta.storage import store_for
 
 NO_COLUMNS = '{"type":"struct","fields":[]}'
 
@@ -57,9 +57,15 @@ def staged_tail(catalog: ServedCatalog, info: TableInfo) -> LogTail | None:
     tail = info.tail
     if tail is None or all(commit.kind is CommitKind.STAGED for commit in tail.commits):
         return tail
-    store = store_for(info.location, catalog.storage_options(info, Access.READ_WRITE))
-    ManagedTable(catalog, info).publish(store, tail)
+    with storage_failures():
+        ManagedTable(catalog, info).publish(catalog.table_store(info.location), tail)
     return replace(tail, commits=(), published_version=tail.latest_version)
+
+
+def require_commits(info: TableInfo) -> None:
+    """Raises Failure for a report of what is published before there is a commit after the creation of the table."""
+    if info.tail is not None and info.tail.latest_version == 0:
+        raise Failure(FailureKind.INVALID, f"No commit of {info.name} is ratified: its commit log is empty.")
 
 
 def load_answer(catalog: ServedCatalog, description: Description) -> dict[str, Any]:

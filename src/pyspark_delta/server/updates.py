@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from pyspark_delta.catalog.unity.mirror import (
 )
 from pyspark_delta.catalog.unity.type_json import schema_string_of
 from pyspark_delta.features import Feature
+from pyspark_delta.protocol.configuration import managed_names
 from pyspark_delta.server.failures import Failure, FailureKind
 from pyspark_delta.server.fields import (
     invalid,
@@ -42,6 +43,7 @@ _DOMAINS = frozenset({"set-domain-metadata", "remove-domain-metadata"})
 _PUBLISHED, _COMMIT, _PROTOCOL = "set-latest-backfilled-version", "add-commit", "set-protocol"
 _SNAPSHOT = "update-metadata-snapshot-version"
 ACTIONS = tuple(sorted({*_METADATA, *_DOMAINS, _PUBLISHED, _COMMIT, _PROTOCOL, _SNAPSHOT}))
+_FEATURES = {CLUSTERING: Feature.CLUSTERING, ROW_TRACKING: Feature.ROW_TRACKING}
 REQUIREMENTS = ("assert-table-uuid", "assert-etag")
 
 
@@ -84,10 +86,7 @@ def check_requirements(request: Request, info: TableInfo) -> None:
 
 
 def proposal_of(request: Request, description: Description) -> Proposal | None:
-    """The commit that a request proposes; None for one that only says what is published. Raises Failure."""
-    info = description.info
-    if not info.catalog_managed:
-        raise invalid(f"The catalog does not manage the table {info.name}: it takes no commits and no updates.")
+    """The commit that a request to a managed table proposes; None if it only says what is published. Raises Failure."""
     if _SNAPSHOT in request.updates:
         raise invalid(f"'{_SNAPSHOT}' is for tables that the catalog does not manage.")
     update = request.updates.get(_COMMIT)
@@ -114,8 +113,48 @@ def proposal_of(request: Request, description: Description) -> Proposal | None:
     )
 
 
-def protocol_of(value: Any) -> ProtocolAction:
-    """A protocol of the API. Raises Failure for one that no managed table has."""
+def reported_change(request: Request, description: Description) -> tuple[int, int, MetadataChange]:
+    """Version, time and metadata that a request says a table at a path has now. Raises Failure."""
+    name, update = description.info.name, request.updates.get(_SNAPSHOT)
+    if request.updates.keys() & {_COMMIT, _PUBLISHED}:
+        raise invalid(f"The catalog does not manage the table {name}: it takes no commits.")
+    if update is None:
+        raise invalid(f"An update of the table {name} must say which version it is: add '{_SNAPSHOT}'.")
+    change = _change_of(request, description, managed=False)
+    version, timestamp = whole(update, "last-commit-version"), whole(update, "last-commit-timestamp-ms")
+    return version, timestamp, change or MetadataChange()
+
+
+def columns_in(value: Mapping[str, Any]) -> str:
+    """The `schemaString` of a member `columns`. Raises Failure for what Unity Catalog refuses."""
+    columns = members(value.get("columns"), "'columns'")
+    fields = listed(columns, "fields")
+    if not fields:
+        raise invalid("A table needs at least one column.")
+    for field in fields:
+        if isinstance(field, dict) and field.get("type") == "void":
+            raise invalid("A column cannot have the type 'void'.")
+        if not isinstance(field, dict) or any(key not in field for key in ("name", "type", "nullable", "metadata")):
+            raise invalid("A column must have 'name', 'type', 'nullable' and 'metadata'.")
+    return schema_string_of(columns)
+
+
+def check_domains(protocol: ProtocolAction, domains: Iterable[DomainMetadata]) -> None:
+    """Raises Failure for a domain whose feature the protocol does not list."""
+    for domain in domains:
+        feature = _FEATURES[domain.domain]
+        if feature not in (protocol.writer_features or ()):
+            raise invalid(f"The domain '{domain.domain}' needs the writer feature '{feature}'.")
+
+
+def check_unmanaged(protocol: ProtocolAction) -> None:
+    """Raises Failure for a table that a catalog manages: only its own catalog names it."""
+    if managed_names(protocol):
+        raise invalid("A table that a catalog manages cannot be registered.")
+
+
+def protocol_of(value: Any, *, managed: bool = True) -> ProtocolAction:
+    """A protocol of the API. Raises Failure for one that no managed table has, if it is `managed`."""
     value = members(value, "'protocol'")
     protocol = ProtocolAction(
         min_reader_version=whole(value, "min-reader-version", 1),
@@ -126,6 +165,9 @@ def protocol_of(value: Any) -> ProtocolAction:
     readers, writers = protocol.reader_features or frozenset(), protocol.writer_features or frozenset()
     if extra := sorted(readers - writers):
         raise invalid(f"The reader features {extra} are not among the writer features.")
+    if not managed:
+        check_unmanaged(protocol)
+        return replace(protocol, reader_features=readers or None, writer_features=writers or None)
     if protocol.min_reader_version < 3 or protocol.min_writer_version < 7:
         raise invalid("A managed table has reader version 3 and writer version 7 at least.")
     if Feature.CATALOG_MANAGED not in readers or not {Feature.CATALOG_MANAGED, Feature.IN_COMMIT_TIMESTAMP} <= writers:
@@ -151,7 +193,7 @@ def domains_of(value: Any) -> list[DomainMetadata]:
 
 
 # ------------------------------------------------------------------------------------------------------- changes
-def _change_of(request: Request, description: Description) -> MetadataChange | None:
+def _change_of(request: Request, description: Description, *, managed: bool = True) -> MetadataChange | None:
     updates = request.updates
     domains: list[DomainMetadata] = []
     if "set-domain-metadata" in updates:
@@ -160,7 +202,7 @@ def _change_of(request: Request, description: Description) -> MetadataChange | N
             raise invalid("'set-domain-metadata' sets no domain.")
     if "remove-domain-metadata" in updates:
         domains += _removed(updates["remove-domain-metadata"], {domain.domain for domain in domains})
-    protocol = protocol_of(updates[_PROTOCOL].get("protocol")) if _PROTOCOL in updates else None
+    protocol = protocol_of(updates[_PROTOCOL].get("protocol"), managed=managed) if _PROTOCOL in updates else None
     metadata = _metadata(updates, description) if updates.keys() & _METADATA else None
     if protocol is None and metadata is None and not domains:
         return None
@@ -172,7 +214,7 @@ def _metadata(updates: Mapping[str, Mapping[str, Any]], description: Description
     known = description.metadata or Metadata(id=info.table_id, schema_string=NO_COLUMNS)
     changed = replace(known, configuration=_properties(updates, info))
     if "set-columns" in updates:
-        changed = replace(changed, schema_string=schema_string_of(updates["set-columns"].get("columns")))
+        changed = replace(changed, schema_string=columns_in(updates["set-columns"]))
     if "set-partition-columns" in updates:
         columns = texts_in(updates["set-partition-columns"], "partition-columns")
         changed = replace(changed, partition_columns=tuple(columns))

@@ -11,6 +11,7 @@ from typing import TypedDict
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_delta.actions.columns import field_of
 from pyspark_delta.actions.model import CommitInfo, DomainMetadata, Metadata, Protocol, SetTransaction
 from pyspark_delta.catalog.connections import managed_table
 from pyspark_delta.catalog.log_tail import TailFiles
@@ -26,7 +27,7 @@ from pyspark_delta.log.checkpoint_writer import (
     write_checkpoint,
 )
 from pyspark_delta.log.history import commit_info_of, commit_timestamp, version_at
-from pyspark_delta.log.replay import LogReplay, field_of
+from pyspark_delta.log.replay import LogReplay
 from pyspark_delta.log.request import FileRequest
 from pyspark_delta.log.segment import LogSegment, later_segment, list_whole, load_segment, segment_of
 from pyspark_delta.log.version_checksum import VersionChecksum, differences
@@ -200,8 +201,7 @@ class Snapshot:
     @property
     def has_typed_statistics(self) -> bool:
         """Whether a checkpoint keeps statistics as columns: files without their text may have them there."""
-        self._replay.open_checkpoint()
-        checkpoint = self._replay.checkpoint
+        checkpoint = self._replay.sources().checkpoint
         return checkpoint is not None and checkpoint.has_typed_statistics
 
     def files(self, columns: tuple[str, ...] = ("path", "partition_values", "size", "modification_time")) -> pa.Table:

@@ -14,6 +14,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from pyspark_delta.spark.conf.cores import cores_of
+from pyspark_delta.spark.conf.worker_python import self_contained, use_running_python
 
 
 def versions() -> dict[str, str | None]:
@@ -35,6 +36,7 @@ def versions() -> dict[str, str | None]:
 def report(spark: SparkSession) -> dict[str, Any]:
     """Run the job and look the data source up."""
     result: dict[str, Any] = {"driver": versions(), "workers": [], "source": None, "error": None, "source_error": None}
+    use_running_python(spark)
     try:
         result["workers"] = _ask_workers(spark)
     except Exception as error:
@@ -46,7 +48,7 @@ def report(spark: SparkSession) -> dict[str, Any]:
 
 def _ask_workers(spark: SparkSession) -> list[dict[str, str | None]]:
     """One report for each distinct answer of the workers."""
-    ask = _self_contained(versions)
+    ask = self_contained(versions)
 
     def answer(batches: Iterator[Any]) -> Iterator[Any]:
         import json as worker_json
@@ -60,15 +62,6 @@ def _ask_workers(spark: SparkSession) -> list[dict[str, str | None]]:
     tasks = max(2, min(256, cores_of(spark)))  # as many as cores reach every machine
     rows = spark.range(0, tasks, 1, tasks).mapInArrow(answer, "report string").collect()
     return [json.loads(text) for text in sorted({row["report"] for row in rows})]
-
-
-def _self_contained(function: Any) -> Any:
-    """The function as if it had been defined in `__main__`, so that it travels by value to workers."""
-    from types import FunctionType
-
-    moved = FunctionType(function.__code__, {"__builtins__": __builtins__}, function.__name__)
-    moved.__module__ = "__main__"
-    return moved
 
 
 def _find_source(spark: SparkSession) -> tuple[str | None, str | None]:

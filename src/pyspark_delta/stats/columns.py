@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import count
 
@@ -53,8 +53,8 @@ def stats_columns(
     if names is None:
         chosen = set(columns if limit < 0 else columns[:limit])
     else:
-        wanted = [tuple(part.casefold() for part in path) for path in names]
-        chosen = {c for c in columns if any(_starts_with(c.path, path) for path in wanted)}
+        wanted = {_folded(path) for path in names}
+        chosen = {c for c in columns if _is_below(_folded(c.path), wanted)}
     return tuple(c for c in columns if c in chosen or c.path in always)
 
 
@@ -89,5 +89,10 @@ def _skip(data_type: DataType, leaves: Iterator[int]) -> None:
             next(leaves)
 
 
-def _starts_with(path: tuple[str, ...], prefix: tuple[str, ...]) -> bool:
-    return tuple(part.casefold() for part in path[: len(prefix)]) == prefix
+def _folded(path: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(part.casefold() for part in path)
+
+
+def _is_below(path: tuple[str, ...], wanted: Set[tuple[str, ...]]) -> bool:
+    """True if the path, or that of a struct around it, is wanted."""
+    return any(path[:length] in wanted for length in range(len(path) + 1))

@@ -48,6 +48,7 @@ _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "+
 _EXACT = Context(prec=400)
 _OPEN, _CLOSE, _COMMA, _ZERO = map(ord, "{},0")
 _LEADING, _LEADING_TEXT = Column(("numRecords",), LONG), b'{"numRecords":'
+_EXACT_DOUBLES = 2**53  # below, every whole number is a double of its own
 _LEADING_DIGITS = 18  # any number of so many fits a long
 
 
@@ -339,12 +340,23 @@ def _value(value: Any, data_type: DataType) -> Any:
         return _float(value) if isinstance(value, (int, float, Decimal)) else None
     if isinstance(data_type, DecimalType):
         return _decimal(value, data_type)
-    return value if isinstance(value, str) and (data_type in (STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ)) else None
+    is_text = isinstance(value, str) and data_type in (STRING, DATE, TIMESTAMP, TIMESTAMP_NTZ)
+    return value if is_text and not _has_surrogates(value) else None
+
+
+def _has_surrogates(text: str) -> bool:
+    """Whether a text has half a surrogate pair, as a JSON escape may; no UTF-8 text has one."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _is_integral(value: int | float | Decimal) -> bool:
+    limit = _EXACT_DOUBLES if isinstance(value, float) else 2**64  # larger ones may have been rounded
     try:
-        return value == value // 1 and -(2**64) < value < 2**64
+        return value == value // 1 and -limit < value < limit
     except (ArithmeticError, ValueError):
         return False
 

@@ -1,13 +1,75 @@
-"""Typed statistics back to the JSON text of the log: for files whose text a checkpoint did not keep (C053)."""
+"""JSON texts of statistics: made of typed columns (C053), and split into members of which each keeps its text."""
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.actions.encode_files import quote
+
+_SPACE = " \t\n\r"
+
+
+def members_of(text: str | None) -> dict[str, str] | None:
+    """The members of a JSON object by name, each with its name and value exactly as in `text`.
+
+    Changing one member this way keeps all others: no number is converted, so decimals and whole numbers of any length
+    stay exact. Of a name that occurs twice, the last member counts. None if the text is no JSON object.
+    """
+    if not text:
+        return None
+    try:
+        return _members_of(text)
+    except (ValueError, IndexError, RecursionError):
+        return None
+
+
+def object_of(*members: str) -> str:
+    """The JSON object with these members, each the text of a name and a value."""
+    return "{" + ",".join(members) + "}"
+
+
+def _not_json(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
+
+
+# Values are scanned for where they end: their numbers stay texts, which also have no limit of digits.
+_DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_not_json)
+
+
+def _members_of(text: str) -> dict[str, str]:
+    text = text.strip(_SPACE)
+    found: dict[str, str] = {}
+    position = _after(text, 0, "{")
+    while text[position] != "}" or found:
+        name, end = _DECODER.raw_decode(text, position)
+        if text[position] != '"':
+            raise ValueError("a name that is no string")
+        _, end = _DECODER.raw_decode(text, _after(text, _skipped(text, end), ":"))
+        found.pop(name, None)
+        found[name] = text[position:end]
+        position = _skipped(text, end)
+        if text[position] == "}":
+            break
+        position = _after(text, position, ",")
+    if position + 1 != len(text):
+        raise ValueError("text after the object")
+    return found
+
+
+def _after(text: str, position: int, character: str) -> int:
+    if text[position] != character:
+        raise ValueError(f"no {character} at {position}")
+    return _skipped(text, position + 1)
+
+
+def _skipped(text: str, position: int) -> int:
+    while text[position] in _SPACE:
+        position += 1
+    return position
 
 
 def stats_texts(parsed: pa.StructArray) -> pa.StringArray:

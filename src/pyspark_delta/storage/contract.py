@@ -22,6 +22,26 @@ class FileStatus(NamedTuple):
     modification_time: int
 
 
+class TableFiles(Protocol):
+    """What a catalog does with the files of a table. Every failure is a `StorageError` that names the path."""
+
+    def read(self, path: str) -> bytes:
+        """The content. Raises FileNotFoundInStoreError."""
+        ...
+
+    def status(self, path: str) -> FileStatus:
+        """Size and time of one file. Raises FileNotFoundInStoreError."""
+        ...
+
+    def list_from(self, start: str) -> Iterator[FileStatus]:
+        """As `ObjectStore.list_from`."""
+        ...
+
+    def write_if_absent(self, path: str, data: bytes) -> None:
+        """Create atomically; durable when it returns. Raises FileAlreadyExistsError and changes nothing."""
+        ...
+
+
 class ObjectStore(Protocol):
     """The operations on one file system or bucket. Every failure is a `StorageError` that names the path.
 

@@ -18,6 +18,7 @@ from pyspark_delta.errors import CatalogUnavailableError
 CREDENTIALS_KEY = "pyspark_delta.credentials"
 """The storage option that names the source of the credentials of a table."""
 
+_LATEST = 253_402_300_799_000  # the end of the year 9999, in milliseconds
 EARLY = 5 * 60_000
 """Milliseconds before their end at which credentials are renewed; those that live shorter, when half of it is over."""
 
@@ -128,5 +129,5 @@ class ClientCredentials:
     def __call__(self) -> dict[str, Any]:
         credentials = self._source.current()
         end = credentials.expires_at
-        expires_at = None if end is None else datetime.fromtimestamp(end / 1000, UTC)
+        expires_at = None if end is None else datetime.fromtimestamp(min(max(end, 0), _LATEST) / 1000, UTC)
         return {**self._fields(credentials.options), "expires_at": expires_at}

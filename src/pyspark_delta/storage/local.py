@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import shutil
 import stat
 import uuid
@@ -31,6 +32,10 @@ from pyspark_delta.storage.contract import FileStatus
 from pyspark_delta.storage.exclusive_rename import rename_exclusive
 
 _TEMPORARY = ".pyspark-delta-"
+_LEFTOVER = re.compile(re.escape(_TEMPORARY) + r"[0-9a-f]{32}\.tmp")
+LEFTOVER_AGE = 7 * 86_400_000
+"""Milliseconds since its last write after which a temporary file is that of a killed writer."""
+
 _SMALL = 1 << 14  # bytes that hold most commits
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
 _NO_DIRECTORY_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF})
@@ -54,6 +59,7 @@ class LocalStore:
                 if byte_range is None:
                     return _read_all(descriptor)
                 start, end = byte_range
+                end = min(end, os.fstat(descriptor).st_size)  # as much memory is taken as is asked for
                 return b"".join(_pread(descriptor, start, end - start))
             finally:
                 os.close(descriptor)
@@ -114,6 +120,20 @@ class LocalStore:
             except OSError as error:
                 raise _translate("delete", path, error) from error
             _drop_hadoop_checksum(path)
+
+    def remove_leftovers(self, directory: str, before_ms: int, *, recursive: bool = False) -> int:
+        """Remove what writers that were killed left in a directory: temporary files last written before a time.
+
+        With `recursive`, those below it too; links are not followed. No other file is touched, and what cannot be
+        removed stays. Gives their number.
+        """
+        removed = 0
+        for found, directories, names in os.walk(directory):
+            if not recursive:
+                directories.clear()
+            for name in filter(_LEFTOVER.fullmatch, names):
+                removed += _remove_old(os.path.join(found, name), before_ms)
+        return removed
 
     def delete_directory(self, path: str) -> None:
         with _translated("delete", path), contextlib.suppress(FileNotFoundError, NotADirectoryError):
@@ -264,6 +284,15 @@ def _create_temporary(path: str) -> tuple[str, int]:
     except FileNotFoundError:
         _make_directories(directory)
         return temporary, os.open(temporary, flags, 0o666)
+
+
+def _remove_old(path: str, before_ms: int) -> bool:
+    with contextlib.suppress(OSError):
+        found = os.lstat(path)
+        if stat.S_ISREG(found.st_mode) and found.st_mtime_ns // 1_000_000 < before_ms:
+            os.unlink(path)
+            return True
+    return False
 
 
 def _make_directories(directory: str) -> None:

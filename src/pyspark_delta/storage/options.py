@@ -77,8 +77,8 @@ class ClientOptions:
     `oauth_token` is a token for Google Cloud Storage, such as a catalog gives; empty without one.
     """
 
-    store: dict[str, Any] = field(default_factory=dict)
-    http: dict[str, Any] = field(default_factory=dict)
+    store: dict[str, Any] = field(default_factory=dict, repr=False)
+    http: dict[str, Any] = field(default_factory=dict, repr=False)
     locking_provider: str = ""
     oauth_token: str = field(default="", repr=False)
 

@@ -11,7 +11,6 @@ from pyspark_delta.catalog.contract import Capability, CommitKind, MetadataChang
 from pyspark_delta.catalog.log_tail import published_path
 from pyspark_delta.errors import (
     CatalogError,
-    CatalogNameExistsError,
     FileNotFoundInStoreError,
     InvalidProposalError,
     RatificationConflictError,
@@ -20,7 +19,7 @@ from pyspark_delta.errors import (
     TooManyUnpublishedError,
 )
 from pyspark_delta.storage import normalize_location
-from pyspark_delta.storage.paths import join, parent
+from pyspark_delta.storage.paths import join
 from pyspark_delta.testing.catalog_tables import (
     SCHEMA,
     START,
@@ -29,7 +28,6 @@ from pyspark_delta.testing.catalog_tables import (
     commit_versions,
     create_table,
     fresh,
-    new_table,
     propose,
     publish,
     raises,
@@ -234,53 +232,6 @@ class PublishedCommits:
         for content in (b'{"version":2,"size":1}', b'{"version":100,"size":1}', b"broken"):
             setup.store(hint).write(hint, content)
             assert setup.make().log_tail(table).latest_version == 3
-
-
-class Registering:
-    """For catalogs that name tables which no catalog manages."""
-
-    capability = Capability.REGISTER
-
-    def test_c482_a_registered_table_is_not_managed(self, setup: CatalogSetup) -> None:
-        catalog, location = setup.make(), self.path_table(setup)
-        made = catalog.register_table(setup.name("r"), location)
-        found = setup.make().load_table(setup.name("r"))
-        assert found == made
-        assert (found.location, found.catalog_managed, found.tail) == (location, False, None)
-        assert catalog.list_tables(setup.catalog, setup.schema) == [setup.name("r")]
-        with raises(InvalidProposalError):
-            catalog.ratify(found, propose(setup, catalog, found, 1))
-        with raises(CatalogNameExistsError):
-            catalog.register_table(setup.name("R"), self.path_table(setup))
-        with raises(CatalogNameExistsError):
-            catalog.create_staging_table(setup.name("r"))
-
-    def test_a_registered_table_loses_nothing_but_its_name(self, setup: CatalogSetup) -> None:
-        catalog, location = setup.make(), self.path_table(setup)
-        catalog.register_table(setup.name("r"), location)
-        catalog.rename_table(setup.name("r"), setup.name("s"))
-        catalog.drop_table(setup.name("s"))
-        assert catalog.list_tables(setup.catalog, setup.schema) == []
-        assert catalog.dropped_tables(2**62) == []
-        path = published_path(location, 0)
-        assert setup.store(path).read(path)
-        assert catalog.register_table(setup.name("s"), location).location == location
-
-    def test_only_tables_are_registered_and_none_of_those_that_are_managed(self, setup: CatalogSetup) -> None:
-        catalog, table = fresh(setup)
-        nothing = join(parent(self.path_table(setup)), "nothing")
-        for location in (nothing, "", "\0", "unknown://x/y", table.location):
-            with raises(CatalogError):
-                catalog.register_table(setup.name("r"), location)
-        assert catalog.list_tables(setup.catalog, setup.schema) == [table.name]
-
-    def path_table(self, setup: CatalogSetup) -> str:
-        """The location of a new table beside those that the catalog manages."""
-        staging = setup.make().create_staging_table(setup.name("only for its location"))
-        location = join(parent(normalize_location(staging.location)), f"path-{uuid.uuid4().hex}")
-        path = published_path(location, 0)
-        setup.store(path).write(path, commit_content(0, "first", new_table(staging).metadata))
-        return location
 
 
 class SoftDrops:

@@ -45,7 +45,7 @@ class CatalogSetup:
     make: Callable[[], Catalog]
     catalog: str = "main"
     schema: str = "tests"
-    storage_options: Mapping[str, str] = field(default_factory=dict)
+    storage_options: Mapping[str, str] = field(repr=False, default_factory=dict)
     max_unpublished: int = 10
 
     def name(self, table: str) -> TableName:

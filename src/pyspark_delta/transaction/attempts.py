@@ -73,7 +73,7 @@ def commit_draft(
     check = ConflictCheck(draft, base.location)
     base = exactly_timed(draft, base, store)
     ready, request = _complete(draft, base)
-    check_committer(ready.configuration, committer, base.location)
+    check_committer(ready.configuration, base.configuration, committer, base.location)
     first, lost, failures, begun = request.version, 0, 0, policy.clock()
     while True:
         match committer.commit(request):

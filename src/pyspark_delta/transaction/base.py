@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from pyspark_delta.errors import FileNotFoundInStoreError
 from pyspark_delta.features import Feature, is_supported
+from pyspark_delta.log.commits import commit_text, malformed
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.access import require_catalog
+
+_LONG = 1 << 20  # bytes of a commit of which only the end is read: one that was cut off has no whole last line
+_END = 1 << 10
 
 
 def state_of(snapshot: Snapshot) -> TableState:
     """The state of the table at the version of a snapshot.
 
     The version checksum says all of it, where there is one; a checkpoint is read only for domains that it does not
-    hold. Raises PathAccessError for a managed table that was opened for its published state.
+    hold. Raises PathAccessError for a managed table that was opened for its published state, and CorruptLogError if the
+    newest commit is damaged: the checksum hides that, and nobody could read what is added after it.
     """
     require_catalog(snapshot.configuration, snapshot.location, snapshot.storage_options)
     configuration, checksum = snapshot.configuration, snapshot.checksum()
+    if checksum is not None:
+        _check_newest_commit(snapshot)
     timestamp = None if checksum is None else checksum.in_commit_timestamp
     return TableState(
         location=snapshot.location,
@@ -25,3 +35,15 @@ def state_of(snapshot: Snapshot) -> TableState:
         timestamp=snapshot.timestamp if timestamp is None else timestamp,
         storage_options=dict(snapshot.storage_options or {}),
     )
+
+
+def _check_newest_commit(snapshot: Snapshot) -> None:
+    commits = snapshot.segment.commits
+    if not commits or commits[-1].version != snapshot.version:
+        return  # a checkpoint of this version stands for it
+    file, is_long = commits[-1].file, commits[-1].file.size > _LONG
+    with suppress(FileNotFoundInStoreError):  # cleaned up since, after a newer checkpoint
+        if not is_long:
+            commit_text(snapshot.version, file.path, snapshot.store.read(file.path))
+        elif not snapshot.store.read(file.path, (file.size - _END, file.size)).rstrip().endswith(b"}"):
+            raise malformed(file.path, "its last line is not a whole JSON object")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError
 from pyspark_delta.schema.traversal import fields_in, types_in
@@ -47,10 +47,20 @@ def check_columns(schema: StructType, *, mapped: bool = False) -> None:
     _check_types(schema)
 
 
-def check_distinct(schema: StructType, where: str = "") -> None:
-    """Check that no two columns of a struct, nested ones too, have names that differ only in case."""
+def check_distinct(schema: StructType) -> None:
+    """Check that no two columns of a struct, nested ones too, have names that differ only in case.
+
+    Raises SchemaMismatchError.
+    """
+    _check_names(schema, "")
+    for field in fields_in(schema):
+        for struct in _nearest_structs(field.type):
+            _check_names(struct, field.name)
+
+
+def _check_names(struct: StructType, where: str) -> None:
     seen: dict[str, str] = {}
-    for field in schema:
+    for field in struct:
         folded = field.name.casefold()
         if folded in seen:
             raise SchemaMismatchError(
@@ -60,9 +70,18 @@ def check_distinct(schema: StructType, where: str = "") -> None:
                 column=field.name,
             )
         seen[folded] = field.name
-        for inner in types_in(field.type):
-            if isinstance(inner, StructType):
-                check_distinct(inner, field.name)
+
+
+def _nearest_structs(data_type: DataType) -> Iterator[StructType]:
+    """The type itself, or the structs that lie inside its arrays and maps, but not structs inside structs."""
+    match data_type:
+        case StructType():
+            yield data_type
+        case ArrayType(element):
+            yield from _nearest_structs(element)
+        case MapType(key, value):
+            yield from _nearest_structs(key)
+            yield from _nearest_structs(value)
 
 
 def resolve_partitioning(schema: StructType, names: Sequence[str]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import orjson
 import pyarrow as pa
 
 from pyspark_delta.errors import InvalidOperationError
-from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet
+from pyspark_delta.protocol.draft import CommitDraft, Operation
 
 SEVERAL = "TRANSACTION"
 """The name of several operations in one commit."""
@@ -41,7 +41,7 @@ def combine(before: CommitDraft, more: CommitDraft) -> CommitDraft:
         metadata=more.metadata or before.metadata,
         transactions=tuple(transactions.values()),
         domains=tuple(domains.values()),
-        reads=_reads(before.reads, more.reads),
+        reads=before.reads.union(more.reads),
         isolation=before.isolation or more.isolation,
         user_metadata=before.user_metadata if more.user_metadata is None else more.user_metadata,
         tags={**before.tags, **more.tags},
@@ -77,14 +77,3 @@ def _check_change_data(before: CommitDraft, more: CommitDraft) -> None:
 
 def _has_files(draft: CommitDraft) -> bool:
     return bool(draft.adds.num_rows or draft.removes.num_rows)
-
-
-def _reads(before: ReadSet, more: ReadSet) -> ReadSet:
-    zones = {reads.time_zone for reads in (before, more) if reads.predicates}
-    return ReadSet(
-        whole_table=before.whole_table or more.whole_table,
-        predicates=before.predicates + more.predicates,
-        paths=before.paths | more.paths,
-        transactions=before.transactions | more.transactions,
-        time_zone=zones.pop() if len(zones) == 1 else None,
-    )

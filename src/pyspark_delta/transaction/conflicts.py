@@ -38,10 +38,16 @@ _FEWER = "To avoid it, run such operations one after another, or on files of the
 
 @dataclass(frozen=True)
 class ConflictCheck:
-    """The checks for one draft, which is to follow winner after winner."""
+    """The checks for one draft, which is to follow winner after winner.
+
+    `moment` and `remedy` are for messages about files: when the draft read them, if not while its operation ran, and
+    what to do.
+    """
 
     draft: CommitDraft
     location: str
+    moment: str = ""
+    remedy: str = _AGAIN
 
     def check(self, winner: Winner, base: TableState) -> None:
         """Raises the CommitConflictError of the first rule that the winner, the version after `base`, breaks."""
@@ -54,10 +60,14 @@ class ConflictCheck:
         self._check_domains(winner)
         self._check_transactions(winner)
         if not self.draft.is_blind_append:
-            level = isolation_level(self.draft, before)
-            self._check_added(winner, before, level)
-            self._check_removed(winner, level)
-            self._check_recommitted(winner)
+            self.check_files(winner, before)
+
+    def check_files(self, winner: Winner, before: TableConfiguration) -> None:
+        """Check only what the winner did to files. `before` is what the table declared when the draft was made."""
+        level = isolation_level(self.draft, before)
+        self._check_added(winner, before, level)
+        self._check_removed(winner, level)
+        self._check_recommitted(winner)
 
     # --------------------------------------------------------------------------------- everything but files
     def _check_protocol(self, winner: Winner, before: TableConfiguration, after: TableConfiguration) -> None:
@@ -141,7 +151,7 @@ class ConflictCheck:
         path, others = _first_and_more(files)
         values = files.column("partition_values")[0].as_py() or []
         where = " of the partition " + ", ".join(f"{k}={v}" for k, v in values) if values else ""
-        advice = [_AGAIN]
+        advice = [self.remedy]
         if level is IsolationLevel.SERIALIZABLE and winner.is_blind_append:
             advice.append(
                 "Rows that are only appended do not matter where the table property delta.isolationLevel is "
@@ -177,7 +187,7 @@ class ConflictCheck:
                 ConcurrentDeleteReadError,
                 winner,
                 f"{winner} removed or changed the file '{path}'{others}, which this {self._name} read",
-                f"{_AGAIN} {_FEWER}",
+                f"{self.remedy} {_FEWER}",
                 path=path,
             )
         both = shared(gone, self._removed, self._added)
@@ -239,7 +249,8 @@ class ConflictCheck:
     ) -> NoReturn:
         found = {name: value for name, value in facts.items() if value is not None}
         raise kind(
-            f"{what[:1].upper()}{what[1:]}, while this {self._name} ran; nothing was committed. {advice}",
+            f"{what[:1].upper()}{what[1:]}{self.moment or f', while this {self._name} ran'}; nothing was committed. "
+            f"{advice}",
             **{**winner.facts, **found},
         )
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
@@ -15,9 +14,11 @@ from pyroaring import BitMap64
 from pyspark_delta.actions.columns import DELETION_VECTOR
 from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.data.record_counts import with_record_counts
+from pyspark_delta.deletion_vectors.bitmap import check_rows
 from pyspark_delta.deletion_vectors.files import encode_inline, read_deletion_vectors, write_deletion_vectors
 from pyspark_delta.scan.bounds import NUM_RECORDS
 from pyspark_delta.stats.parse import parse_stats
+from pyspark_delta.stats.texts import members_of, object_of
 from pyspark_delta.storage import store_for
 
 
@@ -30,7 +31,7 @@ class TouchedFiles:
     """
 
     location: str
-    storage_options: Mapping[str, str]
+    storage_options: Mapping[str, str] = field(repr=False)
     files: pa.Table
     gone: Sequence[BitMap64]
     stored: np.ndarray
@@ -92,9 +93,10 @@ def take_rows(
         [DeletionVectorDescriptor(**vectors[i]) for i in marked],
         data_files=[touched["path"][i].as_py() for i in marked],
     )
-    for i, bitmap in zip(marked, old, strict=True):
-        new[i] = new[i] | bitmap
     counts = parse_stats(touched["stats"].combine_chunks(), (NUM_RECORDS,)).column("numRecords")
+    for i, bitmap in zip(marked, old, strict=True):
+        check_rows(bitmap, counts[i].as_py(), touched["path"][i].as_py())
+        new[i] = new[i] | bitmap
     return TouchedFiles(location, storage_options, touched, new, np.asarray(counts))
 
 
@@ -107,10 +109,8 @@ def _with_vectors(files: pa.Table, vectors: Sequence[DeletionVectorDescriptor]) 
 def _widened(text: str, rows: int) -> str:
     """Statistics, which count all stored rows as a file with a vector must have them (C256), with wide bounds.
 
-    Of a text that is not JSON, the count alone stays.
+    All other members keep their text, so bounds stay exact. Of a text that is no JSON object, the count alone stays.
     """
-    try:
-        known = orjson.loads(text)
-    except orjson.JSONDecodeError:
-        known = {"numRecords": rows}
-    return orjson.dumps({**known, "tightBounds": False}).decode()
+    members = members_of(text) or {"numRecords": f'"numRecords":{rows}'}
+    members["tightBounds"] = '"tightBounds":false'
+    return object_of(*members.values())

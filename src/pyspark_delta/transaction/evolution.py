@@ -44,6 +44,7 @@ from pyspark_delta.transaction.protocol_upgrade import (
     weakest_protocol,
     with_features,
 )
+from pyspark_delta.transaction.row_rules import check_declared
 
 _PROTOCOL_PROPERTIES = (MIN_READER_VERSION, MIN_WRITER_VERSION, IGNORE_PROTOCOL_DEFAULTS)
 
@@ -90,6 +91,7 @@ def evolve(
         if before is not None:
             binding = keeps_files and feature.name not in compliant
             feature.check_change(configuration, before, keeps_files=binding)
+    check_declared(configuration, before)
     return configuration
 
 

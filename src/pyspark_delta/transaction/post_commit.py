@@ -8,14 +8,15 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from pyspark_delta.catalog.connections import managed_table
-from pyspark_delta.catalog.contract import Maintenance
+from pyspark_delta.catalog.connections import known_table, managed_table
+from pyspark_delta.catalog.contract import Capability, Maintenance, MetadataChange, TableInfo
 from pyspark_delta.catalog.log_tail import published_path
 from pyspark_delta.errors import DeltaError, DeltaWarning, FileNotFoundInStoreError
 from pyspark_delta.log.checkpoint_writer import write_checkpoint
 from pyspark_delta.log.cleanup import clean_log
 from pyspark_delta.log.replay import LogReplay
 from pyspark_delta.log.segment import published_segment
+from pyspark_delta.protocol.clustering import DOMAIN as CLUSTERING
 from pyspark_delta.protocol.properties import CHECKPOINT_INTERVAL, ENABLE_EXPIRED_LOG_CLEANUP, LOG_RETENTION
 from pyspark_delta.protocol.ready import ReadyCommit
 from pyspark_delta.protocol.state import TableState
@@ -48,6 +49,7 @@ def post_commit(ready: ReadyCommit, base: TableState, store: ObjectStore) -> Non
             )
             return None
 
+    attempt("the catalog could not be told of its metadata", lambda: _report(ready, base))
     complete = attempt(
         "its version checksum could not be written", lambda: write_version_checksum(ready, location, store)
     )
@@ -59,6 +61,18 @@ def post_commit(ready: ReadyCommit, base: TableState, store: ObjectStore) -> Non
     )
     if written and ENABLE_EXPIRED_LOG_CLEANUP.of(ready.configuration.properties):
         attempt("the log could not be cleaned up", lambda: _clean(ready, base, store))
+
+
+def _report(ready: ReadyCommit, base: TableState) -> None:
+    """Tell the catalog in which a table is registered what the commit has changed of its metadata."""
+    known = known_table(base.storage_options)
+    domains = tuple(domain for domain in ready.domains if domain.domain == CLUSTERING)
+    if known is None or not (ready.protocol or ready.metadata or domains):
+        return
+    catalog, table = known
+    if isinstance(table, TableInfo) and not table.catalog_managed and Capability.MIRROR in catalog.capabilities:
+        change = MetadataChange(protocol=ready.protocol, metadata=ready.metadata, domains=domains)
+        catalog.report_change(table, ready.version, ready.in_commit_timestamp or ready.timestamp, change)
 
 
 def _checkpoint(ready: ReadyCommit, location: str, store: ObjectStore, *, counted: bool) -> bool:

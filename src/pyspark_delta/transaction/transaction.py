@@ -43,6 +43,7 @@ from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.scan.plan import ScanPlan
 from pyspark_delta.scan.planner import plan_scan
+from pyspark_delta.schema.json import check_text
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage import store_for
 from pyspark_delta.storage.paths import resolve_file
@@ -264,6 +265,15 @@ class Transaction:
         """Let the commit fail where a concurrent one would have changed what was read. Raises as `stage`."""
         return self.stage(CommitDraft(operation=operation, reads=reads))
 
+    def depend_on_source(self, reads: ReadSet) -> Transaction:
+        """Let the commit fail where a concurrent one would have changed what new rows were computed from.
+
+        Those rows show the version that the transaction is based on, so its own changes do not matter.
+        """
+        self.require_open()
+        self._draft = replace(self._draft, reads=self._draft.reads.union(reads))
+        return self
+
     def set_operation(self, operation: Operation) -> Transaction:
         """What the history says that the transaction did."""
         self.require_open()
@@ -271,14 +281,16 @@ class Transaction:
         return self
 
     def set_user_metadata(self, text: str) -> Transaction:
-        """A text of the user's for the history (`userMetadata`)."""
+        """A text of the user's for the history (`userMetadata`). Raises InvalidOperationError (`check_text`)."""
         self.require_open()
+        check_text(text)
         self._draft = replace(self._draft, user_metadata=text)
         return self
 
     def set_application_version(self, app_id: str, version: int) -> Transaction:
-        """Commit the version of an application with the data (C180)."""
+        """Commit the version of an application with the data (C180). Raises InvalidOperationError (`check_text`)."""
         self.require_open()
+        check_text(app_id)
         others = tuple(t for t in self._draft.transactions if t.app_id != app_id)
         self._draft = replace(self._draft, transactions=(*others, SetTransaction(app_id=app_id, version=version)))
         return self

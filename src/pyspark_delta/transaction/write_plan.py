@@ -36,7 +36,7 @@ class FileOptions:
     max_records_per_file: int | None = None
     target_file_size: int | None = None
     partition_columns: bool | None = None
-    storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    storage_options: Mapping[str, str] = field(repr=False, default_factory=dict, hash=False)
 
 
 def write_context(

@@ -14,6 +14,7 @@ from pyspark_delta.actions.model import SetTransaction
 from pyspark_delta.data.writer import COMPRESSIONS
 from pyspark_delta.errors import DeltaWarning, InvalidOptionError
 from pyspark_delta.expressions.literals import zone_of
+from pyspark_delta.schema.json import check_text
 from pyspark_delta.storage import ACCESS_PREFIX
 from pyspark_delta.transaction.write_plan import FileOptions
 
@@ -103,6 +104,8 @@ def parse_options(options: Mapping[str, object] | None) -> WriteOptions:
     """
     given = {str(key).lower(): (str(key), _text(value)) for key, value in (options or {}).items() if value is not None}
     _warn_unknown(given)
+    for _, text in given.values():
+        check_text(text)
     parsed = WriteOptions(
         files=FileOptions(
             compression=_compression(given),

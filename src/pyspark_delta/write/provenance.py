@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.protocol.draft import Operation
+from pyspark_delta.schema.json import dump_json
 from pyspark_delta.write.options import WriteOptions
 from pyspark_delta.write.written import Written
 
@@ -37,7 +37,7 @@ def table_operation(name: str, options: WriteOptions, metrics: Mapping[str, int]
         "partitionBy": json_list(options.partition_by or ()),
         "clusterBy": json_list(options.cluster_by),
         "isManaged": "false",
-        "properties": orjson.dumps(dict(options.properties)).decode(),
+        "properties": dump_json(dict(options.properties)).decode(),
     }
     return Operation(name, parameters, metrics)
 
@@ -69,4 +69,4 @@ def write_metrics(
 
 def json_list(names: Sequence[str]) -> str:
     """Names as a JSON text."""
-    return orjson.dumps(list(names)).decode()
+    return dump_json(list(names)).decode()

@@ -14,8 +14,11 @@ from tests.served import Listening
 from pyspark_delta.actions.model import DomainMetadata, Metadata, Protocol
 from pyspark_delta.catalog.contract import (
     Access,
+    Capability,
     CommitKind,
+    LogTail,
     MetadataChange,
+    NewTable,
     Proposal,
     RatifiedCommit,
     StagedFile,
@@ -32,8 +35,10 @@ from pyspark_delta.errors import (
     CatalogNameExistsError,
     CatalogNameNotFoundError,
     CatalogUnavailableError,
+    DeltaWarning,
     InvalidProposalError,
     NotAuthorizedError,
+    NotDeltaTableError,
     RatificationConflictError,
     StaleMetadataError,
     TableReplacedError,
@@ -62,15 +67,17 @@ class Script:
             if not message.get("more_body"):
                 break
         path = scope["path"].removeprefix("/api/2.1/unity-catalog")
-        headers = {key.decode(): value.decode() for key, value in scope["headers"]}
+        sent = {key.decode(): value.decode() for key, value in scope["headers"]}
         with self._lock:
             self.requests.append(
-                (scope["method"], path, orjson.loads(body) if body else None, headers.get("authorization", ""))
+                (scope["method"], path, orjson.loads(body) if body else None, sent.get("authorization", ""))
             )
             given = self.answers.get((scope["method"], path), (404, None))
             status, value = given.pop(0) if isinstance(given, list) else given
         content = b"" if value is None else value if isinstance(value, bytes) else orjson.dumps(value)
-        start = {"type": "http.response.start", "status": status, "headers": [(b"retry-after", b"0")]}
+        kind = b"text/plain; charset=utf-8" if isinstance(value, bytes) else b"application/json"
+        headers = [(b"retry-after", b"0"), (b"content-type", kind)]
+        start = {"type": "http.response.start", "status": status, "headers": headers}
         await send(start)
         await send({"type": "http.response.body", "body": content})
 
@@ -129,6 +136,18 @@ def loaded(versions: list[int] | None = None, latest: int | None = 3, **metadata
         "metadata": table,
         "commits": commits,
         **({"latest-table-version": latest} if latest is not None else {}),
+    }
+
+
+def older_table(**changed: Any) -> Answer:
+    """A table as the older endpoints describe it."""
+    return 200, {
+        "table_id": "id-1",
+        "table_type": "MANAGED",
+        "data_source_format": "DELTA",
+        "storage_location": "file:///tables/t",
+        "properties": {"delta.feature.catalogManaged": "supported"},
+        **changed,
     }
 
 
@@ -259,6 +278,21 @@ def test_a_change_whose_outcome_is_unknown_is_not_sent_again(script: Script) -> 
 def test_nobody_at_the_address_is_unavailable() -> None:
     with pytest.raises(CatalogUnavailableError, match="cannot be reached"):
         UnityCatalog.connect("http://127.0.0.1:9", catalog="main")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
+def test_a_token_may_cross_this_machine_in_clear_text(host: str, recwarn: pytest.WarningsRecorder) -> None:
+    Connection(f"http://{host}:8080", "secret")
+    Connection("https://catalog.example.com", "secret")
+    Connection("http://catalog.example.com")
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize("token", ["very-secret", lambda: "very-secret"])
+def test_a_token_over_plain_http_to_another_machine_is_a_warning(token: Any) -> None:
+    with pytest.warns(DeltaWarning, match="catalog.example.com.*clear text.*https") as caught:
+        Connection("http://catalog.example.com:8080", token)
+    assert "very-secret" not in str(caught[0].message)
 
 
 @pytest.mark.parametrize("url", ["ftp://x", "http:///a", "http://user:pass@host/", "https://host/?token=x"])
@@ -459,16 +493,228 @@ def test_local_tables_have_no_credentials(script: Script) -> None:
     assert catalog.storage_options(table, Access.READ) == {}
 
 
+# ------------------------------------------------------------------------------------ answers of released servers
+DONE: Answer = (200, b"200 OK")
+"""What Unity Catalog answers where a request succeeds and there is nothing to say (0.4.1 to 0.6.0)."""
+
+
+def test_success_in_plain_text_is_a_success(script: Script) -> None:
+    catalog = script.connect()
+    script.answers["DELETE", "/schemas/main.s"] = DONE
+    catalog.drop_schema("main", "s")
+    connection = Connection(script.url)
+    older = UnityCatalog(connection, OlderApi(connection))
+    script.answers["POST", "/delta/preview/commits"] = DONE
+    script.answers["DELETE", "/tables/main.s.t"] = DONE
+    table = TableInfo(table_id="id-1", name=NAME, location="/tables/t", tail=LogTail(3))
+    assert not older.ratify(table, proposal(4)).replayed
+    older.report_published(table, 4)
+    older.drop_table(NAME)
+    assert len(script.sent("POST", "/delta/preview/commits")) == 2
+
+
+@pytest.mark.parametrize("content", [b"<html>Sign in</html>", b"204 No Content", b"OK"])
+def test_other_text_is_no_success(script: Script, content: bytes) -> None:
+    """Such as the page of a proxy that wants a login."""
+    catalog = script.connect()
+    script.answers["DELETE", "/schemas/main.s"] = (200, content)
+    with pytest.raises(CatalogUnavailableError, match="not JSON"):
+        catalog.drop_schema("main", "s")
+
+
+@pytest.mark.parametrize(
+    ("changed", "found"),
+    [
+        ({"data_source_format": "PARQUET"}, "PARQUET"),
+        ({"data_source_format": None}, "no format"),
+        ({"table_type": "VIEW"}, "VIEW"),
+        ({"table_type": "METRIC_VIEW", "data_source_format": None}, "METRIC_VIEW"),
+    ],
+)
+@pytest.mark.parametrize("refused", [None, failure("UnsupportedTableFormatException", 400)])
+def test_what_is_no_delta_table_is_refused_by_name(
+    script: Script, changed: dict[str, Any], found: str, refused: Answer | None
+) -> None:
+    """By servers with the Delta API, which refuse to describe it, and by older ones, which describe everything."""
+    connection = Connection(script.url)
+    catalog = UnityCatalog(connection, OlderApi(connection)) if refused is None else script.connect()
+    script.answers["GET", TABLE] = refused or (404, None)
+    script.answers["GET", "/tables/main.s.t"] = older_table(**changed)
+    with pytest.raises(NotDeltaTableError, match=f"main.s.t is not a Delta table.*{found}"):
+        catalog.load_table(NAME)
+
+
+def test_a_view_at_which_the_server_fails_is_refused_by_name(script: Script) -> None:
+    """The Delta API answers 500 for a view whose format is DELTA."""
+    catalog = script.connect()
+    script.answers["GET", TABLE] = failure("InternalServerErrorException", 500)
+    script.answers["GET", "/tables/main.s.t"] = older_table(table_type="VIEW")
+    with pytest.raises(NotDeltaTableError, match="VIEW"):
+        catalog.load_table(NAME)
+    script.answers["GET", "/tables/main.s.t"] = older_table()
+    with pytest.raises(CatalogUnavailableError) as caught:
+        catalog.load_table(NAME)
+    assert "Whether it was done" not in str(caught.value)
+
+
+def test_messages_name_tables_and_schemas_as_one_says_it(script: Script) -> None:
+    catalog = script.connect()
+    script.answers["GET", TABLE] = failure("NoSuchTableException", 404)
+    with pytest.raises(CatalogNameNotFoundError, match=r"The catalog has no table main\.s\.t \(so it is\)"):
+        catalog.load_table(NAME)
+    script.answers["DELETE", "/schemas/main.s"] = (404, {"error_code": "SCHEMA_NOT_FOUND", "message": "none"})
+    with pytest.raises(CatalogNameNotFoundError, match=r"The catalog has no schema 'main\.s' \(none\)"):
+        catalog.drop_schema("main", "s")
+    script.answers["POST", "/schemas"] = (400, {"error_code": "SCHEMA_ALREADY_EXISTS", "message": "there"})
+    with pytest.raises(CatalogNameExistsError, match=r"The catalog already has the schema 'main\.s' \(there\)"):
+        catalog.create_schema("main", "s")
+
+
+@pytest.mark.parametrize("name", ["a.b", "a b", "\u00fcber", "a/b", "", "x" * 256, "a\n"])
+def test_names_that_unity_catalog_does_not_take_are_refused_before_they_are_sent(script: Script, name: str) -> None:
+    catalog = script.connect()
+    before = len(script.requests)
+    table = TableName("main", "s", name)
+    staging = StagingTable(table_id="id-2", name=table, location="/tables/new")
+    for call in (
+        lambda: catalog.create_schema("main", name),
+        lambda: catalog.create_staging_table(table),
+        lambda: catalog.create_staging_table(TableName("main", name, "t")),
+        lambda: catalog.create_table(staging, new_table()),
+        lambda: catalog.register_table(table, "/tables/t"),
+        lambda: catalog.rename_table(NAME, table),
+    ):
+        with pytest.raises(InvalidProposalError, match="letters, digits, '_', '-' and '@'"):
+            call()
+    assert len(script.requests) == before
+
+
+def new_table(**properties: str) -> NewTable:
+    features = frozenset({"catalogManaged", "inCommitTimestamp"})
+    return NewTable(
+        version=0,
+        timestamp=1000,
+        protocol=Protocol(
+            min_reader_version=3,
+            min_writer_version=7,
+            reader_features=frozenset({"catalogManaged"}),
+            writer_features=features,
+        ),
+        metadata=Metadata(
+            id="id-2",
+            schema_string='{"type":"struct","fields":[]}',
+            configuration={"delta.enableInCommitTimestamps": "true", **properties},
+        ),
+    )
+
+
+def test_values_that_unity_catalog_cannot_store_are_refused_before_they_are_sent(script: Script) -> None:
+    """The server fails at a property of more than 255 characters, so that nobody would know what it has done."""
+    catalog = script.connect()
+    table = table_of(script, catalog)
+    staging = StagingTable(table_id="id-2", name=NAME, location="/tables/new")
+    long = {"delta.constraints.c": "x" * 256}
+    metadata = Metadata(id="m", schema_string='{"type":"struct","fields":[]}', configuration=long)
+    clustering = DomainMetadata(
+        domain="delta.clustering", configuration=orjson.dumps({"clusteringColumns": [["x" * 250]]}).decode()
+    )
+    connection = Connection(script.url)
+    older = UnityCatalog(connection, OlderApi(connection))
+    before = len(script.requests)
+    for call in (
+        lambda: catalog.create_table(staging, new_table(**long)),
+        lambda: catalog.ratify(table, proposal(4, change=MetadataChange(metadata=metadata))),
+        lambda: catalog.ratify(table, proposal(4, change=MetadataChange(domains=(clustering,)))),
+        lambda: older.create_table(staging, new_table(**long)),
+        lambda: older.ratify(table, proposal(4, change=MetadataChange(metadata=metadata))),
+    ):
+        with pytest.raises(InvalidProposalError, match=r"25\d characters.*at most 255"):
+            call()
+    assert [request for request in script.requests[before:] if request[0] != "GET"] == []
+
+
+def test_a_long_value_that_the_table_has_already_is_not_in_the_way(script: Script) -> None:
+    catalog = script.connect()
+    known = {"delta.feature.catalogManaged": "supported", "note": "x" * 300}
+    table = table_of(script, catalog, loaded(properties=known))
+    script.answers["POST", TABLE] = loaded()
+    configuration = {"note": "x" * 300, "a": "1"}
+    metadata = Metadata(id="m", schema_string='{"type":"struct","fields":[]}', configuration=configuration)
+    catalog.ratify(table, proposal(4, change=MetadataChange(metadata=metadata)))
+    (request,) = script.sent("POST", TABLE)
+    assert {"action": "set-properties", "updates": {"a": "1"}} in request["updates"]
+
+
+def test_a_table_is_registered_with_what_the_server_shows_of_it(script: Script) -> None:
+    catalog = script.connect()
+    script.answers["GET", TABLE] = loaded(properties={}, **{"table-type": "EXTERNAL"})
+    script.answers["POST", "/delta/v1/catalogs/main/schemas/s/tables"] = loaded()
+    described = NewTable(
+        version=7,
+        timestamp=5000,
+        protocol=Protocol(min_reader_version=1, min_writer_version=2),
+        metadata=Metadata(
+            id="m",
+            schema_string='{"type":"struct","fields":[{"name":"p","type":"long","nullable":true,"metadata":{}}]}',
+            partition_columns=("p",),
+            configuration={"owner": "ada"},
+        ),
+    )
+    assert not catalog.register_table(NAME, "/tables/t", described).catalog_managed
+    (request,) = script.sent("POST", "/delta/v1/catalogs/main/schemas/s/tables")
+    assert (request["name"], request["table-type"], request["location"]) == ("t", "EXTERNAL", "file:///tables/t")
+    assert request["protocol"] == {"min-reader-version": 1, "min-writer-version": 2}
+    assert (request["partition-columns"], request["properties"]) == (["p"], {"owner": "ada"})
+    assert [field["name"] for field in request["columns"]["fields"]] == ["p"]
+    assert request["last-commit-timestamp-ms"] == 5000
+    connection = Connection(script.url)
+    script.answers["GET", "/tables/main.s.t"] = older_table(table_type="EXTERNAL", properties={})
+    script.answers["POST", "/tables"] = (200, {})
+    UnityCatalog(connection, OlderApi(connection)).register_table(NAME, "/tables/t", described)
+    (older,) = script.sent("POST", "/tables")
+    assert (older["table_type"], older["data_source_format"]) == ("EXTERNAL", "DELTA")
+    assert [(column["name"], column["partition_index"]) for column in older["columns"]] == [("p", 0)]
+    made = {"delta.minReaderVersion": "1", "delta.minWriterVersion": "2"}
+    assert older["properties"] == {"owner": "ada", **made}
+
+
+def test_a_change_of_a_registered_table_is_reported_with_its_version(script: Script) -> None:
+    catalog = script.connect()
+    assert Capability.MIRROR in catalog.capabilities
+    table = table_of(script, catalog, loaded(properties={"a": "1"}, **{"table-type": "EXTERNAL"}))
+    script.answers["POST", TABLE] = loaded()
+    metadata = Metadata(id="m", schema_string='{"type":"struct","fields":[]}', configuration={"b": "2"})
+    catalog.report_change(table, 8, 6000, MetadataChange(metadata=metadata))
+    (request,) = script.sent("POST", TABLE)
+    updates = {update.pop("action"): update for update in request["updates"]}
+    assert updates["update-metadata-snapshot-version"] == {"last-commit-version": 8, "last-commit-timestamp-ms": 6000}
+    assert updates["set-properties"] == {"updates": {"b": "2"}}
+    assert updates["remove-properties"] == {"removals": ["a"]}
+    connection = Connection(script.url)
+    assert Capability.MIRROR not in UnityCatalog(connection, OlderApi(connection)).capabilities
+
+
+def test_a_managed_table_must_keep_what_the_server_requires(script: Script) -> None:
+    """The server says it only when the table is created, and checks it only when its protocol changes."""
+    managed = {"delta.feature.catalogManaged": "supported", "delta.enableDeletionVectors": "true", "mine": "1"}
+    catalog = script.connect()
+    table = table_of(script, catalog, loaded(properties=managed))
+    assert table.required_properties == {"delta.enableDeletionVectors": "true"}
+    assert (
+        table_of(script, catalog, loaded(properties={"delta.enableDeletionVectors": "true"})).required_properties == {}
+    )
+    script.answers["POST", "/delta/v1/catalogs/main/schemas/s/staging-tables"] = (
+        200,
+        {"table-id": "id-2", "location": "file:///tables/new"},
+    )
+    assert catalog.create_staging_table(NAME).longest_property == 255
+
+
 # ------------------------------------------------------------------------------------------------- older servers
 def test_a_server_without_the_delta_api_is_used_through_what_is_older(script: Script) -> None:
     """The commits come in pages, the earliest first, and in any order."""
     catalog = UnityCatalog.connect(script.url, catalog="main")
-    table = {
-        "table_id": "id-1",
-        "storage_location": "file:///tables/t",
-        "properties": {"delta.feature.catalogManaged": "supported"},
-    }
-    script.answers["GET", "/tables/main.s.t"] = (200, table)
+    script.answers["GET", "/tables/main.s.t"] = older_table()
 
     def page(*versions: int) -> Answer:
         names = ("version", "timestamp", "file_name", "file_size", "file_modification_timestamp")

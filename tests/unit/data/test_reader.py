@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import struct
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
@@ -17,8 +18,11 @@ from pyspark_delta.data.reader import output_schema, read_plan, read_task, read_
 from pyspark_delta.deletion_vectors import encode_inline, of_indexes
 from pyspark_delta.errors import CorruptLogError, DataFileError, DeletionVectorError
 from pyspark_delta.scan.plan import Missing, RowCommitVersion, RowId
+from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.types import (
     BINARY,
+    DOUBLE,
+    FLOAT,
     INTEGER,
     LONG,
     STRING,
@@ -27,6 +31,7 @@ from pyspark_delta.schema.types import (
     ArrayType,
     DecimalType,
     MapType,
+    PrimitiveType,
     StructField,
     StructType,
 )
@@ -106,6 +111,25 @@ def test_footer_statistics_never_lose_a_row(
     file = write(tmp_path, pa.table({"x": values}), row_group_size=1)
     rows = rows_of(tmp_path, schema_of(x=PrimitiveType(kind)), [file], where=where)
     assert [str(r["x"]) if isinstance(r["x"], float) else r["x"] for r in rows] == expected
+
+
+@pytest.mark.parametrize("poisoned", [(1.25,), (7.5,), (1.25, 7.5)], ids=["least", "greatest", "both"])
+@pytest.mark.parametrize("kind", [FLOAT, DOUBLE])
+@pytest.mark.parametrize("where", ["x < 2", "x BETWEEN 7 AND 8", "x = 7.5", "x IN (1.25, 9)", "x >= 7 AND x < 'NaN'"])
+def test_nan_in_a_footer_is_no_bound(
+    tmp_path: Path, poisoned: tuple[float, ...], kind: PrimitiveType, where: str
+) -> None:
+    values = pa.array([1.25, float("nan"), 7.5], to_arrow(kind))
+    file = write(tmp_path, pa.table({"x": values}), use_dictionary=False)
+    content = (tmp_path / "f.parquet").read_bytes()
+    footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+    tail, form = content[footer:], "<f" if kind == FLOAT else "<d"
+    for bound in poisoned:
+        assert struct.pack(form, bound) in tail
+        tail = tail.replace(struct.pack(form, bound), struct.pack(form, float("nan")))
+    (tmp_path / "f.parquet").write_bytes(content[:footer] + tail)
+    rows = rows_of(tmp_path, schema_of(x=kind), [file], where=where)
+    assert [r["x"] for r in rows] == [1.25 if "2" in where else 7.5]
 
 
 def test_a_projection_without_columns_keeps_the_row_count(tmp_path: Path) -> None:

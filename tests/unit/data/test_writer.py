@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -14,11 +14,21 @@ import pyarrow.parquet as pq
 import pytest
 
 from pyspark_delta.data.partition_paths import NULL_DIRECTORY, partition_directory
-from pyspark_delta.data.parts import write_files
+from pyspark_delta.data.parts import write_all, write_files, write_in_any_order, write_side_by_side
 from pyspark_delta.data.writer import WriteContext, WrittenFile, written_files
 from pyspark_delta.errors import ConstraintViolationError
 from pyspark_delta.schema.arrow import schema_from_arrow
-from pyspark_delta.schema.types import INTEGER, LONG, STRING, VARIANT, ArrayType, MapType, StructField, StructType
+from pyspark_delta.schema.types import (
+    BINARY,
+    INTEGER,
+    LONG,
+    STRING,
+    VARIANT,
+    ArrayType,
+    MapType,
+    StructField,
+    StructType,
+)
 from pyspark_delta.stats.columns import stats_columns
 
 
@@ -144,6 +154,32 @@ def test_null_in_a_not_null_column(tmp_path: Path) -> None:
         assert caught.value.facts["column"] == column
 
 
+@pytest.mark.parametrize("write", [write_all, write_in_any_order, write_side_by_side])
+@pytest.mark.parametrize("empty", ["", b""])
+def test_c416_empty_partition_values_are_null_before_not_null_is_checked(
+    tmp_path: Path, write: Callable[..., list[WrittenFile]], empty: str | bytes
+) -> None:
+    kind = STRING if isinstance(empty, str) else BINARY
+    for nullable in (False, True):
+        schema = StructType((StructField("p", kind, nullable), StructField("x", kind, nullable=False)))
+        partition = ("p",)
+        stored = StructType(schema.fields[::-1])
+        context = WriteContext(str(tmp_path), schema, stored, partition, partition, stores_partition_columns=True)
+        rows = pa.table({"p": [empty, None][: nullable + 1], "x": [empty, empty][: nullable + 1]}).to_batches()
+        if nullable:
+            [file] = write(context, rows)
+            assert file.partition_values == {"p": None}
+            assert (
+                pq.read_table(tmp_path / unquote(file.path), partitioning=None).to_pylist()
+                == [{"p": None, "x": empty}] * 2
+            )
+        else:
+            with pytest.raises(ConstraintViolationError) as caught:
+                write(context, rows)
+            assert caught.value.facts["column"] == "p"
+            assert list(tmp_path.rglob("*.parquet")) == []
+
+
 def test_null_inside_collections_counts_where_the_collection_is_there(tmp_path: Path) -> None:
     """Maps and lists that are null may have entries beneath, as masked arrays do."""
     schema = StructType((StructField("m", MapType(STRING, LONG, False)), StructField("l", ArrayType(LONG, False))))
@@ -216,7 +252,7 @@ def test_files_as_columns(tmp_path: Path) -> None:
         ("100%", "p=100%25"),
         ("a b", "p=a b"),
         ("ü\U0001f600", "p=ü\U0001f600"),
-        ("\x01\x1f\x7f", "p=%01%1F%7F"),
+        ("\x00\x01\x1f\x7f", "p=%00%01%1F%7F"),
         ("\"#'*:?\\{[]^", "p=%22%23%27%2A%3A%3F%5C%7B%5B%5D%5E"),
     ],
 )

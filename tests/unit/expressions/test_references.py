@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pyspark_delta.expressions.references import names_column, referenced_columns
+from pyspark_delta.expressions.references import is_among, referenced_columns
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def test_names_are_found(text: str, paths: set[tuple[str, ...]]) -> None:
 
 
 def test_a_struct_is_named_by_what_is_inside_it_and_the_other_way_round() -> None:
-    assert names_column("s.x > 0", ("S",))
-    assert names_column("s IS NOT NULL", ("s", "x"))
-    assert not names_column("s.y > 0", ("s", "x"))
-    assert not names_column("t > 0", ("s",))
+    assert is_among(("S",), referenced_columns("s.x > 0"))
+    assert is_among(("s", "x"), referenced_columns("s IS NOT NULL"))
+    assert not is_among(("s", "x"), referenced_columns("s.y > 0"))
+    assert not is_among(("s",), referenced_columns("t > 0"))

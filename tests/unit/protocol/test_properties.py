@@ -85,3 +85,8 @@ def test_unknown_delta_keys_are_refused_with_the_nearest() -> None:
 @pytest.mark.parametrize("name", ["owner", "delta.constraints.positive", "delta.feature.rowTracking", "comment.x"])
 def test_keys_of_the_user_and_open_ones_pass(name: str) -> None:
     p.check_property(name, "anything")
+
+
+def test_no_property_is_suggested_twice() -> None:
+    """A property and its alias may both be near."""
+    assert p.near_property_names("delta.enableChangeDataFed") == ["delta.enableChangeDataFeed"]

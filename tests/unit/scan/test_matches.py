@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 from benchmarks.synthetic_log import ROWS_PER_FILE, SyntheticLog, write_log
 
@@ -123,3 +125,44 @@ def test_c421_partition_values_without_a_zone_are_of_the_session(
     found = match_files(Snapshot.load(builder.location), predicate, ("path",), time_zone=zone)
     assert found.inside["path"].to_pylist() == inside
     assert found.inside.num_rows + found.partly.num_rows == 1
+
+
+NAN_FILES = {"both": ("NaN", "NaN"), "least": ("NaN", 9.0), "greatest": (7.0, "NaN"), "high": (7.0, 9.0)}
+_X = pa.struct([("x", pa.float64())])
+_PARSED = pa.struct(
+    [("numRecords", pa.int64()), ("minValues", _X), ("maxValues", _X), ("nullCount", pa.struct([("x", pa.int64())]))]
+)
+STORED: dict[str, dict[str, Any]] = {"text": {}, "typed": {"stats_parsed": _PARSED, "drop": ["stats"]}}
+
+
+@pytest.mark.parametrize("stored", ["commit", "text", "typed"])
+def test_nan_is_no_bound_of_a_file(tmp_path: Path, stored: str) -> None:
+    """Of whatever is decided by it, rows get lost: files that are not read, and files that are removed whole."""
+    builder = TableBuilder(tmp_path)
+    typed = stored == "typed"
+    adds = [add(name, **_nan_stats(*bounds, typed=typed)) for name, bounds in NAN_FILES.items()]
+    actions = [protocol(), metadata(schema={"x": "double"}), *adds]
+    if stored == "commit":
+        builder.commit(0, actions)
+    else:
+        builder.classic_checkpoint(0, actions, **STORED[stored])
+    for condition, inside in (("x > 5", ["greatest", "high"]), ("x < 5", [])):
+        snapshot = Snapshot.load(builder.location)
+        for _ in range(3):  # from the files, then from memory; NaN is greater than 5
+            found = match_files(snapshot, parse_predicate(condition, snapshot.schema), ("path", "stats"))
+            assert sorted(found.inside["path"].to_pylist()) == inside
+            assert sorted(found.partly["path"].to_pylist()) == ["both", "least"]
+
+
+def _nan_stats(least: float | str, greatest: float | str, *, typed: bool) -> dict[str, Any]:
+    bounds = {"minValues": {"x": least}, "maxValues": {"x": greatest}, "nullCount": {"x": 0}}
+    if not typed:
+        return {"stats": json.dumps({"numRecords": 3, **bounds})}
+    return {
+        "stats_parsed": {
+            "numRecords": 3,
+            "minValues": {"x": float(least)},
+            "maxValues": {"x": float(greatest)},
+            "nullCount": {"x": 0},
+        }
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,9 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_delta.errors import CorruptLogError, TableNotFoundError
+from pyspark_delta.errors import CorruptLogError, TableNotFoundError, VersionNotFoundError
+from pyspark_delta.log.replay import LogReplay
+from pyspark_delta.log.segment import load_segment
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.cache import ENTRIES_VARIABLE, clear_cache, latest_snapshot, remember
+from pyspark_delta.storage import store_for
+from pyspark_delta.storage.counting import CountingStore
 from pyspark_delta.testing.table_builder import TableBuilder, add, metadata, protocol, remove
 
 
@@ -82,6 +87,98 @@ def test_a_long_tail_gives_way_to_a_newer_checkpoint(table: TableBuilder) -> Non
     table.classic_checkpoint(250, [protocol(), metadata(), add("0"), add("1")])
     assert old.update().segment.checkpoint_version == 250
     assert paths(old.update()) == ["0", "1"]
+
+
+def clean(table: TableBuilder, before: int) -> None:
+    """What log cleanup may delete once there is a checkpoint of version `before`."""
+    for file in table.log.iterdir():
+        if file.name[:20].isdecimal() and int(file.name[:20]) < before:
+            file.unlink()
+    for sidecar in table.log.glob("_sidecars/00000000-*"):
+        sidecar.unlink()
+
+
+def based(table: TableBuilder, kind: str) -> None:
+    """Two commits after a checkpoint of version 1."""
+    state = [protocol(), metadata(), add("0"), add("1"), remove("gone", deletionTimestamp=1)]
+    if kind == "classic":
+        table.classic_checkpoint(1, state)
+    elif kind == "parts":
+        table.multi_part_checkpoint(1, state, 3)
+    else:
+        table.v2_checkpoint(0, state, form=kind, sidecars=2)
+        next(table.log.glob("*0.checkpoint.*")).rename(
+            table.log / f"{1:020d}.checkpoint.80a083e8-7026-4e79-81be-64bd76c43a11.{kind}"
+        )
+    table.commit(2, [add("2"), {"txn": {"appId": "a", "version": 7}}])
+
+
+@pytest.mark.parametrize("warm", ["not yet", "opened", "all"])
+@pytest.mark.parametrize("kind", ["classic", "parts", "json", "parquet"])
+def test_a_remembered_snapshot_outlives_its_checkpoint(table: TableBuilder, kind: str, warm: str) -> None:
+    based(table, kind)
+    table.commit(3, [add("3")])
+    old = latest_snapshot(table.location)
+    assert old.segment.checkpoint_version == 1
+    if warm != "not yet":
+        old.tombstones()
+    if warm == "all":
+        paths(old)
+        paths(old)
+    state = [protocol(), metadata(), {"txn": {"appId": "a", "version": 7}}, *(add(str(i)) for i in range(3))]
+    table.classic_checkpoint(2, state)
+    clean(table, 2)
+    assert paths(latest_snapshot(table.location)) == ["0", "1", "2", "3"]
+    assert paths(old) == ["0", "1", "2", "3"]
+    assert old.files(("path", "stats")).num_rows == 4
+    assert len(old.record_count.unknown) == 4
+    assert old.tombstones().num_rows == 0  # which the new checkpoint has forgotten
+    assert old.transactions()["a"].version == 7
+    table.commit(4, [remove("0")])
+    newest = latest_snapshot(table.location)
+    assert newest.version == 4
+    assert paths(newest) == ["1", "2", "3"]
+    assert newest.checkpoint().totals.num_files == 3
+
+
+def test_an_update_of_a_snapshot_whose_checkpoint_and_commits_are_gone(table: TableBuilder) -> None:
+    based(table, "classic")
+    old = latest_snapshot(table.location)
+    table.commit(3, [add("3")])
+    table.classic_checkpoint(3, [protocol(), metadata(), *(add(str(i)) for i in range(4))])
+    table.commit(4, [add("4")])
+    clean(table, 3)
+    with pytest.raises(VersionNotFoundError, match=r"2.*3"):
+        old.files(("path", "tags"))
+    assert paths(latest_snapshot(table.location)) == ["0", "1", "2", "3", "4"]
+
+
+def test_a_commit_that_is_gone_is_replaced_by_a_newer_checkpoint(table: TableBuilder) -> None:
+    segment = load_segment(store_for(table.location), table.location)
+    table.classic_checkpoint(1, [protocol(), metadata(), add("0"), add("1")])
+    for version in (0, 1):
+        (table.log / f"{version:020d}.json").unlink()
+    assert paths(Snapshot.from_replay(LogReplay(store_for(table.location), segment), {})) == ["0", "1"]
+
+
+@pytest.mark.parametrize("lost", ["sidecar", "part", "commit"])
+def test_a_file_that_is_really_missing_is_named_after_one_more_listing(table: TableBuilder, lost: str) -> None:
+    based(table, "json" if lost == "sidecar" else "parts")
+    for version in (0, 1):
+        (table.log / f"{version:020d}.json").unlink()
+    table.commit(3, [add("3")])
+    store = CountingStore(store_for(table.location))
+    replay = LogReplay(store, load_segment(store, table.location))
+    pattern = {"sidecar": "_sidecars/*", "part": "*1.checkpoint.0000000003.*", "commit": "*02.json"}[lost]
+    gone = next(table.log.glob(pattern))
+    gone.unlink()
+    for _ in range(2):
+        store.counts.reset()
+        with pytest.raises(CorruptLogError, match=re.escape(str(gone))) as raised:
+            Snapshot.from_replay(replay, {}).files()
+        assert raised.value.path == str(gone)
+        assert (raised.value.error_class == "DELTA_MISSING_PART_FILES") == (lost != "commit")
+        assert store.counts.calls["list"] <= 2
 
 
 def test_the_cache_gives_the_same_snapshot_until_there_is_a_new_version(table: TableBuilder) -> None:

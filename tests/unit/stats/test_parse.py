@@ -56,6 +56,8 @@ def minimum(value: str) -> str:
         ("9223372036854775808", LONG, None),
         ("1.0", LONG, 1),
         ("1.5", LONG, None),
+        ("9007199254740991.0", LONG, 2**53 - 1),
+        ("9007199254740993.0", LONG, None),  # which may have been read as ...992
         ('"5"', LONG, None),
         ("true", LONG, None),
         ("127", BYTE, 127),
@@ -67,6 +69,9 @@ def minimum(value: str) -> str:
         ("NaN", DOUBLE, math.nan),
         ('"é\\n\\u0041"', STRING, "é\nA"),
         ("7", STRING, None),
+        ('"a\\ud83d"', STRING, None),
+        ('"\\ud83d\\ude00"', STRING, "\U0001f600"),
+        ('"\\udc00"', DATE, None),
         ('"2024-02-29"', DATE, date(2024, 2, 29)),
         ('"2024-02-30"', DATE, None),
         ('"2024-01-01T10:00:00.000Z"', TIMESTAMP, datetime(2024, 1, 1, 10, tzinfo=UTC)),
@@ -90,6 +95,13 @@ def test_c415_values(value: str, data_type: DataType, expected: Any) -> None:
 @pytest.mark.parametrize("text", ["", None, "{", "null", "[]", "7", '{"minValues":5}', "{}{}", "{}x", " ", "\x00"])
 def test_c414_malformed_texts_count_as_missing(text: str | None) -> None:
     assert one(text, LONG) is None
+
+
+def test_c414_half_a_surrogate_pair_makes_its_own_value_missing() -> None:
+    text = '{"numRecords":3,"\\ud83d":1,"minValues":{"x":"a\\ud83d","y":"b"},"nullCount":{"x":2}}'
+    assert one(text, STRING) is None
+    assert one(text, STRING, "minValues", "y") == "b"
+    assert one(text, LONG, "nullCount", "x") == 2
 
 
 def test_duplicate_keys_take_the_last_value() -> None:

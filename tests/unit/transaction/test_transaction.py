@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +22,7 @@ from tests.commits import (
     info,
     memory_location,
 )
-from tests.declarations import declare, field, protocol
+from tests.declarations import declare, field, protocol, with_features
 
 from pyspark_delta.commit import CommitRequest, CommitResult, FilesystemCommitter, Transient, Unknown
 from pyspark_delta.errors import (
@@ -29,6 +31,7 @@ from pyspark_delta.errors import (
     ConcurrentDeleteReadError,
     ConcurrentTransactionError,
     ConstraintViolationError,
+    CorruptLogError,
     DeltaWarning,
     InvalidOperationError,
     SchemaMismatchError,
@@ -37,11 +40,17 @@ from pyspark_delta.errors import (
 )
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
+from pyspark_delta.protocol.properties import check_property
+from pyspark_delta.schema.json import schema_to_json
+from pyspark_delta.schema.types import LONG, StructField, StructType
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.snapshot.cache import clear_cache
 from pyspark_delta.storage import intercepted, store_for
 from pyspark_delta.table import Table
 from pyspark_delta.testing.faults import Fault, FaultyStore, SimulatedCrash
+from pyspark_delta.transaction import base
 from pyspark_delta.transaction.transaction import Phase, Transaction
+from pyspark_delta.write.options import parse_options
 
 
 @pytest.fixture
@@ -389,3 +398,53 @@ def test_row_ids_and_times_come_with_it(location: str) -> None:
 
 def transaction_state(transaction: Transaction) -> Any:
     return transaction._base
+
+
+HALF = "a\ud83d"  # of a surrogate pair
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda location: create(location, properties={"key": HALF}),
+        lambda location: create(location, properties={HALF: "value"}),
+        lambda location: Transaction.on(table(location)).set_user_metadata(HALF),
+        lambda location: Transaction.on(table(location)).set_application_version(HALF, 1),
+        lambda location: commit(draft(HALF), create(location)),
+        lambda location: schema_to_json(StructType((StructField(HALF, LONG),))),
+        lambda location: check_property("key", HALF),
+        lambda location: parse_options({"userMetadata": HALF}),
+    ],
+    ids=["value", "key", "user metadata", "application", "operation", "column", "property", "option"],
+)
+def test_a_text_that_is_not_unicode_is_refused_by_name(location: str, change: Callable[[str], object]) -> None:
+    with pytest.raises(InvalidOperationError, match=r"'a\\ud83d' has one half of a surrogate pair"):
+        change(location)
+    assert not has_version(location, 1)
+
+
+@pytest.mark.parametrize("long", [False, True])
+@pytest.mark.parametrize("damage", ["cut off", "not JSON"])
+def test_a_table_whose_newest_commit_is_damaged_takes_no_commit(
+    damage: str, long: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The version checksum says all that an append needs, so that it would not notice by itself."""
+    location = str(tmp_path / "t")
+    with Transaction.creating(location, with_features(fields=[field("x", "long")])):
+        pass
+    log = tmp_path / "t" / "_delta_log"
+    commit = log / f"{0:020}.json"
+    whole = commit.read_bytes()
+    assert (log / f"{0:020}.crc").exists()
+    commit.write_bytes(whole[:-20] if damage == "cut off" else b"\0" * len(whole))
+    clear_cache()
+    if long:
+        monkeypatch.setattr(base, "_LONG", 10)
+        monkeypatch.setattr(base, "_END", 10)
+    with pytest.raises(CorruptLogError, match=commit.name):
+        Transaction.on(Snapshot.load(location))
+    assert not (log / f"{1:020}.json").exists()
+    commit.write_bytes(whole)
+    with Transaction.on(Snapshot.load(location)) as transaction:
+        transaction.set_application_version("a", 1)
+    assert (log / f"{1:020}.json").exists()

@@ -37,7 +37,10 @@ class SqlCatalog(TableNames, Commits):
         max_unpublished: int = 10,
         verify_files: bool = True,
     ) -> SqlCatalog:
-        """Connect to `sqlite:///file.db` or `postgresql://user@host/database`; its tables are made where missing.
+        """Connect to `sqlite:///file.db` or `postgresql://user@host/database`.
+
+        PostgreSQL gets the tables of a catalog where they are missing; the first schema makes the file of SQLite, and
+        until then whatever reads the catalog raises CatalogError.
 
         New Delta tables are put below `storage_root`, by default `tables` beside the file of SQLite, where
         `storage_options` give access. A table may have `max_unpublished` unpublished commits.
@@ -59,10 +62,15 @@ class SqlCatalog(TableNames, Commits):
         )
         return cls(database, settings)
 
+    def create(self) -> None:
+        """Make the database's file and tables where they are missing, as the first schema does. Raises CatalogError."""
+        self._database.create()
+
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """Staged and inline commits, registering, soft drops."""
-        return frozenset({Capability.STAGED, Capability.INLINE, Capability.REGISTER, Capability.SOFT_DROP})
+        """Staged and inline commits, registering with copies of the metadata, soft drops."""
+        kinds = {Capability.STAGED, Capability.INLINE, Capability.REGISTER, Capability.MIRROR, Capability.SOFT_DROP}
+        return frozenset(kinds)
 
     @property
     def tokens(self) -> Tokens:
@@ -72,6 +80,10 @@ class SqlCatalog(TableNames, Commits):
     def acting_as(self, principal: str) -> SqlCatalog:
         """This catalog, asked by a principal: staging tables are theirs alone, and commits remember them."""
         return SqlCatalog(self._database, replace(self._settings, principal=principal))
+
+    def serving(self) -> SqlCatalog:
+        """This catalog as a server uses it, whose clients may not be who it runs as: it follows no links in tables."""
+        return SqlCatalog(self._database, replace(self._settings, follow_links=False))
 
     def storage_options(self, table: TableInfo, access: Access) -> Mapping[str, str]:
         """The options that the catalog was connected with."""

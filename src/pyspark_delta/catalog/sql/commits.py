@@ -34,13 +34,11 @@ from pyspark_delta.catalog.proposals import (
 )
 from pyspark_delta.catalog.sql.part import CatalogPart
 from pyspark_delta.catalog.sql.rows import (
+    change_values,
     commit_of,
     commit_values,
-    domains_value,
     etag_of,
     metadata_number_of,
-    metadata_values,
-    protocol_value,
     select_tables,
     tail_of,
     unpublished,
@@ -189,7 +187,7 @@ class Commits(CatalogPart):
             return Ratification(commit, replayed=True) if is_same(commit, proposal) else None
         path = published_path(table.location, proposal.version)
         try:
-            found = transaction_id(self._store(path).read(path))
+            found = transaction_id(self.table_store(table.location).read(path))
         except FileNotFoundInStoreError:
             return None
         if not proposal.transaction_id or found != proposal.transaction_id:
@@ -204,16 +202,10 @@ class Commits(CatalogPart):
 
     def _mirror(self, connection: Connection, table: TableInfo, change: MetadataChange) -> None:
         """Keep what a commit changes of protocol, metadata and domains. The row is locked by the comparison."""
-        values: dict[str, Any] = {}
-        if change.protocol is not None:
-            values |= protocol_value(change.protocol)
-        if change.metadata is not None:
-            values |= metadata_values(change.metadata)
-        noted = bool(values) or any(domain.domain not in _UNNOTED_DOMAINS for domain in change.domains)
-        if change.domains:
-            known = connection.execute(select(tables.c.domains).where(_is(table))).scalar()
-            values |= domains_value(known, change.domains)
-        if noted:
+        known = connection.execute(select(tables.c.domains).where(_is(table))).scalar() if change.domains else None
+        values = change_values(known, change)
+        declared = change.protocol is not None or change.metadata is not None
+        if declared or any(domain.domain not in _UNNOTED_DOMAINS for domain in change.domains):
             values |= {"metadata_number": tables.c.metadata_number + 1, "updated_ms": self._settings.clock()}
         if values:
             connection.execute(update(tables).where(_is(table)).values(**values))
@@ -243,7 +235,7 @@ class Commits(CatalogPart):
                 known = self._check_all_published(table, proposal)
         if proposal.file is not None and self._settings.verify_files:
             try:
-                check_staged_file(table, self._store(table.location), proposal.version, proposal.file)
+                check_staged_file(table, self.table_store(table.location), proposal.version, proposal.file)
             except InvalidProposalError:
                 replay = self._database.read(lambda connection: self._find_replay(connection, table, proposal))
                 if replay is None:
@@ -264,7 +256,7 @@ class Commits(CatalogPart):
     def _check_published(self, table: TableInfo, known: int, version: int) -> None:
         if not self._settings.verify_files:
             return
-        store = self._store(table.location)
+        store = self.table_store(table.location)
         for number in range(known + 1, version + 1):
             path = published_path(table.location, number)
             try:

@@ -7,6 +7,7 @@ run READ COMMITTED, where an UPDATE that waited for another looks at its row aga
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import time
@@ -47,21 +48,34 @@ class Database:
         # One statement needs no transaction, which would be two requests more.
         self._reading = {"isolation_level": "AUTOCOMMIT"} if engine.dialect.name == "postgresql" else {}
         self._process = os.getpid()
+        self._is_ready = False
 
     @classmethod
     def connect(cls, url: str) -> Database:
-        """Connect, and make the tables where there are none.
+        """Connect. A database of PostgreSQL without the tables gets them; a file of SQLite is made by `create`.
 
         Raises CatalogError for a URL that is none or names no file, and for tables of a newer version.
         """
         parsed = _parse(url)
         database = cls(_sqlite(parsed) if parsed.get_backend_name() == "sqlite" else _postgresql(parsed))
         try:
-            database._prepare()
+            if database.sqlite_file is None:
+                database.create()
+            elif database._has_tables():
+                database._prepare()
         except CatalogError:
             database.close()
             raise
         return database
+
+    def create(self) -> None:
+        """Make the file and the tables where they are missing. Raises CatalogError for tables of a newer version."""
+        if self._is_ready:
+            return  # a database that went away since is an error
+        if self.sqlite_file is not None:
+            Path(self.sqlite_file).parent.mkdir(parents=True, exist_ok=True)
+            _make_private(Path(self.sqlite_file))
+        self._prepare(makes_tables=True)
 
     @property
     def sqlite_file(self) -> str | None:
@@ -74,11 +88,7 @@ class Database:
 
     def read(self, work: Callable[[Connection], T]) -> T:
         """Run one SELECT. Raises CatalogUnavailableError."""
-        try:
-            with self._connection().execution_options(**self._reading) as connection:
-                return work(connection)
-        except SQLAlchemyError as error:
-            raise self._translated(error) from error
+        return self._read(work, self._connection)
 
     def change(self, work: Callable[[Connection], T]) -> T:
         """Run one transaction; an error in it undoes it.
@@ -86,9 +96,19 @@ class Database:
         What PostgreSQL gave up because of another transaction is run again: nothing of it happened. Raises
         CatalogUnavailableError, after which it may have happened or not.
         """
+        return self._change(work, self._connection)
+
+    def _read(self, work: Callable[[Connection], T], connect: Callable[[], Connection]) -> T:
+        try:
+            with connect().execution_options(**self._reading) as connection:
+                return work(connection)
+        except SQLAlchemyError as error:
+            raise self._translated(error) from error
+
+    def _change(self, work: Callable[[Connection], T], connect: Callable[[], Connection]) -> T:
         for attempt in range(_ATTEMPTS):
             try:
-                with self._connection().execution_options(**{_CHANGE: True}) as connection, connection.begin():
+                with connect().execution_options(**{_CHANGE: True}) as connection, connection.begin():
                     return work(connection)
             except SQLAlchemyError as error:
                 if getattr(getattr(error, "orig", None), "sqlstate", None) not in _AGAIN or attempt == _ATTEMPTS - 1:
@@ -101,14 +121,39 @@ class Database:
         self._engine.dispose()
 
     def _connection(self) -> Connection:
+        if not self._is_ready:
+            self._prepare()
+        return self._connect()
+
+    def _connect(self) -> Connection:
         if self._process != os.getpid():
             self._engine.dispose(close=False)  # the connections belong to the process that this one was forked from
             self._process = os.getpid()
         return self._engine.connect()
 
-    def _prepare(self) -> None:
-        found = self.read(lambda connection: inspect(connection).has_table(schema_version.name))
-        version = self.read(_stored_version) if found else self._create()
+    def _has_tables(self) -> bool:
+        if self.sqlite_file is not None and not Path(self.sqlite_file).exists():
+            return False  # asking SQLite would make the file
+        return self._read(lambda connection: inspect(connection).has_table(schema_version.name), self._connect)
+
+    def _prepare(self, *, makes_tables: bool = False) -> None:
+        """Look at the tables before they are used, and make them only if asked: a URL may be mistyped."""
+        found = self._has_tables()
+        if not found and not makes_tables:
+            raise self._no_catalog()
+        version = self._read(_stored_version, self._connect) if found else self._create_tables()
+        self._check_version(version)
+        self._is_ready = True
+
+    def _no_catalog(self) -> CatalogError:
+        found = "the file has no tables of a catalog" if Path(str(self.sqlite_file)).exists() else "there is no file"
+        return CatalogError(
+            f"There is no catalog at '{self.sqlite_file}': {found}. Check the URL. Creating the first schema makes a "
+            "new catalog, as in connect_catalog(url).create_schema('sales').",
+            path=self.sqlite_file,
+        )
+
+    def _check_version(self, version: int | None) -> None:
         if version != SCHEMA_VERSION:
             raise CatalogError(
                 f"The tables of the catalog in {self!r} have version {version}; this release of pyspark-delta knows "
@@ -116,7 +161,7 @@ class Database:
                 version=version,
             )
 
-    def _create(self) -> int | None:
+    def _create_tables(self) -> int | None:
         def create(connection: Connection) -> int | None:
             if connection.dialect.name == "postgresql":
                 connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _POSTGRESQL_LOCK})
@@ -125,7 +170,7 @@ class Database:
                 connection.execute(insert(schema_version).values(id=1, version=SCHEMA_VERSION))
             return _stored_version(connection)
 
-        return self.change(create)
+        return self._change(create, self._connect)
 
     def _translated(self, error: SQLAlchemyError) -> CatalogError:
         reason = str(error.orig if isinstance(error, DBAPIError) else error).strip().partition("\n")[0]
@@ -144,8 +189,11 @@ def _stored_version(connection: Connection) -> int | None:
 def _parse(url: str) -> URL:
     try:
         parsed = make_url(url)
-    except (ArgumentError, ValueError) as error:
-        raise CatalogError(f"The URL of the catalog cannot be understood: {error}.") from None
+    except (ArgumentError, ValueError):  # whose text may hold a part of the password
+        raise CatalogError(
+            "The URL of the catalog cannot be understood. Write it as sqlite:///file.db or "
+            "postgresql://user:password@host:port/database; special characters in a password are written %40 and so on."
+        ) from None
     if parsed.drivername == "postgresql":
         return parsed.set(drivername="postgresql+psycopg")
     return parsed
@@ -156,7 +204,6 @@ def _sqlite(url: URL) -> Engine:
     if not url.database or url.database == ":memory:" or url.database.startswith("file:"):
         raise CatalogError("A catalog in SQLite needs a file: sqlite:////absolute/path/to/catalog.db.")
     file = Path(url.database).absolute()
-    file.parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(
         url.set(database=str(file)),
         connect_args={"timeout": BUSY_SECONDS, "check_same_thread": False},
@@ -165,6 +212,12 @@ def _sqlite(url: URL) -> Engine:
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _take_write_lock)
     return engine
+
+
+def _make_private(file: Path) -> None:
+    """Make a file that only its owner can read: it holds who may do what. SQLite gives the files beside it its mode."""
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
 
 def _set_up_sqlite(connection: Any, _: Any) -> None:

@@ -14,6 +14,7 @@ from pyspark_delta.catalog.contract import (
     DroppedTable,
     LeftBehind,
     Maintenance,
+    MetadataChange,
     NewTable,
     StagingTable,
     TableInfo,
@@ -26,6 +27,7 @@ from pyspark_delta.catalog.proposals import check_new_table
 from pyspark_delta.catalog.sql.rows import (
     DESCRIPTION_COLUMNS,
     TableDescription,
+    change_values,
     description_of,
     domains_value,
     info_of,
@@ -162,8 +164,8 @@ class TableNames(Schemas):
         self._database.change(create)
         return self.load_table_by_id(staging.table_id)
 
-    def register_table(self, name: TableName, location: str) -> TableInfo:
-        """Give a name to a table at a path, which no catalog manages.
+    def register_table(self, name: TableName, location: str, described: NewTable | None = None) -> TableInfo:
+        """Give a name to a table at a path, which no catalog manages. The catalog keeps a copy of `described`.
 
         Raises CatalogNameExistsError, CatalogNameNotFoundError for the schema, InvalidProposalError for a location
         without a Delta table, or with one that the catalog has under another name.
@@ -171,6 +173,10 @@ class TableNames(Schemas):
         place = self._table_location(location)
         table_id = str(uuid.uuid4())
         values = self._row(table_id, name, place, state=ACTIVE, managed=False)
+        if described is not None:
+            values |= {"latest_version": described.version, "latest_timestamp": described.timestamp}
+            values |= {**protocol_value(described.protocol), **metadata_values(described.metadata)}
+            values |= domains_value(None, described.domains)
 
         def register(connection: Connection) -> None:
             lock_schemas(connection, [(name.catalog, name.schema)])
@@ -182,6 +188,30 @@ class TableNames(Schemas):
 
         self._database.change(register)
         return self.load_table(name)
+
+    def report_change(self, table: TableInfo, version: int, timestamp: int, change: MetadataChange) -> None:
+        """Keep what a commit to a registered table has changed. An older version than the known one changes nothing.
+
+        Raises TableReplacedError, InvalidProposalError for a table that the catalog manages.
+        """
+
+        def report(connection: Connection) -> None:
+            query = select(tables).where(tables.c.table_id == table.table_id, tables.c.state == ACTIVE)
+            row = connection.execute(query.with_for_update()).one_or_none()
+            if row is None:
+                raise TableReplacedError(f"The table {table.name} was dropped.", table=str(table.name))
+            if row.managed:
+                raise InvalidProposalError(
+                    f"The catalog manages the table {table.name}: its metadata change with its commits.",
+                    table=str(table.name),
+                )
+            if row.latest_version is not None and version <= row.latest_version:
+                return
+            values = {"latest_version": version, "latest_timestamp": timestamp, **change_values(row.domains, change)}
+            values |= {"metadata_number": row.metadata_number + 1, "updated_ms": self._settings.clock()}
+            connection.execute(update(tables).where(tables.c.table_id == table.table_id).values(**values))
+
+        self._database.change(report)
 
     # ----------------------------------------------------------------------------------- renaming and dropping
     def rename_table(self, name: TableName, new: TableName) -> None:
@@ -296,7 +326,7 @@ class TableNames(Schemas):
             return
         path = published_path(staging.location, 0)
         try:
-            self._store(path).status(path)
+            self.table_store(staging.location).status(path)
         except FileNotFoundInStoreError:
             raise InvalidProposalError(
                 f"The table {staging.name} cannot be created: there is no '{path}'. Write its version 0 first.",
@@ -324,7 +354,7 @@ class TableNames(Schemas):
     def _table_location(self, location: str) -> str:
         try:
             place = normalize_location(location)
-            store = self._store(place)
+            store = self.table_store(place)
             size = len(place.encode())
         except (InvalidOperationError, UnsupportedTableError) as error:
             raise InvalidProposalError(error.message, location=location) from error

@@ -7,7 +7,10 @@ from dataclasses import dataclass, field
 
 from pyspark_delta.catalog.clock import now_ms
 from pyspark_delta.catalog.sql.database import Database
-from pyspark_delta.storage import ObjectStore, store_for
+from pyspark_delta.storage import store_for
+from pyspark_delta.storage.confined import ConfinedStore
+from pyspark_delta.storage.contract import TableFiles
+from pyspark_delta.storage.paths import parent, split
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,15 +19,17 @@ class Settings:
 
     New tables are made below `storage_root`. A table may have `max_unpublished` commits that are not published.
     Commits stay known until they are `kept_commits` versions behind the newest published one: until then the catalog
-    can tell a replay. With `verify_files` the catalog looks whether files that it is told of are there. `principal` is
-    who asks. `clock` gives the time, in milliseconds since the epoch.
+    can tell a replay. With `verify_files` the catalog looks whether files that it is told of are there. Unless it may
+    `follow_links`, it follows none at or below the location of a local table. `principal` is who asks. `clock` gives
+    the time, in milliseconds since the epoch.
     """
 
     storage_root: str
-    storage_options: Mapping[str, str] = field(default_factory=dict)
+    storage_options: Mapping[str, str] = field(repr=False, default_factory=dict)
     max_unpublished: int = 10
     kept_commits: int = 1000
     verify_files: bool = True
+    follow_links: bool = True
     principal: str = ""
     clock: Callable[[], int] = now_ms
 
@@ -36,5 +41,8 @@ class CatalogPart:
         self._database = database
         self._settings = settings
 
-    def _store(self, location: str) -> ObjectStore:
+    def table_store(self, location: str) -> TableFiles:
+        """The files of the table at a location."""
+        if not self._settings.follow_links and split(location)[0] == "file":
+            return ConfinedStore(parent(location))
         return store_for(location, self._settings.storage_options)

@@ -13,7 +13,15 @@ from pyspark_delta.actions.decode import Fields, decode_metadata, decode_protoco
 from pyspark_delta.actions.encode import metadata_to_json, protocol_to_json
 from pyspark_delta.actions.model import DomainMetadata, Metadata
 from pyspark_delta.actions.model import Protocol as ProtocolAction
-from pyspark_delta.catalog.contract import CommitKind, LogTail, Maintenance, RatifiedCommit, TableInfo, TableName
+from pyspark_delta.catalog.contract import (
+    CommitKind,
+    LogTail,
+    Maintenance,
+    MetadataChange,
+    RatifiedCommit,
+    TableInfo,
+    TableName,
+)
 from pyspark_delta.catalog.sql.tables import ACTIVE, commits, tables
 
 _LARGEST = 2**63 - 1
@@ -186,6 +194,18 @@ def domains_value(known: str | None, domains: Iterable[DomainMetadata]) -> dict[
         else:
             merged[domain.domain] = domain.configuration
     return {"domains": json.dumps(merged)}
+
+
+def change_values(domains: str | None, change: MetadataChange) -> dict[str, Any]:
+    """The columns for what a commit changes; `domains` is the column as it is."""
+    values: dict[str, Any] = {}
+    if change.protocol is not None:
+        values |= protocol_value(change.protocol)
+    if change.metadata is not None:
+        values |= metadata_values(change.metadata)
+    if change.domains:
+        values |= domains_value(domains, change.domains)
+    return values
 
 
 def commit_values(table_id: str, commit: RatifiedCommit, principal: str, now: int) -> Mapping[str, Any]:

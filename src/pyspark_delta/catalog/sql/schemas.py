@@ -14,17 +14,48 @@ from pyspark_delta.errors import CatalogNameExistsError, CatalogNameNotFoundErro
 
 
 class Schemas(CatalogPart):
-    """Making, listing and dropping schemas. A catalog in the database is there as soon as it has a schema."""
+    """Making, listing and dropping catalogs and schemas.
+
+    A catalog in the database exists from its creation, or from that of its first schema, until it is dropped. A row
+    with an empty schema name, which no schema has, keeps one that has no schema.
+    """
+
+    def create_catalog(self, catalog: str) -> None:
+        """Make a catalog, and the file of one in SQLite. Raises CatalogNameExistsError."""
+        self._database.create()
+        values = self._schema_row(catalog, "", "")
+        is_catalog = schemas.c.catalog_key == values["catalog_key"]
+
+        def create(connection: Connection) -> bool:
+            if connection.execute(select(schemas.c.catalog).where(is_catalog)).first():
+                return False
+            connection.execute(insert(schemas).values(**values))
+            return True
+
+        if not self._database.change(create):
+            raise CatalogNameExistsError(f"There is already a catalog {shown(catalog)}.", catalog=catalog)
+
+    def drop_catalog(self, catalog: str) -> None:
+        """Raises CatalogNameNotFoundError, InvalidProposalError for one with schemas."""
+        is_catalog = schemas.c.catalog_key == name_key(catalog)
+
+        def drop(connection: Connection) -> None:
+            query = select(schemas.c.schema_key).where(is_catalog).with_for_update()
+            found = connection.execute(query).scalars().all()
+            if not found:
+                raise CatalogNameNotFoundError(f"There is no catalog {shown(catalog)}.", catalog=catalog)
+            if any(found):
+                raise InvalidProposalError(
+                    f"The catalog {shown(catalog)} has schemas. Drop them first.", catalog=catalog
+                )
+            connection.execute(delete(schemas).where(is_catalog))
+
+        self._database.change(drop)
 
     def create_schema(self, catalog: str, schema: str) -> None:
-        """Raises CatalogNameExistsError."""
-        values = {
-            "catalog_key": name_key(catalog),
-            "schema_key": name_key(schema),
-            "catalog": catalog,
-            "name": schema,
-            "created_ms": self._settings.clock(),
-        }
+        """Make a schema, and the file of a catalog in SQLite with its first one. Raises CatalogNameExistsError."""
+        self._database.create()
+        values = self._schema_row(catalog, schema, name_key(schema))
         try:
             self._database.change(lambda connection: _insert(connection, values))
         except _Taken:
@@ -34,12 +65,12 @@ class Schemas(CatalogPart):
 
     def list_schemas(self, catalog: str) -> list[str]:
         """The names of the schemas, sorted."""
-        condition = schemas.c.catalog_key == name_key(catalog)
+        condition = and_(schemas.c.catalog_key == name_key(catalog), schemas.c.schema_key != "")
         query = select(schemas.c.name).where(condition)
         return sorted(self._database.read(lambda connection: connection.execute(query).scalars().all()))
 
     def list_catalogs(self) -> list[str]:
-        """The names of the catalogs that have schemas, sorted."""
+        """The names of the catalogs, sorted."""
         query = select(schemas.c.catalog_key, schemas.c.catalog)
         rows = self._database.read(lambda connection: connection.execute(query).all())
         return sorted({row.catalog_key: row.catalog for row in rows}.values())
@@ -59,6 +90,7 @@ class Schemas(CatalogPart):
                     catalog=catalog,
                     schema=schema,
                 )
+            _keep_catalog(connection, keys[0])
             connection.execute(delete(schemas).where(_is_schema(*keys)))
 
         self._database.change(drop)
@@ -68,6 +100,23 @@ class Schemas(CatalogPart):
         query = select(schemas.c.name).where(_is_schema(name_key(catalog), name_key(schema)))
         if self._database.read(lambda connection: connection.execute(query).scalar()) is None:
             raise _no_schema(catalog, schema)
+
+    def _schema_row(self, catalog: str, schema: str, key: str) -> dict[str, object]:
+        return {
+            "catalog_key": name_key(catalog),
+            "schema_key": key,
+            "catalog": catalog,
+            "name": schema,
+            "created_ms": self._settings.clock(),
+        }
+
+
+def _keep_catalog(connection: Connection, key: str) -> None:
+    """Let a catalog stay, whichever of its schemas are dropped."""
+    rows = connection.execute(select(schemas).where(schemas.c.catalog_key == key)).all()
+    if all(row.schema_key for row in rows):
+        values = {"catalog_key": key, "schema_key": "", "catalog": rows[0].catalog, "name": ""}
+        connection.execute(insert(schemas).values(**values, created_ms=rows[0].created_ms))
 
 
 class _Taken(Exception):

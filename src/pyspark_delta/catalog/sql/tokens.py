@@ -107,6 +107,7 @@ class Tokens:
             "created_ms": token.created_at,
             "expires_ms": expires_at,
         }
+        self._database.create()  # a server may get its tokens before it has a schema
         self._database.change(lambda connection: connection.execute(insert(tokens).values(**values)))
         return NewToken(token, secret)
 

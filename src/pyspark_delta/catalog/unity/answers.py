@@ -14,6 +14,7 @@ from pyspark_delta.catalog.contract import (
     TableInfo,
     TableName,
 )
+from pyspark_delta.catalog.log_tail import leads_to
 from pyspark_delta.catalog.unity.mirror import MANAGED_PROPERTY, SUPPORTED, own_properties
 from pyspark_delta.errors import CatalogError
 from pyspark_delta.storage.paths import normalize_location, split
@@ -62,7 +63,7 @@ def tail_of(commits: Iterable[RatifiedCommit], latest: Any, table: str) -> LogTa
     ascending = tuple(sorted(commits, key=lambda commit: commit.version))
     versions = [commit.version for commit in ascending]
     newest = max(number(latest), 0) if latest is not None else (versions[-1] if versions else 0)
-    if versions and versions != list(range(versions[0], newest + 1)):
+    if versions and not leads_to(versions, newest):
         raise CatalogError(
             f"The catalog's commits of {table} do not lead to its latest version {newest} without a gap: it named "
             f"{', '.join(map(str, versions))}. The table cannot be read before the catalog is repaired.",

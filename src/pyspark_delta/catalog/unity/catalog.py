@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 
+from pyspark_delta.actions.model import DomainMetadata, Metadata
 from pyspark_delta.catalog.contract import (
     Access,
     Capability,
     DroppedTable,
     LeftBehind,
     LogTail,
+    MetadataChange,
     NewTable,
     Proposal,
     Ratification,
@@ -23,6 +26,15 @@ from pyspark_delta.catalog.proposals import check_new_table
 from pyspark_delta.catalog.unity.answers import commit_of_proposal, within
 from pyspark_delta.catalog.unity.connection import TIMEOUT, Connection, Token
 from pyspark_delta.catalog.unity.delta_api import PREFIX, PROTOCOL_VERSIONS, TRANSACTION_IDS_HEADER, DeltaApi
+from pyspark_delta.catalog.unity.limits import (
+    LONGEST_PROPERTY,
+    check_domains,
+    check_name_part,
+    check_new_name,
+    check_properties,
+    required_properties,
+)
+from pyspark_delta.catalog.unity.mirror import own_properties
 from pyspark_delta.catalog.unity.older_api import OlderApi
 from pyspark_delta.catalog.unity.refusals import Reason, Refusal, error_of, translated
 from pyspark_delta.errors import (
@@ -56,6 +68,7 @@ class UnityCatalog:
         self._api = api
         self._older = api if isinstance(api, OlderApi) else OlderApi(connection)
         self._storage_options = dict(storage_options or {})
+        self._is_own_server = isinstance(api, DeltaApi) and api.is_own_server
         # What was heard last of a table's properties: a commit has to name those that it removes.
         self._properties: dict[str, Mapping[str, str]] = {}
         self._lock = threading.Lock()
@@ -85,7 +98,9 @@ class UnityCatalog:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        return frozenset({Capability.STAGED, Capability.REGISTER})
+        """Staged commits, registering; copies of the metadata of registered tables with the Delta API."""
+        mirror = {Capability.MIRROR} if isinstance(self._api, DeltaApi) else set()
+        return frozenset({Capability.STAGED, Capability.REGISTER} | mirror)
 
     def close(self) -> None:
         """Close the connections to the server."""
@@ -93,25 +108,30 @@ class UnityCatalog:
 
     # -------------------------------------------------------------------------------------------------- schemas
     def create_schema(self, catalog: str, schema: str) -> None:
-        with translated(f"the schema '{catalog}.{schema}'"):
+        check_name_part(schema)
+        with translated(f"schema '{catalog}.{schema}'"):
             self._older.create_schema(catalog, schema)
 
     def list_schemas(self, catalog: str) -> list[str]:
-        with translated(f"the catalog '{catalog}'"):
+        with translated(f"catalog '{catalog}'"):
             return sorted(self._older.schemas(catalog))
 
     def drop_schema(self, catalog: str, schema: str) -> None:
-        with translated(f"the schema '{catalog}.{schema}'"):
+        with translated(f"schema '{catalog}.{schema}'"):
             self._older.drop_schema(catalog, schema)
 
     # --------------------------------------------------------------------------------------------------- tables
     def create_staging_table(self, name: TableName) -> StagingTable:
-        with translated(f"the table {name}"):
-            return self._api.create_staging_table(name)
+        check_new_name(name)
+        with translated(f"table {name}"):
+            staging = self._api.create_staging_table(name)
+        return staging if self._is_own_server else replace(staging, longest_property=LONGEST_PROPERTY)
 
     def create_table(self, staging: StagingTable, new: NewTable) -> TableInfo:
         """As the contract says; the server may refuse the same request again, and is asked then what it has."""
         check_new_table(staging.name, new)
+        check_new_name(staging.name)
+        self._check_sizes(staging.name, new.metadata, new.domains, {})
         try:
             return self._heard(self._api.create_table(staging, new))
         except Refusal as refusal:
@@ -121,26 +141,45 @@ class UnityCatalog:
                     return made
                 if made is not None:
                     raise CatalogNameExistsError(
-                        f"The catalog has a table {staging.name} already ({refusal.message}).", table=str(staging.name)
+                        f"The catalog already has a table {staging.name} ({refusal.message}).", table=str(staging.name)
                     ) from None
-            raise error_of(refusal, f"the table {staging.name}") from None
+            raise error_of(refusal, f"table {staging.name}") from None
 
-    def register_table(self, name: TableName, location: str) -> TableInfo:
-        with translated(f"the table {name}"):
-            self._older.register_table(name, location)
+    def register_table(self, name: TableName, location: str, described: NewTable | None = None) -> TableInfo:
+        check_new_name(name)
+        if described is not None:
+            self._check_sizes(name, described.metadata, described.domains, {})
+        with translated(f"table {name}"):
+            self._api.register_table(name, location, described)
         return self.load_table(name)
 
+    def report_change(self, table: TableInfo, version: int, timestamp: int, change: MetadataChange) -> None:
+        known = self._known(table)
+        self._check_sizes(table.name, change.metadata, change.domains, known)
+        try:
+            self._api.report_change(table, version, timestamp, change, known)
+        except Refusal as refusal:
+            if refusal.reason not in (Reason.NOT_FOUND, Reason.REQUIREMENT_FAILED):
+                raise error_of(refusal, f"table {table.name}") from None
+            found = self._reloaded(table)
+            with translated(f"table {found.name}"):
+                self._api.report_change(found, version, timestamp, change, known)
+        if change.metadata is not None:
+            self._remember(table.table_id, own_properties(change.metadata.configuration))
+
     def load_table(self, name: TableName) -> TableInfo:
+        """As the contract says. Raises NotDeltaTableError for a table of another format, and for a view."""
         try:
             return self._heard(self._api.load_table(name))
         except Refusal as refusal:
-            if refusal.reason is Reason.OTHER_FORMAT:  # the Delta API knows Delta tables only
-                with translated(f"the table {name}"):
-                    return self._heard(self._older.load_table(name))
-            raise error_of(refusal, f"the table {name}") from None
+            # The Delta API refuses tables of other formats, and fails at views; the older one says what they are.
+            if refusal.reason is Reason.OTHER_FORMAT or refusal.status == 500:
+                with suppress(Refusal, CatalogUnavailableError):
+                    self._older.require_delta(name)
+            raise error_of(refusal, f"table {name}") from None
 
     def list_tables(self, catalog: str, schema: str) -> list[TableName]:
-        with translated(f"the schema '{catalog}.{schema}'"):
+        with translated(f"schema '{catalog}.{schema}'"):
             return sorted(name for name, _ in self._older.tables(catalog, schema))
 
     def rename_table(self, name: TableName, new: TableName) -> None:
@@ -148,13 +187,14 @@ class UnityCatalog:
             raise InvalidProposalError(
                 f"Unity Catalog renames tables within their schema only: {name} cannot become {new}."
             )
+        check_new_name(new)
         try:
             self._api.rename_table(name, new)
         except Refusal as refusal:
-            raise error_of(refusal, f"the table {new if refusal.reason is Reason.EXISTS else name}") from None
+            raise error_of(refusal, f"table {new if refusal.reason is Reason.EXISTS else name}") from None
 
     def drop_table(self, name: TableName) -> None:
-        with translated(f"the table {name}"):
+        with translated(f"table {name}"):
             self._api.drop_table(name)
 
     def dropped_tables(self, before_ms: int) -> list[DroppedTable]:
@@ -180,6 +220,8 @@ class UnityCatalog:
             raise InvalidProposalError(
                 f"The catalog does not manage the table {table.name}: commit to it by its path.", table=str(table.name)
             )
+        if proposal.change is not None:
+            self._check_sizes(table.name, proposal.change.metadata, proposal.change.domains, self._known(table))
         try:
             return self._ratify(table, proposal)
         except Refusal as refusal:
@@ -198,9 +240,9 @@ class UnityCatalog:
             self._api.report_published(table, version)
         except Refusal as refusal:
             if refusal.reason not in (Reason.NOT_FOUND, Reason.REQUIREMENT_FAILED):
-                raise error_of(refusal, f"the table {table.name}") from None
+                raise error_of(refusal, f"table {table.name}") from None
             found = self._reloaded(table)
-            with translated(f"the table {found.name}"):
+            with translated(f"table {found.name}"):
                 self._api.report_published(found, version)
 
     def storage_options(self, table: TableInfo, access: Access) -> Mapping[str, str]:
@@ -211,11 +253,11 @@ class UnityCatalog:
             given = self._api.credentials(table, access)
         except Refusal as refusal:
             if refusal.reason is not Reason.NOT_FOUND:
-                raise error_of(refusal, f"the table {table.name}") from None
+                raise error_of(refusal, f"table {table.name}") from None
             if isinstance(table, StagingTable):  # some servers give none before a table has its name
                 return Credentials(self._storage_options)
             found = self._reloaded(table)
-            with translated(f"the table {found.name}"):
+            with translated(f"table {found.name}"):
                 given = self._api.credentials(found, access)
         return replace(given, options={**self._storage_options, **given.options})
 
@@ -228,7 +270,7 @@ class UnityCatalog:
 
     def _refused(self, table: TableInfo, proposal: Proposal, refusal: Refusal) -> Ratification:
         """What a refusal of a commit means; the server is asked for what it has now."""
-        subject = f"the table {table.name}"
+        subject = f"table {table.name}"
         if refusal.reason is Reason.VERSION_TAKEN:
             return self._version_taken(table, proposal, refusal)
         if refusal.reason not in (Reason.NOT_FOUND, Reason.REQUIREMENT_FAILED):
@@ -240,7 +282,7 @@ class UnityCatalog:
             except Refusal as second:
                 if second.reason is Reason.VERSION_TAKEN:
                     return self._version_taken(found, proposal, second)
-                raise error_of(second, f"the table {found.name}") from None
+                raise error_of(second, f"table {found.name}") from None
         if proposal.expected_etag is not None and found.etag != proposal.expected_etag:
             raise StaleMetadataError(
                 f"The catalog's metadata of the table {table.name} have changed: its etag is '{found.etag}', and "
@@ -272,7 +314,7 @@ class UnityCatalog:
         """The table as it is now, under another name where it was renamed. Raises TableReplacedError."""
         found = self._find(table.name)
         if found is None or found.table_id != table.table_id:
-            with translated(f"the table {table.name}"):
+            with translated(f"table {table.name}"):
                 name = self._name_of(table)
             found = self._find(name) if name is not None else None
         if found is None or found.table_id != table.table_id:
@@ -302,7 +344,23 @@ class UnityCatalog:
     # ----------------------------------------------------------------------------------------------- properties
     def _heard(self, table: TableInfo) -> TableInfo:
         self._remember(table.table_id, table.properties)
-        return table
+        if not table.catalog_managed or self._is_own_server:
+            return table
+        return replace(table, required_properties=required_properties(table.properties))
+
+    def _check_sizes(
+        self,
+        name: TableName,
+        metadata: Metadata | None,
+        domains: tuple[DomainMetadata, ...],
+        known: Mapping[str, str],
+    ) -> None:
+        """Raises InvalidProposalError for properties that the server cannot store."""
+        if self._is_own_server:
+            return
+        if metadata is not None:
+            check_properties(name, metadata.configuration, known)
+        check_domains(name, domains)
 
     def _remember(self, table_id: str, properties: Mapping[str, str]) -> None:
         with self._lock:
@@ -323,10 +381,10 @@ def _api_of(connection: Connection, catalog: str) -> DeltaApi | OlderApi:
         answer = connection.call("GET", f"{PREFIX}/config", query=query)
     except Refusal as refusal:
         if refusal.name == "NoSuchCatalogException":
-            raise error_of(refusal, f"the catalog '{catalog}'") from None
+            raise error_of(refusal, f"catalog '{catalog}'") from None
         if refusal.status in (404, 405, 501):
             return OlderApi(connection)
-        raise error_of(refusal, f"the catalog '{catalog}'") from None
+        raise error_of(refusal, f"catalog '{catalog}'") from None
     version = answer.value.get("protocol-version") if isinstance(answer.value, dict) else None
     if isinstance(version, str) and version.partition(".")[0] != "1":
         raise CatalogError(

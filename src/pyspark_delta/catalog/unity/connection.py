@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 import threading
 import time
+import warnings
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -19,8 +20,9 @@ import httpx
 import orjson
 
 from pyspark_delta._version import __version__
+from pyspark_delta.catalog.loopback import is_loopback
 from pyspark_delta.catalog.unity.refusals import Reason, Refusal, refusal_of
-from pyspark_delta.errors import CatalogError, CatalogUnavailableError
+from pyspark_delta.errors import CatalogError, CatalogUnavailableError, DeltaWarning
 
 API_PATH = "/api/2.1/unity-catalog"
 TIMEOUT = httpx.Timeout(60.0, connect=10.0)  # seconds
@@ -38,7 +40,7 @@ class Answer:
     """A request was done: the JSON that came back, None for none, and the headers."""
 
     value: Any
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] = field(repr=False)
 
 
 class Connection:
@@ -49,6 +51,8 @@ class Connection:
 
     def __init__(self, url: str, token: Token = None, timeout: float | httpx.Timeout = TIMEOUT) -> None:
         self.url = _api_url(url)
+        if token is not None:
+            _warn_of_clear_text(self.url)
         self._token = token
         self._timeout = timeout
         self._lock = threading.Lock()
@@ -71,7 +75,7 @@ class Connection:
                 response = self._send(method, path, body, query, self._bearer())
             if response.is_success:
                 return Answer(_json(response), response.headers)
-            refusal = _refusal(response)
+            refusal = _refusal(response, is_read=method in _READS)
             if refusal.reason is not Reason.BUSY or attempt == _BUSY_ATTEMPTS:
                 raise refusal
             time.sleep(_wait(response, attempt))
@@ -88,6 +92,7 @@ class Connection:
     ) -> httpx.Response:
         headers = {"Accept": "application/json"}
         if token:
+            _check_token(token)
             headers["Authorization"] = f"Bearer {token}"
         content = None
         if body is not None:
@@ -149,12 +154,21 @@ def segment(text: str) -> str:
     return quote(text, safe="")
 
 
+def _check_token(token: str) -> None:
+    """Raise CatalogError for a token that cannot be sent; the errors of the client would show it."""
+    if not (token.isascii() and token.isprintable()) or token != token.strip():
+        raise CatalogError(
+            "The token for the catalog holds a space at an end, a line end or another character that no token has. If "
+            "it was read from a file, strip it."
+        )
+
+
 def _api_url(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise CatalogError(
-            f"'{url}' is not the URL of a server: use https://host/api/2.1/unity-catalog.",
-            url=url,
+            f"A URL that begins with '{parts.scheme}:' is not that of a server: use "
+            "https://host/api/2.1/unity-catalog.",
         )
     if parts.username is not None or parts.query or parts.fragment:
         raise CatalogError("The URL of a catalog holds no user, query or fragment; give the token as `token`.")
@@ -162,8 +176,27 @@ def _api_url(url: str) -> str:
     return f"{parts.scheme}://{parts.netloc}{path or API_PATH}"
 
 
+def _warn_of_clear_text(url: str) -> None:
+    """Warn if a token would cross a network unencrypted."""
+    parts = urlsplit(url)
+    if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
+        warnings.warn(
+            DeltaWarning(
+                f"The token for the catalog at {url} is sent in clear text: everybody on the way can read and use it. "
+                "Connect by https."
+            ),
+            stacklevel=4,
+        )
+
+
 def _json(response: httpx.Response) -> Any:
-    if not response.content.strip():
+    """The JSON of a success; None if it has no body, or the text `200 OK` where Unity Catalog has nothing to say.
+
+    Any other text does not come from a catalog: a proxy answers so if it wants a login.
+    """
+    content = response.content.strip()
+    kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    if not content or (kind == "text/plain" and content == b"%d OK" % response.status_code):
         return None
     try:
         return orjson.loads(response.content)
@@ -174,12 +207,12 @@ def _json(response: httpx.Response) -> Any:
         ) from None
 
 
-def _refusal(response: httpx.Response) -> Refusal:
+def _refusal(response: httpx.Response, *, is_read: bool) -> Refusal:
     try:
         value = orjson.loads(response.content) if response.content else None
     except orjson.JSONDecodeError:
         value = None
-    return refusal_of(response.status_code, value)
+    return refusal_of(response.status_code, value, is_read=is_read)
 
 
 def _wait(response: httpx.Response, attempt: int) -> float:

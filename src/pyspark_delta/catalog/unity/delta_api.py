@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark_delta.catalog.contract import Access, NewTable, Proposal, StagingTable, TableInfo, TableName
+from pyspark_delta.catalog.contract import (
+    Access,
+    MetadataChange,
+    NewTable,
+    Proposal,
+    StagingTable,
+    TableInfo,
+    TableName,
+)
 from pyspark_delta.catalog.unity.answers import (
     commit_of_proposal,
     commit_to_json,
@@ -15,8 +23,8 @@ from pyspark_delta.catalog.unity.answers import (
 )
 from pyspark_delta.catalog.unity.connection import Connection, segment
 from pyspark_delta.catalog.unity.credentials import credentials_of
-from pyspark_delta.catalog.unity.mirror import change_to_updates, new_table_to_json
-from pyspark_delta.catalog.unity.older_api import REPLAYED_HEADER
+from pyspark_delta.catalog.unity.mirror import change_to_updates, new_table_to_json, snapshot_update
+from pyspark_delta.catalog.unity.older_api import REPLAYED_HEADER, OlderApi
 from pyspark_delta.storage.credentials import Credentials
 
 PREFIX = "/delta/v1"
@@ -32,6 +40,11 @@ class DeltaApi:
         self._connection = connection
         self._sends_transaction_ids = sends_transaction_ids
 
+    @property
+    def is_own_server(self) -> bool:
+        """True if the server is this package's."""
+        return self._sends_transaction_ids
+
     def create_staging_table(self, name: TableName) -> StagingTable:
         answer = self._connection.call("POST", f"{_schema(name)}/staging-tables", {"name": name.name})
         return staging_of(name, answer.value)
@@ -40,6 +53,19 @@ class DeltaApi:
         request = new_table_to_json(staging.name.name, wire_location(staging.location), new)
         answer = self._connection.call("POST", f"{_schema(staging.name)}/tables", request)
         return table_of(staging.name, answer.value)
+
+    def register_table(self, name: TableName, location: str, described: NewTable | None) -> None:
+        """Name a table that is at a path. This API needs a description of it; the older one does not."""
+        if described is None:
+            OlderApi(self._connection).register_table(name, location, None)
+            return
+        request = new_table_to_json(name.name, wire_location(location), described, table_type="EXTERNAL")
+        self._connection.call("POST", f"{_schema(name)}/tables", request)
+
+    def report_change(
+        self, table: TableInfo, version: int, timestamp: int, change: MetadataChange, known: Mapping[str, str]
+    ) -> None:
+        self._update(table, [*change_to_updates(change, known), snapshot_update(version, timestamp)], None)
 
     def load_table(self, name: TableName) -> TableInfo:
         return table_of(name, self._connection.call("GET", _table(name)).value)

@@ -14,7 +14,8 @@ import orjson
 from pyspark_delta.actions.model import DomainMetadata, Protocol
 from pyspark_delta.catalog.contract import MetadataChange, NewTable
 from pyspark_delta.catalog.unity.type_json import columns_of
-from pyspark_delta.features import Feature
+from pyspark_delta.features import Feature, find_feature
+from pyspark_delta.protocol.feature import FeatureKind
 
 TABLE_ID_PROPERTY = "io.unitycatalog.tableId"
 FEATURE_PREFIX = "delta.feature."
@@ -63,6 +64,31 @@ def protocol_properties(protocol: Protocol) -> dict[str, str]:
     }
 
 
+def protocol_of_properties(properties: Mapping[str, str]) -> Protocol:
+    """The protocol that the properties of `protocol_properties` say; that of a table without features by default.
+
+    Which features are for readers is not among them: all that are known as such are.
+    """
+    features = frozenset(
+        key.removeprefix(FEATURE_PREFIX)
+        for key, value in properties.items()
+        if key.startswith(FEATURE_PREFIX) and value == SUPPORTED
+    )
+    found = {name: find_feature(name) for name in features}
+    readers = frozenset(name for name, known in found.items() if known and known.kind is FeatureKind.READER_WRITER)
+    reader, writer = _version(properties.get(MIN_READER_VERSION), 1), _version(properties.get(MIN_WRITER_VERSION), 2)
+    return Protocol(
+        min_reader_version=reader,
+        min_writer_version=writer,
+        reader_features=readers if reader >= 3 else None,
+        writer_features=features if writer >= 7 else None,
+    )
+
+
+def _version(text: str | None, default: int) -> int:
+    return int(text) if text is not None and text.isascii() and text.isdecimal() and len(text) < 4 else default
+
+
 def protocol_to_json(protocol: Protocol) -> dict[str, Any]:
     """A protocol as the API has it."""
     value: dict[str, Any] = {
@@ -90,12 +116,12 @@ def domains_to_json(domains: Iterable[DomainMetadata]) -> dict[str, Any]:
     return updates
 
 
-def new_table_to_json(name: str, location: str, new: NewTable) -> dict[str, Any]:
-    """The request that gives the table at a staging location its name."""
+def new_table_to_json(name: str, location: str, new: NewTable, *, table_type: str = "MANAGED") -> dict[str, Any]:
+    """The request that gives the table at a staging location, or an EXTERNAL one at any path, its name."""
     request: dict[str, Any] = {
         "name": name,
         "location": location,
-        "table-type": "MANAGED",
+        "table-type": table_type,
         "columns": columns_of(new.metadata.schema_string),
         "partition-columns": list(new.metadata.partition_columns),
         "protocol": protocol_to_json(new.protocol),
@@ -134,6 +160,12 @@ def change_to_updates(change: MetadataChange, known: Mapping[str, str]) -> list[
     if gone:
         updates.append({"action": "remove-domain-metadata", "domains": gone})
     return updates
+
+
+def snapshot_update(version: int, timestamp: int) -> dict[str, Any]:
+    """The update that says which version of a registered table the others of the request are from."""
+    snapshot = {"last-commit-version": version, "last-commit-timestamp-ms": timestamp}
+    return {"action": "update-metadata-snapshot-version", **snapshot}
 
 
 def _configuration(domain: DomainMetadata) -> dict[str, Any]:

@@ -41,6 +41,7 @@ from pyspark_delta.catalog.unity.mirror import (
     protocol_properties,
 )
 from pyspark_delta.catalog.unity.refusals import Refusal
+from pyspark_delta.errors import NotDeltaTableError
 from pyspark_delta.features import Feature
 from pyspark_delta.protocol.properties import ENABLE_IN_COMMIT_TIMESTAMPS
 from pyspark_delta.storage.credentials import Credentials
@@ -80,10 +81,10 @@ class OlderApi:
         for value in self._listed("/tables", "tables", query):
             yield TableName(catalog, schema, str(value.get("name"))), str(value.get("table_id"))
 
-    def register_table(self, name: TableName, location: str) -> None:
-        request = {**_named(name), "table_type": "EXTERNAL", "data_source_format": "DELTA", "columns": []}
-        request |= {"storage_location": wire_location(location), "properties": {}}
-        self._connection.call("POST", "/tables", request)
+    def register_table(self, name: TableName, location: str, described: NewTable | None) -> None:
+        """Name a table that is at a path. Later changes cannot be told through these endpoints."""
+        request = {**_named(name), "table_type": "EXTERNAL", "storage_location": wire_location(location)}
+        self._connection.call("POST", "/tables", {**request, **_described(described)})
 
     def create_staging_table(self, name: TableName) -> StagingTable:
         answer = self._connection.call("POST", "/staging-tables", _named(name)).value
@@ -100,21 +101,21 @@ class OlderApi:
         )
 
     def create_table(self, staging: StagingTable, new: NewTable) -> TableInfo:
-        metadata = new.metadata
-        request = {
-            **_named(staging.name),
-            "table_type": "MANAGED",
-            "data_source_format": "DELTA",
-            "columns": columns_to_json(metadata.schema_string, metadata.partition_columns),
-            "storage_location": wire_location(staging.location),
-            "properties": {**protocol_properties(new.protocol), **own_properties(metadata.configuration)},
-        }
-        if metadata.description is not None:
-            request["comment"] = metadata.description
+        request = {**_named(staging.name), "table_type": "MANAGED", "storage_location": wire_location(staging.location)}
+        request |= _described(new)
         return self._table(staging.name, self._connection.call("POST", "/tables", request).value)
 
     def load_table(self, name: TableName) -> TableInfo:
         return self._table(name, self._connection.call("GET", f"/tables/{segment(_full(name))}").value)
+
+    def require_delta(self, name: TableName) -> None:
+        """Raises NotDeltaTableError for a table of another format, and for a view."""
+        _require_delta(name, self._connection.call("GET", f"/tables/{segment(_full(name))}").value)
+
+    def report_change(
+        self, table: TableInfo, version: int, timestamp: int, change: MetadataChange, known: Mapping[str, str]
+    ) -> None:
+        """Nothing: these endpoints have no request for it."""
 
     def rename_table(self, name: TableName, new: TableName) -> None:
         raise Refusal(501, "NotImplementedException", "the server's API is too old to rename tables")
@@ -162,7 +163,7 @@ class OlderApi:
 
     # ------------------------------------------------------------------------------------------------- answers
     def _table(self, name: TableName, answer: Any) -> TableInfo:
-        answer = answer if isinstance(answer, dict) else {}
+        _require_delta(name, answer)
         properties = texts(answer.get("properties"))
         location = normalize_location(str(answer.get("storage_location") or ""))
         table_id = str(answer.get("table_id") or "")
@@ -206,6 +207,32 @@ class OlderApi:
 
 def _addressed(table_id: str, location: str) -> dict[str, Any]:
     return {"table_id": table_id, "table_uri": wire_location(location)}
+
+
+def _require_delta(name: TableName, answer: Any) -> None:
+    """These endpoints describe tables of every format, and views. Raises NotDeltaTableError for what is not Delta."""
+    answer = answer if isinstance(answer, dict) else {}
+    kind, data_format = answer.get("table_type"), answer.get("data_source_format")
+    if kind in ("MANAGED", "EXTERNAL") and data_format == "DELTA":
+        return
+    found = f"is {kind}" if kind not in ("MANAGED", "EXTERNAL") else f"has {data_format or 'no format'}"
+    raise NotDeltaTableError(
+        f"{name} is not a Delta table: the catalog says that it {found}. Read it with the engine that made it.",
+        table=str(name),
+        table_type=kind,
+        format=data_format,
+    )
+
+
+def _described(new: NewTable | None) -> dict[str, Any]:
+    """What a request says of the columns, the protocol and the properties of a Delta table."""
+    request: dict[str, Any] = {"data_source_format": "DELTA", "columns": [], "properties": {}}
+    if new is not None:
+        request["columns"] = columns_to_json(new.metadata.schema_string, new.metadata.partition_columns)
+        request["properties"] = {**protocol_properties(new.protocol), **own_properties(new.metadata.configuration)}
+        if new.metadata.description is not None:
+            request["comment"] = new.metadata.description
+    return request
 
 
 def _named(name: TableName) -> dict[str, Any]:

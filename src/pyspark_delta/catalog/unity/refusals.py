@@ -74,13 +74,17 @@ _BY_STATUS = {
 
 
 class Refusal(Exception):
-    """A request was refused; `name` is the error type or code that the server gave."""
+    """A request was refused; `name` is the error type or code that the server gave.
 
-    def __init__(self, status: int, name: str, message: str) -> None:
+    A request that `is_read` changes nothing, whatever its outcome.
+    """
+
+    def __init__(self, status: int, name: str, message: str, *, is_read: bool = False) -> None:
         super().__init__(f"{name or status}: {message}")
         self.status = status
         self.name = name
         self.message = message
+        self.is_read = is_read
 
     @property
     def reason(self) -> Reason:
@@ -94,44 +98,46 @@ class Refusal(Exception):
         return _BY_STATUS.get(self.status, Reason.UNKNOWN if self.status >= 500 else Reason.INVALID)
 
 
-def refusal_of(status: int, value: Any) -> Refusal:
-    """The refusal in an answer; `value` is its JSON, None where it had none."""
+def refusal_of(status: int, value: Any, *, is_read: bool = False) -> Refusal:
+    """The refusal in an answer; `value` is its JSON, None where it had none. `is_read` says what the request was."""
     error = value.get("error") if isinstance(value, dict) else None
+    name, message = "", f"HTTP status {status}"
     if isinstance(error, dict):
-        return Refusal(status, str(error.get("type") or ""), str(error.get("message") or ""))
-    if isinstance(value, dict):
-        return Refusal(status, str(value.get("error_code") or ""), str(value.get("message") or ""))
-    return Refusal(status, "", f"HTTP status {status}")
+        name, message = str(error.get("type") or ""), str(error.get("message") or "")
+    elif isinstance(value, dict):
+        name, message = str(value.get("error_code") or ""), str(value.get("message") or "")
+    return Refusal(status, name, message, is_read=is_read)
 
 
 def error_of(refusal: Refusal, subject: str) -> CatalogError:
-    """The error for a refusal of a request about `subject`, a table or a schema."""
+    """The error for a refusal of a request about `subject`, such as `table main.sales.orders`, without an article."""
     facts: dict[str, Any] = {"subject": subject, "status": refusal.status, "refusal": refusal.name}
     said = refusal.message.rstrip(".") or refusal.name
     match refusal.reason:
         case Reason.NOT_FOUND:
             return CatalogNameNotFoundError(f"The catalog has no {subject} ({said}).", **facts)
         case Reason.EXISTS:
-            return CatalogNameExistsError(f"The catalog has {subject} already ({said}).", **facts)
+            return CatalogNameExistsError(f"The catalog already has the {subject} ({said}).", **facts)
         case Reason.NOT_AUTHENTICATED:
             return NotAuthorizedError(
-                f"The catalog does not accept the token that was sent for {subject} ({said}). "
+                f"The catalog does not accept the token that was sent for the {subject} ({said}). "
                 "Connect again with a valid one.",
                 **facts,
             )
         case Reason.NOT_ALLOWED:
-            return NotAuthorizedError(f"The catalog does not allow this for {subject} ({said}).", **facts)
+            return NotAuthorizedError(f"The catalog does not allow this for the {subject} ({said}).", **facts)
         case Reason.TOO_MANY_UNPUBLISHED:
             return TooManyUnpublishedError(
-                f"The catalog takes no further commit of {subject} before earlier ones are published ({said}).",
+                f"The catalog takes no further commit of the {subject} before earlier ones are published ({said}).",
                 **facts,
             )
         case Reason.UNKNOWN | Reason.BUSY:
+            outcome = "" if refusal.is_read else " Whether it was done is not known."
             return CatalogUnavailableError(
-                f"The catalog failed at a request about {subject} ({said}). Whether it was done is not known.", **facts
+                f"The catalog failed at a request about the {subject} ({said}).{outcome}", **facts
             )
         case _:
-            return InvalidProposalError(f"The catalog refuses a request about {subject}: {said}.", **facts)
+            return InvalidProposalError(f"The catalog refuses a request about the {subject}: {said}.", **facts)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from pyspark_delta.data.partitions import null_empty_partitions
 from pyspark_delta.data.reader import read_each, tasks_of
 from pyspark_delta.engines.arrow.checks import check_rows
 from pyspark_delta.engines.contract import DRIVER, TASKS, Done
@@ -67,13 +68,18 @@ class RowUpdate:
             for name, column in zip(self.schema.names, old, strict=True)
         ]
         if self.checks:
-            check_rows(self.checks, pa.RecordBatch.from_arrays(new, names=list(self.schema.names)))
+            check_rows(self.checks, self._stored(new))
         # The id of the row; and the version of this commit, which files say by null.
         ids = [*rows.columns[width:-1][:1], pa.nulls(rows.num_rows, pa.int64())][: self.stored_ids]
         yield self._batch([*new, *ids], 0, number, rows.columns[-1])
         actions = self.context.actions
         if actions[-1] is RowAction.PREIMAGE:
             yield self._batch([*old, *ids], len(actions) - 1, number, rows.columns[-1])
+
+    def _stored(self, columns: list[pa.Array]) -> pa.RecordBatch:
+        """New rows as readers get them: conditions must see that."""
+        rows = pa.RecordBatch.from_arrays(columns, names=list(self.schema.names))
+        return rows if self.context.data is None else null_empty_partitions(self.context.data, rows)
 
     def _computed(self, value: Expression, rows: pa.RecordBatch, arrow_type: pa.DataType) -> pa.Array:
         """The values of a column, of exactly the type that it is read as."""

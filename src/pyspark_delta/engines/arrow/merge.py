@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from pyspark_delta.data.partitions import null_empty_partitions
 from pyspark_delta.engines.arrow.bound_merge import TARGET, BoundMerge, bind_merge
 from pyspark_delta.engines.arrow.checks import check_rows
 from pyspark_delta.engines.arrow.key_search import find_rows
@@ -160,7 +161,8 @@ class _Merging:
     def _check(self, columns: list[pa.Array]) -> None:
         if self._merge.checks:
             names = list(self._target.context.schema.names)
-            check_rows(self._merge.checks, pa.RecordBatch.from_arrays(columns, names))
+            rows = pa.RecordBatch.from_arrays(columns, names)
+            check_rows(self._merge.checks, null_empty_partitions(self._target.context, rows))
 
     def _batch(self, columns: list[pa.Array], action: int, places: _Places) -> pa.RecordBatch:
         rows = len(places.files)

@@ -12,10 +12,12 @@ from pyspark.sql.types import StructField as SparkField
 from pyspark.sql.types import StructType as SparkStruct
 
 from pyspark_delta.ddl.create import CreateMode, TableDefinition, create_table
+from pyspark_delta.ddl.properties import property_text
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.spark.api.column_types import delta_field
+from pyspark_delta.spark.conf.arguments import check_text
 from pyspark_delta.spark.frames.tables import read_options
 from pyspark_delta.spark.session.identifiers import (
     Identified,
@@ -70,17 +72,17 @@ class DeltaTableBuilder(Generic[TableT]):
 
     def tableName(self, identifier: str) -> DeltaTableBuilder[TableT]:
         """The table's name: a path, as ``delta.`/path/to/table` ``, or a name in a catalog, as `main.sales.orders`."""
-        self._identifier = _text("identifier", identifier)
+        self._identifier = check_text("identifier", identifier)
         return self
 
     def location(self, location: str) -> DeltaTableBuilder[TableT]:
         """Where the table lies."""
-        self._location = _text("location", location)
+        self._location = check_text("location", location)
         return self
 
     def comment(self, comment: str) -> DeltaTableBuilder[TableT]:
         """The description of the table."""
-        self._description = _text("comment", comment)
+        self._description = check_text("comment", comment)
         return self
 
     def addColumn(
@@ -95,16 +97,16 @@ class DeltaTableBuilder(Generic[TableT]):
         default: str | None = None,
     ) -> DeltaTableBuilder[TableT]:
         """A column. Its values may be generated from others (SQL), counted, or have a `default` (SQL)."""
-        _text("colName", colName)
+        check_text("colName", colName)
         if not isinstance(dataType, str | SparkType):
-            raise TypeError(f"dataType is a DataType or str, found {type(dataType).__name__}.")
+            raise TypeError(f"dataType is a DataType or str, found {type(dataType).__name__} {dataType!r}.")
         if not isinstance(nullable, bool):
-            raise TypeError(f"nullable is a bool, found {type(nullable).__name__}.")
+            raise TypeError(f"nullable is a bool, found {type(nullable).__name__} {nullable!r}.")
         if comment is not None:
-            _text("comment", comment)
+            check_text("comment", comment)
         metadata = _generation(generatedAlwaysAs, generatedByDefaultAs)
         if default is not None:
-            metadata["CURRENT_DEFAULT"] = _text("default", default)
+            metadata["CURRENT_DEFAULT"] = check_text("default", default)
         self._fields.append(delta_field(colName, dataType, nullable, comment=comment, metadata=metadata))
         return self
 
@@ -125,9 +127,9 @@ class DeltaTableBuilder(Generic[TableT]):
         self._clustering = _names(cols)
         return self
 
-    def property(self, key: str, value: str) -> DeltaTableBuilder[TableT]:
-        """A table property."""
-        self._properties[_text("key", key)] = str(value)
+    def property(self, key: str, value: object) -> DeltaTableBuilder[TableT]:
+        """A table property; the value is text, a bool or a number."""
+        self._properties[check_text("key", key)] = property_text(key, value)
         return self
 
     def execute(self) -> TableT:
@@ -155,11 +157,12 @@ class DeltaTableBuilder(Generic[TableT]):
             if is_in_catalog(self._spark, self._identifier):
                 return self._in_catalog(self._identifier)
             path = path_of_identifier(self._identifier)
-            if path is None and self._location is None:
+            if path is None:
+                remedy = "Give a location" if self._location is None else "Leave the name out"
                 raise InvalidOperationError(
-                    f"'{self._identifier}' is neither a path identifier such as delta.`/path/to/table` nor a name in a "
-                    "connected catalog, and Spark's catalog does not keep the location of a Delta table. Give a "
-                    "location, or connect with pyspark_delta.connect_catalog(url).",
+                    f"The table name '{self._identifier}' is neither a path identifier such as delta.`/path/to/table` "
+                    "nor a name in a connected catalog, and Spark's catalog does not keep the location of a Delta "
+                    f"table. {remedy}, or connect with pyspark_delta.connect_catalog(url).",
                     error_class="DELTA_MISSING_PATH",
                 )
         if path is not None and self._location is not None and path != self._location:
@@ -204,16 +207,10 @@ def _generation(always: str | IdentityGenerator | None, by_default: IdentityGene
             "delta.identity.step": identity.step,
             "delta.identity.allowExplicitInsert": by_default is not None,
         }
-    return {} if always is None else {"delta.generationExpression": _text("generatedAlwaysAs", always)}
-
-
-def _text(name: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{name} is a str, found {type(value).__name__}.")
-    return value
+    return {} if always is None else {"delta.generationExpression": check_text("generatedAlwaysAs", always)}
 
 
 def _names(columns: Sequence[str | Sequence[str]]) -> tuple[str, ...]:
     if len(columns) == 1 and isinstance(columns[0], list | tuple):
         columns = columns[0]
-    return tuple(_text("cols", name) for name in columns)
+    return tuple(check_text("cols", name) for name in columns)

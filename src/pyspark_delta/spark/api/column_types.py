@@ -12,8 +12,9 @@ from pyspark.sql.types import StructType as SparkStruct
 from pyspark.sql.types import _parse_datatype_string
 
 from pyspark_delta.errors import InvalidOperationError
-from pyspark_delta.schema.json import parse_schema
 from pyspark_delta.schema.types import DataType, StructField
+from pyspark_delta.spark.conf.probing import probing
+from pyspark_delta.spark.frames.schemas import from_spark
 
 
 def delta_field(
@@ -27,7 +28,7 @@ def delta_field(
     """The field of a Delta schema. Raises InvalidOperationError for a text that names no type."""
     found = {**(metadata or {}), **({} if comment is None else {"comment": comment})}
     field = SparkField(name, _spark_type(data_type, name), nullable, found)
-    return parse_schema(SparkStruct([field]).json()).fields[0]
+    return from_spark(lambda: SparkStruct([field])).fields[0]
 
 
 def delta_type(data_type: str | SparkType) -> DataType:
@@ -43,8 +44,9 @@ def _spark_type(data_type: str | SparkType, name: str) -> SparkType:
             f"The type of column '{name}' is a DataType or text such as 'bigint', found {type(data_type).__name__}."
         )
     try:
-        return _parse_datatype_string(data_type)
+        with probing():
+            return _parse_datatype_string(data_type)
     except PySparkException as error:
         raise InvalidOperationError(
-            f"'{data_type}' is not a type for column '{name}': {str(error).splitlines()[0]}"
+            f"'{data_type}' is not a type for column '{name}': {str(error).strip().splitlines()[0]}"
         ) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -20,6 +20,8 @@ from pyspark.sql.types import (
     StructType,
     TimestampType,
 )
+
+from pyspark_delta.schema.timestamps import utc_datetime
 
 _TEXTS = MapType(StringType(), StringType())
 _JOB = ("jobId", "jobName", "jobRunId", "runId", "jobOwnerId", "triggerType")
@@ -114,4 +116,4 @@ def _text(value: Any) -> str | None:
 def _instant(milliseconds: Any) -> datetime | None:
     if not isinstance(milliseconds, int) or isinstance(milliseconds, bool):
         return None
-    return datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
+    return utc_datetime(milliseconds)

@@ -9,6 +9,7 @@ from pyspark.sql.types import BooleanType
 from pyspark_delta.errors import ConstraintViolationError, InvalidPredicateError
 from pyspark_delta.protocol.rows import CheckKind, RowCheck
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.frames.reading import read_snapshot
 
 _EXAMPLES = 3
@@ -38,7 +39,8 @@ def check_existing_rows(spark: SparkSession, snapshot: Snapshot, check: RowCheck
 
 def _check_boolean(frame: DataFrame, check: RowCheck) -> None:
     try:
-        found = frame.selectExpr(f"({check.condition})").schema.fields[0].dataType
+        with probing():
+            found = frame.selectExpr(f"({check.condition})").schema.fields[0].dataType
     except AnalysisException as error:
         first = str(error).splitlines()[0]
         raise InvalidPredicateError(f"The condition '{check.condition}' cannot be decided: {first}") from None

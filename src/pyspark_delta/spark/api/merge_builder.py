@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Column
 
 from pyspark_delta.engines.row_changes import RowAction
+from pyspark_delta.spark.conf.arguments import check_condition, check_values
 from pyspark_delta.spark.engine.dml.merge import Merge
 from pyspark_delta.statements.merge.clauses import Clause, RowKind
 
@@ -42,7 +43,7 @@ class DeltaMergeBuilder:
         set: Values | None = None,  # noqa: A002 - delta-spark's name
     ) -> DeltaMergeBuilder:
         """Give matched rows new values in the columns that `set` names."""
-        return self._with(RowKind.MATCHED, RowAction.UPDATE, condition, _values("set", set))
+        return self._with(RowKind.MATCHED, RowAction.UPDATE, condition, check_values("set", set))
 
     def whenMatchedUpdateAll(self, condition: Condition | None = None) -> DeltaMergeBuilder:
         """Give matched rows the values of the source in all columns, by name."""
@@ -56,7 +57,7 @@ class DeltaMergeBuilder:
         self, condition: Condition | None = None, values: Values | None = None
     ) -> DeltaMergeBuilder:
         """Insert a row for each of the source that matches none; columns without a value are null or their default."""
-        return self._with(RowKind.NOT_MATCHED, RowAction.INSERT, condition, _values("values", values))
+        return self._with(RowKind.NOT_MATCHED, RowAction.INSERT, condition, check_values("values", values))
 
     def whenNotMatchedInsertAll(self, condition: Condition | None = None) -> DeltaMergeBuilder:
         """Insert the rows of the source that match none, all columns by name."""
@@ -68,7 +69,7 @@ class DeltaMergeBuilder:
         set: Values | None = None,  # noqa: A002 - delta-spark's name
     ) -> DeltaMergeBuilder:
         """Give rows of the table that no row of the source matches new values."""
-        return self._with(RowKind.BY_SOURCE, RowAction.UPDATE, condition, _values("set", set))
+        return self._with(RowKind.BY_SOURCE, RowAction.UPDATE, condition, check_values("set", set))
 
     def whenNotMatchedBySourceDelete(self, condition: Condition | None = None) -> DeltaMergeBuilder:
         """Delete rows of the table that no row of the source matches."""
@@ -95,27 +96,8 @@ class DeltaMergeBuilder:
     def _with(
         self, kind: RowKind, action: RowAction, condition: Condition | None, values: Values | None = None
     ) -> DeltaMergeBuilder:
-        if condition is not None and not isinstance(condition, str | Column):
-            raise TypeError(
-                f"The condition of a clause is SQL text or a Column, found {condition!r} of type "
-                f"{type(condition).__name__}."
-            )
+        check_condition("condition", condition)
         return self._changed(clauses=(*self._merge.clauses, Clause(kind, action, condition, values)))
 
     def _changed(self, **changes: Any) -> DeltaMergeBuilder:
         return DeltaMergeBuilder(replace(self._merge, **changes), self._execute, self._plan)
-
-
-def _values(name: str, values: Values | None) -> Values:
-    if not isinstance(values, Mapping):
-        found = "none" if values is None else f"{values!r} of type {type(values).__name__}"
-        raise TypeError(f"This clause needs {name}={{'column': 'expression'}}, found {found}.")
-    if not values:
-        raise ValueError(f"This clause needs at least one column in '{name}'.")
-    for column, value in values.items():
-        if not isinstance(value, str | Column):
-            raise TypeError(
-                f"The value of the column {column!r} is SQL text or a Column, found {value!r} of type "
-                f"{type(value).__name__}."
-            )
-    return dict(values)

@@ -24,6 +24,7 @@ from pyspark_delta.spark.api.builder import DeltaTableBuilder, IdentityGenerator
 from pyspark_delta.spark.api.describe import detail_frame, history_frame
 from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
 from pyspark_delta.spark.api.transaction import DeltaTransaction, begin_transaction
+from pyspark_delta.spark.conf.arguments import check_protocol_version, check_text, check_values
 from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.conf.write_defaults import top_level_format
 from pyspark_delta.spark.engine.dml.delete import Delete
@@ -34,9 +35,11 @@ from pyspark_delta.spark.engine.dml.statement import Staged, Statement
 from pyspark_delta.spark.engine.dml.update import Update
 from pyspark_delta.spark.frames.change_feed import read_change_feed
 from pyspark_delta.spark.frames.count import counting
+from pyspark_delta.spark.frames.read_marks import mark_read
 from pyspark_delta.spark.frames.reading import read_snapshot
 from pyspark_delta.spark.frames.tables import open_snapshot, read_options
 from pyspark_delta.spark.session.identifiers import exists, identify, is_in_catalog, path_of_identifier
+from pyspark_delta.spark.session.unsupported import UnsupportedOperations
 from pyspark_delta.table import Table
 from pyspark_delta.transaction.commit_info import engine_info
 
@@ -46,7 +49,7 @@ _Values: TypeAlias = Mapping[str, Column | str]
 __all__ = ["DeltaMergeBuilder", "DeltaTable", "DeltaTableAlter", "DeltaTableBuilder", "IdentityGenerator"]
 
 
-class DeltaTable:
+class DeltaTable(UnsupportedOperations):
     """A Delta table at a path. Its methods look at the latest version, each time they are called.
 
     >>> table = DeltaTable.forPath(spark, "/data/flights")     # doctest: +SKIP
@@ -67,6 +70,7 @@ class DeltaTable:
 
         Raises TableNotFoundError when there is no table.
         """
+        check_text("path", path)
         given = dict(hadoopConf or {})
         for key in given:
             if not key.startswith(("fs.", "dfs.")):
@@ -86,7 +90,7 @@ class DeltaTable:
 
         Raises TableNotFoundError, CatalogNameNotFoundError, CatalogError; other names are refused.
         """
-        found = identify(sparkSession, tableOrViewName)
+        found = identify(sparkSession, check_text("tableOrViewName", tableOrViewName))
         if found is None:
             raise InvalidOperationError(
                 f"'{tableOrViewName}' is neither a path identifier such as delta.`/path/to/table` nor a name in a "
@@ -101,7 +105,7 @@ class DeltaTable:
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
         """Whether there is a Delta table at a path or identifier, be it readable by this client or not."""
-        if is_in_catalog(sparkSession, identifier):
+        if is_in_catalog(sparkSession, check_text("identifier", identifier)):
             return exists(sparkSession, identifier)
         options = read_options(sparkSession, path_of_identifier(identifier) or identifier)
         try:
@@ -159,6 +163,8 @@ class DeltaTable:
             raise InvalidOptionError("Give either a version or a timestamp to travel to, not both.")
         snapshot = self._open(version, timestamp)
         frame = read_snapshot(self._spark, snapshot, where=where, row_tracking=row_tracking)
+        if version is None and timestamp is None:
+            mark_read(frame, snapshot, where)
         if self._alias is not None:
             frame = frame.alias(self._alias)
         return frame if where is not None else counting(frame, snapshot)
@@ -193,7 +199,7 @@ class DeltaTable:
 
     def alias(self, aliasName: str) -> DeltaTable:
         """The same table, whose DataFrame has this alias in expressions."""
-        return DeltaTable(self._spark, self._location, self._storage_options, aliasName)
+        return DeltaTable(self._spark, self._location, self._storage_options, check_text("aliasName", aliasName))
 
     def detail(self) -> DataFrame:
         """One row about the table, as DESCRIBE DETAIL shows it; sizes are bytes."""
@@ -246,7 +252,7 @@ class DeltaTable:
         """
         if isinstance(condition, Mapping):
             condition, set = None, condition  # noqa: A001
-        return self._run(Update(set or {}, condition, self._alias), plan)
+        return self._run(Update(check_values("set", set), condition, self._alias), plan)
 
     def merge(self, source: DataFrame, condition: Column | str) -> DeltaMergeBuilder:
         """A merge of the rows of `source` into the table, where a condition says which rows match.
@@ -254,10 +260,6 @@ class DeltaTable:
         Name the sides with `alias`, as in `table.alias("t").merge(rows.alias("s"), "t.id = s.id")`. The builder that is
         returned takes clauses, and `execute` carries the merge out.
         """
-        if not isinstance(source, DataFrame):
-            raise TypeError(f"The source of a merge is a DataFrame, found {type(source).__name__}.")
-        if not isinstance(condition, str | Column):
-            raise TypeError(f"The condition of a merge is SQL text or a Column, found {type(condition).__name__}.")
         return DeltaMergeBuilder(Merge(source, condition, self._alias), self._run_merge, self._plan_merge)
 
     def _run_merge(self, merge: Merge) -> DataFrame:
@@ -286,11 +288,17 @@ class DeltaTable:
         return begin_transaction(self._spark, self._open(), self._alias)
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
-        """Raise the protocol versions of the table; what they imply stays supported. There is no way back."""
+        """Raise the protocol versions of the table; what they imply stays supported. There is no way back.
+
+        A version that the table has or exceeds already changes nothing.
+        """
+        check_protocol_version("readerVersion", readerVersion)
+        check_protocol_version("writerVersion", writerVersion)
         self._upgrade(lambda configuration: upgrade_protocol(configuration, readerVersion, writerVersion))
 
     def addFeatureSupport(self, featureName: str) -> None:
         """Let the table support a feature, and those that it requires."""
+        check_text("featureName", featureName)
         self._upgrade(lambda configuration: add_feature(configuration, featureName))
 
     def _upgrade(self, make: Callable[[TableConfiguration], TableChange | None]) -> None:

@@ -14,6 +14,7 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft, Operation
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
+from pyspark_delta.spark.conf.arguments import check_values
 from pyspark_delta.spark.conf.write_defaults import after_commit, with_session_defaults
 from pyspark_delta.spark.engine.dml.delete import Delete
 from pyspark_delta.spark.engine.dml.execution import counts_frame
@@ -92,7 +93,9 @@ class DeltaTransaction:
             write = TableWrite(frame, self._snapshot.location, mode, options, must_exist=True)
             tells_inserts = mode == "append" and self._transaction.draft.changes.num_rows > 0
             configuration = self._transaction.configuration
-            self._stage(stage_change(write, self._snapshot, configuration, tells_inserts=tells_inserts))
+            draft, reads = stage_change(write, self._snapshot, configuration, tells_inserts=tells_inserts)
+            self._stage(draft)
+            self._transaction.depend_on_source(reads)
             self._writes += 1
         return self
 
@@ -120,7 +123,7 @@ class DeltaTransaction:
         """Give rows new values as `DeltaTable.update` does; one row with `num_affected_rows`. Raises as `delete`."""
         if isinstance(condition, Mapping):
             condition, set = None, condition  # noqa: A001
-        return self._run(Update(set or {}, condition, self._alias))
+        return self._run(Update(check_values("set", set), condition, self._alias))
 
     def merge(self, source: DataFrame, condition: Condition) -> DeltaMergeBuilder:
         """A merge as of `DeltaTable.merge`; `execute` makes it a part of the transaction, and raises as `delete`."""
@@ -136,6 +139,7 @@ class DeltaTransaction:
         else:
             self._stage(staged.draft, staged.written)
             self._writes += 1
+        self._transaction.depend_on_source(staged.source_reads)
         return counts_frame(self._spark, staged.result)
 
     # --------------------------------------------------------------------------------------- what it declares

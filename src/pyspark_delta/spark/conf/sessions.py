@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DATA_SOURCE = "deltapy"  # the name of the Python Data Source that no other implementation claims
+DATA_SOURCE_MODULE = "pyspark_deltapy"  # where Spark itself looks for it, so that no module here imports the source
 FORMATS = ("delta", DATA_SOURCE)
 _DEFAULT_FORMAT = "spark.sql.sources.default"
 _TIME_ZONE = "spark.sql.session.timeZone"

@@ -29,6 +29,7 @@ from pyspark_delta.data.reader import read_tasks
 from pyspark_delta.engines.tasks import FileGroup, single_files
 from pyspark_delta.scan.file_source import FileSource
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.frames.catalyst.directories import hadoop_paths
 from pyspark_delta.spark.frames.catalyst.scan import catalyst_frame_of_files, catalyst_frame_of_marks
@@ -80,7 +81,8 @@ def _frame(spark: SparkSession, latest: Snapshot, plan: ChangePlan) -> DataFrame
         frames = [frame_of_files(spark, source, files) for source, files in parts]
         frame = reduce(DataFrame.unionAll, frames)
         if is_remote():
-            _ = frame.schema  # the server looks for the files now
+            with probing():
+                _ = frame.schema  # the server looks for the files now
     except AnalysisException as error:
         raise _missing(error, latest, parts) or error from None
     return frame

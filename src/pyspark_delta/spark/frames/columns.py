@@ -28,7 +28,7 @@ from pyspark_delta.schema.types import (
 from pyspark_delta.schema.widening import has_unlisted_changes
 from pyspark_delta.spark.frames.catalyst.predicates import RelationColumn
 from pyspark_delta.spark.frames.quoting import quoted
-from pyspark_delta.spark.frames.user_defined_types import is_opaque
+from pyspark_delta.spark.frames.user_defined_types import is_loadable, without_code
 from pyspark_delta.storage.hadoop import hadoop_options
 
 PARQUET_FIELD_ID = "parquet.field.id"
@@ -50,7 +50,8 @@ PLAIN_LOCAL_FILES = {
 }
 # Match columns by field id; a file without ids has none of the columns, instead of being an error (C248).
 FIELD_ID_SETTINGS = ("spark.sql.parquet.fieldId.read.enabled", "spark.sql.parquet.fieldId.read.ignoreMissing")
-_INTERNAL_METADATA = ("delta.", "parquet.field.", "__CHAR_VARCHAR_TYPE_STRING")
+# Of a schema with EXISTS_DEFAULT, Spark evaluates the text when a file lacks the column; in Delta the value is null.
+_INTERNAL_METADATA = ("delta.", "parquet.field.", "__CHAR_VARCHAR_TYPE_STRING", "CURRENT_DEFAULT", "EXISTS_DEFAULT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +227,8 @@ def _readable(field: StructField, *, by_id: bool) -> StructField:
 
 
 def _readable_type(data_type: DataType, *, by_id: bool) -> DataType:
-    if is_opaque(data_type):
-        return data_type
+    if data_type.annotation is not None and is_loadable(data_type.annotation):
+        return replace(data_type, annotation=without_code(data_type.annotation))
     match data_type:
         case StructType(fields):
             return StructType(tuple(_readable(f, by_id=by_id) for f in fields))
@@ -240,8 +241,8 @@ def _readable_type(data_type: DataType, *, by_id: bool) -> DataType:
 
 
 def _nullable(data_type: DataType) -> DataType:
-    if is_opaque(data_type):
-        return data_type
+    if data_type.annotation is not None and is_loadable(data_type.annotation):
+        return replace(data_type, annotation=without_code(data_type.annotation))
     match data_type:
         case StructType(fields):
             return StructType(tuple(replace(f, type=_nullable(f.type), nullable=True, metadata={}) for f in fields))

@@ -20,9 +20,7 @@ from pyspark.sql import types as spark_types
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.utils import is_remote
 
-from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.deletion_vectors.bitmap import to_words
-from pyspark_delta.deletion_vectors.files import read_deletion_vectors
 from pyspark_delta.scan.file_source import FileSource, file_source
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.schema.column_mapping import mapping_mode
@@ -32,6 +30,7 @@ from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.frames.catalyst.deletion_filter import is_kept_by_words
 from pyspark_delta.spark.frames.catalyst.directories import group_files, hadoop_paths, uri_texts
+from pyspark_delta.spark.frames.catalyst.vectors import read_vectors
 from pyspark_delta.spark.frames.columns import (
     FIELD_ID_SETTINGS,
     PLAIN_LOCAL_FILES,
@@ -43,7 +42,7 @@ from pyspark_delta.spark.frames.columns import (
     table_columns,
 )
 from pyspark_delta.spark.frames.schemas import empty_frame
-from pyspark_delta.storage import store_for
+from pyspark_delta.spark.frames.user_defined_types import with_loadable_types
 
 _PATH = "_pyspark_delta_file"
 _WORDS = "_pyspark_delta_deleted_words"
@@ -282,13 +281,7 @@ class _Scan:
         return self._spark.createDataFrame(pa.table(table), spark_types.StructType(fields))
 
     def _words(self, files: pa.Table) -> pa.Array:
-        source = self._source
-        bitmaps = read_deletion_vectors(
-            lambda location: store_for(location, source.storage_options),
-            source.location,
-            [DeletionVectorDescriptor(**one) for one in files["deletion_vector"].to_pylist()],
-            data_files=files["path"].to_pylist(),
-        )
+        bitmaps = read_vectors(files, self._source.location, self._source.storage_options)
         return pa.array([to_words(bitmap) for bitmap in bitmaps], pa.list_(pa.int64()))
 
 
@@ -314,4 +307,4 @@ def _literal(spark: SparkSession, field: StructField, value: pa.Scalar) -> Colum
 
 
 def _spark_type(schema: StructType) -> spark_types.StructType:
-    return spark_types.StructType.fromJson(type_to_json(schema))
+    return spark_types.StructType.fromJson(type_to_json(with_loadable_types(schema)))

@@ -38,6 +38,7 @@ _KNOWN = {
         OUT_OF_RANGE,
     )
 }
+_SELECTING = frozenset(_KNOWN) - {"path", "timezone", "publishedonly", OUT_OF_RANGE.lower()}
 _CHANGE_RANGE = ("startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp")
 # Hadoop's keys have dots, object-store keys underscores; Spark's and Delta's own options have neither.
 _STORAGE_KEY = re.compile(r"(?!spark\.|parquet\.).*[._].*")
@@ -58,7 +59,7 @@ class ReadOptions:
     location: str
     version: int | None = None
     timestamp_ms: int | None = None
-    storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    storage_options: Mapping[str, str] = field(repr=False, default_factory=dict, hash=False)
     columns: tuple[str, ...] | None = None
     where: str | None = None
     row_tracking: bool = False
@@ -84,9 +85,7 @@ class ReadOptions:
                 "CREATE TEMPORARY VIEW v USING delta OPTIONS (path '/path/to/table').",
                 error_class="DELTA_MISSING_PATH",
             )
-        storage_options = {
-            key: value for folded, (key, value) in given.items() if folded not in _KNOWN and _is_storage_key(folded)
-        }
+        storage_options = _storage_options(given)
         if _flag(given, "publishedOnly"):
             storage_options[PUBLISHED_ONLY] = "true"
         zone = _value(given, "timezone") or time_zone or local_time_zone()
@@ -115,6 +114,37 @@ class ReadOptions:
             time_zone=zone,
             changes=changes,
         )
+
+
+def refuse_read_options(options: Mapping[str, str]) -> None:
+    """Raise InvalidOptionError where the options of a write select what is read.
+
+    An INSERT into a view passes the options of the view to the write, which would ignore them and replace other rows
+    than the view shows.
+    """
+    given = {key.lower(): (key, value) for key, value in options.items() if value is not None}
+    selecting = [key for folded, (key, _) in given.items() if folded in _SELECTING]
+    if selecting:
+        raise InvalidOptionError(
+            f"The option '{selecting[0]}' selects what is read, and a write goes to the latest version of the whole "
+            f"table. Nothing was written to '{_value(given, 'path')}'. Leave the option out; if the target is a view, "
+            'write to the path of its table, as in df.write.format("delta").mode("append").save("/path/to/table").',
+            error_class="DELTA_CANNOT_WRITE_INTO_VIEW",
+            option=selecting[0],
+        )
+    path = _value(given, "path") or ""
+    location, version, time = _split_suffix(path, _storage_options(given), "UTC")
+    if (version, time) != (None, None) and _has_log(location, _storage_options(given)):
+        raise InvalidOptionError(
+            f"The path '{path}' names an old version of the table '{location}', and a write goes to the latest one. "
+            "Nothing was written. Give the path without what begins with '@'.",
+            error_class="DELTA_CANNOT_WRITE_INTO_VIEW",
+        )
+
+
+def _storage_options(given: Mapping[str, tuple[str, str]]) -> dict[str, str]:
+    """The options that are meant for the store, of options by their names in lower case."""
+    return {key: value for folded, (key, value) in given.items() if folded not in _KNOWN and _is_storage_key(folded)}
 
 
 def parse_columns(text: str) -> tuple[str, ...]:

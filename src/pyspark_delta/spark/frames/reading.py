@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from importlib import import_module
 from typing import cast
 
 import pyarrow as pa
@@ -19,7 +20,8 @@ from pyspark_delta.catalog.connections import known_table
 from pyspark_delta.errors import DeltaWarning
 from pyspark_delta.scan.file_source import FileSource, file_source
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.conf.sessions import DATA_SOURCE, session_time_zone, unwrapped_reader
+from pyspark_delta.spark.conf.sessions import DATA_SOURCE, DATA_SOURCE_MODULE, session_time_zone, unwrapped_reader
+from pyspark_delta.spark.conf.worker_python import prepare_workers
 from pyspark_delta.spark.frames.catalyst.scan import (
     catalyst_frame,
     catalyst_frame_of_files,
@@ -93,6 +95,8 @@ def read_by_workers(spark: SparkSession, snapshot: Snapshot, options: Mapping[st
 
     Spark does not tell a data source the time zone of the session, which partition values and conditions may be in.
     """
+    prepare_workers(spark)
+    spark.dataSource.register(import_module(DATA_SOURCE_MODULE).DefaultSource)
     given = {"timeZone": session_time_zone(spark), **snapshot.storage_options, **options}
     reader = unwrapped_reader(spark).format(DATA_SOURCE).options(**given)
     return cast(DataFrame, reader.load(to_hadoop(snapshot.location)))

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.types import ArrayType, DataType, MapType
 from pyspark.sql.types import StructType as SparkStruct
 
-from pyspark_delta.schema.json import type_to_json
+from pyspark_delta.errors import CorruptLogError, SchemaMismatchError
+from pyspark_delta.schema.json import MAX_DEPTH, parse_schema, type_to_json
 from pyspark_delta.schema.types import StructType
-from pyspark_delta.spark.frames.user_defined_types import is_loadable
+from pyspark_delta.spark.frames.user_defined_types import with_loadable_types
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 # Field metadata that is the table's business: column mapping, generation expressions, type changes (C431).
-_INTERNAL = ("delta.", "parquet.field.")
+# Spark evaluates the SQL text of a default in a schema that it is given.
+_INTERNAL = ("delta.", "parquet.field.", "CURRENT_DEFAULT", "EXISTS_DEFAULT")
 _NULLABILITY = ("nullable", "containsNull", "valueContainsNull")
 
 
@@ -24,7 +27,21 @@ def to_spark(schema: StructType) -> SparkStruct:
 
     A file may lack a column that is declared NOT NULL (C374), and Spark answers `IS NULL` from the declaration.
     """
-    return SparkStruct.fromJson(_readable(type_to_json(schema)))
+    return SparkStruct.fromJson(_readable(type_to_json(with_loadable_types(schema))))
+
+
+def from_spark(schema_of: Callable[[], SparkStruct]) -> StructType:
+    """A schema of Spark as Delta types; `schema_of` gives it, as making it from text is recursive, too.
+
+    Raises UnsupportedTableError naming a type that Delta does not have, SchemaMismatchError for nesting that is too
+    deep.
+    """
+    try:
+        return parse_schema(schema_of().json())
+    except (CorruptLogError, RecursionError):
+        raise SchemaMismatchError(
+            f"The columns are nested more than {MAX_DEPTH} levels deep. Store the inner ones as text, or flatten them."
+        ) from None
 
 
 def empty_frame(spark: SparkSession, schema: SparkStruct) -> DataFrame:
@@ -59,7 +76,7 @@ def _readable(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     if value.get("type") == "udt":
-        return value if is_loadable(value) else _readable(value["sqlType"])
+        return value
     readable = {key: _readable(item) for key, item in value.items() if key != "metadata"}
     readable |= {key: True for key in _NULLABILITY if key in value}
     return readable | ({"metadata": _public(value["metadata"])} if "metadata" in value else {})

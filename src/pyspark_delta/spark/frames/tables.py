@@ -15,6 +15,7 @@ from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.frames.change_feed import read_change_feed
 from pyspark_delta.spark.frames.count import counting
 from pyspark_delta.spark.frames.quoting import quoted
+from pyspark_delta.spark.frames.read_marks import mark_read
 from pyspark_delta.spark.frames.read_options import ReadOptions
 from pyspark_delta.spark.frames.reading import read_snapshot
 from pyspark_delta.spark.frames.schemas import differences, to_spark
@@ -62,6 +63,8 @@ def read_table(
     if given_schema is not None:
         _check_schema(snapshot.location, to_spark(snapshot.schema), given_schema)
     frame = read_snapshot(spark, snapshot, where=options.where, row_tracking=options.row_tracking)
+    if options.version is None and options.timestamp_ms is None:
+        mark_read(frame, snapshot, options.where)
     if options.columns is not None:
         frame = frame.select(*(quoted(name) for name in options.columns))
     return frame if options.where is not None else counting(frame, snapshot)

@@ -1,51 +1,105 @@
-"""Which user-defined types a session can make objects of; columns of all others are read as what their values are."""
+"""Which user-defined types a session can make objects of; columns of all others are read as what their values are.
+
+The schema of a table names the classes, and whoever wrote the table chose the names. So a name runs no code that the
+user did not run: a Python module counts if the process has imported it, or the user allows it by a setting, and a class
+of the JVM is looked at without being initialized.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
-from functools import cache
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
 from pyspark import SparkContext
+from pyspark.sql import SparkSession
 from pyspark.sql.types import UserDefinedType
 
-from pyspark_delta.schema.types import DataType
+from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructType
 
-_PYTHON_CLASS, _JVM_CLASS = "pyClass", "class"
-_OF_SPARK = "org.apache.spark."
+ALLOWED_MODULES = "spark.pyspark_delta.userDefinedTypes.modules"
+"""A setting: names of Python modules, separated by commas, that the schemas of tables may have imported."""
+
+_PYTHON_CLASS, _JVM_CLASS, _PICKLED_CLASS = "pyClass", "class", "serializedClass"
+_MODULES_OF_SPARK = frozenset(["pyspark.ml.linalg", "pyspark.mllib.linalg"])
+_CLASSES_OF_SPARK = frozenset(
+    f"org.apache.spark.{package}.linalg.{name}" for package in ("ml", "mllib") for name in ("VectorUDT", "MatrixUDT")
+)
 
 
 def is_loadable(annotation: Mapping[str, str | None]) -> bool:
-    """Whether PySpark finds the Python class of a user-defined type, and the session its JVM class, if it has one.
+    """True if PySpark finds the Python class of a user-defined type, and the session its JVM class, if it has one.
 
-    PySpark calls what goes by that name, so it must be such a class and nothing else. Of a JVM in another process only
-    Spark's own classes are known to be there. Types without a Python class are not loadable: PySpark has no schema with
-    them.
+    Only Spark's own classes are known to be in a JVM of another process. Types without a Python class are not loadable:
+    PySpark has no schema with them.
     """
     python, jvm = annotation.get(_PYTHON_CLASS), annotation.get(_JVM_CLASS)
-    if python is None or not _is_in_python(python):
+    if python is None or _python_class(python) is None:
         return False
-    return jvm is None or jvm.startswith(_OF_SPARK) or _is_in_jvm(jvm)
+    return jvm is None or jvm in _CLASSES_OF_SPARK or _is_in_jvm(jvm)
 
 
-def is_opaque(data_type: DataType) -> bool:
-    """Whether Spark is to read values of the type as objects of a user-defined one."""
-    return data_type.annotation is not None and is_loadable(data_type.annotation)
+def with_loadable_types(data_type: DataType) -> DataType:
+    """The type with the annotations of loadable types only, at every level; all other values are what is stored."""
+    annotation = data_type.annotation
+    if annotation is not None and is_loadable(annotation):
+        return replace(data_type, annotation=without_code(annotation))
+    data_type = replace(data_type, annotation=None)
+    match data_type:
+        case StructType(fields):
+            return replace(data_type, fields=tuple(replace(f, type=with_loadable_types(f.type)) for f in fields))
+        case ArrayType(element):
+            return replace(data_type, element_type=with_loadable_types(element))
+        case MapType(key, value):
+            return replace(data_type, key_type=with_loadable_types(key), value_type=with_loadable_types(value))
+        case _:
+            return data_type
 
 
-@cache
-def _is_in_python(name: str) -> bool:
+def without_code(annotation: Mapping[str, str | None]) -> dict[str, str | None]:
+    """The annotation of a loadable type with the pickled class of this process, not that of the table."""
+    found = dict(annotation)
+    if _PICKLED_CLASS in found:
+        own = _python_class(str(found[_PYTHON_CLASS]))
+        found[_PICKLED_CLASS] = None if own is None else own().jsonValue().get(_PICKLED_CLASS)
+    return found
+
+
+def _python_class(name: str) -> type[UserDefinedType] | None:
     module, _, member = name.rpartition(".")
-    if not module:
-        return False
-    try:
-        found = getattr(import_module(module), member, None)
-    except Exception:  # whatever the code of the user's module does
-        return False
-    return isinstance(found, type) and issubclass(found, UserDefinedType)
+    loaded = sys.modules.get(module)
+    if loaded is None and _may_import(module):
+        try:
+            loaded = import_module(module)
+        except Exception:  # whatever the code of the user's module does
+            return None
+    found = None if loaded is None else vars(loaded).get(member)
+    if isinstance(found, type) and issubclass(found, UserDefinedType) and found is not UserDefinedType:
+        return found
+    return None
+
+
+def _may_import(module: str) -> bool:
+    if module in _MODULES_OF_SPARK:
+        return True
+    session: Any = SparkSession.getActiveSession()
+    allowed = "" if session is None else str(session.conf.get(ALLOWED_MODULES, ""))
+    return module in (name.strip() for name in allowed.split(","))
 
 
 def _is_in_jvm(name: str) -> bool:
+    """True if the JVM of this process has the class, and it is a user-defined type: Spark calls its constructor."""
+    from py4j.protocol import Py4JError
+
     context: Any = SparkContext._active_spark_context
-    return context is not None and bool(context._jvm.org.apache.spark.util.Utils.classIsLoadable(name))
+    if context is None:
+        return False
+    java = context._jvm
+    try:
+        loader = java.org.apache.spark.util.Utils.getContextOrSparkClassLoader()
+        of_spark = java.java.lang.Class.forName("org.apache.spark.sql.types.UserDefinedType", False, loader)
+        return bool(of_spark.isAssignableFrom(java.java.lang.Class.forName(name, False, loader)))
+    except Py4JError:
+        return False

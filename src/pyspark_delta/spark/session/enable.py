@@ -1,24 +1,41 @@
 """`enable(spark)`: the session reads and writes Delta tables natively, by the methods that every Spark user knows.
 
-PySpark has no hook for planning in Python, so four members of its classes are wrapped, for enabled sessions only:
-`SparkSession.read`, `SparkSession.table`, `DataFrame.write` and `DataFrame.writeTo`. They answer as before for every
-other session and for every other format. `disable` undoes it.
+PySpark has no hook for planning in Python, so members of its classes are wrapped, for enabled sessions only:
+`SparkSession.read`, `SparkSession.table`, `DataFrame.write` and `DataFrame.writeTo`; and `SparkSession.sql`,
+`SparkSession.readStream` and `DataFrame.writeStream`, to explain what is refused. They answer as before for every other
+session and for every other format. `disable` undoes it.
 """
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import wraps
+from importlib import import_module
 from threading import RLock
 from typing import Any, cast
 
+import pyspark
 from pyspark.sql import DataFrame, SparkSession
 
+from pyspark_delta.errors import DeltaWarning, MissingDependencyError
 from pyspark_delta.spark.conf.sessions import enabled, is_enabled, session_key
+from pyspark_delta.spark.conf.worker_python import choose_for_local_master, use_running_python
 from pyspark_delta.spark.session.frame_writer import writer_class
 from pyspark_delta.spark.session.identifiers import is_named
 from pyspark_delta.spark.session.reader import reader_class
+from pyspark_delta.spark.session.streams import stream_reader_class, stream_writer_class
 from pyspark_delta.spark.session.table_writer import table_writer_class
+from pyspark_delta.spark.session.unsupported import explaining_sql
+
+_OLDEST_PYSPARK = (4, 2)
+# Settings that name classes of delta-spark: session extensions, catalogs, log stores.
+_CLASS_SETTINGS = re.compile(
+    r"spark\.sql\.extensions|spark\.sql\.catalog\.\w+|spark\.(?:databricks\.)?delta\.logStore\..+"
+)
+_DELTA_SPARK_CLASS = re.compile(r"(?:io\.delta|org\.apache\.spark\.sql\.delta)\.[\w.$]+")
 
 _lock = RLock()
 
@@ -42,15 +59,24 @@ def enable(spark: SparkSession) -> SparkSession:
     this process: scans prune columns, partitions and files, in SQL over temporary views and in joins too; writes know
     every save mode and `partitionBy`; errors are `DeltaError`s. Calling it again changes nothing.
 
+    In local mode, Spark's workers run the Python of this process, unless PYSPARK_PYTHON or `spark.pyspark.python` names
+    another one.
+
+    Raises MissingDependencyError, before anything changes, for a PySpark that is too old.
+
     >>> spark = enable(SparkSession.builder.getOrCreate())              # doctest: +SKIP
     >>> spark.read.format("delta").option("versionAsOf", 3).load(path)  # doctest: +SKIP
     """
+    members = _members(spark)
     with _lock:
+        for owner, name, make in members:
+            _wrap(owner, name, make)
+        is_new = session_key(spark) not in enabled
         enabled.add(session_key(spark))
-        _wrap(type(spark), "read", _read_of)
-        _wrap(type(spark), "table", _table_of)
-        _wrap(_frame_class(spark), "write", _write_of)
-        _wrap(_frame_class(spark), "writeTo", _write_to_of)
+    if is_new:
+        _warn_of_delta_spark(spark)
+        if use_running_python(spark):
+            _register_sources(spark)  # Spark has looked for data sources with another Python
     return spark
 
 
@@ -68,14 +94,79 @@ def disable(spark: SparkSession) -> SparkSession:
 def configure_spark_with_delta_pip(spark_session_builder: Any, extra_packages: list[str] | None = None) -> Any:
     """The builder, with `extra_packages` added to its JARs: delta-spark's JAR is not needed here.
 
-    It is there so that code written for delta-spark runs unchanged.
+    It is there so that code written for delta-spark runs unchanged. If the builder has a local master, Spark also
+    starts the Python of this process, unless PYSPARK_PYTHON or `spark.pyspark.python` names another one.
     """
+    choose_for_local_master(getattr(spark_session_builder, "_options", {}))
     if extra_packages:
         spark_session_builder = spark_session_builder.config("spark.jars.packages", ",".join(extra_packages))
     return spark_session_builder
 
 
 # ------------------------------------------------------------------------------------------------------- wrapping
+def _members(spark: SparkSession) -> list[tuple[type, str, Callable[[Any], Any]]]:
+    """What `enable` wraps. Raises MissingDependencyError if this PySpark is too old, or lacks one of them."""
+    version = re.match(r"(\d+)\.(\d+)", pyspark.__version__)
+    if version is None or (int(version[1]), int(version[2])) < _OLDEST_PYSPARK:
+        raise _unsupported_pyspark()
+    try:
+        frame = _frame_class(spark)
+        members: list[tuple[type, str, Callable[[Any], Any]]] = [
+            (type(spark), "read", _read_of),
+            (type(spark), "table", _table_of),
+            (type(spark), "sql", _sql_of),
+            (type(spark), "readStream", _read_stream_of),
+            (frame, "write", _write_of),
+            (frame, "writeTo", _write_to_of),
+            (frame, "writeStream", _write_stream_of),
+        ]
+    except ImportError:
+        raise _unsupported_pyspark() from None
+    if not all(name in owner.__dict__ for owner, name, _ in members):
+        raise _unsupported_pyspark()
+    return members
+
+
+def _unsupported_pyspark() -> MissingDependencyError:
+    oldest = ".".join(map(str, _OLDEST_PYSPARK))
+    return MissingDependencyError(
+        f"enable does not support PySpark {pyspark.__version__}. The session is unchanged. Install PySpark {oldest} or "
+        f"newer: pip install 'pyspark>={oldest}'.",
+        version=pyspark.__version__,
+    )
+
+
+def _register_sources(spark: SparkSession) -> None:
+    """Register the data sources under both names, from the modules in which Spark itself looks for them."""
+    for module in ("pyspark_delta", "pyspark_deltapy"):
+        spark.dataSource.register(import_module(module).DefaultSource)
+
+
+def _warn_of_delta_spark(spark: SparkSession) -> None:
+    """Warn of settings that name classes of delta-spark which are not there: its JAR is not needed, and they fail."""
+    java = getattr(spark, "_jsparkSession", None)
+    if java is None:  # only a Spark Connect server knows its classes
+        return
+    settings = {key: str(value) for key, value in spark.conf.getAll.items() if _CLASS_SETTINGS.fullmatch(key)}
+    loader = spark._jvm.Thread.currentThread().getContextClassLoader()  # type: ignore[union-attr]
+    left = [
+        f"{key}={value}"
+        for key, value in settings.items()
+        if any(not _has_class(loader, name) for name in _DELTA_SPARK_CLASS.findall(value))
+    ]
+    if left:
+        warnings.warn(
+            f"The session has settings for delta-spark, whose JAR it lacks: {', '.join(left)}. pyspark-delta needs "
+            "neither; remove the settings, because Spark fails where it needs these classes.",
+            DeltaWarning,
+            stacklevel=3,
+        )
+
+
+def _has_class(loader: Any, name: str) -> bool:
+    return loader.getResource(f"{name.replace('.', '/')}.class") is not None
+
+
 def _frame_class(spark: SparkSession) -> type:
     if hasattr(spark, "_jsparkSession"):
         from pyspark.sql.classic.dataframe import DataFrame as ClassicFrame
@@ -114,6 +205,39 @@ def _table_of(before: Any) -> Any:
 
     table.__doc__ = before.__doc__
     return table
+
+
+def _sql_of(before: Any) -> Any:
+    @wraps(before)
+    def sql(self: SparkSession, sqlQuery: str, *args: Any, **kwargs: Any) -> DataFrame:
+        if not is_enabled(self):
+            return cast(DataFrame, before(self, sqlQuery, *args, **kwargs))
+        with explaining_sql(self, sqlQuery):
+            return cast(DataFrame, before(self, sqlQuery, *args, **kwargs))
+
+    return sql
+
+
+def _read_stream_of(before: Any) -> Any:
+    def readStream(self: SparkSession) -> Any:
+        reader = before.fget(self)
+        if is_enabled(self):
+            reader.__class__ = stream_reader_class(cast(Hashable, type(reader)))
+            reader._delta_begin(self)
+        return reader
+
+    return property(readStream, doc=before.__doc__)
+
+
+def _write_stream_of(before: Any) -> Any:
+    def writeStream(self: DataFrame) -> Any:
+        writer = before.fget(self)
+        if is_enabled(self.sparkSession):
+            writer.__class__ = stream_writer_class(cast(Hashable, type(writer)))
+            writer._delta_begin(self.sparkSession)
+        return writer
+
+    return property(writeStream, doc=before.__doc__)
 
 
 def _write_of(before: Any) -> Any:

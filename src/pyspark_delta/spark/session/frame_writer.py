@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, NoReturn
 
+from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
 from pyspark_delta.spark.conf.sessions import FORMATS, is_delta
 from pyspark_delta.spark.engine.write.insert_into import insert_into
 from pyspark_delta.spark.engine.write.save import save
-from pyspark_delta.spark.session.identifiers import identify, identify_or_begin
+from pyspark_delta.spark.session.identifiers import check_path_option, identify, identify_or_begin
 from pyspark_delta.spark.session.options import GivenOptions
 from pyspark_delta.storage import normalize_location
+
+# How Spark says that the target of a write is a view: by its name, or by the plan that it stands for.
+_VIEW_REFUSED = ("EXPECT_TABLE_NOT_VIEW", "UNSUPPORTED_INSERT", "VIEW_WRITE_NOT_ALLOWED")
 
 
 @lru_cache(maxsize=4)
@@ -100,6 +105,7 @@ def writer_class(base: type) -> type:
             partitionBy: Any = None,
             **options: Any,
         ) -> None:
+            check_path_option(self._delta_frame.sparkSession, name, self._delta_options.items(options))
             found = identify_or_begin(self._delta_frame.sparkSession, name)
             if found is not None:
                 self.save(found.path, "delta", mode, partitionBy, **{**options, **found.storage_options})
@@ -110,9 +116,11 @@ def writer_class(base: type) -> type:
             refuse_name(name)
 
         def insertInto(self, tableName: str, overwrite: bool | None = None) -> None:
+            check_path_option(self._delta_frame.sparkSession, tableName, self._delta_options.items({}))
             found = identify(self._delta_frame.sparkSession, tableName)
             if found is None:
-                super().insertInto(tableName, overwrite)
+                with refusing_views(tableName):
+                    super().insertInto(tableName, overwrite)
                 return
             if self._delta_partitioning is not None:
                 raise InvalidOperationError(
@@ -143,6 +151,24 @@ def refuse_name(name: str) -> NoReturn:
         "give the table a name in it, such as main.sales.orders.",
         error_class="DELTA_TABLE_LOCATION_UNKNOWN",
     )
+
+
+@contextmanager
+def refusing_views(name: str) -> Iterator[None]:
+    """Raise InvalidOperationError where Spark refuses in the block to write into a view, and say what works instead."""
+    try:
+        yield
+    except AnalysisException as error:
+        if not (error.getCondition() or "").startswith(_VIEW_REFUSED):
+            raise
+        raise InvalidOperationError(
+            f"'{name}' is a view, and rows cannot be written into a view. Nothing was written. Write to the table that "
+            "the view reads: to its path, as in "
+            'df.write.format("delta").mode("append").save("/path/to/table"), or to its name in a connected catalog, '
+            "such as main.sales.orders.",
+            error_class="DELTA_CANNOT_WRITE_INTO_VIEW",
+            sqlstate="0A000",
+        ) from error
 
 
 def location_of(path: str) -> str:

@@ -18,7 +18,8 @@ from pyspark_delta.catalog.contract import TableName
 from pyspark_delta.catalog.log_tail import TailFiles
 from pyspark_delta.catalog.names import Reached, parse_table_name, reach, reach_or_begin
 from pyspark_delta.catalogs import connect_catalog
-from pyspark_delta.errors import CatalogNameNotFoundError
+from pyspark_delta.errors import CatalogNameNotFoundError, InvalidOptionError
+from pyspark_delta.storage import normalize_location
 
 _IDENTIFIER = re.compile(r"\s*(?:delta|deltapy)\s*\.\s*`((?:[^`]|``)+)`\s*", re.IGNORECASE)
 _SETTING = "spark.pyspark_delta.catalog."
@@ -32,7 +33,7 @@ class Identified:
     """
 
     path: str
-    storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    storage_options: Mapping[str, str] = field(repr=False, default_factory=dict, hash=False)
     name: TableName | None = None
     tail: TailFiles | None = field(default=None, compare=False, repr=False)
 
@@ -72,6 +73,32 @@ def exists(spark: SparkSession, identifier: str) -> bool:
         return identify(spark, identifier) is not None
     except CatalogNameNotFoundError:
         return False
+
+
+def check_path_option(spark: SparkSession, identifier: str, options: Mapping[str, str]) -> None:
+    """Check that the option `path` beside the name of a table is where the table lies. Raises InvalidOptionError."""
+    path = next((value for key, value in options.items() if key.lower() == "path"), None)
+    if path is None or not is_named(spark, identifier):
+        return
+    given = normalize_location(path)
+    try:
+        found = identify(spark, identifier)
+    except CatalogNameNotFoundError:
+        raise InvalidOptionError(
+            f"The table {identifier} cannot be created at '{given}': its catalog chooses where new tables lie. Leave "
+            "the option 'path' out; or write to the path with df.write.format(\"delta\").save(path), and name the "
+            "table with register(name, path) of its catalog.",
+            error_class="DELTA_TABLE_LOCATION_MISMATCH",
+            table=identifier,
+            path=given,
+        ) from None
+    if found is not None and normalize_location(found.path) != given:
+        raise InvalidOptionError(
+            f"The table {identifier} is at '{found.path}', not at '{given}'. Leave the option 'path' out.",
+            error_class="DELTA_TABLE_LOCATION_MISMATCH",
+            table=identifier,
+            path=given,
+        )
 
 
 def _identify(spark: SparkSession, identifier: str, *, create: bool) -> Identified | None:

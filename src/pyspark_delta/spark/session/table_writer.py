@@ -9,13 +9,14 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame
 
+from pyspark_delta.ddl.properties import property_text
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.sessions import FORMATS
 from pyspark_delta.spark.engine.write.save import TableWrite, write_table
 from pyspark_delta.spark.frames.column_text import column_name, condition_text
-from pyspark_delta.spark.session.frame_writer import location_of, refuse_name
-from pyspark_delta.spark.session.identifiers import identify, identify_or_begin, is_named
+from pyspark_delta.spark.session.frame_writer import location_of, refuse_name, refusing_views
+from pyspark_delta.spark.session.identifiers import check_path_option, identify, identify_or_begin, is_named
 from pyspark_delta.spark.session.options import GivenOptions
 from pyspark_delta.write.options import parse_options
 
@@ -50,7 +51,7 @@ def table_writer_class(base: type) -> type:
             return super().options(**options)
 
         def tableProperty(self, property: str, value: str) -> Any:  # noqa: A002
-            self._delta_properties[property] = str(value)
+            self._delta_properties[property] = property_text(property, value)
             return super().tableProperty(property, value)
 
         def partitionedBy(self, col: Column, *cols: Column) -> Any:
@@ -96,7 +97,8 @@ def table_writer_class(base: type) -> type:
             if not self._delta_is_named:
                 if self._delta_source in FORMATS:
                     refuse_name(self._delta_table)
-                plain()
+                with refusing_views(self._delta_table):
+                    plain()
                 return
             if self._delta_source not in FORMATS:
                 raise InvalidOptionError(
@@ -104,6 +106,7 @@ def table_writer_class(base: type) -> type:
                 )
 
             find = identify if must_exist else identify_or_begin
+            check_path_option(self._delta_frame.sparkSession, self._delta_table, self._delta_options.items({}))
             found = find(self._delta_frame.sparkSession, self._delta_table)
             assert found is not None
             options = parse_options(self._delta_options.items({**more, **found.storage_options}))

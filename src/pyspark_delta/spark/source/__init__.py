@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import MutableMapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from pyspark.sql.datasource import (
     DataSource,
@@ -20,7 +20,6 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.spark.source.boundary import boundary
 
 if TYPE_CHECKING:
@@ -63,7 +62,10 @@ class DefaultSource(DataSource):
             return make_writer(self.options, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        self._refuse_to_write("writeStream")
+        with boundary():
+            from pyspark_delta.spark.session.streams import refuse_to_write
+
+            refuse_to_write()
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         self._refuse_to_stream()
@@ -78,22 +80,11 @@ class DefaultSource(DataSource):
             self._request = ReadRequest.resolve(self.options)
         return self._request
 
-    def _refuse_to_write(self, how: str) -> NoReturn:
-        with boundary():
-            path: Any = self.options.get("path")
-            target = f"to '{path}'" if path else "to a catalog table, whose name Spark does not tell a data source,"
-            raise InvalidOperationError(
-                f"Nothing was written {target} with {how}.format('{self.name()}'): call pyspark_delta.enable(spark) "
-                "first, which lets the session write Delta tables.",
-                error_class="DELTA_WRITE_NEEDS_ENABLE",
-            )
-
     def _refuse_to_stream(self) -> NoReturn:
         with boundary():
-            raise InvalidOperationError(
-                "This version of pyspark-delta does not read Delta tables as a stream; use spark.read.",
-                error_class="DELTA_STREAMING_READ_UNSUPPORTED",
-            )
+            from pyspark_delta.spark.session.streams import refuse_to_read
+
+            refuse_to_read()
 
 
 class DeltapySource(DefaultSource):

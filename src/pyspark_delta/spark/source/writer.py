@@ -18,6 +18,7 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from pyspark_delta.changes.eras import keeps_changes
 from pyspark_delta.data.conform import conform
+from pyspark_delta.data.partitions import null_empty_partitions
 from pyspark_delta.data.parts import write_side_by_side
 from pyspark_delta.data.reader import read_tasks, tasks_of
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext, written_files
@@ -26,10 +27,11 @@ from pyspark_delta.expressions.evaluate import evaluate
 from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.scan.planner import read_context
-from pyspark_delta.schema.json import parse_schema
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.engine.write.selection import Everything, Nothing, Partitions, Selection, Where
+from pyspark_delta.spark.frames.read_options import refuse_read_options
+from pyspark_delta.spark.frames.schemas import from_spark
 from pyspark_delta.spark.source.boundary import boundary
 from pyspark_delta.spark.source.time_zone import settled_zone, zone_needed, zone_of_task
 from pyspark_delta.storage import normalize_location
@@ -81,8 +83,9 @@ class SourceWrite:
                 "Nothing was written. Write to a path, with .save('/path/to/table').",
                 error_class="DELTA_MISSING_PATH",
             )
+        refuse_read_options(options)
         parsed, mode = parse_options(options), "overwrite" if overwrite else "append"
-        data = parse_schema(schema.json())
+        data = from_spark(lambda: schema)
         check_distinct(data)
         location = normalize_location(path)
         selection: Selection = Nothing()
@@ -166,7 +169,7 @@ class DeltaWriter(DataSourceArrowWriter):
             if write.is_done():
                 return WrittenFiles(_packed(written_files([])), zone)
             write = write.in_zone(zone)
-            rows = (_checked(conform(batch, write.data, write.context.schema), write) for batch in iterator)
+            rows = (_checked(_stored(batch, write), write) for batch in iterator)
             part = task.partitionId() if task else 0
             return WrittenFiles(_packed(written_files(write_side_by_side(write.context, rows, part))), zone)
 
@@ -225,6 +228,11 @@ def _write_kept(write: SourceWrite, snapshot: Snapshot, replaced: Replaced) -> W
             yield conform(batch.filter(stays), shown, write.context.schema)
 
     return Written.of(written_files(write_side_by_side(write.context, rows())), write.context)
+
+
+def _stored(batch: pa.RecordBatch, write: SourceWrite) -> pa.RecordBatch:
+    """The rows with the columns of the table, as readers get them."""
+    return null_empty_partitions(write.context, conform(batch, write.data, write.context.schema))
 
 
 def _checked(batch: pa.RecordBatch, write: SourceWrite) -> pa.RecordBatch:

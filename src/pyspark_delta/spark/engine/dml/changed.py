@@ -17,7 +17,7 @@ from pyspark_delta.scan.planner import ROW_ID_COLUMN
 from pyspark_delta.schema.types import StructField
 from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.engine.write.alignment import spark_type
-from pyspark_delta.spark.engine.write.rules import check_changed
+from pyspark_delta.spark.engine.write.rules import check_changed, null_empty_partitions
 from pyspark_delta.spark.frames.quoting import quoted
 from pyspark_delta.statements.row_ids import context_of, stored_ids
 from pyspark_delta.statements.target import FILE, ROW
@@ -60,7 +60,7 @@ def generated(target: SparkTarget, frame: DataFrame, given: Mapping[str, Column 
     computed = [c for c in row_rules(target.configuration).computed if c.kind is ComputedKind.GENERATED]
     found = {column.name: _computed(target, column, given.get(column.name, False)) for column in computed}
     new = {name: value for name, value in found.items() if value is not None}
-    return frame.withColumns(new) if new else frame
+    return null_empty_partitions(frame, target.context).withColumns(new) if new else frame
 
 
 def job_of(target: SparkTarget, changing: ChangeFrame, *, has_changes: bool) -> tuple[DataFrame, ChangeContext]:

@@ -23,6 +23,7 @@ from pyspark_delta.features.support import check_removable
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf import arguments
 from pyspark_delta.spark.engine.dml.conditions import check_condition
 from pyspark_delta.spark.engine.dml.execution import milliseconds_since
 from pyspark_delta.spark.engine.dml.files import delete_from_files
@@ -49,6 +50,9 @@ class Delete:
     alias: str | None = None
     name: ClassVar[str] = "DELETE"
     counts: ClassVar[int] = 1
+
+    def __post_init__(self) -> None:
+        arguments.check_condition("condition", self.condition)
 
     def stage(self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None) -> Staged:
         """Find the rows and write what takes their place; the draft of the commit.

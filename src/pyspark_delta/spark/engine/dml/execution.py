@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -48,7 +49,8 @@ def execute(
         if staged.draft is None:
             return staged
         try:
-            commit_draft(staged.draft, state_of(snapshot))
+            reads = staged.draft.reads.union(staged.source_reads)
+            commit_draft(replace(staged.draft, reads=reads), state_of(snapshot))
         except CommitConflictError as error:
             discard(snapshot, staged.written)
             if left <= 0 or isinstance(error, ConcurrentTransactionError):

@@ -24,9 +24,10 @@ from pyspark_delta.errors import DeltaError, InvalidOptionError
 from pyspark_delta.expressions.tree import Expression, all_of
 from pyspark_delta.features.support import check_removable
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.protocol.draft import Operation
+from pyspark_delta.protocol.draft import IsolationLevel, Operation
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf import arguments
 from pyspark_delta.spark.engine.dml.assignments import fill_defaults
 from pyspark_delta.spark.engine.dml.conditions import check_analyzed
 from pyspark_delta.spark.engine.dml.execution import milliseconds_since
@@ -37,6 +38,7 @@ from pyspark_delta.spark.engine.dml.merge_sides import Scopes, Sides, clause_tex
 from pyspark_delta.spark.engine.dml.merge_source import SourceCount, collect, collected, find_keys, keys_among, settled
 from pyspark_delta.spark.engine.dml.statement import Found, Staged
 from pyspark_delta.spark.engine.dml.target import SparkTarget
+from pyspark_delta.spark.engine.frame_reads import frame_reads
 from pyspark_delta.spark.engine.write.alignment import frame_schema
 from pyspark_delta.spark.frames.column_text import text_on
 from pyspark_delta.statements.conditions import check_deterministic
@@ -72,6 +74,12 @@ class Merge:
     name: ClassVar[str] = "MERGE"
     counts: ClassVar[int] = 4
 
+    def __post_init__(self) -> None:
+        arguments.check_source("source", self.source)
+        if self.condition is None:
+            raise ValueError("condition of a merge cannot be None: it says which rows match.")
+        arguments.check_condition("condition", self.condition)
+
     def find(self, spark: SparkSession, snapshot: Snapshot) -> Found:
         """The rows that it changes; nothing is written. Raises as `stage` about conditions and values."""
         with ExitStack() as stack:
@@ -82,8 +90,9 @@ class Merge:
 
         Raises as `DeltaMergeBuilder.execute` says.
         """
+        reads = frame_reads(spark, self.source, snapshot, self.name, IsolationLevel.SERIALIZABLE)
         with ExitStack() as stack:
-            return self._staging(spark, snapshot, stack, declared).stage()
+            return replace(self._staging(spark, snapshot, stack, declared).stage(), source_reads=reads)
 
     def _staging(
         self, spark: SparkSession, snapshot: Snapshot, stack: ExitStack, declared: TableConfiguration | None = None

@@ -20,6 +20,7 @@ from pyspark.errors import AnalysisException
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
 from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.schema.types import StructType
+from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, texts
 from pyspark_delta.spark.frames.column_text import name_parts, text_on, value_text
@@ -167,7 +168,8 @@ class Scopes:
 def resolve(frame: DataFrame, expressions: Sequence[Condition], where: str) -> None:
     """Raise InvalidOperationError for an unknown column, and what Spark says about other mistakes."""
     try:
-        _ = frame.select(*_named(expressions)).schema
+        with probing():
+            _ = frame.select(*_named(expressions)).schema
     except AnalysisException as error:
         if not (error.getCondition() or "").startswith("UNRESOLVED_COLUMN"):
             raise
@@ -202,7 +204,8 @@ def _value_text(frame: DataFrame, value: Condition) -> str | None:
 
 def _is_ambiguous(frame: DataFrame, expressions: Sequence[Condition]) -> bool:
     try:
-        _ = frame.select(*_named(expressions)).schema
+        with probing():
+            _ = frame.select(*_named(expressions)).schema
     except AnalysisException:
         return True
     return False

@@ -22,6 +22,7 @@ from pyspark_delta.expressions.literals import NotExactError, zone_of
 from pyspark_delta.expressions.tree import And, Expression, In, Literal, Or, all_of
 from pyspark_delta.scan.bounds import NEVER
 from pyspark_delta.schema.types import BYTE, INTEGER, SHORT, ArrayType, DataType, MapType, StructType
+from pyspark_delta.spark.conf.worker_python import prepare_workers
 from pyspark_delta.spark.engine.dml.source_files import source_files
 from pyspark_delta.spark.engine.write.alignment import spark_type
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of
@@ -68,6 +69,7 @@ def settled(source: DataFrame) -> Iterator[tuple[DataFrame, int]]:
 
 def find_keys(source: DataFrame, keys: Sequence[Key], time_zone: str) -> SourceKeys:
     """Look at the keys of a source: all values where there are few, else the ranges that they lie in. Runs a job."""
+    prepare_workers(source.sparkSession)
     selected = source.select(
         *(sf.col(".".join(map(quoted, key.source))).alias(f"k{number}") for number, key in enumerate(keys))
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_delta.errors import CommitConflictError
+from pyspark_delta.errors import ConcurrentWriteError
 from pyspark_delta.expressions.text import to_sql
 from pyspark_delta.protocol.draft import ReadSet
 from pyspark_delta.snapshot import Snapshot
@@ -60,7 +60,7 @@ class ChangePlan:
     def execute(self) -> DataFrame:
         """Carry the statement out; its counts, as without a plan.
 
-        Raises CommitConflictError when the table has moved on from the version that the plan is about.
+        Raises ConcurrentWriteError when the table has moved on from the version that the plan is about.
         """
         return self._execute()
 
@@ -138,7 +138,7 @@ def _surface(reads: ReadSet) -> str:
 
 def _unmoved(newest: Snapshot, planned: Snapshot) -> Snapshot:
     if newest.version != planned.version:
-        raise CommitConflictError(
+        raise ConcurrentWriteError(
             f"The plan is about version {planned.version} of '{planned.location}', which is at version "
             f"{newest.version} now. Nothing was changed. Make the plan again.",
             version=newest.version,

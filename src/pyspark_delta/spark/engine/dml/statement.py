@@ -41,13 +41,15 @@ class Staged:
     """A statement whose files are written: the draft that names them, or None where nothing is to be committed.
 
     `written` are the paths of the new files, as in the log. `result` are the counts of affected rows for the caller.
-    `reads` is what a statement that commits nothing has found that out from.
+    `reads` is what a statement that commits nothing has found that out from. `source_reads` is what the source of a
+    MERGE reads of the table itself; it is not among the reads of the draft.
     """
 
     draft: CommitDraft | None
     result: Sequence[int]
     written: Sequence[str] = field(default_factory=tuple)
     reads: ReadSet = field(default_factory=ReadSet)
+    source_reads: ReadSet = field(default_factory=ReadSet)
 
 
 class Statement(Protocol):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import orjson
@@ -20,12 +20,12 @@ from pyspark_delta.engines.arrow.row_search import search_rows
 from pyspark_delta.engines.arrow.update import ArrowUpdate, ExactCondition
 from pyspark_delta.engines.contract import NONE, SPARK, CannotRun, Done, RowEngine, answer, first_done
 from pyspark_delta.engines.row_changes import ChangeContext, Changed, ChangedRows, RowAction
-from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.features.support import check_removable
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.scan.planner import ROW_ID_COLUMN
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf import arguments
 from pyspark_delta.spark.engine.dml.assignments import Assigned, assign, fill_defaults
 from pyspark_delta.spark.engine.dml.changed import ACTION, ChangeFrame, generated, job_of, old_name
 from pyspark_delta.spark.engine.dml.conditions import check_condition
@@ -79,15 +79,14 @@ class _Prepared:
 class Update:
     """An UPDATE statement: `assignments` are the new values by column; without a condition all rows get them."""
 
-    assignments: Mapping[str, Column | str] = field(default_factory=dict)
+    assignments: Mapping[str, Column | str]
     condition: Condition | None = None
     alias: str | None = None
     name: ClassVar[str] = "UPDATE"
     counts: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
-        if not self.assignments:
-            raise InvalidOptionError("update needs the new values: set={'column': 'expression'}, found none.")
+        arguments.check_condition("condition", self.condition)
 
     def stage(self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None) -> Staged:
         """Find the rows and write them with their new values; the draft of the commit.

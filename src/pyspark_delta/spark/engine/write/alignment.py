@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyspark.sql.functions as sf
 import pyspark.sql.types as st
 
-from pyspark_delta.schema.json import parse_schema, type_to_json
+from pyspark_delta.schema.json import type_to_json
 from pyspark_delta.schema.store_assignment import is_numeric_narrowing
 from pyspark_delta.schema.types import (
     VOID,
@@ -25,14 +25,16 @@ from pyspark_delta.schema.types import (
     is_same_type,
 )
 from pyspark_delta.spark.frames.quoting import quoted
+from pyspark_delta.spark.frames.schemas import from_spark
+from pyspark_delta.spark.frames.user_defined_types import with_loadable_types
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
 def frame_schema(frame: DataFrame) -> StructType:
-    """The schema of a frame as Delta types. Raises UnsupportedTableError naming a type that Delta does not have."""
-    return parse_schema(frame.schema.json())
+    """The schema of a frame as Delta types. Raises as `from_spark`."""
+    return from_spark(lambda: frame.schema)
 
 
 def align(frame: DataFrame, data: StructType, table: StructType) -> DataFrame:
@@ -89,6 +91,6 @@ def _fit_map(value: Column, data: MapType, table: MapType) -> Column:
 
 
 def spark_type(data_type: DataType) -> st.DataType:
-    """The PySpark type of a Delta type."""
-    field = {"name": "value", "type": type_to_json(data_type), "nullable": True, "metadata": {}}
+    """The PySpark type of a Delta type; user-defined types that are not loadable are what their values are."""
+    field = {"name": "value", "type": type_to_json(with_loadable_types(data_type)), "nullable": True, "metadata": {}}
     return st.StructField.fromJson(field).dataType

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import re
-import sys
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -18,12 +17,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext
 from pyspark_delta.engines.tasks import ArrowTask, ItemTask, raise_failure
 from pyspark_delta.engines.write_task import RESULT, write_rows
-from pyspark_delta.errors import MissingDependencyError
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.scan.planner import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
 from pyspark_delta.schema.types import LONG, StructField, StructType
 from pyspark_delta.spark.conf.cores import cores_of
 from pyspark_delta.spark.conf.temporary import temporary_conf
+from pyspark_delta.spark.conf.worker_python import missing_package, prepare_workers
 from pyspark_delta.spark.engine.write.alignment import align
 from pyspark_delta.write.written import Written, with_row_ids
 
@@ -77,6 +76,7 @@ def run_on_workers(frame: DataFrame, task: ArrowTask, result: pa.Schema) -> pa.T
     `result` is the schema of what it makes, with a column for failures as `failures.or_failure` fills it. Raises the
     first failure.
     """
+    prepare_workers(frame.sparkSession)
     with temporary_conf(frame.sparkSession, _BATCH_ROWS, str(_ROWS_AT_ONCE)), warnings.catch_warnings():
         # PySpark warns about pandas, which nothing here uses.
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
@@ -133,9 +133,4 @@ def _run(job: DataFrame) -> pa.Table:
         missing = _MISSING_MODULE.search(str(error))
         if missing is None:
             raise
-        raise MissingDependencyError(
-            f"The Python of Spark's workers does not find the package '{missing[1]}'. Let the workers use the driver's "
-            f"Python: set the environment variable PYSPARK_PYTHON={sys.executable} before Spark starts, or install "
-            "pyspark-delta on every worker.",
-            package=missing[1],
-        ) from None
+        raise missing_package(missing[1]) from None

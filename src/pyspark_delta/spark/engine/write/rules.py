@@ -17,8 +17,9 @@ from pyspark_delta.data.violations import WatchedCheck, watch
 from pyspark_delta.data.writer import WriteContext
 from pyspark_delta.errors import ConstraintViolationError, InvalidOperationError
 from pyspark_delta.protocol.rows import CheckKind, ComputedColumn, ComputedKind, RowCheck
+from pyspark_delta.schema.partition_values import has_empty_values
 from pyspark_delta.schema.store_assignment import is_numeric_narrowing
-from pyspark_delta.schema.types import VOID, StructField, StructType
+from pyspark_delta.schema.types import BINARY, VOID, StructField, StructType
 from pyspark_delta.spark.engine.write.alignment import align, fitted, spark_type
 from pyspark_delta.spark.frames.quoting import quoted
 from pyspark_delta.transaction.row_rules import RowRules
@@ -65,10 +66,10 @@ def check_changed(
     table = context.schema
     context = replace(context, numbered=numbered)
     computed = {c.name: c for c in rules.computed if table.find(c.name) is not None}
-    checks = [watch(check, table.names) for check in _checks(rules, computed, {}, numbered)]
+    checks = [watch(check, table.names) for check in _checks(rules, computed, {}, numbered, _empty_values(context))]
     if not (unfit or checks):
         return RuledFrame(frame.select(*(sf.col(quoted(name)) for name in (*table.names, *carried))), context)
-    frame, checks = _violations(frame, table, unfit, checks, carried)
+    frame, checks = _violations(null_empty_partitions(frame, context), table, unfit, checks, carried)
     return RuledFrame(frame, replace(context, checks=tuple(checks)))
 
 
@@ -91,13 +92,33 @@ def apply_rules(frame: DataFrame, data: StructType, context: WriteContext, rules
     absent = {name: c for name, c in computed.items() if data.find(name) is None}
     numbered = tuple(c for c in absent.values() if c.kind in _IDENTITY)
     narrowed = [f for f in table if _is_narrowed(data, f)]
-    checks = [watch(check, table.names) for check in _checks(rules, computed, absent, numbered)]
-    frame = _given_and_defaults(frame, data, table, absent, narrowed)
+    empty = _empty_values(context)
+    checks = [watch(check, table.names) for check in _checks(rules, computed, absent, numbered, empty)]
+    frame = null_empty_partitions(_given_and_defaults(frame, data, table, absent, narrowed), context)
     frame = _numbered(frame, numbered)
-    frame = _generated(frame, table, absent)
+    frame = null_empty_partitions(_generated(frame, table, absent), context, tuple(absent))
     if narrowed or checks:
         frame, checks = _violations(frame, table, narrowed, checks)
     return RuledFrame(frame, replace(context, checks=tuple(checks), numbered=numbered))
+
+
+def null_empty_partitions(frame: DataFrame, context: WriteContext, among: Sequence[str] | None = None) -> DataFrame:
+    """The frame with null for empty strings and binary values of partition columns, as readers get them (C416).
+
+    Conditions and generated columns must see this value. `among` limits the columns; a column that the frame does not
+    have yet is left out.
+    """
+    names = set(_empty_values(context)).intersection(frame.columns if among is None else among)
+    values = {name: sf.col(quoted(name)) for name in sorted(names)}
+    stored = {name: sf.when(sf.octet_length(value) > 0, value) for name, value in values.items()}
+    return frame.withColumns(stored) if stored else frame
+
+
+def _empty_values(context: WriteContext) -> dict[str, str]:
+    """The partition columns whose values may be empty, which the log stores as null, with the empty value in SQL."""
+    fields = (context.schema.find(name) for name in context.partition_columns)
+    found = (field for field in fields if field is not None and has_empty_values(field.type))
+    return {field.name: "X''" if field.type == BINARY else "''" for field in found}
 
 
 def _check_given(data: StructType, table: StructType, computed: dict[str, ComputedColumn]) -> None:
@@ -126,13 +147,17 @@ def _checks(
     computed: dict[str, ComputedColumn],
     absent: dict[str, ComputedColumn],
     numbered: Sequence[ComputedColumn],
+    empty_values: Mapping[str, str],
 ) -> Iterator[RowCheck]:
     for column in numbered:  # its number is null when it is beyond the 64 bits of the type (C400)
         yield RowCheck(column.name, f"{quoted(column.name)} IS NOT NULL", CheckKind.RANGE)
     yield from rules.checks
     for column in computed.values():
         if column.kind is ComputedKind.GENERATED and column.name not in absent:
-            yield RowCheck(column.name, f"{quoted(column.name)} <=> ({column.expression})", CheckKind.GENERATED)
+            empty, expected = empty_values.get(column.name), f"({column.expression})"
+            if empty is not None:  # an empty result is null in a partition column
+                expected = f"nullif({expected}, {empty})"
+            yield RowCheck(column.name, f"{quoted(column.name)} <=> {expected}", CheckKind.GENERATED)
 
 
 def _is_narrowed(data: StructType, field: StructField) -> bool:

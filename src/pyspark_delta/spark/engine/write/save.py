@@ -23,7 +23,7 @@ from pyspark_delta.errors import (
     TableNotFoundError,
 )
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.protocol.draft import CommitDraft, no_files
+from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel, ReadSet, no_files
 from pyspark_delta.protocol.rows import CheckKind, RowCheck
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.scan.file_source import FileSource
@@ -38,6 +38,7 @@ from pyspark_delta.spark.conf.write_defaults import (
     is_done,
     with_session_defaults,
 )
+from pyspark_delta.spark.engine.frame_reads import frame_reads
 from pyspark_delta.spark.engine.write.alignment import frame_schema
 from pyspark_delta.spark.engine.write.change_data import write_changes, write_inserts
 from pyspark_delta.spark.engine.write.job import write_frame, write_kept
@@ -135,6 +136,8 @@ def write_table(write: TableWrite) -> int | None:
         state = _create(spark, write, data)
     else:
         if write.mode == "error":
+            if write.statement:
+                raise TableAlreadyExistsError(write.location, "Use append() to add rows, or createOrReplace().")
             raise TableAlreadyExistsError(write.location)
         if write.mode == "ignore":
             return None
@@ -189,8 +192,10 @@ class _Attempt:
         target = _existing(spark, write, self._data, snapshot, before)
         if self.selection is None:
             self.selection = select_rows(spark, write.mode, write.options, snapshot, session_time_zone(spark))
+        reads = _reads_of(write, snapshot, self.selection)
         staging = _Staging(spark, write, target, snapshot, self.selection, self.new)
         draft = staging.stage(self._data)
+        draft = replace(draft, reads=draft.reads.union(reads))
         self.new = None if staging.new is None or staging.new.marks else staging.new
         self.kept = staging.kept
         return draft
@@ -198,10 +203,11 @@ class _Attempt:
 
 def stage_change(
     write: TableWrite, snapshot: Snapshot, before: TableConfiguration, *, tells_inserts: bool = False
-) -> CommitDraft:
+) -> tuple[CommitDraft, ReadSet]:
     """Write the files of a write to a table that is there, and commit nothing; the draft that names them.
 
-    `before` is what the table declares: that of the snapshot, with the changes that the same commit makes first. With
+    The second value is what the frame reads of the table itself, which is not among the reads of the draft. `before` is
+    what the table declares: that of the snapshot, with the changes that the same commit makes first. With
     `tells_inserts`, rows that are only added are in change data files too, since other changes of the commit are. The
     options are completed by the session already. Raises as `save`.
     """
@@ -210,7 +216,16 @@ def stage_change(
     _warn_about_append(write)
     target = _existing(spark, write, data, snapshot, before)
     selection = select_rows(spark, write.mode, write.options, snapshot, session_time_zone(spark))
-    return _Staging(spark, write, target, snapshot, selection, tells_inserts=tells_inserts).stage(data)
+    reads = _reads_of(write, snapshot, selection)
+    return _Staging(spark, write, target, snapshot, selection, tells_inserts=tells_inserts).stage(data), reads
+
+
+def _reads_of(write: TableWrite, snapshot: Snapshot, selection: Selection) -> ReadSet:
+    """What the frame reads of the table that it is written to. Raises as `frame_reads`."""
+    # Files that the write removes may hold rows that were added after the version that the frame shows.
+    is_append = isinstance(selection, Nothing) and write.options.data_change
+    isolation = None if is_append else IsolationLevel.SERIALIZABLE
+    return frame_reads(write.frame.sparkSession, write.frame, snapshot, "WRITE", isolation)
 
 
 def _existing(

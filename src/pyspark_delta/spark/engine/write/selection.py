@@ -11,6 +11,7 @@ from pyspark_delta.expressions.text import columns_of, is_opaque
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.schema.types import ArrayType, MapType, StructType
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.conf.write_defaults import ReplaceWhereSettings, replace_where_settings
 from pyspark_delta.spark.engine.write.row_matches import check_condition
 from pyspark_delta.spark.frames.schemas import empty_frame, to_spark
@@ -121,7 +122,8 @@ def _where(spark: SparkSession, text: str, snapshot: Snapshot, settings: Replace
 def _spark_understands(spark: SparkSession, text: str, snapshot: Snapshot) -> bool:
     """Whether Spark takes a condition that cannot be evaluated here; then Spark alone looks at rows for it."""
     try:
-        empty_frame(spark, to_spark(snapshot.schema)).where(text).schema  # noqa: B018 - it is analyzed
+        with probing():
+            empty_frame(spark, to_spark(snapshot.schema)).where(text).schema  # noqa: B018 - it is analyzed
     except Exception:
         return False
     return True

@@ -83,7 +83,7 @@ class ChosenListing:
     location: str
     files: pa.Table
     version: int | None = None
-    storage_options: Mapping[str, str] = field(default_factory=dict, hash=False)
+    storage_options: Mapping[str, str] = field(repr=False, default_factory=dict, hash=False)
 
     @cached_property
     def identity(self) -> str:

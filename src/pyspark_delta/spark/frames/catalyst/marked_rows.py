@@ -18,7 +18,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 
 from pyspark_delta.changes.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, DELETE, INSERT
-from pyspark_delta.deletion_vectors.bitmap import to_indexes
+from pyspark_delta.deletion_vectors.bitmap import index_pieces
 from pyspark_delta.log.arrays import map_value
 from pyspark_delta.schema.partition_values import parse_partition_column
 from pyspark_delta.schema.types import BINARY, TIMESTAMP, StructField
@@ -125,7 +125,8 @@ def _numbers(bitmaps: Sequence[BitMap64], width: int) -> bytes:
     last = max(bitmap.max() if bitmap else 0 for bitmap in bitmaps)
     numbers = np.zeros((last // per_word + 2) * per_word, np.uint8)
     for number, bitmap in enumerate(bitmaps, 1):
-        numbers[to_indexes(bitmap)] = number
+        for indexes in index_pieces(bitmap):
+            numbers[indexes] = number
     packed = np.zeros(len(numbers) // per_byte, np.uint8)
     for place in range(per_byte):
         packed |= numbers[place::per_byte] << (place * width)

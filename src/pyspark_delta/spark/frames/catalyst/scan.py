@@ -149,6 +149,7 @@ def _try_internals(gateway: Any) -> str | None:
         jvm.module("org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation")
         jvm.load_class("org.apache.parquet.bytes.BytesUtils")
         is_kept(jvm, "a", "b")
+        jvm.module(f"{_SOURCES}.LogicalRelation")
         jvm.type("org.apache.spark.sql.catalyst.plans.logical.Project").hiddenOutputTag()
     except Exception as error:
         return f"{type(error).__name__}: {str(error).strip().splitlines()[0]}" if str(error).strip() else repr(error)
@@ -215,23 +216,13 @@ class _Relations:
             numbered=self.file_number is not None,
             time_zone=spark.conf.get("spark.sql.session.timeZone") or "UTC",
         )
-        session = spark._jsparkSession
         needs_row_index = self.row_index is not None or self.row_tracking or kind in (Files.DELETED_FROM, Files.MARKED)
         has_row_index = needs_row_index or self.own_metadata
-        options = {
-            **relation_options(self.listing.location, self.listing.storage_options, columns),
-            **_local_options(spark, self.listing.location),
-        }
-        relation = jvm.type(f"{_SOURCES}.HadoopFsRelation")(
-            index,
-            jvm.struct_type(index.schema),
-            jvm.struct_type(columns.data_schema(row_index=has_row_index, row_tracking=self.row_tracking)),
-            jvm.none,
-            jvm.once("ParquetFileFormat", jvm.type(f"{_SOURCES}.parquet.ParquetFileFormat")),
-            jvm.map(options),
-            session,
-        )
-        frame = DataFrame(session.baseRelationToDataFrame(relation), spark)
+        relation = self._file_relation(index, has_row_index=has_row_index)
+        names = None if index.hidden or has_row_index else plain_names(columns)
+        if names is not None:
+            return self._named(relation, names)
+        frame = DataFrame(spark._jsparkSession.baseRelationToDataFrame(relation), spark)
         file_fields: Sequence[str] = ()
         if self.own_metadata:
             frame, file_fields = with_file_metadata(jvm, frame)
@@ -239,17 +230,43 @@ class _Relations:
             frame = frame.filter(is_kept(jvm, DELETED_ROWS.name, ROW_INDEX.name))
         if kind is Files.MARKED:
             frame = frame.filter(is_marked(jvm, ROW_INDEX.name, self.mark_width))
-        return self._projected(frame, tuple(file_fields), is_bare=not (index.hidden or has_row_index))
+        return self._projected(frame, tuple(file_fields))
 
-    def _projected(self, frame: DataFrame, file_fields: tuple[str, ...], *, is_bare: bool) -> DataFrame:
-        """The columns of the table, and the ones beside them; `is_bare` where the relation has no others."""
-        jvm, columns = self.jvm, self.columns
-        names = plain_names(columns) if is_bare else None
-        if names is not None:
-            if names == tuple(column.physical.name for column in columns.relation_columns):
-                return frame
+    def _file_relation(self, index: DeltaFileIndex, *, has_row_index: bool) -> Any:
+        """Spark's relation over the files of an index."""
+        spark, jvm, columns = self.spark, self.jvm, self.columns
+        options = {
+            **relation_options(self.listing.location, self.listing.storage_options, columns),
+            **_local_options(spark, self.listing.location),
+        }
+        return jvm.type(f"{_SOURCES}.HadoopFsRelation")(
+            index,
+            jvm.struct_type(index.schema),
+            jvm.struct_type(columns.data_schema(row_index=has_row_index, row_tracking=self.row_tracking)),
+            jvm.none,
+            jvm.once("ParquetFileFormat", jvm.type(f"{_SOURCES}.parquet.ParquetFileFormat")),
+            jvm.map(options),
+            spark._jsparkSession,
+        )
+
+    def _named(self, relation: Any, names: tuple[str, ...]) -> DataFrame:
+        """All columns of a relation under these names, always in a projection.
+
+        Into a view of a bare relation, Spark inserts files that no commit names, and an overwrite deletes the table.
+        The optimizer removes a projection of the same names. Its plan is made here, because every DataFrame on the way
+        takes a millisecond.
+        """
+        jvm, session = self.jvm, self.spark._jsparkSession
+        if names != tuple(column.physical.name for column in self.columns.relation_columns):
             renamed = jvm.once(("names", names), lambda: jvm.seq(names))
-            return DataFrame(frame._jdf.toDF(renamed), self.spark)
+            return DataFrame(session.baseRelationToDataFrame(relation).toDF(renamed), self.spark)
+        plan = jvm.module(f"{_SOURCES}.LogicalRelation").apply(relation, False)
+        project = jvm.type("org.apache.spark.sql.catalyst.plans.logical.Project")(plan.output(), plan)
+        return DataFrame(jvm.type("org.apache.spark.sql.classic.Dataset").ofRows(session, project), self.spark)
+
+    def _projected(self, frame: DataFrame, file_fields: tuple[str, ...]) -> DataFrame:
+        """The columns of the table, and the ones beside them."""
+        jvm, columns = self.jvm, self.columns
         shown = (self.row_tracking, self.shows_row_tracking, self.own_metadata, self.file_number, self.row_index)
         # The columns name those of the relation, whichever it is.
         made = jvm.once(

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from pyspark_delta.actions.model import DeletionVectorDescriptor
+from pyspark_delta.data.opened import rows_in_file
+from pyspark_delta.deletion_vectors.bitmap import check_rows
 from pyspark_delta.deletion_vectors.files import read_deletion_vectors
 from pyspark_delta.errors import DeletionVectorError
 from pyspark_delta.scan.bounds import NUM_RECORDS
 from pyspark_delta.stats.parse import parse_stats
 from pyspark_delta.storage import store_for
+from pyspark_delta.storage.paths import resolve_file
+
+# Spark is given one bit for each row up to the last that is marked: a vector of a few bytes may take any memory.
+_LARGE = 1 << 24  # rows from which on the footer of the file must say so, too
+_MOST_ROWS = 1 << 31  # in a file
+_MOST_BYTES = 2 << 30  # for all files of a scan
 
 
 def read_vectors(files: pa.Table, location: str, storage_options: Mapping[str, str]) -> list[BitMap64]:
-    """The vector of each file, of which every one has one.
+    """The vector of each file, of which every one has one. They may be expanded to one bit for each row.
 
-    Raises DeletionVectorError for a vector that cannot be read, or that marks a row beyond the end of its file, where
-    statistics tell it.
+    Raises DeletionVectorError for a vector that cannot be read, that marks a row beyond the end of its file (by its
+    statistics, where there are some, and by its footer from 16 million rows on), or that is too large for Spark.
     """
     bitmaps = read_deletion_vectors(
         lambda place: store_for(place, storage_options),
@@ -28,6 +36,17 @@ def read_vectors(files: pa.Table, location: str, storage_options: Mapping[str, s
         [DeletionVectorDescriptor(**one) for one in files["deletion_vector"].to_pylist()],
         data_files=files["path"].to_pylist(),
     )
+    if "stats" in files.column_names:
+        _check_statistics(files, bitmaps)
+    _check_sizes(files, bitmaps)
+    for path, bitmap in zip(files["path"].to_pylist(), bitmaps, strict=True):
+        if bitmap and bitmap.max() >= _LARGE:
+            place = resolve_file(location, path)
+            check_rows(bitmap, rows_in_file(place, storage_options), place)
+    return bitmaps
+
+
+def _check_statistics(files: pa.Table, bitmaps: Sequence[BitMap64]) -> None:
     last = [bitmap.max() if bitmap else -1 for bitmap in bitmaps]
     (counts,) = parse_stats(files["stats"].combine_chunks(), (NUM_RECORDS,)).columns
     beyond = pc.fill_null(pc.greater_equal(pa.array(last, pa.int64()), counts), False)
@@ -39,4 +58,18 @@ def read_vectors(files: pa.Table, location: str, storage_options: Mapping[str, s
             f"only {counts[index].as_py()} rows. One of the two files does not belong to this version.",
             path=path,
         )
-    return bitmaps
+
+
+def _check_sizes(files: pa.Table, bitmaps: Sequence[BitMap64]) -> None:
+    total = 0
+    for path, bitmap in zip(files["path"].to_pylist(), bitmaps, strict=True):
+        last = bitmap.max() if bitmap else 0
+        total += last // 8
+        if last >= _MOST_ROWS or total > _MOST_BYTES:
+            raise DeletionVectorError(
+                f"The deletion vector of data file '{path}' marks row {last}. Spark needs a bit for each row up to "
+                f"that, and one scan may take {_MOST_BYTES >> 30} GiB for that in all, and {_MOST_ROWS} rows of one "
+                "file. Read fewer files at once with a condition on partition columns, or read the table with "
+                "pyspark_delta.Table, which needs no such memory.",
+                path=path,
+            )

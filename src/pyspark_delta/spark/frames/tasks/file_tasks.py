@@ -13,6 +13,7 @@ from pyspark_delta.data.reader import read_task
 from pyspark_delta.engines.tasks import single_files
 from pyspark_delta.scan.plan import ReadContext
 from pyspark_delta.schema.types import LONG, StructField, StructType
+from pyspark_delta.spark.conf.worker_python import prepare_workers
 from pyspark_delta.spark.frames.schemas import to_spark
 
 if TYPE_CHECKING:
@@ -48,7 +49,11 @@ def task_frame(
 
 
 def spread(spark: SparkSession, tasks: Iterable[object]) -> DataFrame:
-    """A frame with a row for each task, pickled, which as many Spark tasks as possible share."""
+    """A frame with a row for each task, pickled, which as many Spark tasks as possible share.
+
+    Raises MissingDependencyError.
+    """
+    prepare_workers(spark)
     pickled = [(pickle.dumps(task),) for task in tasks]
     frame = spark.createDataFrame(pickled, _TASK)
     return frame if len(pickled) < 2 else frame.repartition(min(len(pickled), _MOST_TASKS))

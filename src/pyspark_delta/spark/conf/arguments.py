@@ -1,0 +1,55 @@
+"""Checks of arguments, before anything else happens: TypeError and ValueError name the argument and what was found.
+
+Where delta-spark raises one of the two, so do these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame
+
+
+def check_text(name: str, value: object) -> str:
+    """The value if it is a str."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} is a str, found {_found(value)}.")
+    return value
+
+
+def check_condition(name: str, value: object) -> None:
+    """The value is SQL text, a Column, or None."""
+    if value is not None and not isinstance(value, str | Column):
+        raise TypeError(f"{name} is SQL text or a Column, found {_found(value)}.")
+
+
+def check_source(name: str, value: object) -> None:
+    """The value is a DataFrame."""
+    if not isinstance(value, DataFrame):
+        raise TypeError(f"{name} is a DataFrame, found {_found(value)}.")
+
+
+def check_values(name: str, values: object) -> dict[str, Column | str]:
+    """The values by column: SQL text or Columns, one at least."""
+    if values is None:
+        raise ValueError(f"{name} is needed, as in {name}={{'column': 'expression'}}; found None.")
+    if not isinstance(values, Mapping):
+        raise TypeError(f"{name} is a dict such as {{'column': 'expression'}}, found {_found(values)}.")
+    if not values:
+        raise ValueError(f"{name} needs at least one column, as in {name}={{'column': 'expression'}}; found none.")
+    for column, value in values.items():
+        if not isinstance(column, str):
+            raise TypeError(f"{name} takes the names of columns as str, found {_found(column)}.")
+        if not isinstance(value, str | Column):
+            raise TypeError(f"{name} takes SQL text or a Column for '{column}', found {_found(value)}.")
+    return dict(values)
+
+
+def check_protocol_version(name: str, value: object) -> None:
+    """The value is an int. A ValueError otherwise, as delta-spark raises."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{name} is an int, found {_found(value)}.")
+
+
+def _found(value: object) -> str:
+    return f"{type(value).__name__} {value!r}"

@@ -1,0 +1,38 @@
+"""Expressions that are only tried: Spark's refusal is an answer then, and nothing to log.
+
+PySpark logs an error that has a query context as a line of JSON on standard error, when it makes the exception.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
+
+from pyspark.logger import PySparkLogger
+
+_LOGGERS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
+_is_probing: ContextVar[bool] = ContextVar("_is_probing", default=False)
+
+
+@contextmanager
+def probing() -> Iterator[None]:
+    """Let PySpark log no exception that it makes in the block, in this thread. Exceptions pass as ever."""
+    _install()
+    token = _is_probing.set(True)
+    try:
+        yield
+    finally:
+        _is_probing.reset(token)
+
+
+@lru_cache(maxsize=1)
+def _install() -> None:
+    for name in _LOGGERS:
+        PySparkLogger.getLogger(name).addFilter(_is_wanted)
+
+
+def _is_wanted(_: logging.LogRecord) -> bool:
+    return not _is_probing.get()

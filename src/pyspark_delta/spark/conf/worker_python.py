@@ -1,0 +1,125 @@
+"""The Python of Spark's workers: the running one in local mode, and one that has this package everywhere.
+
+Spark starts the `python3` of the PATH unless PYSPARK_PYTHON names another. A virtual environment that is not activated
+is not in the PATH, so that workers would lack its packages.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+from pyspark_delta._version import __version__
+from pyspark_delta.errors import MissingDependencyError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SETTING = "spark.pyspark.python"
+_REMEDY = (
+    "Install pyspark-delta there on every worker, or set the environment variable PYSPARK_PYTHON to a Python that has "
+    f"it before Spark starts; this process runs {sys.executable}."
+)
+_NO_START = re.compile(r'PYTHON_VERSION_MISMATCH\] (?P<versions>[^\n]*)|Cannot run program "(?P<program>[^"]*)"')
+
+_checked: set[str] = set()  # applications, and sessions of Spark Connect
+
+
+def prepare_workers(spark: SparkSession) -> None:
+    """Make sure that Python workers can run the package, before the first job of a session that needs them.
+
+    In local mode they get the running Python, unless the user chose one. Any other Python is asked once what it has.
+    Raises MissingDependencyError.
+    """
+    use_running_python(spark)
+    session = getattr(spark, "session_id", None)
+    if session is None and _is_local(spark.sparkContext.master) and spark.sparkContext.pythonExec == sys.executable:
+        return
+    key = session or spark.sparkContext.applicationId
+    if key not in _checked:
+        _check(spark)
+        _checked.add(key)
+
+
+def use_running_python(spark: SparkSession) -> bool:
+    """Let the workers of a local master run this process's Python, unless the user chose one; True if that is new.
+
+    Of Spark Connect only the server knows its Python, from the environment that it was started with.
+    """
+    if hasattr(spark, "session_id") or not sys.executable or os.environ.get("PYSPARK_PYTHON"):
+        return False
+    context = spark.sparkContext
+    if not _is_local(context.master):
+        return False
+    chosen = context.getConf().get(_SETTING) or sys.executable
+    before, context.pythonExec = context.pythonExec, chosen
+    return before != chosen
+
+
+def choose_for_local_master(options: dict[str, str]) -> None:
+    """Let the JVM that a session builder with these options starts know the running Python, if its master is local.
+
+    The look-up of data sources and a Spark Connect server take their Python from the environment that the JVM starts
+    with. Nothing changes where the user chose a Python.
+    """
+    local = _is_local(options.get("spark.master") or options.get("spark.remote"))
+    chosen = _SETTING in options or "PYSPARK_DRIVER_PYTHON" in os.environ
+    if local and sys.executable and not chosen:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
+
+def missing_package(name: str) -> MissingDependencyError:
+    """The error for a package that the Python of a worker does not find."""
+    return MissingDependencyError(
+        f"The Python of Spark's workers does not find the package '{name}'. {_REMEDY}", package=name
+    )
+
+
+def self_contained(function: Any) -> Any:
+    """The function as if it had been defined in `__main__`, so that it travels by value to workers."""
+    moved = FunctionType(function.__code__, {"__builtins__": __builtins__}, function.__name__)
+    moved.__module__ = "__main__"
+    return moved
+
+
+def _is_local(master: str | None) -> bool:
+    return master is not None and re.match(r"local(\[|-cluster\[|$)", master) is not None
+
+
+def _check(spark: SparkSession) -> None:
+    """Raise MissingDependencyError if a worker lacks something; other failures are left to the job that follows."""
+    from pyspark.sql.functions import udf
+
+    ask = udf(self_contained(_answer), "string", useArrow=False)  # without Arrow, which a worker may lack
+    try:
+        found = json.loads(spark.range(1).select(ask("id")).collect()[0][0])
+    except Exception as error:
+        failure = _NO_START.search(str(error))
+        if failure is None:
+            return
+        reason = failure["versions"] or f"Spark cannot start '{failure['program']}', the Python of its workers."
+        raise MissingDependencyError(f"{reason} {_REMEDY}") from None
+    if found["missing"]:
+        raise missing_package(found["missing"])
+    if found["version"] != __version__:
+        raise MissingDependencyError(
+            f"Spark's workers have pyspark-delta {found['version']}, and this process has {__version__}. Install the "
+            "same version on every worker.",
+            version=found["version"],
+        )
+
+
+def _answer(_: object) -> str:
+    """What the worker lacks, and its version of the package. Stands alone: the worker may lack the package."""
+    import json
+    from importlib import import_module
+    from importlib.util import find_spec
+
+    needed = ("pyspark_delta", "pyarrow", "numpy", "orjson", "pyroaring", "sqlglot")
+    missing = next((name for name in needed if find_spec(name) is None), None)
+    version = None if missing else import_module("pyspark_delta").__version__
+    return json.dumps({"missing": missing, "version": version})

@@ -1,0 +1,212 @@
+"""Operations of delta-spark that pyspark-delta does not have: each is refused by its name, with what works instead."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.spark.session.identifiers import is_named, path_of_identifier
+
+_BY_PATH = {
+    "open": "DeltaTable.forPath(spark, path)",
+    "read": 'spark.read.format("delta").load(path)',
+    "append": 'df.write.format("delta").mode("append").save(path)',
+}
+_BY_NAME = {
+    "open": "DeltaTable.forName(spark, name)",
+    "read": "spark.table(name)",
+    "append": 'df.write.mode("append").saveAsTable(name)',
+}
+_REWRITE = "read the table, and write it with mode('overwrite') and option('dataChange', False)"
+_INSTEAD = {
+    "VACUUM": "Data files that no version needs stay where they are; {open}.cleanLog() deletes old files of the log.",
+    "OPTIMIZE": f"To replace small files, {_REWRITE}; repartition(n) in between sets the number of files.",
+    "REORG": f"To rewrite the files, {_REWRITE}.",
+    "RESTORE": "Read the version with option('versionAsOf', version), and write it with mode('overwrite').",
+    "CLONE": "Read the version to copy, and write it to the new path.",
+    "CONVERT TO DELTA": "Read the files with spark.read.parquet(path), and write them to a new path with "
+    "format('delta').",
+    "GENERATE": "Engines that read Delta tables need no manifest; {read}.inputFiles() lists the data files.",
+    "DROP FEATURE": "Turn the feature off by its property, with {open}.alter().setProperties(...); the protocol keeps "
+    "its name.",
+    "DESCRIBE HISTORY": "Use {open}.history().",
+    "DESCRIBE DETAIL": "Use {open}.detail().",
+    "DELETE": "Use {open}.delete(condition).",
+    "UPDATE": "Use {open}.update(condition, set).",
+    "MERGE": "Use {open}.merge(source, condition).",
+    "INSERT": "Use {append}; mode('overwrite') replaces the rows.",
+    "TRUNCATE": "Use {open}.delete().",
+    "ALTER": "Use {open}.alter().",
+    "CREATE": "Use DeltaTable.create(spark) or DeltaTable.createOrReplace(spark), or write rows with df.write.",
+    "REPLACE": "Use DeltaTable.replace(spark).",
+    "DROP": "A table without a catalog is dropped with its directory, a table of a catalog through the catalog.",
+}
+_OTHERWISE = "Make a view with {read}.createOrReplaceTempView('t'), and name the view in the statement."
+
+_COMMENTS = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*"
+_OWN_STATEMENT = re.compile(
+    rf"{_COMMENTS}(OPTIMIZE|VACUUM|RESTORE|REORG|GENERATE|CONVERT\s+TO\s+DELTA|DESC(?:RIBE)?\s+(?:HISTORY|DETAIL))\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_OPERATION = re.compile(
+    rf"{_COMMENTS}(CREATE\s+(?:OR\s+REPLACE\s+)?(?:GLOBAL\s+)?(?:TEMP(?:ORARY)?\s+)?VIEW\b|[A-Z]+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_PATH = {
+    "open": "DeltaTable.forPath(spark, path)",
+    "read": 'spark.read.format("delta").load(path)',
+    "append": 'df.write.format("delta").mode("append").save(path)',
+}
+_BY_NAME = {
+    "open": "DeltaTable.forName(spark, name)",
+    "read": "spark.table(name)",
+    "append": 'df.write.mode("append").saveAsTable(name)',
+}
+_REWRITE = "read the table, and write it with mode('overwrite') and option('dataChange', False)"
+_INSTEAD = {
+    "VACUUM": "Data files that no version needs stay where they are; {open}.cleanLog() deletes old files of the log.",
+    "OPTIMIZE": f"To replace small files, {_REWRITE}; repartition(n) in between sets the number of files.",
+    "REORG": f"To rewrite the files, {_REWRITE}.",
+    "RESTORE": "Read the version with option('versionAsOf', version), and write it with mode('overwrite').",
+    "CLONE": "Read the version to copy, and write it to the new path.",
+    "CONVERT TO DELTA": "Read the files with spark.read.parquet(path), and write them to a new path with "
+    "format('delta').",
+    "GENERATE": "Engines that read Delta tables need no manifest; {read}.inputFiles() lists the data files.",
+    "DROP FEATURE": "Turn the feature off by its property, with {open}.alter().setProperties(...); the protocol keeps "
+    "its name.",
+    "DESCRIBE HISTORY": "Use {open}.history().",
+    "DESCRIBE DETAIL": "Use {open}.detail().",
+    "DELETE": "Use {open}.delete(condition).",
+    "UPDATE": "Use {open}.update(condition, set).",
+    "MERGE": "Use {open}.merge(source, condition).",
+    "INSERT": "Use {append}; mode('overwrite') replaces the rows.",
+    "TRUNCATE": "Use {open}.delete().",
+    "ALTER": "Use {open}.alter().",
+    "CREATE": "Use DeltaTable.create(spark) or DeltaTable.createOrReplace(spark), or write rows with df.write.",
+    "REPLACE": "Use DeltaTable.replace(spark).",
+    "DROP": "A table without a catalog is dropped with its directory, a table of a catalog through the catalog.",
+}
+_OTHERWISE = "Make a view with {read}.createOrReplaceTempView('t'), and name the view in the statement."
+
+_COMMENTS = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*"
+_OWN_STATEMENT = re.compile(
+    rf"{_COMMENTS}(OPTIMIZE|VACUUM|RESTORE|REORG|GENERATE|CONVERT\s+TO\s+DELTA|DESC(?:RIBE)?\s+(?:HISTORY|DETAIL))\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_FIRST_WORD = re.compile(rf"{_COMMENTS}([A-Za-z]+)(?:\s+(?!TABLE\b)\w+)*?(?:\s+(VIEW)\b)?", re.IGNORECASE | re.DOTALL)
+_PATH_IDENTIFIER = re.compile(r"\b(?:delta|deltapy)\s*\.\s*`(?:[^`]|``)+`", re.IGNORECASE)
+
+
+def refusal(operation: str, what: str, *, by_name: bool = False) -> InvalidOperationError:
+    """The error for `what` was asked, with what works instead of an operation."""
+    instead = _INSTEAD.get(operation, _OTHERWISE)
+    return InvalidOperationError(
+        f"pyspark-delta does not support {what}. Nothing was changed. "
+        f"{instead.format_map(_BY_NAME if by_name else _BY_PATH)}",
+        error_class="DELTA_OPERATION_NOT_ALLOWED",
+        sqlstate="0AKDC",
+        operation=operation,
+    )
+
+
+class UnsupportedOperations:
+    """The methods of delta-spark's DeltaTable that this one does not have. Each raises InvalidOperationError."""
+
+    def vacuum(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Not supported."""
+        raise refusal("VACUUM", "DeltaTable.vacuum")
+
+    def optimize(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Not supported."""
+        raise refusal("OPTIMIZE", "DeltaTable.optimize")
+
+    def restoreToVersion(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Not supported."""
+        raise refusal("RESTORE", "DeltaTable.restoreToVersion")
+
+    def restoreToTimestamp(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Not supported."""
+        raise refusal("RESTORE", "DeltaTable.restoreToTimestamp")
+
+    def clone(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Not supported."""
+        raise refusal("CLONE", "DeltaTable.clone")
+
+    def cloneAtVersion(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Not supported."""
+        raise refusal("CLONE", "DeltaTable.cloneAtVersion")
+
+    def cloneAtTimestamp(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Not supported."""
+        raise refusal("CLONE", "DeltaTable.cloneAtTimestamp")
+
+    def generate(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Not supported."""
+        raise refusal("GENERATE", "DeltaTable.generate")
+
+    def dropFeatureSupport(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Not supported."""
+        raise refusal("DROP FEATURE", "DeltaTable.dropFeatureSupport")
+
+    @classmethod
+    def convertToDelta(cls, *args: Any, **kwargs: Any) -> NoReturn:
+        """Not supported."""
+        raise refusal("CONVERT TO DELTA", "DeltaTable.convertToDelta")
+
+
+@contextmanager
+def explaining_sql(spark: SparkSession, query: object) -> Iterator[None]:
+    """Raise InvalidOperationError where Spark refuses a statement in the block because of Delta.
+
+    The statement addresses a table by its path or by its name in a connected catalog, or it is one of Delta's own. The
+    query is looked at only after Spark has refused it.
+    """
+    try:
+        yield
+    except PySparkException as error:
+        explained = _explain(spark, query, error) if isinstance(query, str) else None
+        if explained is None:
+            raise
+        raise explained from error
+
+
+def _explain(spark: SparkSession, query: str, error: PySparkException) -> InvalidOperationError | None:
+    condition, facts = error.getCondition() or "", error.getMessageParameters() or {}
+    statement = _own_statement(query, condition, facts)
+    if statement is not None:
+        return refusal(statement, f"the SQL statement {statement}")
+    table = _delta_table(spark, query, condition, facts)
+    if table is None:
+        return None
+    match = _OPERATION.match(query)
+    operation = " ".join(match[1].upper().split()) if match is not None else "SQL"
+    return refusal(operation, f"the SQL statement {operation} for {table}", by_name=path_of_identifier(table) is None)
+
+
+def _own_statement(query: str, condition: str, facts: Mapping[str, str]) -> str | None:
+    """The name of a statement of Delta's own that Spark did not understand."""
+    match = _OWN_STATEMENT.match(query)
+    statement = "" if match is None else " ".join(match[1].upper().split()).replace("DESC ", "DESCRIBE ")
+    if condition == "PARSE_SYNTAX_ERROR":
+        if facts.get("error", "").upper() in ("'CLONE'", "'SHALLOW'", "'DEEP'"):
+            return "CLONE"
+        return statement or None
+    # Spark takes DESCRIBE HISTORY t for the description of a column of a table `HISTORY`.
+    described = facts.get("relationName", "").strip("`").upper()
+    return statement if described and statement == f"DESCRIBE {described}" else None
+
+
+def _delta_table(spark: SparkSession, query: str, condition: str, facts: Mapping[str, str]) -> str | None:
+    """The table that Spark did not find, where it is a path or has its name in a connected catalog."""
+    if condition == "UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY" or condition == "INVALID_SCHEMA_OR_RELATION_NAME":
+        source = facts.get("dataSourceType", "") or f"delta.{facts.get('name', '')}"
+        return next((path for path in _PATH_IDENTIFIER.findall(query) if path.lower().startswith(source.lower())), None)
+    name = facts.get("relationName") or facts.get("identifier") or ""
+    name = re.sub(r"^`(delta|deltapy)`\.", r"\1.", name.removeprefix("`spark_catalog`."), flags=re.IGNORECASE)
+    return name if name and is_named(spark, name) else None

@@ -1,0 +1,166 @@
+"""Which Python the workers of Spark run: scripts of a virtual environment that is not activated, and wrong choices."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import pyspark_delta
+from pyspark_delta.spark.conf import worker_python
+from pyspark_delta.spark.conf.worker_python import use_running_python
+from pyspark_delta.spark.session.enable import configure_spark_with_delta_pip
+
+BEGIN = """
+import json, sys
+from pyspark.sql import SparkSession
+from pyspark.sql.functions import udf
+import pyspark_delta
+builder = SparkSession.builder.config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
+path = sys.argv[1]
+"""
+
+
+@pytest.fixture
+def other_python(tmp_path: Path) -> Path:
+    """A directory whose `python3` sees neither this package nor pyarrow, as the system's Python does."""
+    python = tmp_path / "bin" / "python3"
+    python.parent.mkdir()
+    python.write_text(
+        f'#!/bin/sh\nexport PYTHONPATH="$(echo "$PYTHONPATH" | tr ":" "\\n" | grep pyspark | paste -sd:)"\n'
+        f'exec {Path(sys.base_prefix) / "bin" / "python3"} "$@"\n'
+    )
+    python.chmod(0o755)
+    return python
+
+
+def run(code: str, python: Path, path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a program with this Python, which the PATH does not name: its `python3` is the one given."""
+    activated = Path(sys.executable).parent
+    found = [place for place in os.environ["PATH"].split(os.pathsep) if Path(place) != activated]
+    kept = {k: v for k, v in os.environ.items() if k not in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "VIRTUAL_ENV")}
+    kept |= {
+        "PATH": os.pathsep.join([str(python.parent), *found]),
+        "PYTHONPATH": str(Path(pyspark_delta.__file__).parents[1]),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    return subprocess.run(
+        [sys.executable, "-c", BEGIN + code, str(path)],
+        capture_output=True,
+        text=True,
+        env={**kept, **environment},
+        check=False,
+    )
+
+
+def answer_of(done: subprocess.CompletedProcess[str]) -> Any:
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_local_workers_run_the_python_of_an_environment_that_is_not_activated(
+    other_python: Path, tmp_path: Path
+) -> None:
+    code = """
+spark = pyspark_delta.enable(builder.master("local[1]").getOrCreate())
+spark.range(5).repartition(1).write.format("delta").save(path)
+spark.sql(f"CREATE TEMPORARY VIEW v USING delta OPTIONS (path '{path}')")
+worker = spark.range(1).select(udf(lambda _: sys.executable)("id")).first()[0]
+print(json.dumps([worker, spark.table("v").count(), spark.read.format("delta").load(path).count()]))
+"""
+    assert answer_of(run(code, other_python, tmp_path / "t")) == [sys.executable, 5, 5]
+
+
+def test_the_python_data_source_is_found_from_an_environment_that_is_not_activated(
+    other_python: Path, tmp_path: Path
+) -> None:
+    code = """
+spark = pyspark_delta.configure_spark_with_delta_pip(builder.master("local[1]")).getOrCreate()
+spark.range(5).write.format("delta").mode("append").save(path)
+print(spark.read.format("delta").load(path).count())
+"""
+    assert answer_of(run(code, other_python, tmp_path / "t")) == 5
+
+
+@pytest.mark.parametrize("master", ['master("local[1]")', 'remote("local[1]")'], ids=["chosen", "Spark Connect"])
+def test_workers_without_the_package_are_refused_in_one_sentence(
+    master: str, other_python: Path, tmp_path: Path
+) -> None:
+    code = f"""
+spark = pyspark_delta.enable(builder.{master}.getOrCreate())
+try:
+    spark.range(5).repartition(1).write.format("delta").save(path)
+except pyspark_delta.MissingDependencyError as error:
+    print(json.dumps(str(error)))
+"""
+    chosen = {"PYSPARK_PYTHON": str(other_python)} if "local[1]" in master and "remote" not in master else {}
+    done = run(code, other_python, tmp_path / "t", **chosen)
+    said = answer_of(done)
+    assert "does not find the package" in said
+    assert f"this process runs {sys.executable}" in said
+    assert "\tat " not in done.stderr, "Spark logs no stack"
+    assert not (tmp_path / "t" / "_delta_log").exists()
+
+
+def test_the_python_that_the_user_chose_stays(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    context = spark.sparkContext
+    monkeypatch.setattr(context, "pythonExec", "chosen")
+    assert not use_running_python(spark), "the environment names one"
+    assert context.pythonExec == "chosen"
+    monkeypatch.delenv("PYSPARK_PYTHON")
+    context._conf.set("spark.pyspark.python", "by setting")
+    try:
+        assert use_running_python(spark)
+        assert context.pythonExec == "by setting"
+    finally:
+        context._conf._jconf.remove("spark.pyspark.python")
+    assert use_running_python(spark)
+    assert context.pythonExec == sys.executable
+
+
+def test_workers_of_another_version_are_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_python, "__version__", "0.0.0")
+    with pytest.raises(pyspark_delta.MissingDependencyError, match=r"and this process has 0\.0\.0"):
+        worker_python._check(spark)
+
+
+def test_other_workers_are_asked_once(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, count_jobs: Any) -> None:
+    monkeypatch.setattr(worker_python, "_checked", set())
+    assert count_jobs(lambda: worker_python.prepare_workers(spark)) == 0, "local workers run this Python"
+    python = Path(sys.executable)
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", f"{python.parent}/./{python.name}")
+    assert count_jobs(lambda: worker_python.prepare_workers(spark)) == 1
+    assert count_jobs(lambda: worker_python.prepare_workers(spark)) == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "environment", "expected"),
+    [
+        ({"spark.master": "local[*]"}, {}, sys.executable),
+        ({"spark.remote": "local"}, {}, sys.executable),
+        ({"spark.master": "spark://host:7077"}, {}, None),
+        ({}, {}, None),
+        ({"spark.master": "local", "spark.pyspark.python": "mine"}, {}, None),
+        ({"spark.master": "local"}, {"PYSPARK_PYTHON": "mine"}, "mine"),
+        ({"spark.master": "local"}, {"PYSPARK_DRIVER_PYTHON": "mine"}, None),
+    ],
+    ids=str,
+)
+def test_a_builder_with_a_local_master_starts_the_running_python(
+    options: dict[str, str], environment: dict[str, str], expected: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        monkeypatch.setenv(name, "")  # so that it is restored whatever the function does
+        monkeypatch.delenv(name)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    builder = SparkSession.Builder()
+    builder._options = options
+    assert configure_spark_with_delta_pip(builder) is builder
+    assert os.environ.get("PYSPARK_PYTHON") == expected
