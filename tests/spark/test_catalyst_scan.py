@@ -137,6 +137,13 @@ def test_columns_are_pruned(metered: SparkSession, days: str) -> None:
     assert "ReadSchema: struct<>" in plan(load(metered, days).select("day"))
 
 
+def test_projection_that_keeps_writes_out_of_views_is_not_executed(metered: SparkSession, days: str) -> None:
+    frame = load(metered, days)
+    assert "Project" in str(frame._jdf.queryExecution().analyzed().toString())  # type: ignore[operator]
+    assert "Project" not in plan(frame)
+    assert "FileScan" in plan(frame)
+
+
 def test_nested_columns_are_pruned_under_column_mapping(metered: SparkSession, tmp_path: Path) -> None:
     inner = [
         field_json("a", "long", **{"delta.columnMapping.id": 2, "delta.columnMapping.physicalName": "p2"}),

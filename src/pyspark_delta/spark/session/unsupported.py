@@ -58,53 +58,11 @@ _OPERATION = re.compile(
     rf"{_COMMENTS}(CREATE\s+(?:OR\s+REPLACE\s+)?(?:GLOBAL\s+)?(?:TEMP(?:ORARY)?\s+)?VIEW\b|[A-Z]+)",
     re.IGNORECASE | re.DOTALL,
 )
-_PATH = {
-    "open": "DeltaTable.forPath(spark, path)",
-    "read": 'spark.read.format("delta").load(path)',
-    "append": 'df.write.format("delta").mode("append").save(path)',
-}
-_BY_NAME = {
-    "open": "DeltaTable.forName(spark, name)",
-    "read": "spark.table(name)",
-    "append": 'df.write.mode("append").saveAsTable(name)',
-}
-_REWRITE = "read the table, and write it with mode('overwrite') and option('dataChange', False)"
-_INSTEAD = {
-    "VACUUM": "Data files that no version needs stay where they are; {open}.cleanLog() deletes old files of the log.",
-    "OPTIMIZE": f"To replace small files, {_REWRITE}; repartition(n) in between sets the number of files.",
-    "REORG": f"To rewrite the files, {_REWRITE}.",
-    "RESTORE": "Read the version with option('versionAsOf', version), and write it with mode('overwrite').",
-    "CLONE": "Read the version to copy, and write it to the new path.",
-    "CONVERT TO DELTA": "Read the files with spark.read.parquet(path), and write them to a new path with "
-    "format('delta').",
-    "GENERATE": "Engines that read Delta tables need no manifest; {read}.inputFiles() lists the data files.",
-    "DROP FEATURE": "Turn the feature off by its property, with {open}.alter().setProperties(...); the protocol keeps "
-    "its name.",
-    "DESCRIBE HISTORY": "Use {open}.history().",
-    "DESCRIBE DETAIL": "Use {open}.detail().",
-    "DELETE": "Use {open}.delete(condition).",
-    "UPDATE": "Use {open}.update(condition, set).",
-    "MERGE": "Use {open}.merge(source, condition).",
-    "INSERT": "Use {append}; mode('overwrite') replaces the rows.",
-    "TRUNCATE": "Use {open}.delete().",
-    "ALTER": "Use {open}.alter().",
-    "CREATE": "Use DeltaTable.create(spark) or DeltaTable.createOrReplace(spark), or write rows with df.write.",
-    "REPLACE": "Use DeltaTable.replace(spark).",
-    "DROP": "A table without a catalog is dropped with its directory, a table of a catalog through the catalog.",
-}
-_OTHERWISE = "Make a view with {read}.createOrReplaceTempView('t'), and name the view in the statement."
-
-_COMMENTS = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*"
-_OWN_STATEMENT = re.compile(
-    rf"{_COMMENTS}(OPTIMIZE|VACUUM|RESTORE|REORG|GENERATE|CONVERT\s+TO\s+DELTA|DESC(?:RIBE)?\s+(?:HISTORY|DETAIL))\b",
-    re.IGNORECASE | re.DOTALL,
-)
-_FIRST_WORD = re.compile(rf"{_COMMENTS}([A-Za-z]+)(?:\s+(?!TABLE\b)\w+)*?(?:\s+(VIEW)\b)?", re.IGNORECASE | re.DOTALL)
-_PATH_IDENTIFIER = re.compile(r"\b(?:delta|deltapy)\s*\.\s*`(?:[^`]|``)+`", re.IGNORECASE)
+_PATH = re.compile(r"\b(?:delta|deltapy)\s*\.\s*`(?:[^`]|``)+`", re.IGNORECASE)
 
 
 def refusal(operation: str, what: str, *, by_name: bool = False) -> InvalidOperationError:
-    """The error for `what` was asked, with what works instead of an operation."""
+    """The error for `what` the user asked for, with what works instead of the operation."""
     instead = _INSTEAD.get(operation, _OTHERWISE)
     return InvalidOperationError(
         f"pyspark-delta does not support {what}. Nothing was changed. "
@@ -204,9 +162,9 @@ def _own_statement(query: str, condition: str, facts: Mapping[str, str]) -> str 
 
 def _delta_table(spark: SparkSession, query: str, condition: str, facts: Mapping[str, str]) -> str | None:
     """The table that Spark did not find, where it is a path or has its name in a connected catalog."""
-    if condition == "UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY" or condition == "INVALID_SCHEMA_OR_RELATION_NAME":
+    if condition in ("UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY", "INVALID_SCHEMA_OR_RELATION_NAME"):
         source = facts.get("dataSourceType", "") or f"delta.{facts.get('name', '')}"
-        return next((path for path in _PATH_IDENTIFIER.findall(query) if path.lower().startswith(source.lower())), None)
+        return next((path for path in _PATH.findall(query) if path.lower().startswith(source.lower())), None)
     name = facts.get("relationName") or facts.get("identifier") or ""
     name = re.sub(r"^`(delta|deltapy)`\.", r"\1.", name.removeprefix("`spark_catalog`."), flags=re.IGNORECASE)
     return name if name and is_named(spark, name) else None
