@@ -14,7 +14,7 @@ from pyspark.errors import ArithmeticException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
-from tests.costs import TASKS, SetCost
+from tests.costs import SPARK, TASKS, SetCost
 from tests.hand_made import HandMade, features, field, metadata
 from tests.spark.test_row_changes import FEED, RANGE, REWRITE, ROW_IDS, VECTORS, all_rows, commit, content, row_ids
 
@@ -412,3 +412,29 @@ def test_workers_share_what_there_is_to_do(delta_spark: SparkSession) -> None:
         assert found["number"].to_pylist() == [0] * count
         assert sorted(found["task"].to_pylist()) == list(range(count))
     assert delta_spark.conf.get("spark.sql.leafNodeDefaultParallelism", None) == before
+
+
+@pytest.mark.parametrize(
+    ("limits", "engine", "reason"),
+    [
+        ({}, "Arrow in the driver", ""),
+        (TASKS, "Arrow in tasks", ""),
+        (SPARK, "Spark", ""),
+    ],
+)
+def test_a_statement_says_which_engine_ran(
+    delta_spark: SparkSession, tmp_path: Path, cost: SetCost, limits: dict[str, int], engine: str, reason: str
+) -> None:
+    cost(delta_spark, **limits)
+    table = make(delta_spark, tmp_path, VECTORS)
+    plan = table.delete("id % 4 = 1", plan=True)
+    assert (plan.engine, plan.engine_reason) == (engine, reason)
+    table.delete("id % 4 = 1")
+    assert commit(table, "commitInfo")[0]["operationEngine"] == engine
+    table.update("id % 4 = 2", {"n": "n + 1"})
+    assert commit(table, "commitInfo")[0]["operationEngine"] == engine
+
+
+def test_a_plan_says_why_arrow_does_not_run(delta_spark: SparkSession, tmp_path: Path) -> None:
+    plan = make(delta_spark, tmp_path, VECTORS).delete("sqrt(id) = 2", plan=True)
+    assert (plan.engine, plan.engine_reason) == ("Spark", "Arrow: the condition is not one that Arrow computes exactly")

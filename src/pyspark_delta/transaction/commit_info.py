@@ -6,7 +6,6 @@ from typing import Any
 
 from pyspark_delta._version import __version__
 from pyspark_delta.actions.model import CommitInfo
-from pyspark_delta.protocol.draft import Operation
 from pyspark_delta.protocol.ready import ReadyCommit
 from pyspark_delta.transaction.isolation import isolation_level
 
@@ -22,19 +21,14 @@ def commit_info(ready: ReadyCommit) -> CommitInfo:
         "readVersion": ready.version - 1 if ready.version else None,
         "isolationLevel": isolation_level(draft, ready.configuration).value,
         "isBlindAppend": draft.is_blind_append,
-        "operationMetrics": _metrics(draft.operation),
+        "operationMetrics": {name: str(value) for name, value in draft.operation.metrics.items()},
+        "operationEngine": draft.operation.engine or None,  # ours: people read the metrics as numbers
         "userMetadata": draft.user_metadata,
         "tags": {**ready.tags, **draft.tags} or None,
         "engineInfo": draft.engine_info or engine_info(),
         "txnId": draft.transaction_id,
     }
     return CommitInfo(values={name: value for name, value in values.items() if value is not None})
-
-
-def _metrics(operation: Operation) -> dict[str, str]:
-    """The metrics as delta-spark has them, and the engine that changed the rows as one of ours beside them."""
-    metrics = {name: str(value) for name, value in operation.metrics.items()}
-    return {**metrics, "engine": operation.engine} if operation.engine else metrics
 
 
 def engine_info(engine: str = "") -> str:

@@ -13,7 +13,7 @@ from pyspark_delta.engines.row_changes import ChangeContext, ChangedRows
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.statements.target import Target
 
-NOT_EXACT = CannotRun("Arrow does not compute the condition exactly")
+NOT_EXACT = CannotRun("the condition is not one that Arrow computes exactly")
 
 
 @dataclass(frozen=True)
