@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pyspark.sql import SparkSession
@@ -15,8 +15,9 @@ from tests.costs import SPARK, TASKS, SetCost
 from pyspark_delta import DeltaTable, Table
 from pyspark_delta.data.reader import read_plan
 from pyspark_delta.engines.arrow import merge as merging
+from pyspark_delta.engines.contract import EngineDeclined
 from pyspark_delta.engines.row_changes import ChangedRows
-from pyspark_delta.errors import ConstraintViolationError, InvalidOperationError
+from pyspark_delta.errors import ComputationError, ConstraintViolationError, InvalidOperationError
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
@@ -106,9 +107,12 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[ChangedRows | None]:
     merge = merging.merge_in_driver
 
     def watched(*arguments: Any) -> ChangedRows:
-        found.append(None)
-        found[-1] = rows = merge(*arguments)
-        return rows
+        try:
+            found.append(merge(*arguments))
+        except (EngineDeclined, ComputationError):
+            found.append(None)
+            raise
+        return cast(ChangedRows, found[-1])
 
     monkeypatch.setattr(merging, "merge_in_driver", watched)
     return found
