@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark_delta.spark.write import save
+from pyspark_delta.spark.engine.write.save import save
 
 from pyspark_delta import DeltaTable, Table
 from pyspark_delta.errors import CommitConflictError, ConcurrentAppendError, ConcurrentDeleteReadError

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark_delta.spark.write import save
+from pyspark_delta.spark.engine.write.save import save
 from tests.hand_made import HandMade, field, metadata
 from tests.spark.rule_cases import table_of, with_a_file
 
