@@ -26,7 +26,9 @@ NOT_RUN = {
     "docs/concurrency.md": 0,
     "docs/errors.md": 0,
 }
-_BLOCK = re.compile(r"(?:<!-- not run: (?P<reason>[^\n]+?) -->\n)?^```python\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE)
+_BLOCK = re.compile(
+    r"(?:<!-- not run: (?P<reason>[^\n]+?) -->\n)?^```python\n(?P<code>.*?)^```$", re.DOTALL | re.MULTILINE
+)
 _DIRECTORY = re.compile(r"(?<=[\"'`/])(?=/(?:data|tmp)/)")
 
 
