@@ -4,7 +4,7 @@ VENV := .venv
 VENV_OLDEST := .venv-4.2
 BIN := $(VENV)/bin
 # Modules are compiled when they are first imported: most of those installed never are. They must be kept then, or each
-# of Spark's workers would compile them anew.
+# of Spark's workers would compile them again.
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check --no-compile
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -48,13 +48,13 @@ format: $(VENV)/.tests  ## mend style and formatting
 types: $(VENV)/.tests  ## check the type annotations
 	$(BIN)/mypy
 
-conformance: $(VENV)/.tests  ## write docs/conformance.md anew
+conformance: $(VENV)/.tests  ## write docs/conformance.md
 	$(BIN)/python scripts/conformance.py
 
-interoperability: $(VENV)/.tests  ## write docs/interoperability.md anew
+interoperability: $(VENV)/.tests  ## write docs/interoperability.md
 	$(BIN)/python scripts/interoperability.py
 
-peer-tables: prepare  ## have delta-spark make the tables anew that the repository keeps
+peer-tables: prepare  ## let delta-spark write the tables of the repository again
 	$(BIN)/python scripts/keep_delta_spark_tables.py
 
 bench: $(VENV)/.bench $(VENV_OLDEST)/.tests .cache/.peers  ## run the benchmarks beside their peers

@@ -18,7 +18,7 @@ from benchmarks.registry import MODULES, load
 from benchmarks.run import ROOT, default_environments, peer_jars, run_workload
 
 CACHE = ROOT / ".cache" / "bench"
-DOCUMENT = ROOT / "docs" / "performance.md"
+DOCUMENT = ROOT / "docs" / "developers" / "performance.md"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -110,7 +110,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that everything works")
     parser.add_argument("--resume", action="store_true", help="leave out what has a result of this commit")
     parser.add_argument("--table", action="store_true", help="run nothing, report the results there are")
-    parser.add_argument("--write", action="store_true", help="write the tables into docs/performance.md")
+    parser.add_argument("--write", action="store_true", help="write the tables into docs/developers/performance.md")
     return parser
 
 

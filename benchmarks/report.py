@@ -1,4 +1,4 @@
-"""Tables of results: for the terminal, and for docs/performance.md."""
+"""Tables of results: for the terminal, and for docs/developers/performance.md."""
 
 from __future__ import annotations
 
