@@ -615,6 +615,14 @@ def inline_vector_is_not_z85(t: HandMade) -> None:
     _vector(t, storageType="i", pathOrInlineDv='"""""')
 
 
+@damage("first.parquet", "row 599999999", "3 rows")
+def vector_of_few_bytes_marks_many_rows(t: HandMade) -> None:
+    rows = BitMap64(range(600_000_000))
+    bitmap = serialize(rows)
+    text, size = encode(bitmap), len(bitmap)
+    _vector(t, storageType="i", pathOrInlineDv=text, sizeInBytes=size, cardinality=len(rows), offset=None)
+
+
 @damage("first.parquet", "row 50", "3 rows")
 def vector_marks_rows_beyond_the_file(t: HandMade) -> None:
     bitmap = serialize(BitMap64([50]))

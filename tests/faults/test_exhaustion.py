@@ -130,6 +130,17 @@ def test_a_checkpoint_of_ten_thousand_million_parts_is_incomplete(tmp_path: Path
         assert Table.open(tmp_path).version == 0
 
 
+def test_a_checkpoint_of_more_rows_than_bytes_is_refused(tmp_path: Path) -> None:
+    table = TableBuilder(tmp_path)
+    path = table.classic_checkpoint(0, [protocol(), metadata(), add("f.parquet")])
+    one = pa.StructArray.from_arrays([pa.array(["f.parquet"])], names=["path"])
+    equal = pa.table({"add": pa.repeat(one[0], 4_000_000)})  # which take some kilobytes
+    pq.write_table(equal, path)
+    assert path.stat().st_size * 64 < equal.num_rows
+    with memory(8), pytest.raises(CorruptLogError, match=r"announces \d+ rows in \d+ bytes"):
+        Table.open(tmp_path).scan().to_arrow()
+
+
 @pytest.mark.parametrize("version", [10_000_000_000, 2**63 - 1])
 def test_a_commit_of_a_far_version_takes_no_memory(tmp_path: Path, version: int) -> None:
     table = TableBuilder(tmp_path)

@@ -25,6 +25,7 @@ BOTH = (
     "vector_file_is_missing",
     "vector_checksum_is_wrong",
     "vector_cardinality_is_wrong",
+    "vector_of_few_bytes_marks_many_rows",
 )
 SOURCE = (
     "data_file_is_missing",

@@ -10,11 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from pyspark_delta.spark.engine.write.save import save
 
 from pyspark_delta import DeltaTable, Table
 from pyspark_delta.errors import CommitConflictError, ConcurrentAppendError, ConcurrentDeleteReadError
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.engine.write.save import save
 from pyspark_delta.storage import intercepted
 from pyspark_delta.storage.contract import ObjectStore
 from pyspark_delta.transaction.transaction import Transaction

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark_delta.spark.engine.write.save import save
 from tests.hand_made import HandMade, field, metadata
 from tests.spark.rule_cases import table_of, with_a_file
 
@@ -17,6 +16,7 @@ from pyspark_delta.errors import DeltaError, InvalidOperationError
 from pyspark_delta.expressions.stored_functions import CURRENT, FUNCTIONS, SYNTAX, UNITS
 from pyspark_delta.expressions.stored_sql import NotAllowedError, check_stored_sql
 from pyspark_delta.spark.api.table import DeltaTable
+from pyspark_delta.spark.engine.write.save import save
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, texts
 from pyspark_delta.table import Table
 

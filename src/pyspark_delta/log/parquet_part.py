@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
@@ -16,6 +17,7 @@ from pyspark_delta.log.footer_head import first_row_group
 from pyspark_delta.schema.legacy_calendar import LegacyCalendar, legacy_calendar
 from pyspark_delta.storage import FileStatus, ObjectStore
 
+_ROWS_PER_BYTE, _FREE_ROWS = 64, 1 << 16  # real checkpoints have a row for every ten bytes or more
 BATCH_ROWS = 8192  # large reads of long strings spend their time in page faults; small batches reuse memory
 
 
@@ -164,6 +166,8 @@ class ParquetPart:
         source = self._store.open_input(self.path) if source is None else source
         remote = not self._is_local
         with pq.ParquetFile(source, metadata=self._metadata, pre_buffer=remote, read_dictionary=list(coded)) as file:
+            if self._metadata is None:
+                _check_size(file.metadata, source)
             yield file
 
     @property
@@ -195,11 +199,22 @@ def missing_part(path: str) -> CorruptLogError:
     )
 
 
+def _check_size(metadata: pq.FileMetaData, source: Any) -> None:
+    """Refuse a file of more rows than so many bytes hold: each action has a path or a name of its own.
+
+    Equal rows take nearly no space in Parquet, and any memory once they are read. Raises ValueError.
+    """
+    size = source.seek(0, os.SEEK_END)
+    if metadata.num_rows > _FREE_ROWS + _ROWS_PER_BYTE * size:
+        raise ValueError(f"it announces {metadata.num_rows} rows in {size} bytes")
+
+
 def _first_rows(source: Any, leaves: Mapping[str, str]) -> pa.Table | None:
     """The first row group of some columns, where the footer is long and each column has a value there."""
     metadata = first_row_group(source)
     if metadata is None:
         return None
+    _check_size(metadata, source)
     with pq.ParquetFile(source, metadata=metadata) as file:
         table = file.read_row_group(0, columns=list(leaves), use_threads=False)
     for column, leaf in leaves.items():

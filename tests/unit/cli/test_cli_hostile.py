@@ -134,8 +134,11 @@ def test_a_pipe_that_is_closed_early_ends_without_a_word(table: Path) -> None:
 
 @pytest.mark.parametrize("time", [-(2**62), -62_200_000_000_000, -1, 253_500_000_000_000, 2**62])
 def test_commits_of_odd_times_are_shown(tmp_path: Path, time: int) -> None:
-    metadata = _metadata([_field("a", "long")], createdTime=time)
-    TableBuilder(tmp_path).commit(0, [{"commitInfo": {"timestamp": time, "operation": "WRITE"}}, protocol(), metadata])
+    timed = {"delta.enableInCommitTimestamps": "true"}
+    metadata = _metadata([_field("a", "long")], createdTime=time, configuration=timed)
+    info = {"commitInfo": {"inCommitTimestamp": time, "timestamp": time, "operation": "WRITE"}}
+    features = protocol(1, 7, writer_features=["inCommitTimestamp"])
+    TableBuilder(tmp_path).commit(0, [info, features, metadata])
     for command in ("history", "info", "log"):
         done = CliRunner().invoke(app, [command, str(tmp_path), "--json"])
         assert done.exit_code == 0, done.output

@@ -58,13 +58,15 @@ def empty_frame(spark: SparkSession, schema: SparkStruct) -> DataFrame:
 
 def differences(*, expected: SparkStruct, given: SparkStruct) -> list[str]:
     """How two schemas differ in names, order and types, in words; nullability and metadata do not count."""
-    found = [f"column '{name}' is not in the table" for name in given.names if name not in expected.names]
-    found += [f"column '{name}' is missing" for name in expected.names if name not in given.names]
+    fields = {field.name: field for field in reversed(expected.fields)}
+    found = [f"column '{name}' is not in the table" for name in given.names if name not in fields]
+    present = frozenset(given.names)
+    found += [f"column '{name}' is missing" for name in expected.names if name not in present]
     if not found and given.names != expected.names:
         found.append(f"the order of the columns is {', '.join(expected.names)}")
     for field in given.fields:
-        if field.name in expected.names:
-            actual = expected[field.name].dataType
+        if field.name in fields:
+            actual = fields[field.name].dataType
             if _nullable(actual) != _nullable(field.dataType):
                 found.append(f"column '{field.name}' is {actual.simpleString()}, not {field.dataType.simpleString()}")
     return found
