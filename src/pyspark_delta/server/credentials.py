@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark_delta.catalog.contract import Access, TableInfo
 from pyspark_delta.catalog.sql.tokens import Scope
-from pyspark_delta.catalog.unity.answers import wire_location
+from pyspark_delta.catalog.unity.responses import wire_location
 from pyspark_delta.server.failures import Failure, FailureKind
 from pyspark_delta.server.fields import invalid
 from pyspark_delta.server.operation import Call

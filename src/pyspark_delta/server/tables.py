@@ -11,7 +11,6 @@ import orjson
 from pyspark_delta.catalog.contract import CommitKind, LogTail, RatifiedCommit, TableInfo, TableName
 from pyspark_delta.catalog.failures import storage_failures
 from pyspark_delta.catalog.managed_table import ManagedTable
-from pyspark_delta.catalog.unity.answers import commit_to_json, wire_location
 from pyspark_delta.catalog.unity.columns import columns_to_json
 from pyspark_delta.catalog.unity.mirror import (
     CLUSTERING,
@@ -22,6 +21,7 @@ from pyspark_delta.catalog.unity.mirror import (
     own_properties,
     protocol_properties,
 )
+from pyspark_delta.catalog.unity.responses import commit_to_json, wire_location
 from pyspark_delta.catalog.unity.type_json import columns_of
 from pyspark_delta.errors import CatalogNameNotFoundError, DeltaError
 from pyspark_delta.schema.json import parse_schema

@@ -27,9 +27,9 @@ from pyspark_delta.catalog.contract import (
     TableName,
 )
 from pyspark_delta.catalog.unity import UnityCatalog
-from pyspark_delta.catalog.unity.answers import tail_of
 from pyspark_delta.catalog.unity.connection import Connection
 from pyspark_delta.catalog.unity.older_api import OlderApi
+from pyspark_delta.catalog.unity.responses import tail_of
 from pyspark_delta.errors import (
     CatalogError,
     CatalogNameExistsError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark_delta.catalog.unity.answers import number, wire_location
+from pyspark_delta.catalog.unity.responses import number, wire_location
 from pyspark_delta.storage.credentials import Credentials
 
 _OPTIONS = {

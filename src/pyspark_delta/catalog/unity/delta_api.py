@@ -14,17 +14,17 @@ from pyspark_delta.catalog.contract import (
     TableInfo,
     TableName,
 )
-from pyspark_delta.catalog.unity.answers import (
+from pyspark_delta.catalog.unity.connection import Connection, segment
+from pyspark_delta.catalog.unity.credentials import credentials_of
+from pyspark_delta.catalog.unity.mirror import change_to_updates, new_table_to_json, snapshot_update
+from pyspark_delta.catalog.unity.older_api import REPLAYED_HEADER, OlderApi
+from pyspark_delta.catalog.unity.responses import (
     commit_of_proposal,
     commit_to_json,
     staging_of,
     table_of,
     wire_location,
 )
-from pyspark_delta.catalog.unity.connection import Connection, segment
-from pyspark_delta.catalog.unity.credentials import credentials_of
-from pyspark_delta.catalog.unity.mirror import change_to_updates, new_table_to_json, snapshot_update
-from pyspark_delta.catalog.unity.older_api import REPLAYED_HEADER, OlderApi
 from pyspark_delta.storage.credentials import Credentials
 
 PREFIX = "/delta/v1"

@@ -20,15 +20,6 @@ from pyspark_delta.catalog.contract import (
     TableInfo,
     TableName,
 )
-from pyspark_delta.catalog.unity.answers import (
-    commit_of_proposal,
-    commit_to_json,
-    commits_of,
-    number,
-    tail_of,
-    texts,
-    wire_location,
-)
 from pyspark_delta.catalog.unity.columns import columns_to_json
 from pyspark_delta.catalog.unity.connection import Connection, segment
 from pyspark_delta.catalog.unity.credentials import older_credentials_of
@@ -41,6 +32,15 @@ from pyspark_delta.catalog.unity.mirror import (
     protocol_properties,
 )
 from pyspark_delta.catalog.unity.refusals import Refusal
+from pyspark_delta.catalog.unity.responses import (
+    commit_of_proposal,
+    commit_to_json,
+    commits_of,
+    number,
+    tail_of,
+    texts,
+    wire_location,
+)
 from pyspark_delta.errors import NotDeltaTableError
 from pyspark_delta.features import Feature
 from pyspark_delta.protocol.properties import ENABLE_IN_COMMIT_TIMESTAMPS
