@@ -25,6 +25,7 @@ from pyspark_delta.catalog.contract import (
 from pyspark_delta.catalog.proposals import check_new_table
 from pyspark_delta.catalog.unity.connection import TIMEOUT, Connection, Token
 from pyspark_delta.catalog.unity.delta_api import PREFIX, PROTOCOL_VERSIONS, TRANSACTION_IDS_HEADER, DeltaApi
+from pyspark_delta.catalog.unity.errors import Reason, Refusal, error_of, translated
 from pyspark_delta.catalog.unity.limits import (
     LONGEST_PROPERTY,
     check_domains,
@@ -35,7 +36,6 @@ from pyspark_delta.catalog.unity.limits import (
 )
 from pyspark_delta.catalog.unity.mirror import own_properties
 from pyspark_delta.catalog.unity.older_api import OlderApi
-from pyspark_delta.catalog.unity.refusals import Reason, Refusal, error_of, translated
 from pyspark_delta.catalog.unity.responses import commit_of_proposal, within
 from pyspark_delta.errors import (
     CatalogError,

@@ -23,6 +23,7 @@ from pyspark_delta.catalog.contract import (
 from pyspark_delta.catalog.unity.columns import columns_to_json
 from pyspark_delta.catalog.unity.connection import Connection, segment
 from pyspark_delta.catalog.unity.credentials import older_credentials_of
+from pyspark_delta.catalog.unity.errors import Refusal
 from pyspark_delta.catalog.unity.mirror import (
     MANAGED_PROPERTY,
     SUPPORTED,
@@ -31,7 +32,6 @@ from pyspark_delta.catalog.unity.mirror import (
     own_properties,
     protocol_properties,
 )
-from pyspark_delta.catalog.unity.refusals import Refusal
 from pyspark_delta.catalog.unity.responses import (
     commit_of_proposal,
     commit_to_json,
