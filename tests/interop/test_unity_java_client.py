@@ -17,7 +17,7 @@ from tests.served import Served, first_version, publish, stage
 
 from pyspark_delta.actions.model import DomainMetadata, Metadata, Protocol
 from pyspark_delta.catalog.contract import MetadataChange, Proposal, TableInfo, TableName
-from pyspark_delta.catalog.unity.mirror import change_to_updates, new_table_to_json, snapshot_update
+from pyspark_delta.catalog.unity.property_sync import change_to_updates, new_table_to_json, snapshot_update
 from pyspark_delta.catalog.unity.responses import (
     commit_of_proposal,
     commit_to_json,

@@ -9,8 +9,8 @@ from pyspark_delta.actions.model import Metadata
 from pyspark_delta.catalog.contract import MetadataChange, NewTable, Proposal, StagedFile, StagingTable, TableName
 from pyspark_delta.catalog.sql.tokens import Scope
 from pyspark_delta.catalog.unity.columns import schema_of_columns
-from pyspark_delta.catalog.unity.mirror import TABLE_ID_PROPERTY, own_properties, protocol_of_properties
 from pyspark_delta.catalog.unity.older_api import REPLAYED_HEADER
+from pyspark_delta.catalog.unity.property_sync import TABLE_ID_PROPERTY, own_properties, protocol_of_properties
 from pyspark_delta.catalog.unity.responses import wire_location
 from pyspark_delta.errors import CatalogNameNotFoundError
 from pyspark_delta.server import schemas

@@ -34,8 +34,8 @@ from pyspark_delta.catalog.unity.limits import (
     check_properties,
     required_properties,
 )
-from pyspark_delta.catalog.unity.mirror import own_properties
 from pyspark_delta.catalog.unity.older_api import OlderApi
+from pyspark_delta.catalog.unity.property_sync import own_properties
 from pyspark_delta.catalog.unity.responses import commit_of_proposal, within
 from pyspark_delta.errors import (
     CatalogError,

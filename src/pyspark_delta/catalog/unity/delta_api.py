@@ -16,8 +16,8 @@ from pyspark_delta.catalog.contract import (
 )
 from pyspark_delta.catalog.unity.connection import Connection, segment
 from pyspark_delta.catalog.unity.credentials import credentials_of
-from pyspark_delta.catalog.unity.mirror import change_to_updates, new_table_to_json, snapshot_update
 from pyspark_delta.catalog.unity.older_api import REPLAYED_HEADER, OlderApi
+from pyspark_delta.catalog.unity.property_sync import change_to_updates, new_table_to_json, snapshot_update
 from pyspark_delta.catalog.unity.responses import (
     commit_of_proposal,
     commit_to_json,

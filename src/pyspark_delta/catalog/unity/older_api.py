@@ -24,7 +24,7 @@ from pyspark_delta.catalog.unity.columns import columns_to_json
 from pyspark_delta.catalog.unity.connection import Connection, segment
 from pyspark_delta.catalog.unity.credentials import older_credentials_of
 from pyspark_delta.catalog.unity.errors import Refusal
-from pyspark_delta.catalog.unity.mirror import (
+from pyspark_delta.catalog.unity.property_sync import (
     MANAGED_PROPERTY,
     SUPPORTED,
     TABLE_ID_PROPERTY,
