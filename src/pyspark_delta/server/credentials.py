@@ -44,7 +44,7 @@ def credentials_answer(call: Call, info: TableInfo, access: Access) -> dict[str,
     return {"storage-credentials": [credential]}
 
 
-def older_credentials_answer(call: Call, info: TableInfo, access: Access) -> dict[str, Any]:
+def legacy_credentials_answer(call: Call, info: TableInfo, access: Access) -> dict[str, Any]:
     """The same as the older endpoints give it."""
     answer: dict[str, Any] = dict.fromkeys([*(kind for kind, _ in _OLDER.values()), "expiration_time"])
     answer["url"] = wire_location(info.location)

@@ -9,7 +9,7 @@ from pyspark_delta.actions.model import Metadata
 from pyspark_delta.catalog.contract import NewTable, StagingTable, TableInfo, TableName
 from pyspark_delta.catalog.sql.tokens import Scope
 from pyspark_delta.catalog.unity.delta_api import TRANSACTION_IDS_HEADER
-from pyspark_delta.catalog.unity.older_api import REPLAYED_HEADER
+from pyspark_delta.catalog.unity.legacy_api import REPLAYED_HEADER
 from pyspark_delta.catalog.unity.property_sync import TABLE_ID_PROPERTY, own_properties
 from pyspark_delta.catalog.unity.responses import wire_location
 from pyspark_delta.errors import InvalidProposalError, NotAuthorizedError

@@ -22,7 +22,7 @@ from pyspark_delta.catalog.contract import (
 )
 from pyspark_delta.catalog.unity.columns import columns_to_json
 from pyspark_delta.catalog.unity.connection import Connection, segment
-from pyspark_delta.catalog.unity.credentials import older_credentials_of
+from pyspark_delta.catalog.unity.credentials import legacy_credentials_of
 from pyspark_delta.catalog.unity.errors import Refusal
 from pyspark_delta.catalog.unity.property_sync import (
     MANAGED_PROPERTY,
@@ -56,7 +56,7 @@ _FEATURES = frozenset(
 )
 
 
-class OlderApi:
+class LegacyApi:
     """Every method raises Refusal for what the server refuses, CatalogUnavailableError where no answer came."""
 
     def __init__(self, connection: Connection) -> None:
@@ -141,7 +141,7 @@ class OlderApi:
 
     def credentials(self, table: TableInfo | StagingTable, access: Access) -> Credentials:
         request = {"table_id": table.table_id, "operation": access.value}
-        return older_credentials_of(self._connection.call("POST", "/temporary-table-credentials", request).value)
+        return legacy_credentials_of(self._connection.call("POST", "/temporary-table-credentials", request).value)
 
     def _metadata(self, table: TableInfo, change: MetadataChange) -> dict[str, Any]:
         """What a commit changes. The properties replace all that the catalog has, those that it made itself too."""
