@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 class Found:
     """The rows that a statement concerns, found without writing anything.
 
-    `looked_at` are the files that rows are counted by, `whole` those that leave without a look; `affected` is how many
+    `candidates` are the files that rows are counted by, `removed_whole` those that leave without a look; `affected` is how many
     rows the statement changes, -1 where that is not known, and `new_rows` how many it writes with new values.
     """
 
     target: Target
-    looked_at: pa.Table
-    whole: pa.Table
+    candidates: pa.Table
+    removed_whole: pa.Table
     rows: Done[ChangedRows]
     reads: ReadSet
     affected: int
