@@ -41,7 +41,7 @@ _ALL = tuple(f.name for f in FILE_FIELDS)
 class Candidates:
     """Files that may hold rows that a condition is true for, with all columns of `actions.columns`.
 
-    Every row of the files `fully_matched` meets the condition. `reads` is what looking at them makes the commit depend on.
+    Every row of the files `fully_matched` meets the condition. The commit depends on `reads`.
     """
 
     fully_matched: pa.Table

@@ -128,7 +128,7 @@ class _Staging:
         self._scopes, self._evolves = scopes, evolves
         self._sides = replace(sides, early=early)
         self._count = SourceCount()
-        self._looked_at: Candidates | None = None
+        self._known_candidates: Candidates | None = None
         self._materialize_ms = 0
         self._collected_rows = 0
 
@@ -150,8 +150,8 @@ class _Staging:
         counts = merge_counts(self._clauses, rows)
         return Found(
             target=self._target,
-            looked_at=files,
-            whole=files.slice(0, 0),
+            candidates=files,
+            removed_whole=files.slice(0, 0),
             rows=Done(rows, done.engine, done.declined),
             reads=done.value.reads,
             affected=counts.affected,
@@ -232,9 +232,9 @@ class _Staging:
 
     def _candidates(self, known: MatchCondition, *, counts: bool = False) -> Candidates:
         """The files that may hold rows of the table that matter; with `counts`, the source is counted in any case."""
-        if self._looked_at is None:
-            self._looked_at = self._look(known, counts=counts)
-        return self._looked_at
+        if self._known_candidates is None:
+            self._known_candidates = self._look(known, counts=counts)
+        return self._known_candidates
 
     def _look(self, known: MatchCondition, *, counts: bool) -> Candidates:
         if of_kind(self._clauses, RowKind.BY_SOURCE):
