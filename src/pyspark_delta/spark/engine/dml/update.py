@@ -105,7 +105,7 @@ class Update:
             return Staged(None, (0,), reads=reads)
         updated = rows.counts[0]
         metrics = {
-            **file_metrics(changes, with_marked=True),
+            **file_metrics(changes, with_updated=True),
             "numUpdatedRows": updated,
             "executionTimeMs": milliseconds_since(start),
         }
