@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from pyspark_delta.catalog.connections import attach_catalog
 from pyspark_delta.catalog.contract import Catalog
-from pyspark_delta.catalog.names import reach, reach_or_begin, required_name
+from pyspark_delta.catalog.names import required_name, resolve, resolve_or_create
 from pyspark_delta.catalogs import DeltaCatalog, connect_catalog
 from pyspark_delta.ddl.create import CreateMode, TableDefinition, create_table
 from pyspark_delta.schema.types import LONG, StructField, StructType
@@ -59,9 +59,9 @@ class Warehouse:
 
     def create(self, table: str = "t", properties: Mapping[str, str] | None = None, mode: str = "create") -> None:
         """Create a table with one column `id`."""
-        reached = reach_or_begin(required_name(self.full(table)))
+        resolved = resolve_or_create(required_name(self.full(table)))
         definition = TableDefinition(schema=IDS, properties=dict(properties or {}))
-        create_table(reached.location, definition, CreateMode(mode), storage_options=reached.storage_options)
+        create_table(resolved.location, definition, CreateMode(mode), storage_options=resolved.storage_options)
 
     def open(self, table: str = "t", version: int | None = None) -> Table:
         """The table."""
@@ -69,12 +69,12 @@ class Warehouse:
 
     def location(self, table: str = "t") -> str:
         """Where the table lies."""
-        return reach(required_name(self.full(table))).location
+        return resolve(required_name(self.full(table))).location
 
     def snapshot(self, table: str = "t") -> Snapshot:
         """A snapshot that no cache has seen."""
-        reached = reach(required_name(self.full(table)))
-        return Snapshot.load(reached.location, storage_options=reached.storage_options)
+        resolved = resolve(required_name(self.full(table)))
+        return Snapshot.load(resolved.location, storage_options=resolved.storage_options)
 
     def append(self, *ids: int, table: str = "t") -> int:
         """Append rows; the version."""

@@ -14,7 +14,7 @@ from pyspark_delta.actions.model import Metadata, Protocol
 from pyspark_delta.catalog.connections import managed_table
 from pyspark_delta.catalog.contract import Maintenance
 from pyspark_delta.catalog.log_tail import TailFiles
-from pyspark_delta.catalog.names import reach, required_name
+from pyspark_delta.catalog.names import required_name, resolve
 from pyspark_delta.changes.plan import ChangePlan, plan_changes
 from pyspark_delta.changes.reader import changes_schema, read_changes
 from pyspark_delta.changes.versions import ChangeRequest, VersionRange, resolve_range
@@ -99,8 +99,8 @@ class Table:
 
         Raises CatalogNameNotFoundError, CatalogError, and as `open`.
         """
-        reached = reach(required_name(name))
-        return cls._open(reached.location, version, timestamp, reached.storage_options, reached.tail)
+        resolved = resolve(required_name(name))
+        return cls._open(resolved.location, version, timestamp, resolved.storage_options, resolved.tail)
 
     def __repr__(self) -> str:
         return f"Table({self.location!r}, version={self.version})"

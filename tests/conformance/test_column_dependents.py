@@ -21,7 +21,7 @@ from pyspark_delta.schema.text_lengths import length_condition
 from pyspark_delta.schema.types import LONG, STRING, StructField, StructType
 
 DECLARED, COLLATIONS = "__CHAR_VARCHAR_TYPE_STRING", "__COLLATIONS"
-IDS, OLDER_IDS = "delta.columnMapping.nested.ids", "parquet.field.nested.ids"
+IDS, LEGACY_IDS = "delta.columnMapping.nested.ids", "parquet.field.nested.ids"
 ARRAY = {"type": "array", "elementType": "string", "containsNull": True}
 
 
@@ -109,7 +109,7 @@ def test_collations_follow_their_columns() -> None:
     assert COLLATIONS not in find_column(after(drop_columns(table, [["s", "f"], ["s", "d.e"]])), ["s"]).metadata
 
 
-@pytest.mark.parametrize("key", [IDS, OLDER_IDS])
+@pytest.mark.parametrize("key", [IDS, LEGACY_IDS])
 @pytest.mark.parametrize("prefix", ["c", "col-1"])
 def test_c293_ids_of_elements_stay_where_their_column_is_renamed(key: str, prefix: str) -> None:
     ids = field("c", ARRAY)

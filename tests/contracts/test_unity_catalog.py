@@ -10,7 +10,7 @@ from tests.served import Served
 
 from pyspark_delta.catalog.unity import UnityCatalog
 from pyspark_delta.catalog.unity.connection import Connection
-from pyspark_delta.catalog.unity.older_api import OlderApi
+from pyspark_delta.catalog.unity.legacy_api import LegacyApi
 from pyspark_delta.errors import InvalidProposalError
 from pyspark_delta.testing.catalog_cases import KeptMetadata, StagedCommits
 from pyspark_delta.testing.catalog_contract import CatalogContract
@@ -33,7 +33,7 @@ class TestDeltaApi(CatalogContract, StagedCommits, Registering, MirroredTables, 
         return CatalogSetup(make=lambda: served.client(token))
 
 
-class TestOlderEndpoints(StagedCommits, Registering, StagedRepairs):
+class TestLegacyEndpoints(StagedCommits, Registering, StagedRepairs):
     """They have no etags, and cannot rename; of what the Delta API shares with them, the core is repeated."""
 
     test_tables = CatalogContract.test_c481_c482_a_table_is_made_at_a_location_and_then_named
@@ -54,6 +54,6 @@ class TestOlderEndpoints(StagedCommits, Registering, StagedRepairs):
 
         def make() -> UnityCatalog:
             connection = Connection(served.url, token)
-            return UnityCatalog(connection, OlderApi(connection))
+            return UnityCatalog(connection, LegacyApi(connection))
 
         return CatalogSetup(make=make)

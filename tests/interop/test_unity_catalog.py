@@ -14,7 +14,7 @@ from pyspark_delta.catalog.contract import Access, Capability, MetadataChange, T
 from pyspark_delta.catalog.unity import UnityCatalog
 from pyspark_delta.catalog.unity.connection import Connection
 from pyspark_delta.catalog.unity.delta_api import DeltaApi
-from pyspark_delta.catalog.unity.older_api import OlderApi
+from pyspark_delta.catalog.unity.legacy_api import LegacyApi
 from pyspark_delta.errors import (
     CatalogNameExistsError,
     CatalogNameNotFoundError,
@@ -145,7 +145,7 @@ def test_names_in_unity_catalog(catalog: UnityCatalog, schema: str) -> None:
 
 def test_the_older_endpoints_of_unity_catalog(unity_catalog_server: UnityCatalogServer, schema: str) -> None:
     connection = Connection(unity_catalog_server.url)
-    older = UnityCatalog(connection, OlderApi(connection))
+    older = UnityCatalog(connection, LegacyApi(connection))
     newer = UnityCatalog.connect(unity_catalog_server.url, catalog="unity")
     name = TableName("unity", schema, "t")
     staging = newer.create_staging_table(name)  # it says what the table must be like

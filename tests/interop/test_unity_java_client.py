@@ -17,8 +17,14 @@ from tests.served import Served, first_version, publish, stage
 
 from pyspark_delta.actions.model import DomainMetadata, Metadata, Protocol
 from pyspark_delta.catalog.contract import MetadataChange, Proposal, TableInfo, TableName
-from pyspark_delta.catalog.unity.answers import commit_of_proposal, commit_to_json, staging_of, table_of, wire_location
-from pyspark_delta.catalog.unity.mirror import change_to_updates, new_table_to_json, snapshot_update
+from pyspark_delta.catalog.unity.property_sync import change_to_updates, new_table_to_json, snapshot_update
+from pyspark_delta.catalog.unity.responses import (
+    commit_of_proposal,
+    commit_to_json,
+    staging_of,
+    table_of,
+    wire_location,
+)
 
 ROOT = Path(__file__).parents[2]
 NAME = TableName("main", "s", "t")

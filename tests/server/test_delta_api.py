@@ -14,7 +14,7 @@ from tests.served import IDS, Served, content_of, create, first_version, publish
 from pyspark_delta.actions.model import Metadata
 from pyspark_delta.catalog.contract import CommitKind, MetadataChange, Proposal, TableInfo, TableName
 from pyspark_delta.catalog.log_tail import published_path
-from pyspark_delta.catalog.unity.answers import commit_of_proposal, commit_to_json
+from pyspark_delta.catalog.unity.responses import commit_of_proposal, commit_to_json
 from pyspark_delta.catalog.unity.type_json import columns_of
 from pyspark_delta.errors import (
     CatalogNameExistsError,

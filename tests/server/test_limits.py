@@ -18,7 +18,7 @@ from tests.served import BASE, Listening, Served, create, first_version, stage
 from pyspark_delta.catalog.contract import Proposal, StagingTable, TableName
 from pyspark_delta.catalog.log_tail import published_path, staged_path
 from pyspark_delta.catalog.sql.tokens import Scope
-from pyspark_delta.catalog.unity.answers import commit_of_proposal, commit_to_json
+from pyspark_delta.catalog.unity.responses import commit_of_proposal, commit_to_json
 from pyspark_delta.server.application import create_application
 from pyspark_delta.server.served import ServerSettings
 

@@ -17,7 +17,7 @@ from tests.served import BASE, Listening, Served, create, stage
 
 from pyspark_delta.catalog.contract import Access, TableInfo, TableName
 from pyspark_delta.catalog.sql.tokens import Scope
-from pyspark_delta.catalog.unity.answers import commit_of_proposal, commit_to_json
+from pyspark_delta.catalog.unity.responses import commit_of_proposal, commit_to_json
 from pyspark_delta.errors import InvalidOptionError, NotAuthorizedError
 from pyspark_delta.server.access_log import OneLineFormatter
 from pyspark_delta.server.application import OPERATIONS, create_application

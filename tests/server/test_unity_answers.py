@@ -11,8 +11,8 @@ import pytest
 from tests.served import IDS, Served, create, first_version
 
 from pyspark_delta.catalog.contract import StagingTable, TableInfo, TableName
-from pyspark_delta.catalog.unity.answers import wire_location
-from pyspark_delta.catalog.unity.mirror import new_table_to_json
+from pyspark_delta.catalog.unity.property_sync import new_table_to_json
+from pyspark_delta.catalog.unity.responses import wire_location
 from pyspark_delta.catalog.unity.type_json import columns_of
 from pyspark_delta.errors import CatalogNameNotFoundError
 

@@ -12,7 +12,7 @@ import orjson
 
 from pyspark_delta.catalog.contract import DroppedTable, TableName
 from pyspark_delta.catalog.identifiers import name_key, shown
-from pyspark_delta.catalog.pointers import Entry, NameLogs, parsed
+from pyspark_delta.catalog.name_log import Entry, NameLogs, parsed
 from pyspark_delta.errors import (
     CatalogError,
     CatalogNameExistsError,

@@ -1,6 +1,6 @@
 """A catalog of files, on any store with put-if-absent: it ratifies and publishes in one step (Commit Protocol; C456).
 
-Below its root are `_names` (`pointers`), `_dropped` with a file for each table that was dropped, and `tables`.
+Below its root are `_names` (`name_log`), `_dropped` with a file for each table that was dropped, and `tables`.
 """
 
 from __future__ import annotations

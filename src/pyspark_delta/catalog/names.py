@@ -16,7 +16,7 @@ _NAME = re.compile(rf"\s*{_PART}\s*\.\s*{_PART}\s*\.\s*{_PART}\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class ResolvedTable:
     """Where a table lies, and the storage options by which it is reached: its catalog is among them.
 
     `tail` is what the catalog said of the log in the same answer: whoever opens the table at once need not ask again.
@@ -58,21 +58,21 @@ def load_table(name: TableName) -> TableInfo:
     return replace(found, location=normalize_location(found.location))
 
 
-def reach(name: TableName) -> Reached:
-    """How the table of a name is reached. Raises CatalogNameNotFoundError, CatalogError."""
+def resolve(name: TableName) -> ResolvedTable:
+    """How the table of a name is resolved. Raises CatalogNameNotFoundError, CatalogError."""
     found = load_table(name)
     tail = None if found.tail is None else tail_files(found.location, found.tail)
-    return Reached(found.location, table_options(name.catalog, found), tail)
+    return ResolvedTable(found.location, table_options(name.catalog, found), tail)
 
 
-def reach_or_begin(name: TableName) -> Reached:
+def resolve_or_create(name: TableName) -> ResolvedTable:
     """How the table of a name is reached, or, where there is none, the place at which it can be created.
 
     The name stays free until the first version of the table is committed.
     """
     try:
-        return reach(name)
+        return resolve(name)
     except CatalogNameNotFoundError:
         staging: StagingTable = connected_catalog(name.catalog).create_staging_table(name)
         staging = replace(staging, location=normalize_location(staging.location))
-        return Reached(staging.location, table_options(name.catalog, staging))
+        return ResolvedTable(staging.location, table_options(name.catalog, staging))

@@ -60,13 +60,13 @@ class ChosenCatalog:
 
 def located(text: str) -> tuple[str, dict[str, str]] | None:
     """Location and storage options of a table that a text names in the catalog of the environment; None for a path."""
-    from pyspark_delta.catalog.names import reach
+    from pyspark_delta.catalog.names import resolve
 
     name = _connected_name(text)
     if name is None:
         return None
-    reached = reach(name)
-    return reached.location, reached.storage_options
+    resolved = resolve(name)
+    return resolved.location, resolved.storage_options
 
 
 def open_named(text: str, version: int | None, timestamp: str | None) -> Table | None:

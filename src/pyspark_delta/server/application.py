@@ -22,7 +22,7 @@ from starlette.routing import Route
 
 from pyspark_delta.catalog.sql.tokens import Token
 from pyspark_delta.errors import DeltaError
-from pyspark_delta.server import delta_api, namespaces, older_api, openapi
+from pyspark_delta.server import delta_api, legacy_api, namespaces, openapi
 from pyspark_delta.server.access_log import AccessLog, one_line
 from pyspark_delta.server.cleaning import cleaning
 from pyspark_delta.server.failures import Failure, FailureKind, failed_response, failure_of
@@ -31,7 +31,7 @@ from pyspark_delta.server.operation import BASE, Call, Operation, Reply
 from pyspark_delta.server.served import ServedCatalog, ServerSettings
 from pyspark_delta.server.workers import Workers
 
-OPERATIONS = (*delta_api.OPERATIONS, *namespaces.OPERATIONS, *older_api.OPERATIONS)
+OPERATIONS = (*delta_api.OPERATIONS, *namespaces.OPERATIONS, *legacy_api.OPERATIONS)
 
 _log = logging.getLogger("pyspark_delta.server")
 _DEFAULT_SETTINGS = ServerSettings()

@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark_delta.catalog.contract import Access, TableInfo
 from pyspark_delta.catalog.sql.tokens import Scope
-from pyspark_delta.catalog.unity.answers import wire_location
+from pyspark_delta.catalog.unity.responses import wire_location
 from pyspark_delta.server.failures import Failure, FailureKind
 from pyspark_delta.server.fields import invalid
 from pyspark_delta.server.operation import Call
@@ -44,7 +44,7 @@ def credentials_answer(call: Call, info: TableInfo, access: Access) -> dict[str,
     return {"storage-credentials": [credential]}
 
 
-def older_credentials_answer(call: Call, info: TableInfo, access: Access) -> dict[str, Any]:
+def legacy_credentials_answer(call: Call, info: TableInfo, access: Access) -> dict[str, Any]:
     """The same as the older endpoints give it."""
     answer: dict[str, Any] = dict.fromkeys([*(kind for kind, _ in _OLDER.values()), "expiration_time"])
     answer["url"] = wire_location(info.location)

@@ -8,10 +8,10 @@ from typing import Any
 from pyspark_delta.actions.model import Metadata
 from pyspark_delta.catalog.contract import NewTable, StagingTable, TableInfo, TableName
 from pyspark_delta.catalog.sql.tokens import Scope
-from pyspark_delta.catalog.unity.answers import wire_location
 from pyspark_delta.catalog.unity.delta_api import TRANSACTION_IDS_HEADER
-from pyspark_delta.catalog.unity.mirror import TABLE_ID_PROPERTY, own_properties
-from pyspark_delta.catalog.unity.older_api import REPLAYED_HEADER
+from pyspark_delta.catalog.unity.legacy_api import REPLAYED_HEADER
+from pyspark_delta.catalog.unity.property_sync import TABLE_ID_PROPERTY, own_properties
+from pyspark_delta.catalog.unity.responses import wire_location
 from pyspark_delta.errors import InvalidProposalError, NotAuthorizedError
 from pyspark_delta.features import find_feature
 from pyspark_delta.protocol.feature import FeatureKind

@@ -36,7 +36,7 @@ class Kind:
     status: int
     type: str
     code: str
-    older_status: int | None = None
+    legacy_status: int | None = None
 
 
 class Failure(Exception):
@@ -64,7 +64,7 @@ class FailureKind(Enum):
     NO_METHOD = Kind(405, "BadRequestException", "INVALID_ARGUMENT")
     CATALOG_EXISTS = Kind(400, "AlreadyExistsException", "CATALOG_ALREADY_EXISTS")
     SCHEMA_EXISTS = Kind(400, "AlreadyExistsException", "SCHEMA_ALREADY_EXISTS")
-    TABLE_EXISTS = Kind(409, "AlreadyExistsException", "TABLE_ALREADY_EXISTS", older_status=400)
+    TABLE_EXISTS = Kind(409, "AlreadyExistsException", "TABLE_ALREADY_EXISTS", legacy_status=400)
     NOT_EMPTY = Kind(400, "InvalidParameterValueException", "FAILED_PRECONDITION")
     VERSION_TAKEN = Kind(409, "CommitVersionConflictException", "COMMIT_VERSION_CONFLICT")
     REQUIREMENT_FAILED = Kind(409, "UpdateRequirementConflictException", "UPDATE_REQUIREMENT_CONFLICT")
@@ -80,7 +80,7 @@ def delta_body(failure: Failure) -> dict[str, Any]:
     return {"error": {"message": failure.message, "type": kind.type, "code": kind.status}}
 
 
-def older_body(failure: Failure) -> dict[str, Any]:
+def legacy_body(failure: Failure) -> dict[str, Any]:
     """The answer of the older endpoints."""
     kind = failure.kind.value
     return {"error_code": kind.code, "message": failure.message, "details": []}
@@ -89,14 +89,14 @@ def older_body(failure: Failure) -> dict[str, Any]:
 def failed_response(failure: Failure, scope: Scope) -> Response:
     """The answer to a request that fails, in the way of the API that it is for; its reason goes to the log."""
     is_delta_api, kind = scope["path"].startswith(DELTA_API), failure.kind.value
-    status = kind.status if is_delta_api else kind.older_status or kind.status
+    status = kind.status if is_delta_api else kind.legacy_status or kind.status
     scope.setdefault("state", {})["failure"] = failure.message
     headers = {"Connection": "close"} if status in (408, 413) else {}  # the rest of the body is not read
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     if failure.kind is FailureKind.BUSY:
         headers["Retry-After"] = "1"
-    body = delta_body(failure) if is_delta_api else older_body(failure)
+    body = delta_body(failure) if is_delta_api else legacy_body(failure)
     content = b"" if scope["method"] == "HEAD" else orjson.dumps(body)
     return Response(content, status, headers, "application/json")
 

@@ -83,7 +83,7 @@ def _success(operation: Operation) -> dict[str, Any]:
 
 def _failures(operation: Operation) -> dict[str, Any]:
     statuses = sorted({*operation.failures, *((408, 413) if operation.takes is not None else ()), 429, 500})
-    body = schemas.ERROR if operation.is_delta_api else schemas.OLDER_ERROR
+    body = schemas.ERROR if operation.is_delta_api else schemas.LEGACY_ERROR
     content = {} if operation.method == "HEAD" else {"content": _json(body)}
     return {str(status): {"description": _REASONS[status], **content} for status in statuses}
 

@@ -168,11 +168,11 @@ CATALOG = closed({"name": TEXT, **_DESCRIBED})
 CREATE_CATALOG = closed({"name": NEW_NAME})
 SCHEMA = closed({"name": TEXT, "catalog_name": TEXT, "full_name": TEXT, **_DESCRIBED})
 CREATE_SCHEMA = closed({"name": NEW_NAME, "catalog_name": NAME})
-OLDER_NAMED_TABLE = closed({"name": NEW_NAME, "catalog_name": NAME, "schema_name": NAME})
-OLDER_STAGING_TABLE = closed(
+LEGACY_NAMED_TABLE = closed({"name": NEW_NAME, "catalog_name": NAME, "schema_name": NAME})
+LEGACY_STAGING_TABLE = closed(
     {"name": TEXT, "catalog_name": TEXT, "schema_name": TEXT, "id": TEXT, "staging_location": TEXT}
 )
-OLDER_COLUMN = closed(
+LEGACY_COLUMN = closed(
     {"name": TEXT, "type_json": TEXT},
     type_text=TEXT,
     type_name=TEXT,
@@ -181,25 +181,25 @@ OLDER_COLUMN = closed(
     partition_index={"type": "integer", "minimum": 0},
     comment=TEXT,
 )
-OLDER_CREATE_TABLE = closed(
+LEGACY_CREATE_TABLE = closed(
     {
-        **OLDER_NAMED_TABLE["properties"],
+        **LEGACY_NAMED_TABLE["properties"],
         "table_type": TABLE_TYPE,
         "data_source_format": {"const": "DELTA"},
         "storage_location": TEXT,
     },
-    columns=many(OLDER_COLUMN),
+    columns=many(LEGACY_COLUMN),
     properties=PROPERTIES,
     comment=TEXT,
 )
-OLDER_TABLE = closed(
+LEGACY_TABLE = closed(
     {
         "name": TEXT,
         "catalog_name": TEXT,
         "schema_name": TEXT,
         "table_type": TABLE_TYPE,
         "data_source_format": {"const": "DELTA"},
-        "columns": many(OLDER_COLUMN),
+        "columns": many(LEGACY_COLUMN),
         "storage_location": TEXT,
         "properties": PROPERTIES,
         "table_id": TEXT,
@@ -208,7 +208,7 @@ OLDER_TABLE = closed(
     created_at=whole(0),
     updated_at=whole(0),
 )
-OLDER_COMMIT = closed(
+LEGACY_COMMIT = closed(
     {
         "version": whole(1),
         "timestamp": whole(1),
@@ -218,18 +218,18 @@ OLDER_COMMIT = closed(
     },
 )
 _ADDRESS = {"table_id": TEXT, "table_uri": TEXT}
-OLDER_GET_COMMITS = closed({**_ADDRESS, "start_version": whole(0)}, end_version=whole(0))
-OLDER_COMMITS = closed({"commits": many(OLDER_COMMIT), "latest_table_version": whole(0)})
-OLDER_COMMIT_REQUEST = closed(
+LEGACY_GET_COMMITS = closed({**_ADDRESS, "start_version": whole(0)}, end_version=whole(0))
+LEGACY_COMMITS = closed({"commits": many(LEGACY_COMMIT), "latest_table_version": whole(0)})
+LEGACY_COMMIT_REQUEST = closed(
     _ADDRESS,
-    commit_info=OLDER_COMMIT,
+    commit_info=LEGACY_COMMIT,
     latest_backfilled_version=whole(0),
     metadata=closed(
         {},
         description=TEXT,
         properties=closed({}, properties=PROPERTIES),
-        schema=closed({}, columns=many(OLDER_COLUMN)),
+        schema=closed({}, columns=many(LEGACY_COLUMN)),
     ),
 )
-OLDER_CREDENTIALS_REQUEST = closed({"table_id": TEXT, "operation": OPERATION})
-OLDER_ERROR = closed({"error_code": TEXT, "message": TEXT})
+LEGACY_CREDENTIALS_REQUEST = closed({"table_id": TEXT, "operation": OPERATION})
+LEGACY_ERROR = closed({"error_code": TEXT, "message": TEXT})

@@ -11,9 +11,8 @@ import orjson
 from pyspark_delta.catalog.contract import CommitKind, LogTail, RatifiedCommit, TableInfo, TableName
 from pyspark_delta.catalog.failures import storage_failures
 from pyspark_delta.catalog.managed_table import ManagedTable
-from pyspark_delta.catalog.unity.answers import commit_to_json, wire_location
 from pyspark_delta.catalog.unity.columns import columns_to_json
-from pyspark_delta.catalog.unity.mirror import (
+from pyspark_delta.catalog.unity.property_sync import (
     CLUSTERING,
     CLUSTERING_COLUMNS,
     HIGH_WATER_MARK,
@@ -22,6 +21,7 @@ from pyspark_delta.catalog.unity.mirror import (
     own_properties,
     protocol_properties,
 )
+from pyspark_delta.catalog.unity.responses import commit_to_json, wire_location
 from pyspark_delta.catalog.unity.type_json import columns_of
 from pyspark_delta.errors import CatalogNameNotFoundError, DeltaError
 from pyspark_delta.schema.json import parse_schema
@@ -92,7 +92,7 @@ def load_answer(catalog: ServedCatalog, description: Description) -> dict[str, A
     return answer
 
 
-def older_answer(description: Description) -> dict[str, Any]:
+def legacy_answer(description: Description) -> dict[str, Any]:
     """A table as the older endpoints tell of it (`TableInfo`)."""
     info, metadata = description.info, description.metadata
     answer = {
@@ -101,7 +101,7 @@ def older_answer(description: Description) -> dict[str, Any]:
         "schema_name": info.name.schema,
         "table_type": "MANAGED" if info.catalog_managed else "EXTERNAL",
         "data_source_format": "DELTA",
-        "columns": [] if metadata is None else _older_columns(metadata.schema_string, metadata.partition_columns),
+        "columns": [] if metadata is None else _legacy_columns(metadata.schema_string, metadata.partition_columns),
         "storage_location": wire_location(info.location),
         "properties": told_properties(description),
         "created_at": description.created_at,
@@ -113,7 +113,7 @@ def older_answer(description: Description) -> dict[str, Any]:
     return answer
 
 
-def older_commits(commits: Iterable[RatifiedCommit]) -> list[dict[str, Any]]:
+def legacy_commits(commits: Iterable[RatifiedCommit]) -> list[dict[str, Any]]:
     """Commits as the older endpoints tell of them."""
     return [commit_to_json(commit, "_") for commit in commits]
 
@@ -145,5 +145,5 @@ def check_schema(schema_string: str, partition_columns: Iterable[str]) -> None:
             raise Failure(FailureKind.INVALID, f"The partition column {column!a} is not among the columns.")
 
 
-def _older_columns(schema_string: str, partition_columns: Iterable[str]) -> list[dict[str, Any]]:
+def _legacy_columns(schema_string: str, partition_columns: Iterable[str]) -> list[dict[str, Any]]:
     return columns_to_json(schema_string, list(partition_columns))

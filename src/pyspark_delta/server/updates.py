@@ -11,7 +11,7 @@ import orjson
 from pyspark_delta.actions.model import DomainMetadata, Metadata
 from pyspark_delta.actions.model import Protocol as ProtocolAction
 from pyspark_delta.catalog.contract import MetadataChange, Proposal, StagedFile, TableInfo
-from pyspark_delta.catalog.unity.mirror import (
+from pyspark_delta.catalog.unity.property_sync import (
     CLUSTERING,
     MIRRORED_DOMAINS,
     ROW_TRACKING,

@@ -25,49 +25,49 @@ _PRESERVED = {"delta.rowTracking.preserved": "true"}
 
 @dataclass(frozen=True)
 class FileChanges:
-    """The files that come and go with a statement.
+    """The files that a statement adds and removes.
 
-    `whole` left without a look at their rows. Of the `touched` files all leave too; what stays of their rows is in
-    `marked` (the same files with vectors, which are in the new `vector_file`), or in `kept` (rows written anew). `rows`
-    are the new ones.
+    The files `removed_whole` are removed without reading them. The files `updated` are removed too; the rows that stay
+    are in `with_vectors` (the same files with new vectors, stored in `vector_file`) or in `rewritten` (new files).
+    `rows` are the new rows.
     """
 
     rows: ChangedRows
-    whole: pa.Table
-    touched: pa.Table
-    marked: pa.Table
-    kept: Written
+    removed_whole: pa.Table
+    updated: pa.Table
+    with_vectors: pa.Table
+    rewritten: Written
     vector_file: str | None = None
 
     @property
     def removed(self) -> pa.Table:
         """All files that leave, those that come back with another vector among them."""
-        return pa.concat_tables([self.whole, self.touched]).combine_chunks()
+        return pa.concat_tables([self.removed_whole, self.updated]).combine_chunks()
 
     @property
     def added(self) -> pa.Table:
         """All files that come."""
-        parts = [part for part in (self.rows.new.files, self.kept.files, self.marked) if part.num_rows]
+        parts = [part for part in (self.rows.new.files, self.rewritten.files, self.with_vectors) if part.num_rows]
         return pa.concat_tables(parts, promote_options="default") if parts else no_files()
 
     @property
     def written(self) -> list[str]:
         """The paths of new files, that nothing needs if the commit fails."""
-        files = (self.rows.new.files, self.kept.files, self.rows.changes)
+        files = (self.rows.new.files, self.rewritten.files, self.rows.changes)
         paths = [path for part in files for path in part["path"].to_pylist()]
         return paths if self.vector_file is None else [*paths, self.vector_file]
 
     @property
     def is_nothing(self) -> bool:
         """Whether no file comes or goes."""
-        return not (self.whole.num_rows or self.touched.num_rows or self.rows.new.files.num_rows)
+        return not (self.removed_whole.num_rows or self.updated.num_rows or self.rows.new.files.num_rows)
 
 
 def apply_deletions(
     target: Target,
     candidates: pa.Table,
     rows: ChangedRows,
-    whole: pa.Table,
+    removed_whole: pa.Table,
     rewrite: Callable[[pa.Table], Written],
 ) -> FileChanges:
     """Take deleted rows out of their files, by vectors or by rewriting the files.
@@ -77,17 +77,19 @@ def apply_deletions(
     """
     snapshot = target.snapshot
     touched = take_rows(snapshot.location, snapshot.storage_options, candidates, rows.gone)
-    partly, kept, marked = touched.partly, Written.nothing(), touched.files.slice(0, 0)
+    partly, rewritten, with_vectors = touched.partly, Written.nothing(), touched.files.slice(0, 0)
     if partly.num_rows and target.uses_vectors:
-        marked = touched.marked(_prefix(target.context.random_prefix_length))
+        with_vectors = touched.marked(_prefix(target.context.random_prefix_length))
     elif partly.num_rows:
-        kept = rewrite(touched.readable())
+        rewritten = rewrite(touched.readable())
     only_leave = not partly.num_rows and not rows.new.files.num_rows
     if only_leave or not rows.gone:
         # Only whole files leave, or rows are only inserted: readers see it from the log (C162).
         discard(snapshot, rows.changes["path"].to_pylist())
         rows = replace(rows, changes=no_files())
-    return FileChanges(rows, whole, touched.files, marked, kept, _vector_file(snapshot.location, marked))
+    return FileChanges(
+        rows, removed_whole, touched.files, with_vectors, rewritten, _vector_file(snapshot.location, with_vectors)
+    )
 
 
 def draft_change(
@@ -113,22 +115,22 @@ def draft_change(
     )
 
 
-def file_metrics(changes: FileChanges, *, with_marked: bool = False) -> dict[str, int]:
+def file_metrics(changes: FileChanges, *, with_updated: bool = False) -> dict[str, int]:
     """The metrics that DELETE and UPDATE have in common, by delta-spark's names; sizes are bytes.
 
-    A file that comes back with another vector was neither added nor removed; `with_marked`, it was removed.
+    A file that comes back with another vector was neither added nor removed; `with_updated`, it was removed.
     """
-    removed, new, kept = changes.removed, changes.rows.new, changes.kept
-    if changes.marked.num_rows and not with_marked:
+    removed, new, rewritten = changes.removed, changes.rows.new, changes.rewritten
+    if changes.with_vectors.num_rows and not with_updated:
         removed = removed.filter(
-            pc.invert(pc.is_in(removed["path"], value_set=changes.marked["path"].combine_chunks()))
+            pc.invert(pc.is_in(removed["path"], value_set=changes.with_vectors["path"].combine_chunks()))
         )
     return {
         "numRemovedFiles": removed.num_rows,
         "numRemovedBytes": pc.sum(removed["size"]).as_py() or 0,
-        "numAddedFiles": new.files.num_rows + kept.files.num_rows,
-        "numAddedBytes": new.size + kept.size,
-        "numCopiedRows": kept.rows,
+        "numAddedFiles": new.files.num_rows + rewritten.files.num_rows,
+        "numAddedBytes": new.size + rewritten.size,
+        "numCopiedRows": rewritten.rows,
         "numAddedChangeFiles": changes.rows.changes.num_rows,
         **vector_metrics(changes),
     }
@@ -137,19 +139,19 @@ def file_metrics(changes: FileChanges, *, with_marked: bool = False) -> dict[str
 def vector_metrics(changes: FileChanges, stem: str = "numDeletionVectors") -> dict[str, int]:
     """How many deletion vectors came and went; one that takes the place of another counts as both, and as updated."""
     old = changes.removed.filter(pc.is_valid(changes.removed["deletion_vector"]))
-    updated = pc.is_in(old["path"], value_set=changes.marked["path"].combine_chunks())
+    updated = pc.is_in(old["path"], value_set=changes.with_vectors["path"].combine_chunks())
     return {
-        f"{stem}Added": changes.marked.num_rows,
+        f"{stem}Added": changes.with_vectors.num_rows,
         f"{stem}Removed": old.num_rows,
         f"{stem}Updated": pc.sum(updated).as_py() or 0,
     }
 
 
-def _vector_file(location: str, marked: pa.Table) -> str | None:
+def _vector_file(location: str, with_vectors: pa.Table) -> str | None:
     """The file that holds the new vectors, by its path in the table; they share one."""
-    if not marked.num_rows:
+    if not with_vectors.num_rows:
         return None
-    path = deletion_vector_path(location, DeletionVectorDescriptor(**marked["deletion_vector"][0].as_py()))
+    path = deletion_vector_path(location, DeletionVectorDescriptor(**with_vectors["deletion_vector"][0].as_py()))
     assert path is not None
     return path.removeprefix(location.rstrip("/") + "/")
 

@@ -41,17 +41,17 @@ _ALL = tuple(f.name for f in FILE_FIELDS)
 class Candidates:
     """Files that may hold rows that a condition is true for, with all columns of `actions.columns`.
 
-    Every row of the files `inside` meets the condition. `reads` is what looking at them makes the commit depend on.
+    Every row of the files `fully_matched` meets the condition. The commit depends on `reads`.
     """
 
-    inside: pa.Table
-    partly: pa.Table
+    fully_matched: pa.Table
+    partially_matched: pa.Table
     reads: ReadSet
 
     @property
     def all(self) -> pa.Table:
         """Both."""
-        return pa.concat_tables([self.inside, self.partly]).combine_chunks()
+        return pa.concat_tables([self.fully_matched, self.partially_matched]).combine_chunks()
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class Target:
         )
 
     def read_candidates(self, predicate: Expression | None) -> Candidates:
-        """The same, where the rows of all those files are looked at; none are taken to be inside."""
+        """The same, where the rows of all those files are looked at; none counts as fully matched."""
         if predicate is None:
             files, reads = self.snapshot.files(_ALL), ReadSet(whole_table=True)
         else:

@@ -27,9 +27,9 @@ from pyspark_delta.catalog.contract import (
     TableName,
 )
 from pyspark_delta.catalog.unity import UnityCatalog
-from pyspark_delta.catalog.unity.answers import tail_of
 from pyspark_delta.catalog.unity.connection import Connection
-from pyspark_delta.catalog.unity.older_api import OlderApi
+from pyspark_delta.catalog.unity.legacy_api import LegacyApi
+from pyspark_delta.catalog.unity.responses import tail_of
 from pyspark_delta.errors import (
     CatalogError,
     CatalogNameExistsError,
@@ -139,7 +139,7 @@ def loaded(versions: list[int] | None = None, latest: int | None = 3, **metadata
     }
 
 
-def older_table(**changed: Any) -> Answer:
+def legacy_table(**changed: Any) -> Answer:
     """A table as the older endpoints describe it."""
     return 200, {
         "table_id": "id-1",
@@ -477,7 +477,7 @@ def test_new_tables_are_written_with_ones_own_credentials_where_the_server_gives
 
 def test_older_servers_say_when_credentials_end(script: Script) -> None:
     connection = Connection(script.url)
-    catalog = UnityCatalog(connection, OlderApi(connection))
+    catalog = UnityCatalog(connection, LegacyApi(connection))
     table = TableInfo(table_id="id-1", name=NAME, location="s3://bucket/tables/t")
     for told, expires_at in ((1_700_000_000_000, 1_700_000_000_000), (0, None), (None, None)):
         answer = {"aws_temp_credentials": {"access_key_id": "k"}, "expiration_time": told}
@@ -503,7 +503,7 @@ def test_success_in_plain_text_is_a_success(script: Script) -> None:
     script.answers["DELETE", "/schemas/main.s"] = DONE
     catalog.drop_schema("main", "s")
     connection = Connection(script.url)
-    older = UnityCatalog(connection, OlderApi(connection))
+    older = UnityCatalog(connection, LegacyApi(connection))
     script.answers["POST", "/delta/preview/commits"] = DONE
     script.answers["DELETE", "/tables/main.s.t"] = DONE
     table = TableInfo(table_id="id-1", name=NAME, location="/tables/t", tail=LogTail(3))
@@ -537,9 +537,9 @@ def test_what_is_no_delta_table_is_refused_by_name(
 ) -> None:
     """By servers with the Delta API, which refuse to describe it, and by older ones, which describe everything."""
     connection = Connection(script.url)
-    catalog = UnityCatalog(connection, OlderApi(connection)) if refused is None else script.connect()
+    catalog = UnityCatalog(connection, LegacyApi(connection)) if refused is None else script.connect()
     script.answers["GET", TABLE] = refused or (404, None)
-    script.answers["GET", "/tables/main.s.t"] = older_table(**changed)
+    script.answers["GET", "/tables/main.s.t"] = legacy_table(**changed)
     with pytest.raises(NotDeltaTableError, match=f"main.s.t is not a Delta table.*{found}"):
         catalog.load_table(NAME)
 
@@ -548,10 +548,10 @@ def test_a_view_at_which_the_server_fails_is_refused_by_name(script: Script) -> 
     """The Delta API answers 500 for a view whose format is DELTA."""
     catalog = script.connect()
     script.answers["GET", TABLE] = failure("InternalServerErrorException", 500)
-    script.answers["GET", "/tables/main.s.t"] = older_table(table_type="VIEW")
+    script.answers["GET", "/tables/main.s.t"] = legacy_table(table_type="VIEW")
     with pytest.raises(NotDeltaTableError, match="VIEW"):
         catalog.load_table(NAME)
-    script.answers["GET", "/tables/main.s.t"] = older_table()
+    script.answers["GET", "/tables/main.s.t"] = legacy_table()
     with pytest.raises(CatalogUnavailableError) as caught:
         catalog.load_table(NAME)
     assert "Whether it was done" not in str(caught.value)
@@ -619,7 +619,7 @@ def test_values_that_unity_catalog_cannot_store_are_refused_before_they_are_sent
         domain="delta.clustering", configuration=orjson.dumps({"clusteringColumns": [["x" * 250]]}).decode()
     )
     connection = Connection(script.url)
-    older = UnityCatalog(connection, OlderApi(connection))
+    older = UnityCatalog(connection, LegacyApi(connection))
     before = len(script.requests)
     for call in (
         lambda: catalog.create_table(staging, new_table(**long)),
@@ -668,9 +668,9 @@ def test_a_table_is_registered_with_what_the_server_shows_of_it(script: Script) 
     assert [field["name"] for field in request["columns"]["fields"]] == ["p"]
     assert request["last-commit-timestamp-ms"] == 5000
     connection = Connection(script.url)
-    script.answers["GET", "/tables/main.s.t"] = older_table(table_type="EXTERNAL", properties={})
+    script.answers["GET", "/tables/main.s.t"] = legacy_table(table_type="EXTERNAL", properties={})
     script.answers["POST", "/tables"] = (200, {})
-    UnityCatalog(connection, OlderApi(connection)).register_table(NAME, "/tables/t", described)
+    UnityCatalog(connection, LegacyApi(connection)).register_table(NAME, "/tables/t", described)
     (older,) = script.sent("POST", "/tables")
     assert (older["table_type"], older["data_source_format"]) == ("EXTERNAL", "DELTA")
     assert [(column["name"], column["partition_index"]) for column in older["columns"]] == [("p", 0)]
@@ -691,7 +691,7 @@ def test_a_change_of_a_registered_table_is_reported_with_its_version(script: Scr
     assert updates["set-properties"] == {"updates": {"b": "2"}}
     assert updates["remove-properties"] == {"removals": ["a"]}
     connection = Connection(script.url)
-    assert Capability.MIRROR not in UnityCatalog(connection, OlderApi(connection)).capabilities
+    assert Capability.MIRROR not in UnityCatalog(connection, LegacyApi(connection)).capabilities
 
 
 def test_a_managed_table_must_keep_what_the_server_requires(script: Script) -> None:
@@ -714,7 +714,7 @@ def test_a_managed_table_must_keep_what_the_server_requires(script: Script) -> N
 def test_a_server_without_the_delta_api_is_used_through_what_is_older(script: Script) -> None:
     """The commits come in pages, the earliest first, and in any order."""
     catalog = UnityCatalog.connect(script.url, catalog="main")
-    script.answers["GET", "/tables/main.s.t"] = older_table()
+    script.answers["GET", "/tables/main.s.t"] = legacy_table()
 
     def page(*versions: int) -> Answer:
         names = ("version", "timestamp", "file_name", "file_size", "file_modification_timestamp")

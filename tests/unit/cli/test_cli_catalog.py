@@ -11,7 +11,7 @@ from tests.managed import IDS, Warehouse
 from typer.testing import CliRunner, Result
 
 from pyspark_delta.catalog.connections import managed_table
-from pyspark_delta.catalog.names import reach_or_begin, required_name
+from pyspark_delta.catalog.names import required_name, resolve_or_create
 from pyspark_delta.catalog.sql import SqlCatalog
 from pyspark_delta.cli.app import app
 from pyspark_delta.ddl.create import CreateMode, TableDefinition, create_table
@@ -128,7 +128,7 @@ def test_a_catalog_from_an_older_backup_is_repaired(warehouse: Warehouse, tmp_pa
 
 
 def test_unfinished_tables_are_shown_first_and_then_removed(warehouse: Warehouse) -> None:
-    begun = reach_or_begin(required_name(warehouse.full("begun")))
+    begun = resolve_or_create(required_name(warehouse.full("begun")))
     Path(begun.location).mkdir()
     catalog = warehouse.catalog.catalog
     assert isinstance(catalog, SqlCatalog)

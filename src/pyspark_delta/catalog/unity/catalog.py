@@ -23,9 +23,10 @@ from pyspark_delta.catalog.contract import (
     TableName,
 )
 from pyspark_delta.catalog.proposals import check_new_table
-from pyspark_delta.catalog.unity.answers import commit_of_proposal, within
 from pyspark_delta.catalog.unity.connection import TIMEOUT, Connection, Token
 from pyspark_delta.catalog.unity.delta_api import PREFIX, PROTOCOL_VERSIONS, TRANSACTION_IDS_HEADER, DeltaApi
+from pyspark_delta.catalog.unity.errors import Reason, Refusal, error_of, translated
+from pyspark_delta.catalog.unity.legacy_api import LegacyApi
 from pyspark_delta.catalog.unity.limits import (
     LONGEST_PROPERTY,
     check_domains,
@@ -34,9 +35,8 @@ from pyspark_delta.catalog.unity.limits import (
     check_properties,
     required_properties,
 )
-from pyspark_delta.catalog.unity.mirror import own_properties
-from pyspark_delta.catalog.unity.older_api import OlderApi
-from pyspark_delta.catalog.unity.refusals import Reason, Refusal, error_of, translated
+from pyspark_delta.catalog.unity.property_sync import own_properties
+from pyspark_delta.catalog.unity.responses import commit_of_proposal, within
 from pyspark_delta.errors import (
     CatalogError,
     CatalogNameExistsError,
@@ -61,12 +61,12 @@ class UnityCatalog:
     def __init__(
         self,
         connection: Connection,
-        api: DeltaApi | OlderApi,
+        api: DeltaApi | LegacyApi,
         storage_options: Mapping[str, str] | None = None,
     ) -> None:
         self._connection = connection
         self._api = api
-        self._older = api if isinstance(api, OlderApi) else OlderApi(connection)
+        self._older = api if isinstance(api, LegacyApi) else LegacyApi(connection)
         self._storage_options = dict(storage_options or {})
         self._is_own_server = isinstance(api, DeltaApi) and api.is_own_server
         # What was heard last of a table's properties: a commit has to name those that it removes.
@@ -374,7 +374,7 @@ class UnityCatalog:
             return self._properties.get(table.table_id, table.properties)
 
 
-def _api_of(connection: Connection, catalog: str) -> DeltaApi | OlderApi:
+def _api_of(connection: Connection, catalog: str) -> DeltaApi | LegacyApi:
     """The newest API that the server has."""
     query = {"catalog": catalog, "protocol-versions": PROTOCOL_VERSIONS}
     try:
@@ -383,7 +383,7 @@ def _api_of(connection: Connection, catalog: str) -> DeltaApi | OlderApi:
         if refusal.name == "NoSuchCatalogException":
             raise error_of(refusal, f"catalog '{catalog}'") from None
         if refusal.status in (404, 405, 501):
-            return OlderApi(connection)
+            return LegacyApi(connection)
         raise error_of(refusal, f"catalog '{catalog}'") from None
     version = answer.value.get("protocol-version") if isinstance(answer.value, dict) else None
     if isinstance(version, str) and version.partition(".")[0] != "1":

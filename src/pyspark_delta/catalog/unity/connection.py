@@ -21,7 +21,7 @@ import orjson
 
 from pyspark_delta._version import __version__
 from pyspark_delta.catalog.loopback import is_loopback
-from pyspark_delta.catalog.unity.refusals import Reason, Refusal, refusal_of
+from pyspark_delta.catalog.unity.errors import Reason, Refusal, refusal_of
 from pyspark_delta.errors import CatalogError, CatalogUnavailableError, DeltaWarning
 
 API_PATH = "/api/2.1/unity-catalog"

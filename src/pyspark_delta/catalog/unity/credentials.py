@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pyspark_delta.catalog.unity.answers import number, wire_location
+from pyspark_delta.catalog.unity.responses import number, wire_location
 from pyspark_delta.storage.credentials import Credentials
 
 _OPTIONS = {
@@ -37,7 +37,7 @@ def credentials_of(answer: Any, location: str) -> Credentials:
     return Credentials(_translated(chosen.get("config"), _OPTIONS), _time(chosen.get("expiration-time-ms")))
 
 
-def older_credentials_of(answer: Any) -> Credentials:
+def legacy_credentials_of(answer: Any) -> Credentials:
     """The credentials in an answer of the older endpoints."""
     options: dict[str, str] = {}
     for kind, names in _OLDER.items():

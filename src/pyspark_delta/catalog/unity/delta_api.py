@@ -14,17 +14,17 @@ from pyspark_delta.catalog.contract import (
     TableInfo,
     TableName,
 )
-from pyspark_delta.catalog.unity.answers import (
+from pyspark_delta.catalog.unity.connection import Connection, segment
+from pyspark_delta.catalog.unity.credentials import credentials_of
+from pyspark_delta.catalog.unity.legacy_api import REPLAYED_HEADER, LegacyApi
+from pyspark_delta.catalog.unity.property_sync import change_to_updates, new_table_to_json, snapshot_update
+from pyspark_delta.catalog.unity.responses import (
     commit_of_proposal,
     commit_to_json,
     staging_of,
     table_of,
     wire_location,
 )
-from pyspark_delta.catalog.unity.connection import Connection, segment
-from pyspark_delta.catalog.unity.credentials import credentials_of
-from pyspark_delta.catalog.unity.mirror import change_to_updates, new_table_to_json, snapshot_update
-from pyspark_delta.catalog.unity.older_api import REPLAYED_HEADER, OlderApi
 from pyspark_delta.storage.credentials import Credentials
 
 PREFIX = "/delta/v1"
@@ -57,7 +57,7 @@ class DeltaApi:
     def register_table(self, name: TableName, location: str, described: NewTable | None) -> None:
         """Name a table that is at a path. This API needs a description of it; the older one does not."""
         if described is None:
-            OlderApi(self._connection).register_table(name, location, None)
+            LegacyApi(self._connection).register_table(name, location, None)
             return
         request = new_table_to_json(name.name, wire_location(location), described, table_type="EXTERNAL")
         self._connection.call("POST", f"{_schema(name)}/tables", request)

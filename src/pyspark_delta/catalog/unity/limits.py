@@ -10,7 +10,7 @@ import orjson
 from pyspark_delta.actions.model import DomainMetadata
 from pyspark_delta.catalog.contract import TableName
 from pyspark_delta.catalog.identifiers import shown
-from pyspark_delta.catalog.unity.mirror import CLUSTERING, CLUSTERING_COLUMNS, domains_to_json, own_properties
+from pyspark_delta.catalog.unity.property_sync import CLUSTERING, CLUSTERING_COLUMNS, domains_to_json, own_properties
 from pyspark_delta.errors import InvalidProposalError
 
 NAME_PATTERN = r"^[A-Za-z0-9_@-]{1,255}$"

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark_delta.catalog.connections import find_catalog
 from pyspark_delta.catalog.contract import TableName
 from pyspark_delta.catalog.log_tail import TailFiles
-from pyspark_delta.catalog.names import Reached, parse_table_name, reach, reach_or_begin
+from pyspark_delta.catalog.names import ResolvedTable, parse_table_name, resolve, resolve_or_create
 from pyspark_delta.catalogs import connect_catalog
 from pyspark_delta.errors import CatalogNameNotFoundError, InvalidOptionError
 from pyspark_delta.storage import normalize_location
@@ -108,7 +108,7 @@ def _identify(spark: SparkSession, identifier: str, *, create: bool) -> Identifi
     name = _catalog_name(spark, identifier)
     if name is None:
         return None
-    found: Reached = reach_or_begin(name) if create else reach(name)
+    found: ResolvedTable = resolve_or_create(name) if create else resolve(name)
     return Identified(found.location, found.storage_options, name, found.tail)
 
 

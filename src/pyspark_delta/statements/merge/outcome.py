@@ -71,7 +71,7 @@ def merge_metrics(
     changes: FileChanges, counts: MergeCounts, source_rows: int | None, times: MergeTimes
 ) -> dict[str, int]:
     """The metrics of a merge, by delta-spark's names; sizes are bytes. Absent is what is not known."""
-    files, kept, new = file_metrics(changes), changes.kept, changes.rows.new
+    files, rewritten, new = file_metrics(changes), changes.rewritten, changes.rows.new
     return {
         **({} if source_rows is None else {"numSourceRows": source_rows}),
         "numTargetRowsInserted": counts.inserted,
@@ -81,8 +81,8 @@ def merge_metrics(
         "numTargetRowsDeleted": counts.deleted,
         "numTargetRowsMatchedDeleted": counts.matched_deleted,
         "numTargetRowsNotMatchedBySourceDeleted": counts.by_source_deleted,
-        "numTargetRowsCopied": kept.rows,
-        "numOutputRows": new.rows + kept.rows,
+        "numTargetRowsCopied": rewritten.rows,
+        "numOutputRows": new.rows + rewritten.rows,
         "numTargetFilesAdded": files["numAddedFiles"],
         "numTargetFilesRemoved": files["numRemovedFiles"],
         "numTargetBytesAdded": files["numAddedBytes"],

@@ -12,7 +12,7 @@ from pyspark_delta.expressions.columns import find_fields
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.rows import ComputedKind
 from pyspark_delta.schema.types import DataType, StructField, StructType
-from pyspark_delta.spark.engine.dml.fitting import Fitting, fit_value
+from pyspark_delta.spark.engine.dml.store_assignment import StoreAssignment, assign_value
 from pyspark_delta.spark.engine.write.alignment import frame_schema
 from pyspark_delta.spark.frames.column_text import name_parts, sql_of
 from pyspark_delta.statements.assignments import resolve_column
@@ -81,26 +81,26 @@ def assign(
     values = [sf.expr(value) if isinstance(value, str) else value for value in resolved.values()]
     names = [_VALUE.format(number) for number in range(len(values))]
     types = frame_schema(probe.select(*(value.alias(name) for value, name in zip(values, names, strict=True))))
-    fitting: dict[tuple[str, ...], Fitting] = {}
+    parts: dict[tuple[str, ...], StoreAssignment] = {}
     for path, value, name in zip(resolved, values, names, strict=True):
         found = types.find(name)
         fields = find_fields(path, schema)
         assert found is not None
         assert fields is not None
-        fitting[path] = fit_value(value, found.type, fields[-1], old(fields[0].name) if keeps else None, fills=fills)
+        parts[path] = assign_value(value, found.type, fields[-1], old(fields[0].name) if keeps else None, fills=fills)
     assigned = {}
-    for top in dict.fromkeys(path[0] for path in fitting):
+    for top in dict.fromkeys(path[0] for path in parts):
         field = schema.find(top)
         assert field is not None
-        parts = {path[1:]: one for path, one in fitting.items() if path[0] == top}
-        unfit = [one.unfit for one in parts.values() if one.unfit is not None]
+        of_top = {path[1:]: one for path, one in parts.items() if path[0] == top}
+        unfit = [one.unfit for one in of_top.values() if one.unfit is not None]
         assigned[field.name] = Assigned(
-            field, _rebuilt(field.type, parts, old(field.name)), sf.coalesce(*unfit) if unfit else None
+            field, _rebuilt(field.type, of_top, old(field.name)), sf.coalesce(*unfit) if unfit else None
         )
     return assigned
 
 
-def _rebuilt(data_type: DataType, parts: Mapping[tuple[str, ...], Fitting], old: Column) -> Column:
+def _rebuilt(data_type: DataType, parts: Mapping[tuple[str, ...], StoreAssignment], old: Column) -> Column:
     """A value with some of its parts replaced."""
     if () in parts:
         return parts[()].value

@@ -61,13 +61,15 @@ class Delete:
         """
         start = time.monotonic()
         target, candidates = self._look(spark, snapshot, declared)
-        writes_changes = target.has_feed and not target.uses_vectors and candidates.partly.num_rows > 0
+        writes_changes = target.has_feed and not target.uses_vectors and candidates.partially_matched.num_rows > 0
         if writes_changes:  # change data files stand for all changes of a commit (C169), so all rows are looked at
             files = by_partition(candidates.all, target.context)
             candidates = Candidates(files.slice(0, 0), files, candidates.reads)
-        done = self._ask(target, candidates.partly, lambda engine: engine.change(), writes_changes=writes_changes)
+        done = self._ask(
+            target, candidates.partially_matched, lambda engine: engine.change(), writes_changes=writes_changes
+        )
         rows, scanned = done.value, milliseconds_since(start)
-        changes = delete_from_files(target, candidates.partly, rows, candidates.inside)
+        changes = delete_from_files(target, candidates.partially_matched, rows, candidates.fully_matched)
         deleted = _deleted(candidates, rows)
         if changes.is_nothing:
             return Staged(None, (0,), reads=candidates.reads)
@@ -83,10 +85,10 @@ class Delete:
     def find(self, spark: SparkSession, snapshot: Snapshot) -> Found:
         """The rows that would go. Raises as `stage`."""
         target, candidates = self._look(spark, snapshot)
-        done = self._ask(target, candidates.partly, lambda engine: engine.find())
+        done = self._ask(target, candidates.partially_matched, lambda engine: engine.find())
         deleted = _deleted(candidates, done.value)
         affected = -1 if deleted is None else deleted
-        return Found(target, candidates.partly, candidates.inside, done, candidates.reads, affected)
+        return Found(target, candidates.partially_matched, candidates.fully_matched, done, candidates.reads, affected)
 
     def _look(
         self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None
@@ -142,5 +144,5 @@ class _SparkDelete:
 
 def _deleted(candidates: Candidates, rows: ChangedRows) -> int | None:
     """How many rows go; None where a file leaves whose number of rows nobody knows."""
-    known = count_rows(candidates.inside)
+    known = count_rows(candidates.fully_matched)
     return None if known is None else known + rows.crossed_off

@@ -14,7 +14,9 @@ from pyspark_delta.statements.outcome import FileChanges, apply_deletions
 from pyspark_delta.write.written import Written
 
 
-def delete_from_files(target: SparkTarget, candidates: pa.Table, rows: ChangedRows, whole: pa.Table) -> FileChanges:
+def delete_from_files(
+    target: SparkTarget, candidates: pa.Table, rows: ChangedRows, removed_whole: pa.Table
+) -> FileChanges:
     """As `apply_deletions`; files that have to be rewritten are."""
 
     def by_arrow(files: pa.Table) -> Done[Written] | CannotRun:
@@ -27,4 +29,4 @@ def delete_from_files(target: SparkTarget, candidates: pa.Table, rows: ChangedRo
     def rewrite(files: pa.Table) -> Written:
         return first_done("rewriting", ((ARROW, by_arrow), (SPARK, by_spark)), lambda engine: engine(files)).value
 
-    return apply_deletions(target, candidates, rows, whole, rewrite)
+    return apply_deletions(target, candidates, rows, removed_whole, rewrite)

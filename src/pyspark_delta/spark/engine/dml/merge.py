@@ -35,7 +35,14 @@ from pyspark_delta.spark.engine.dml.files import delete_from_files
 from pyspark_delta.spark.engine.dml.job import change_rows
 from pyspark_delta.spark.engine.dml.merge_rows import MergedRows, RowChange, repeated_matches, row_changes
 from pyspark_delta.spark.engine.dml.merge_sides import Scopes, Sides, clause_text, resolve
-from pyspark_delta.spark.engine.dml.merge_source import SourceCount, collect, collected, find_keys, keys_among, settled
+from pyspark_delta.spark.engine.dml.merge_source import (
+    SourceCount,
+    collect,
+    collected,
+    find_keys,
+    keys_among,
+    materialized,
+)
 from pyspark_delta.spark.engine.dml.statement import Found, Staged
 from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.engine.frame_reads import frame_reads
@@ -120,7 +127,7 @@ class _Staging:
         check_analyzed(scopes.joined.where(merge.condition), merge.condition, "MERGE")
         self._given = [self._filled(clause) for clause in merge.clauses]
         sides = Sides(target, merge.source, self._schema)
-        self._clauses, early = scopes.settle(self._given, sides)
+        self._clauses, early = scopes.qualify(self._given, sides)
         for given, clause in zip(merge.clauses, self._clauses, strict=True):
             if given.condition is not None:
                 name = f"the clause {clause.name}"
@@ -128,7 +135,7 @@ class _Staging:
         self._scopes, self._evolves = scopes, evolves
         self._sides = replace(sides, early=early)
         self._count = SourceCount()
-        self._looked_at: Candidates | None = None
+        self._known_candidates: Candidates | None = None
         self._materialize_ms = 0
         self._collected_rows = 0
 
@@ -150,8 +157,8 @@ class _Staging:
         counts = merge_counts(self._clauses, rows)
         return Found(
             target=self._target,
-            looked_at=files,
-            whole=files.slice(0, 0),
+            candidates=files,
+            removed_whole=files.slice(0, 0),
             rows=Done(rows, done.engine, done.declined),
             reads=done.value.reads,
             affected=counts.affected,
@@ -232,9 +239,9 @@ class _Staging:
 
     def _candidates(self, known: MatchCondition, *, counts: bool = False) -> Candidates:
         """The files that may hold rows of the table that matter; with `counts`, the source is counted in any case."""
-        if self._looked_at is None:
-            self._looked_at = self._look(known, counts=counts)
-        return self._looked_at
+        if self._known_candidates is None:
+            self._known_candidates = self._look(known, counts=counts)
+        return self._known_candidates
 
     def _look(self, known: MatchCondition, *, counts: bool) -> Candidates:
         if of_kind(self._clauses, RowKind.BY_SOURCE):
@@ -242,7 +249,7 @@ class _Staging:
         found = self._target.read_candidates(known.own)
         if not known.keys or (found.all.num_rows < 2 and not counts):
             return found
-        source, self._materialize_ms = self._stack.enter_context(settled(self._merge.source))
+        source, self._materialize_ms = self._stack.enter_context(materialized(self._merge.source))
         keys = find_keys(source, known.keys, self._target.time_zone)
         self._count = SourceCount(keys.rows)
         self._sides = replace(self._sides, source=source)

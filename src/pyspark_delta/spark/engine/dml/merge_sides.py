@@ -129,40 +129,42 @@ class Scopes:
             case RowKind.BY_SOURCE:
                 return self.target
 
-    def settle(self, clauses: Sequence[Clause], sides: Sides) -> tuple[tuple[Clause, ...], dict[RowKind, list[Column]]]:
+    def qualify(
+        self, clauses: Sequence[Clause], sides: Sides
+    ) -> tuple[tuple[Clause, ...], dict[RowKind, list[Column]]]:
         """The clauses with names that are clear where both sides are there, and what is computed early for that.
 
         A clause that sees one side may call a column by a name that both have, and speaks of copies then. Expressions
         that cannot be told like that are computed before the join: for all rows of the side, so that one may fail for
         a row that the clause does not take. Raises InvalidOperationError for what cannot be resolved.
         """
-        settled: list[Clause] = []
+        qualified: list[Clause] = []
         early: dict[RowKind, list[Column]] = {}
         for clause in clauses:
             given = _expressions(clause)
             if not given:
-                settled.append(clause)
+                qualified.append(clause)
                 continue
             resolve(self.of(clause.kind), given, clause.name)
             if clause.kind is RowKind.MATCHED or not _is_ambiguous(self.joined, given):
-                settled.append(clause)
+                qualified.append(clause)
                 continue
-            told = self._told(given, clause.kind, sides)
-            if told is None:
+            expressions = self._qualified(given, clause.kind, sides)
+            if expressions is None:
                 known = early.setdefault(clause.kind, [])
-                told = [_move(known, clause.kind, expression) for expression in given]
-            condition = None if clause.condition is None else told.pop(0)
-            values = None if clause.values is None else dict(zip(clause.values, told, strict=True))
-            settled.append(Clause(clause.kind, clause.action, condition, values))
-        return tuple(settled), early
+                expressions = [_move(known, clause.kind, expression) for expression in given]
+            condition = None if clause.condition is None else expressions.pop(0)
+            values = None if clause.values is None else dict(zip(clause.values, expressions, strict=True))
+            qualified.append(Clause(clause.kind, clause.action, condition, values))
+        return tuple(qualified), early
 
-    def _told(self, expressions: Sequence[Condition], kind: RowKind, sides: Sides) -> list[Column] | None:
+    def _qualified(self, expressions: Sequence[Condition], kind: RowKind, sides: Sides) -> list[Column] | None:
         """The expressions by the names of copies; None where not all of them are clear then."""
         joined = sides.joined(self.target, sf.lit(True), "inner")
         side = OneSide(self.target.sparkSession, sides.shared(kind), lambda name: not _is_ambiguous(joined, [name]))
-        told = [side.told(expression) for expression in expressions]
-        clear = [one for one in told if one is not None]
-        return clear if len(clear) == len(told) and not _is_ambiguous(joined, clear) else None
+        qualified = [side.qualified(expression) for expression in expressions]
+        clear = [one for one in qualified if one is not None]
+        return clear if len(clear) == len(qualified) and not _is_ambiguous(joined, clear) else None
 
 
 def resolve(frame: DataFrame, expressions: Sequence[Condition], where: str) -> None:
@@ -251,7 +253,7 @@ class OneSide:
     copies: Mapping[str, str]
     is_clear: Callable[[str], bool]
 
-    def told(self, expression: Condition) -> Column | None:
+    def qualified(self, expression: Condition) -> Column | None:
         """The expression by the names of copies; None where it cannot be told like that, or need not be.
 
         Python runs its functions for all rows, whichever clause takes them; they are left to be run on one side.

@@ -48,7 +48,7 @@ class SourceKeys:
 
 
 @contextmanager
-def settled(source: DataFrame) -> Iterator[tuple[DataFrame, int]]:
+def materialized(source: DataFrame) -> Iterator[tuple[DataFrame, int]]:
     """A source that may be evaluated more than once, with the same rows each time; and the ms that this took."""
     start = time.monotonic()
     if _is_repeatable(source):

@@ -89,8 +89,8 @@ def plan_change(
     """
     snapshot = current()
     found = statement.find(spark, snapshot)
-    touched = take_rows(snapshot.location, snapshot.storage_options, found.looked_at, found.rows.value.gone)
-    partly, removed = touched.partly, pa.concat_tables([found.whole, touched.whole])
+    touched = take_rows(snapshot.location, snapshot.storage_options, found.candidates, found.rows.value.gone)
+    partly, removed = touched.partly, pa.concat_tables([found.removed_whole, touched.whole])
     rewrites = bool(partly.num_rows) and not found.target.uses_vectors
     stored = sum(int(n) for n, whole in zip(touched.stored, touched.is_whole.to_pylist(), strict=True) if not whole)
     gone = sum(len(b) for b, whole in zip(touched.gone, touched.is_whole.to_pylist(), strict=True) if not whole)

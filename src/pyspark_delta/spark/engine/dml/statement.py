@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 class Found:
     """The rows that a statement concerns, found without writing anything.
 
-    `looked_at` are the files that rows are counted by, `whole` those that leave without a look; `affected` is how many
-    rows the statement changes, -1 where that is not known, and `new_rows` how many it writes with new values.
+    The numbers of files in `rows` are positions in `candidates`. The files `removed_whole` are removed without reading
+    them. `affected` is the number of changed rows, -1 if it is not known; `new_rows` the number of rows written with
+    new values.
     """
 
     target: Target
-    looked_at: pa.Table
-    whole: pa.Table
+    candidates: pa.Table
+    removed_whole: pa.Table
     rows: Done[ChangedRows]
     reads: ReadSet
     affected: int

@@ -105,7 +105,7 @@ class Update:
             return Staged(None, (0,), reads=reads)
         updated = rows.counts[0]
         metrics = {
-            **file_metrics(changes, with_marked=True),
+            **file_metrics(changes, with_updated=True),
             "numUpdatedRows": updated,
             "executionTimeMs": milliseconds_since(start),
         }
@@ -174,14 +174,14 @@ class _SparkUpdate:
     def _files_with_rows(self) -> pa.Table:
         """The files without those that have no row to update, if Arrow can tell: it reads the condition's columns."""
         candidates, exact = self._prepared.candidates, self._prepared._exact()
-        if exact is None or exact.condition is None or candidates.partly.num_rows < 2:
+        if exact is None or exact.condition is None or candidates.partially_matched.num_rows < 2:
             return candidates.all
         condition = exact.condition
-        found = answer(lambda: search_rows(self._target, candidates.partly, condition))
+        found = answer(lambda: search_rows(self._target, candidates.partially_matched, condition))
         if isinstance(found, CannotRun):  # Spark says what becomes of the row that it cannot be computed for
             return candidates.all
-        met = candidates.partly.take(pa.array(sorted(found.value), pa.int64()))
-        return replace(candidates, partly=met).all
+        met = candidates.partially_matched.take(pa.array(sorted(found.value), pa.int64()))
+        return replace(candidates, partially_matched=met).all
 
     def _where(self, rows: DataFrame) -> DataFrame:
         condition = self._prepared.condition

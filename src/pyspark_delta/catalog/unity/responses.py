@@ -15,7 +15,7 @@ from pyspark_delta.catalog.contract import (
     TableName,
 )
 from pyspark_delta.catalog.log_tail import leads_to
-from pyspark_delta.catalog.unity.mirror import MANAGED_PROPERTY, SUPPORTED, own_properties
+from pyspark_delta.catalog.unity.property_sync import MANAGED_PROPERTY, SUPPORTED, own_properties
 from pyspark_delta.errors import CatalogError
 from pyspark_delta.storage.paths import normalize_location, split
 

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Fitting:
+class StoreAssignment:
     """A value of the type asked for, null where it cannot be; `unfit` is the text of a value that cannot, else null."""
 
     value: Column
     unfit: Column | None = None
 
 
-def fit_value(
+def assign_value(
     value: Column, data: DataType, field: StructField, old: Column | None = None, *, fills: bool = False
-) -> Fitting:
+) -> StoreAssignment:
     """A value of the type `data` as one for a column, by name within structs.
 
     With `fills`, structs may lack members: these are null, or with `old`, which is what the column was, they stay as
@@ -51,7 +51,7 @@ def fit_value(
             column=field.name,
         )
     found, is_unfit = _fit(value, data, field.type, old)
-    return Fitting(found, None if is_unfit is None else sf.when(is_unfit, value.cast("string")))
+    return StoreAssignment(found, None if is_unfit is None else sf.when(is_unfit, value.cast("string")))
 
 
 def _fit(value: Column, data: DataType, table: DataType, old: Column | None = None) -> tuple[Column, Column | None]:

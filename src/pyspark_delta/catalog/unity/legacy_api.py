@@ -20,7 +20,19 @@ from pyspark_delta.catalog.contract import (
     TableInfo,
     TableName,
 )
-from pyspark_delta.catalog.unity.answers import (
+from pyspark_delta.catalog.unity.columns import columns_to_json
+from pyspark_delta.catalog.unity.connection import Connection, segment
+from pyspark_delta.catalog.unity.credentials import legacy_credentials_of
+from pyspark_delta.catalog.unity.errors import Refusal
+from pyspark_delta.catalog.unity.property_sync import (
+    MANAGED_PROPERTY,
+    SUPPORTED,
+    TABLE_ID_PROPERTY,
+    is_synthetic,
+    own_properties,
+    protocol_properties,
+)
+from pyspark_delta.catalog.unity.responses import (
     commit_of_proposal,
     commit_to_json,
     commits_of,
@@ -29,18 +41,6 @@ from pyspark_delta.catalog.unity.answers import (
     texts,
     wire_location,
 )
-from pyspark_delta.catalog.unity.columns import columns_to_json
-from pyspark_delta.catalog.unity.connection import Connection, segment
-from pyspark_delta.catalog.unity.credentials import older_credentials_of
-from pyspark_delta.catalog.unity.mirror import (
-    MANAGED_PROPERTY,
-    SUPPORTED,
-    TABLE_ID_PROPERTY,
-    is_synthetic,
-    own_properties,
-    protocol_properties,
-)
-from pyspark_delta.catalog.unity.refusals import Refusal
 from pyspark_delta.errors import NotDeltaTableError
 from pyspark_delta.features import Feature
 from pyspark_delta.protocol.properties import ENABLE_IN_COMMIT_TIMESTAMPS
@@ -56,7 +56,7 @@ _FEATURES = frozenset(
 )
 
 
-class OlderApi:
+class LegacyApi:
     """Every method raises Refusal for what the server refuses, CatalogUnavailableError where no answer came."""
 
     def __init__(self, connection: Connection) -> None:
@@ -141,7 +141,7 @@ class OlderApi:
 
     def credentials(self, table: TableInfo | StagingTable, access: Access) -> Credentials:
         request = {"table_id": table.table_id, "operation": access.value}
-        return older_credentials_of(self._connection.call("POST", "/temporary-table-credentials", request).value)
+        return legacy_credentials_of(self._connection.call("POST", "/temporary-table-credentials", request).value)
 
     def _metadata(self, table: TableInfo, change: MetadataChange) -> dict[str, Any]:
         """What a commit changes. The properties replace all that the catalog has, those that it made itself too."""

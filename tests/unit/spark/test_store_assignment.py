@@ -8,7 +8,7 @@ import pytest
 
 from pyspark_delta.errors import SchemaMismatchError
 from pyspark_delta.schema.types import INTEGER, LONG, STRING, ArrayType, DataType, MapType, StructField, StructType
-from pyspark_delta.spark.engine.dml.fitting import fit_value
+from pyspark_delta.spark.engine.dml.store_assignment import assign_value
 
 WHOLE = StructType((StructField("a", INTEGER), StructField("b", STRING)))
 PART = StructType((StructField("A", LONG),))
@@ -31,5 +31,5 @@ PART = StructType((StructField("A", LONG),))
 def test_members_that_are_lacking_are_named(given: DataType, column: DataType, lacking: str) -> None:
     value: Any = None  # which is not looked at
     with pytest.raises(SchemaMismatchError, match=f"'c' lacks {lacking}\\.") as caught:
-        fit_value(value, given, StructField("c", column))
+        assign_value(value, given, StructField("c", column))
     assert caught.value.error_class == "DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION"

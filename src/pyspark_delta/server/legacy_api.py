@@ -8,13 +8,13 @@ from typing import Any
 from pyspark_delta.actions.model import Metadata
 from pyspark_delta.catalog.contract import MetadataChange, NewTable, Proposal, StagedFile, StagingTable, TableName
 from pyspark_delta.catalog.sql.tokens import Scope
-from pyspark_delta.catalog.unity.answers import wire_location
 from pyspark_delta.catalog.unity.columns import schema_of_columns
-from pyspark_delta.catalog.unity.mirror import TABLE_ID_PROPERTY, own_properties, protocol_of_properties
-from pyspark_delta.catalog.unity.older_api import REPLAYED_HEADER
+from pyspark_delta.catalog.unity.legacy_api import REPLAYED_HEADER
+from pyspark_delta.catalog.unity.property_sync import TABLE_ID_PROPERTY, own_properties, protocol_of_properties
+from pyspark_delta.catalog.unity.responses import wire_location
 from pyspark_delta.errors import CatalogNameNotFoundError
 from pyspark_delta.server import schemas
-from pyspark_delta.server.credentials import access_of, older_credentials_answer
+from pyspark_delta.server.credentials import access_of, legacy_credentials_answer
 from pyspark_delta.server.failures import Failure, FailureKind
 from pyspark_delta.server.fields import (
     full_name,
@@ -37,8 +37,8 @@ from pyspark_delta.server.tables import (
     check_schema,
     described,
     described_by_id,
-    older_answer,
-    older_commits,
+    legacy_answer,
+    legacy_commits,
     require_commits,
     staged_tail,
 )
@@ -94,7 +94,7 @@ def _create_table(call: Call) -> Reply:
             call.catalog.register_table(name, location, _described(body, name))
         case _:
             raise invalid("'table_type' must be MANAGED or EXTERNAL.")
-    return Reply(body=older_answer(described(call, name)))
+    return Reply(body=legacy_answer(described(call, name)))
 
 
 def _described(body: Any, name: TableName) -> NewTable | None:
@@ -120,7 +120,7 @@ def _list_tables(call: Call) -> Reply:
     name = table_name(call.query.get("catalog_name"), call.query.get("schema_name"), "any")
     call.require_reach(name.catalog, name.schema)
     names, rest = page_of(call, call.catalog.list_tables(name.catalog, name.schema), lambda table: table.name)
-    return Reply(body={"tables": [older_answer(found) for found in _descriptions(call, names)], **rest})
+    return Reply(body={"tables": [legacy_answer(found) for found in _descriptions(call, names)], **rest})
 
 
 def _descriptions(call: Call, names: list[TableName]) -> list[Description]:
@@ -134,7 +134,7 @@ def _descriptions(call: Call, names: list[TableName]) -> list[Description]:
 
 
 def _load_table(call: Call) -> Reply:
-    return Reply(body=older_answer(described(call, _named(call))))
+    return Reply(body=legacy_answer(described(call, _named(call))))
 
 
 def _drop_table(call: Call) -> Reply:
@@ -164,7 +164,7 @@ def _get_commits(call: Call) -> Reply:
     tail = staged_tail(call.catalog, description.info)
     assert tail is not None
     chosen = [c for c in tail.commits if c.version >= start and (end is None or c.version <= end)]
-    answer = {"commits": older_commits(chosen[:_COMMITS_IN_ANSWER]), "latest_table_version": tail.latest_version}
+    answer = {"commits": legacy_commits(chosen[:_COMMITS_IN_ANSWER]), "latest_table_version": tail.latest_version}
     return Reply(body=answer)
 
 
@@ -229,7 +229,7 @@ def _credentials(call: Call) -> Reply:
     body = members(call.body, "The request")
     access = access_of(call, body.get("operation"))
     info = described_by_id(call, table_id(body.get("table_id"))).info
-    return Reply(body=older_credentials_answer(call, info, access))
+    return Reply(body=legacy_credentials_answer(call, info, access))
 
 
 OPERATIONS = (
@@ -239,8 +239,8 @@ OPERATIONS = (
         summary="Get a place for a new table",
         scope=Scope.WRITE,
         work=_create_staging_table,
-        takes=schemas.OLDER_NAMED_TABLE,
-        answers=schemas.OLDER_STAGING_TABLE,
+        takes=schemas.LEGACY_NAMED_TABLE,
+        answers=schemas.LEGACY_STAGING_TABLE,
         failures=(400, 401, 403, 404, 409),
     ),
     Operation(
@@ -249,8 +249,8 @@ OPERATIONS = (
         summary="Give a new table its name, or register one that the catalog does not manage",
         scope=Scope.WRITE,
         work=_create_table,
-        takes=schemas.OLDER_CREATE_TABLE,
-        answers=schemas.OLDER_TABLE,
+        takes=schemas.LEGACY_CREATE_TABLE,
+        answers=schemas.LEGACY_TABLE,
         failures=(400, 401, 403, 404, 409),
     ),
     Operation(
@@ -259,7 +259,7 @@ OPERATIONS = (
         summary="List the tables of a schema",
         scope=Scope.READ,
         work=_list_tables,
-        answers=schemas.page("tables", schemas.OLDER_TABLE),
+        answers=schemas.page("tables", schemas.LEGACY_TABLE),
         query={"catalog_name": (schemas.NAME, True), "schema_name": (schemas.NAME, True), **PAGE_QUERY},
     ),
     Operation(
@@ -268,7 +268,7 @@ OPERATIONS = (
         summary="Load a table",
         scope=Scope.READ,
         work=_load_table,
-        answers=schemas.OLDER_TABLE,
+        answers=schemas.LEGACY_TABLE,
     ),
     Operation(
         method="DELETE",
@@ -284,8 +284,8 @@ OPERATIONS = (
         summary="List the commits of a table that are not published; the request is in the body",
         scope=Scope.READ,
         work=_get_commits,
-        takes=schemas.OLDER_GET_COMMITS,
-        answers=schemas.OLDER_COMMITS,
+        takes=schemas.LEGACY_GET_COMMITS,
+        answers=schemas.LEGACY_COMMITS,
     ),
     Operation(
         method="POST",
@@ -293,7 +293,7 @@ OPERATIONS = (
         summary="Commit to a table, or say what of it is published",
         scope=Scope.WRITE,
         work=_commit,
-        takes=schemas.OLDER_COMMIT_REQUEST,
+        takes=schemas.LEGACY_COMMIT_REQUEST,
         says_done=True,
         failures=(400, 401, 403, 404, 409, 429),
     ),
@@ -303,7 +303,7 @@ OPERATIONS = (
         summary="Get credentials for the storage of a table",
         scope=None,
         work=_credentials,
-        takes=schemas.OLDER_CREDENTIALS_REQUEST,
+        takes=schemas.LEGACY_CREDENTIALS_REQUEST,
         answers=schemas.OBJECT,
     ),
 )
