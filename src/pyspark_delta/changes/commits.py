@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyspark_delta.actions.columns import DATA_CHANGE, DELETION_VECTOR, PARTITION_VALUES, PATH, SIZE
 from pyspark_delta.actions.decode import decode_commit_info, decode_metadata, decode_protocol
 from pyspark_delta.actions.model import CommitInfo
-from pyspark_delta.changes.eras import Declared, Era
+from pyspark_delta.changes.configuration_ranges import ConfigurationRange, Declared
 from pyspark_delta.changes.versions import VersionRange
 from pyspark_delta.errors import CorruptLogError, VersionNotFoundError
 from pyspark_delta.log.commits import CommitText, read_commit, read_commits, single
@@ -66,13 +66,13 @@ class Commits:
     adds: _Lines
     removes: _Lines
 
-    def times(self, eras: Sequence[Era]) -> dict[int, int]:
+    def times(self, ranges: Sequence[ConfigurationRange]) -> dict[int, int]:
         """When each version was committed, in ms since the epoch: the in-commit timestamp where there is one (C362)."""
         times, number = {}, 0
         for commit in self.files:
-            while number + 1 < len(eras) and eras[number + 1].first <= commit.version:
+            while number + 1 < len(ranges) and ranges[number + 1].first <= commit.version:
                 number += 1
-            if carries_time(eras[number].configuration, commit.version):
+            if carries_time(ranges[number].configuration, commit.version):
                 times[commit.version] = in_commit_timestamp(self.infos.get(commit.version), commit.file.path)
             else:
                 times[commit.version] = self.modified[commit.version]
@@ -121,9 +121,9 @@ def read_range(latest: Snapshot, versions: VersionRange) -> Commits:
     return Commits(files, tuple(declared), modification_times(listing), infos, cdc, adds, removes)
 
 
-def parse_files(commits: Commits, eras: Sequence[Era], latest: Snapshot) -> FileActions:
+def parse_files(commits: Commits, ranges: Sequence[ConfigurationRange], latest: Snapshot) -> FileActions:
     """The file actions of the commits, as columns. Raises CorruptLogError for one that is malformed."""
-    names = tuple(dict.fromkeys(name for era in eras for name in era.partition_names))
+    names = tuple(dict.fromkeys(name for current in ranges for name in current.partition_names))
 
     def parse(found: _Lines, action: str, fields: Sequence[pa.Field]) -> pa.Table:
         def locate(line: bytes) -> tuple[str, int]:

@@ -26,7 +26,12 @@ from pyspark_delta.changes.columns import (
     with_change_columns,
 )
 from pyspark_delta.changes.commits import FileActions, parse_files, read_range
-from pyspark_delta.changes.eras import Era, check_columns, check_enabled, eras_of
+from pyspark_delta.changes.configuration_ranges import (
+    ConfigurationRange,
+    check_columns,
+    check_enabled,
+    configuration_ranges,
+)
 from pyspark_delta.changes.removed_files import with_partition_values
 from pyspark_delta.changes.vectors import paired, vector_changes
 from pyspark_delta.changes.versions import VersionRange
@@ -46,7 +51,7 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage.percent import resolve_column
 
 _CONSTANTS = tuple(field.name for field in CHANGE_COLUMNS)
-_ERA, _KEY = "era", "key"
+_RANGE, _KEY = "range", "key"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,21 +93,21 @@ def plan_changes(
         schema = StructType(select_columns(columns, with_change_columns(latest.schema)))
         return ChangePlan(versions, schema, ())
     commits = read_range(latest, versions)
-    eras = eras_of(latest, versions, commits.declared)
-    check_enabled(eras, versions, latest.location)
-    files = _changed_files(parse_files(commits, eras, latest), eras, latest)
-    check_columns(files[_ERA].unique().to_pylist(), eras, versions)
-    files = _with_constants(files.sort_by("version"), eras, commits.times(eras), versions)
+    ranges = configuration_ranges(latest, versions, commits.declared)
+    check_enabled(ranges, versions, latest.location)
+    files = _changed_files(parse_files(commits, ranges, latest), ranges, latest)
+    check_columns(files[_RANGE].unique().to_pylist(), ranges, versions)
+    files = _with_constants(files.sort_by("version"), ranges, commits.times(ranges), versions)
 
-    everything = with_change_columns(eras[-1].configuration.schema)
+    everything = with_change_columns(ranges[-1].configuration.schema)
     schema = StructType(select_columns(columns, everything))
     predicate = parse_predicate(where, everything, time_zone=time_zone) if isinstance(where, str) else where
     scans = []
-    for configuration, numbers in _layouts(eras):
-        own = files.filter(pc.is_in(files[_ERA], value_set=pa.array(numbers, pa.int64())))
+    for configuration, numbers in _layouts(ranges):
+        own = files.filter(pc.is_in(files[_RANGE], value_set=pa.array(numbers, pa.int64())))
         if own.num_rows:
             context = _context(latest, configuration, schema, predicate, time_zone)
-            own = _matching(own.drop_columns([_ERA]), context)
+            own = _matching(own.drop_columns([_RANGE]), context)
             scans.append(ChangeScan(configuration, ScanPlan(versions.last, schema, context, own)))
     return ChangePlan(versions, schema, tuple(scans))
 
@@ -116,17 +121,22 @@ def change_schema(latest: Snapshot, versions: VersionRange) -> StructType:
 
 
 # -------------------------------------------------------------------------------------------------------- files
-def _changed_files(actions: FileActions, eras: Sequence[Era], latest: Snapshot) -> pa.Table:
+def _changed_files(actions: FileActions, ranges: Sequence[ConfigurationRange], latest: Snapshot) -> pa.Table:
     """All files with changed rows: "_change_type" is null for change data files, which say it for each row."""
-    adds = _keyed(_of_era(actions.adds, eras), latest)
+    adds = _keyed(_with_range_number(actions.adds, ranges), latest)
     removes = with_partition_values(actions.removes, actions.adds, latest)
-    removes = _keyed(_of_era(removes, eras, before=True), latest)
+    removes = _keyed(_with_range_number(removes, ranges, before=True), latest)
     added, removed = paired(adds, removes, _KEY)
     changed = vector_changes(removes.take(removed), adds.take(added), latest)
     whole = [
         _whole(_without(adds, added), INSERT),
         _whole(_without(removes, removed), DELETE),
-        _whole(_of_era(actions.cdc, eras).append_column(DELETION_VECTOR, _nulls(actions.cdc, DELETION_VECTOR)), None),
+        _whole(
+            _with_range_number(actions.cdc, ranges).append_column(
+                DELETION_VECTOR, _nulls(actions.cdc, DELETION_VECTOR)
+            ),
+            None,
+        ),
     ]
     names = [name for name in changed.column_names if name != _KEY]
     return pa.concat_tables([table.select(names) for table in (changed, *whole)])
@@ -154,18 +164,20 @@ def _keyed(files: pa.Table, latest: Snapshot) -> pa.Table:
     return files.append_column(_KEY, pc.binary_join_element_wise(files["version"].cast(pa.string()), locations, "\0"))
 
 
-def _of_era(files: pa.Table, eras: Sequence[Era], *, before: bool = False) -> pa.Table:
-    """With the number of the era that each file is of: that of its commit, or of the version `before` it."""
-    starts = np.array([era.first for era in eras[1:]], np.int64)
+def _with_range_number(files: pa.Table, ranges: Sequence[ConfigurationRange], *, before: bool = False) -> pa.Table:
+    """Add the number of the configuration range of each file: that of its commit, or of the version `before` it."""
+    starts = np.array([current.first for current in ranges[1:]], np.int64)
     versions = files["version"].to_numpy()
-    return files.append_column(_ERA, pa.array(np.searchsorted(starts, versions, side="left" if before else "right")))
+    return files.append_column(_RANGE, pa.array(np.searchsorted(starts, versions, side="left" if before else "right")))
 
 
-def _with_constants(files: pa.Table, eras: Sequence[Era], times: dict[int, int], versions: VersionRange) -> pa.Table:
+def _with_constants(
+    files: pa.Table, ranges: Sequence[ConfigurationRange], times: dict[int, int], versions: VersionRange
+) -> pa.Table:
     """With the constants of the feed among the partition values of each file."""
     files = files.combine_chunks()
     maps = files["partition_values"].combine_chunks()
-    own = {name: pc.coalesce(*(map_value(maps, key) for key in keys)) for name, keys in _partition_keys(eras).items()}
+    own = {name: pc.coalesce(*(map_value(maps, key) for key in keys)) for name, keys in _partition_keys(ranges).items()}
     in_order = pa.array([times[v] * 1000 for v in range(versions.first, versions.last + 1)], pa.timestamp("us", "UTC"))
     texts = serialize_partition_column(in_order, TIMESTAMP)
     constants = [
@@ -179,17 +191,17 @@ def _with_constants(files: pa.Table, eras: Sequence[Era], times: dict[int, int],
     return files.set_column(files.column_names.index("size"), "size", size)
 
 
-def _partition_keys(eras: Sequence[Era]) -> dict[str, list[str]]:
+def _partition_keys(ranges: Sequence[ConfigurationRange]) -> dict[str, list[str]]:
     """The physical names of partition columns at the end of the range, each with the keys that partition values have.
 
     An overwritten schema may spell a column in another case. Raises UnsupportedTableError for a name of the feed, which
     a column may have had before it was renamed.
     """
-    last = eras[-1].configuration
+    last = ranges[-1].configuration
     at_end = (physical_field(field, mapping_mode(last)).name for field in last.schema)
     spelled = {name.casefold(): name for name in at_end}
     found: dict[str, list[str]] = {}
-    for key in dict.fromkeys(name for era in eras for name in era.partition_names):
+    for key in dict.fromkeys(name for current in ranges for name in current.partition_names):
         if key.casefold() in _CONSTANTS:
             raise UnsupportedTableError(
                 f"The changes of '{last.location}' cannot be read: partition values go by the name '{key}', which the "
@@ -229,14 +241,14 @@ def _matching(files: pa.Table, context: ReadContext) -> pa.Table:
 
 
 # ------------------------------------------------------------------------------------------------------ columns
-def _layouts(eras: Sequence[Era]) -> list[tuple[TableConfiguration, list[int]]]:
-    """The ways in which the table was partitioned, with the numbers of their eras, and the columns at the end."""
-    last = eras[-1].configuration
+def _layouts(ranges: Sequence[ConfigurationRange]) -> list[tuple[TableConfiguration, list[int]]]:
+    """The ways in which the table was partitioned, with the numbers of their ranges, and the columns at the end."""
+    last = ranges[-1].configuration
     mode = mapping_mode(last)
     logical = {physical_field(f, mode).name.casefold(): f.name for f in last.schema}
     found: dict[tuple[str, ...], list[int]] = {}
-    for number, era in enumerate(eras):
-        names = tuple(logical[n.casefold()] for n in era.partition_names if n.casefold() in logical)
+    for number, current in enumerate(ranges):
+        names = tuple(logical[n.casefold()] for n in current.partition_names if n.casefold() in logical)
         found.setdefault(names, []).append(number)
     return [(_partitioned_by(last, names), numbers) for names, numbers in found.items()]
 

@@ -16,7 +16,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType as SparkStruct
 
-from pyspark_delta.changes.eras import keeps_changes
+from pyspark_delta.changes.configuration_ranges import keeps_changes
 from pyspark_delta.data.conform import conform
 from pyspark_delta.data.partitions import null_empty_partitions
 from pyspark_delta.data.parts import write_side_by_side

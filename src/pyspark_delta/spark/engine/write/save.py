@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import pyarrow as pa
 
-from pyspark_delta.changes.eras import keeps_changes
+from pyspark_delta.changes.configuration_ranges import keeps_changes
 from pyspark_delta.errors import (
     ConcurrentAppendError,
     ConcurrentDeleteDeleteError,
