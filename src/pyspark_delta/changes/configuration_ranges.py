@@ -94,9 +94,7 @@ def _configuration(latest: Snapshot, version: int) -> TableConfiguration:
 # ------------------------------------------------------------------------------------------- was the feed enabled
 def check_enabled(ranges: Sequence[ConfigurationRange], versions: VersionRange, location: str) -> None:
     """Raise InvalidOperationError, naming the versions, when the feed was off in any version of the range (C167)."""
-    off = [
-        (first, last) for first, last, current in _spans(ranges, versions) if not keeps_changes(current.configuration)
-    ]
+    off = [(first, last) for first, last, current in _spans(ranges, versions) if not cdf_enabled(current.configuration)]
     if not off:
         return
     merged: list[tuple[int, int]] = []
@@ -133,8 +131,8 @@ def _spans(
     yield ranges[-1].first, versions.last, ranges[-1]
 
 
-def keeps_changes(configuration: TableConfiguration) -> bool:
-    """Whether commits tell which rows change: the property counts only where the protocol has the feature (C168)."""
+def cdf_enabled(configuration: TableConfiguration) -> bool:
+    """True if commits record changed rows: the property counts only if the protocol supports the feature (C168)."""
     return is_active(configuration, Feature.CHANGE_DATA_FEED)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import pyarrow as pa
 
-from pyspark_delta.changes.configuration_ranges import keeps_changes
+from pyspark_delta.changes.configuration_ranges import cdf_enabled
 from pyspark_delta.errors import (
     ConcurrentAppendError,
     ConcurrentDeleteDeleteError,
@@ -347,7 +347,7 @@ class _Staging:
         source = FileSource(snapshot.location, before, snapshot.storage_options)
         rows = read_files(self._spark, source, replaced.partly, row_tracking=has_row_ids(before))
         kept = write_kept(match.kept(rows), before, self._context)
-        if not kept.rows or not keeps_changes(self._target.configuration) or not self._options.data_change:
+        if not kept.rows or not cdf_enabled(self._target.configuration) or not self._options.data_change:
             return kept, no_files()
         deleted = match.matched(read_files(self._spark, source, replaced.removed))
         after = self._target.configuration.schema
