@@ -27,8 +27,8 @@ from pyspark_delta.features import all_features
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel
 from pyspark_delta.protocol.state import TableState
-from pyspark_delta.transaction.enablement import metadata_obstacle, protocol_obstacle
 from pyspark_delta.transaction.isolation import isolation_level
+from pyspark_delta.transaction.metadata_conflicts import metadata_conflict, protocol_conflict
 from pyspark_delta.transaction.overlap import PathSet, matching, partition_names, shared
 from pyspark_delta.transaction.winner import Winner
 
@@ -74,24 +74,24 @@ class ConflictCheck:
         if winner.protocol is None:
             return
         if self.draft.protocol is not None:
-            obstacle = "both change the protocol"
+            conflict = "both change the protocol"
         else:
-            obstacle = protocol_obstacle(self.draft, before, after)
-        if obstacle:
-            self._raise(ProtocolChangedError, winner, f"{winner} changed the protocol of the table: {obstacle}", _AGAIN)
+            conflict = protocol_conflict(self.draft, before, after)
+        if conflict:
+            self._raise(ProtocolChangedError, winner, f"{winner} changed the protocol of the table: {conflict}", _AGAIN)
 
     def _check_metadata(self, winner: Winner, before: TableConfiguration, after: TableConfiguration) -> None:
         if winner.metadata is None:
             return
         if self.draft.metadata is not None:
-            obstacle = "both change the metadata"
+            conflict = "both change the metadata"
         else:
-            obstacle = metadata_obstacle(self.draft, before, after)
-        if obstacle:
+            conflict = metadata_conflict(self.draft, before, after)
+        if conflict:
             self._raise(
                 MetadataChangedError,
                 winner,
-                f"{winner} changed the metadata of the table: {obstacle}",
+                f"{winner} changed the metadata of the table: {conflict}",
                 f"{_AGAIN} To avoid it, change schema and properties while nobody writes.",
             )
 

@@ -17,7 +17,7 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft
 
 
-def protocol_obstacle(draft: CommitDraft, before: TableConfiguration, after: TableConfiguration) -> str:
+def protocol_conflict(draft: CommitDraft, before: TableConfiguration, after: TableConfiguration) -> str:
     """What of a new protocol the draft cannot follow; "" when there is nothing."""
     had, has = supported_features(before), supported_features(after)
     if had - has:
@@ -28,7 +28,7 @@ def protocol_obstacle(draft: CommitDraft, before: TableConfiguration, after: Tab
     return ""
 
 
-def metadata_obstacle(draft: CommitDraft, before: TableConfiguration, after: TableConfiguration) -> str:
+def metadata_conflict(draft: CommitDraft, before: TableConfiguration, after: TableConfiguration) -> str:
     """What of new metadata the draft cannot follow; "" when there is nothing. It has no metadata of its own."""
     old, new = before.metadata, after.metadata
     if old.schema_string != new.schema_string and _schema(old) != _schema(new):
