@@ -64,8 +64,8 @@ from pyspark_delta.spark.engine.write.selection import (
 from pyspark_delta.spark.frames.reading import read_files
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
+from pyspark_delta.transaction.identity_allocation import commit_numbered
 from pyspark_delta.transaction.new_table import check_distinct
-from pyspark_delta.transaction.numbering import commit_numbered
 from pyspark_delta.transaction.row_rules import row_rules
 from pyspark_delta.transaction.write_plan import write_context
 from pyspark_delta.write.drafts import Staged, draft_write
