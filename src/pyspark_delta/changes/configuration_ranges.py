@@ -1,6 +1,6 @@
 """Ranges of versions with the same protocol and metadata, and what the change data feed requires of each.
 
-A commit is read with the columns that the table had then; they must lead to the columns that it has at the end.
+A commit is read with the columns that the table had at that version; they must be convertible to the last columns.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pyspark_delta.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What one commit declares anew; None for what it leaves as it was."""
+    """The protocol and metadata that one commit declares; None if it leaves them unchanged."""
 
     version: int
     protocol: Protocol | None
@@ -51,10 +51,8 @@ def configuration_ranges(
     """Return the configuration ranges of some versions, oldest first.
 
     The first range holds the configuration before the first version; each commit that declares anything begins another.
-
-    The first range may have no requested version; files that the first commit removes belong to it. Raises what opening a
-    version
-    raises, and UnsupportedFeatureError for a version that cannot be read.
+    The first range may contain no requested version; files that the first commit removes belong to it. Raises the
+    errors of opening a version, and UnsupportedFeatureError for a version that cannot be read.
     """
     ranges = [ConfigurationRange(versions.first, _before(latest, versions, declared))]
     for change in declared:
@@ -93,7 +91,7 @@ def _configuration(latest: Snapshot, version: int) -> TableConfiguration:
 
 # ------------------------------------------------------------------------------------------- was the feed enabled
 def check_enabled(ranges: Sequence[ConfigurationRange], versions: VersionRange, location: str) -> None:
-    """Raise InvalidOperationError, naming the versions, when the feed was off in any version of the range (C167)."""
+    """Raise InvalidOperationError, naming the versions, if the feed was off in any version of the range (C167)."""
     off = [(first, last) for first, last, current in _spans(ranges, versions) if not cdf_enabled(current.configuration)]
     if not off:
         return
@@ -138,11 +136,11 @@ def cdf_enabled(configuration: TableConfiguration) -> bool:
 
 # --------------------------------------------------------------------------------- from its columns to those at the end
 def check_columns(used: Iterable[int], ranges: Sequence[ConfigurationRange], versions: VersionRange) -> None:
-    """Check that rows of the `used` ranges fit the columns at the end: no column is lost, and types are widened at most.
+    """Check that rows of the `used` ranges can be read with the last columns.
 
-    With column mapping, columns may be renamed and dropped in between; a dropped one is not shown. Nor is one that the
-    first commit itself drops, for it is no column in any version of the range. Raises UnsupportedTableError, naming
-    the versions.
+    No column may be lost, and a type may only be widened. With column mapping, columns may be renamed and dropped in
+    between; a dropped column is not shown. Neither is a column that the first commit itself drops, because no requested
+    version has it. Raises UnsupportedTableError, naming the versions.
     """
     last = ranges[-1]
     mapped = mapping_mode(last.configuration) != "none"
@@ -186,7 +184,7 @@ def _physical(configuration: TableConfiguration) -> list[tuple[str, StructField]
 def _difference(
     before: Sequence[tuple[str, StructField]], after: Sequence[tuple[str, StructField]], *, may_drop: bool, where: str
 ) -> str | None:
-    """What stands in the way of reading rows of the columns `before` as `after`: (logical name, physical field)."""
+    """Return why rows of the columns `before` cannot be read as `after`: (logical name, physical field)."""
     found = {field.name.casefold(): field for _, field in after}
     names = {name.casefold() for name, _ in after}
     for name, field in before:
