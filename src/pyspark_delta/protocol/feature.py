@@ -53,13 +53,13 @@ class TableFeature:
     implied_properties: ClassVar[Mapping[str, str]] = MappingProxyType({})
     """Table properties that are set, where the user says nothing, when the feature becomes active."""
 
-    listing_obstacle: ClassVar[str] = ""
+    listing_unsupported_reason: ClassVar[str] = ""
     """Why the feature cannot be added to a table by its name, and what to do; empty when it can."""
 
-    read_obstacle: ClassVar[str] = ""
+    read_unsupported_reason: ClassVar[str] = ""
     """Why tables with the feature cannot be read, and what to do; empty when they can."""
 
-    write_obstacle: ClassVar[str] = ""
+    write_unsupported_reason: ClassVar[str] = ""
     """Why tables on which the feature `hinders_writing` cannot be written, and what to do; empty when they can."""
 
     harmless_properties: ClassVar[tuple[str, ...]] = ()
@@ -114,8 +114,8 @@ class TableFeature:
         return True
 
     def hinders_writing(self, configuration: TableConfiguration) -> bool:
-        """Whether `write_obstacle` stands in the way of adding rows to a table that supports the feature."""
-        return bool(self.write_obstacle) and self.is_active(configuration)
+        """Whether `write_unsupported_reason` stands in the way of adding rows to a table that supports the feature."""
+        return bool(self.write_unsupported_reason) and self.is_active(configuration)
 
     # ------------------------------------------------------------------------ changes of protocol and metadata
     def is_requested(self, configuration: TableConfiguration) -> bool:

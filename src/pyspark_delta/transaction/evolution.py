@@ -101,10 +101,10 @@ def check_listing(name: str) -> TableFeature:
     Raises InvalidOperationError for one that is unknown, or that cannot be added by its name.
     """
     feature = known_feature(name)
-    obstacle = feature.listing_obstacle or feature.read_obstacle
-    if obstacle:
+    reason = feature.listing_unsupported_reason or feature.read_unsupported_reason
+    if reason:
         raise InvalidOperationError(
-            f"The table feature '{name}' cannot be added by its name: {obstacle}",
+            f"The table feature '{name}' cannot be added by its name: {reason}",
             error_class="DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
             feature=name,
         )
