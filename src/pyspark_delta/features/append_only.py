@@ -14,7 +14,7 @@ from pyspark_delta.protocol.state import TableState
 class AppendOnly(TableFeature):
     name = "appendOnly"
     legacy_writer_version = 2
-    harmless_properties = (APPEND_ONLY.name,)
+    rebase_safe_properties = (APPEND_ONLY.name,)
 
     def uses(self, configuration: TableConfiguration) -> bool:
         return APPEND_ONLY.of(configuration.properties)

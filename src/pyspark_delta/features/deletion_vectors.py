@@ -14,7 +14,7 @@ from pyspark_delta.protocol.properties import ENABLE_DELETION_VECTORS
 class DeletionVectors(TableFeature):
     name = "deletionVectors"
     kind = FeatureKind.READER_WRITER
-    harmless_properties = (ENABLE_DELETION_VECTORS.name,)
+    rebase_safe_properties = (ENABLE_DELETION_VECTORS.name,)
 
     def uses(self, configuration: TableConfiguration) -> bool:
         return ENABLE_DELETION_VECTORS.of(configuration.properties)

@@ -43,7 +43,7 @@ _NUM_RECORDS = Column(("numRecords",), LONG)
 class RowTracking(TableFeature):
     name = "rowTracking"
     requires = ("domainMetadata",)
-    harmless_properties = (ENABLE_ROW_TRACKING.name,)
+    rebase_safe_properties = (ENABLE_ROW_TRACKING.name,)
     assigned_properties = (MATERIALIZED_ROW_ID.name, MATERIALIZED_ROW_COMMIT_VERSION.name)
     computed_domains = (DOMAIN,)
 

@@ -62,13 +62,13 @@ class TableFeature:
     write_unsupported_reason: ClassVar[str] = ""
     """Why tables on which the feature `hinders_writing` cannot be written, and what to do; empty when they can."""
 
-    harmless_properties: ClassVar[tuple[str, ...]] = ()
+    rebase_safe_properties: ClassVar[tuple[str, ...]] = ()
     """Properties that enable the feature, and leave commits valid that were prepared before (see `may_follow`)."""
 
     assigned_properties: ClassVar[tuple[str, ...]] = ()
     """Properties that `prepare` gives a value once and for all: commits that were prepared before that stay valid."""
 
-    harmless_field_keys: ClassVar[tuple[str, ...]] = ()
+    rebase_safe_field_keys: ClassVar[tuple[str, ...]] = ()
     """Keys of field metadata that change without any other commit having to know."""
 
     computed_domains: ClassVar[tuple[str, ...]] = ()

@@ -44,23 +44,23 @@ def metadata_conflict(draft: CommitDraft, before: TableConfiguration, after: Tab
         for name in old.configuration.keys() | new.configuration.keys()
         if old.configuration.get(name) != new.configuration.get(name)
     }
-    harmful = changed - _harmless(draft, before, after) | (old.configuration.keys() - new.configuration.keys())
-    return f"the table properties {_listed(harmful)}" if harmful else ""
+    conflicting = changed - _rebase_safe(draft, before, after) | (old.configuration.keys() - new.configuration.keys())
+    return f"the table properties {_listed(conflicting)}" if conflicting else ""
 
 
-def _harmless(draft: CommitDraft, before: TableConfiguration, after: TableConfiguration) -> set[str]:
+def _rebase_safe(draft: CommitDraft, before: TableConfiguration, after: TableConfiguration) -> set[str]:
     found: set[str] = set()
     for feature in all_features():
-        concerned = feature.harmless_properties or feature.assigned_properties
+        concerned = feature.rebase_safe_properties or feature.assigned_properties
         if concerned and feature.listed_name(after) is not None and feature.may_follow(draft):
             found.update(name for name in feature.assigned_properties if name not in before.properties)
             if feature.is_active(after):
-                found.update(feature.harmless_properties)
+                found.update(feature.rebase_safe_properties)
     return found
 
 
 def _schema(metadata: Metadata) -> Any:
-    keys = {key for feature in all_features() for key in feature.harmless_field_keys}
+    keys = {key for feature in all_features() for key in feature.rebase_safe_field_keys}
     return _without(orjson.loads(metadata.schema_string), keys)
 
 
