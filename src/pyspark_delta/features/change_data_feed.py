@@ -39,7 +39,7 @@ class ChangeDataFeed(TableFeature):
                     column=field.name,
                 )
 
-    def may_follow(self, draft: CommitDraft) -> bool:
+    def can_rebase(self, draft: CommitDraft) -> bool:
         return draft.is_blind_append
 
 

@@ -22,7 +22,7 @@ class DeletionVectors(TableFeature):
     def is_requested(self, configuration: TableConfiguration) -> bool:
         return self.uses(configuration)
 
-    def may_follow(self, draft: CommitDraft) -> bool:
+    def can_rebase(self, draft: CommitDraft) -> bool:
         return True
 
 

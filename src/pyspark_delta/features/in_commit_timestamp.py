@@ -29,7 +29,7 @@ class InCommitTimestamp(TableFeature):
     def is_requested(self, configuration: TableConfiguration) -> bool:
         return self.uses(configuration)
 
-    def may_follow(self, draft: CommitDraft) -> bool:
+    def can_rebase(self, draft: CommitDraft) -> bool:
         return True
 
     def finish(self, commit: ReadyCommit, base: TableState) -> ReadyCommit:

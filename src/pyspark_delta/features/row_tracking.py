@@ -93,7 +93,7 @@ class RowTracking(TableFeature):
                 error_class="DELTA_ENABLING_ROW_TRACKING_ON_EXISTING_TABLE",
             )
 
-    def may_follow(self, draft: CommitDraft) -> bool:
+    def can_rebase(self, draft: CommitDraft) -> bool:
         return True
 
     def finish(self, commit: ReadyCommit, base: TableState) -> ReadyCommit:

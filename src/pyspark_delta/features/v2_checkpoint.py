@@ -19,7 +19,7 @@ class V2Checkpoint(TableFeature):
     def is_requested(self, configuration: TableConfiguration) -> bool:
         return self.uses(configuration)
 
-    def may_follow(self, draft: CommitDraft) -> bool:
+    def can_rebase(self, draft: CommitDraft) -> bool:
         return True
 
 

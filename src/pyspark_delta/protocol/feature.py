@@ -63,7 +63,7 @@ class TableFeature:
     """Why tables on which the feature `hinders_writing` cannot be written, and what to do; empty when they can."""
 
     rebase_safe_properties: ClassVar[tuple[str, ...]] = ()
-    """Properties that enable the feature, and leave commits valid that were prepared before (see `may_follow`)."""
+    """Properties that enable the feature, and leave commits valid that were prepared before (see `can_rebase`)."""
 
     assigned_properties: ClassVar[tuple[str, ...]] = ()
     """Properties that `prepare` gives a value once and for all: commits that were prepared before that stay valid."""
@@ -165,7 +165,7 @@ class TableFeature:
         """
         return commit
 
-    def may_follow(self, draft: CommitDraft) -> bool:
+    def can_rebase(self, draft: CommitDraft) -> bool:
         """Whether a draft that was prepared before the feature was enabled may be committed after that.
 
         So where the feature asks nothing of files that are prepared already, or `finish` adds what it asks for.

@@ -22,7 +22,7 @@ def protocol_conflict(draft: CommitDraft, before: TableConfiguration, after: Tab
     had, has = supported_features(before), supported_features(after)
     if had - has:
         return f"it no longer supports {_listed(had - has)}"
-    unsafe = [name for name in has - had if (feature := find_feature(name)) is None or not feature.may_follow(draft)]
+    unsafe = [name for name in has - had if (feature := find_feature(name)) is None or not feature.can_rebase(draft)]
     if unsafe:
         return f"it now supports {_listed(unsafe)}"
     return ""
@@ -52,7 +52,7 @@ def _rebase_safe(draft: CommitDraft, before: TableConfiguration, after: TableCon
     found: set[str] = set()
     for feature in all_features():
         concerned = feature.rebase_safe_properties or feature.assigned_properties
-        if concerned and feature.listed_name(after) is not None and feature.may_follow(draft):
+        if concerned and feature.listed_name(after) is not None and feature.can_rebase(draft):
             found.update(name for name in feature.assigned_properties if name not in before.properties)
             if feature.is_active(after):
                 found.update(feature.rebase_safe_properties)
