@@ -17,7 +17,7 @@ _QUEUED_ITEMS = 4  # per unit of work in flight
 _POLL_SECONDS = 0.2
 
 
-def ordered_parallel(produce: Callable[[Unit], Iterable[Item]], units: Iterable[Unit], threads: int) -> Iterator[Item]:
+def flat_map_ordered(produce: Callable[[Unit], Iterable[Item]], units: Iterable[Unit], threads: int) -> Iterator[Item]:
     """The items that `produce` makes of each unit, in the order of the units.
 
     At most `threads + 1` units are in flight, each with a few finished items waiting, so memory stays flat however

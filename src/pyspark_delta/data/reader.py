@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.data.files import DataFileReader
-from pyspark_delta.data.parallel import ordered_parallel
+from pyspark_delta.data.parallel import flat_map_ordered
 from pyspark_delta.data.raw_rows import RowMarks, without_columns
 from pyspark_delta.deletion_vectors import read_deletion_vectors
 from pyspark_delta.scan.plan import ChangeType, PartitionConstant, ReadContext, ScanPlan, ScanTask
@@ -80,7 +80,7 @@ def read_each(
         for batch in scan.read_file(prepared, marks[number]):
             yield from make(number, batch)
 
-    yield from ordered_parallel(read, enumerate(_with_constants(context, tasks)), threads)
+    yield from flat_map_ordered(read, enumerate(_with_constants(context, tasks)), threads)
 
 
 def read_plan(plan: ScanPlan, threads: int | None = None) -> pa.RecordBatchReader:
@@ -91,7 +91,7 @@ def read_plan(plan: ScanPlan, threads: int | None = None) -> pa.RecordBatchReade
     """
     workers = threads if threads is not None else min(os.cpu_count() or 1, _MAX_THREADS)
     scan = _Scan(plan.context, threads_within_file=plan.files.num_rows < workers)
-    batches = ordered_parallel(scan.read_unit, _grouped(_prepared(plan)), min(workers, max(1, plan.files.num_rows)))
+    batches = flat_map_ordered(scan.read_unit, _grouped(_prepared(plan)), min(workers, max(1, plan.files.num_rows)))
     return pa.RecordBatchReader.from_batches(output_schema(plan.context), batches)
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.data.opened import rows_in_file
-from pyspark_delta.data.parallel import ordered_parallel
+from pyspark_delta.data.parallel import flat_map_ordered
 from pyspark_delta.expressions.tree import Column
 from pyspark_delta.schema.types import LONG
 from pyspark_delta.stats.parse import parse_stats
@@ -35,7 +35,7 @@ def with_record_counts(files: pa.Table, location: str, storage_options: Mapping[
     def count(path: str) -> Iterator[int]:
         yield rows_in_file(path, storage_options)
 
-    found = ordered_parallel(count, paths, min(_THREADS, len(paths)))
+    found = flat_map_ordered(count, paths, min(_THREADS, len(paths)))
     known = texts.take(unknown).to_pylist()
     completed = [_completed(text, rows) for text, rows in zip(known, found, strict=True)]
     mask = np.zeros(len(texts), np.bool_)

@@ -22,7 +22,7 @@ from pyspark_delta.log.replay import FileSources, LogReplay
 from pyspark_delta.log.skipping import partition_column
 from pyspark_delta.log.struct_types import fitted, fitted_as_far_as_possible
 from pyspark_delta.log.typed_stats import STATS_PARSED, lacks_texts, typed_stats, with_texts
-from pyspark_delta.log.workers import in_order
+from pyspark_delta.log.workers import map_ordered
 from pyspark_delta.stats.parse import parse_stats
 
 _PROBED_AT_ONCE = 32_768  # rows of a checkpoint whose keys are looked up together
@@ -40,7 +40,7 @@ def live_rows(
     """The live files of some files of the old checkpoint, and of the commits after it, as `add` structs."""
     names = [f.name for f in FILE_FIELDS]
     stored = (batch for part in parts for batch in _stored_files(part, layout))
-    yield from in_order(lambda batch: add_rows(batch, layout), sources.keys.unnamed(stored, _PROBED_AT_ONCE))
+    yield from map_ordered(lambda batch: add_rows(batch, layout), sources.keys.unnamed(stored, _PROBED_AT_ONCE))
     for batch in replay.line_files(sources, "add", names, partition_names):
         if len(batch):
             yield add_rows(batch, layout)

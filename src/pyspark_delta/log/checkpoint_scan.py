@@ -15,7 +15,7 @@ from pyspark_delta.expressions.tree import Column
 from pyspark_delta.log.parquet_part import ParquetPart
 from pyspark_delta.log.part_scan import PartScan, ScanCounters
 from pyspark_delta.log.request import FileRequest
-from pyspark_delta.log.workers import begun_in_order, in_order, worker_count
+from pyspark_delta.log.workers import map_ordered, map_ordered_eagerly, worker_count
 
 _SHARE_ROWS = 65536  # of row groups that are decoded by one thread in a row
 
@@ -39,7 +39,7 @@ def scan_parts(
         return list(_scan_groups(*share, action, fields, request, counted)), counted
 
     shares = ((part, groups) for part in parts for groups in _shares(part, f"{action}.path"))
-    return _counted(begun_in_order(decode, shares, in_flight=worker_count()), counters)
+    return _counted(map_ordered_eagerly(decode, shares, in_flight=worker_count()), counters)
 
 
 def _counted(
@@ -128,11 +128,11 @@ def scan_stats(
 
     for parsed, run in groupby(shares(), key=lambda share: share.parsed):
         if parsed:
-            for batches in in_order(lambda share: share.decode(leaves), run, in_flight=worker_count()):
+            for batches in map_ordered(lambda share: share.decode(leaves), run, in_flight=worker_count()):
                 yield from batches
         else:
             texts = (text for share in run for text in share.texts())
-            yield from in_order(lambda text: text[0].with_parsed_text(leaves, *text[1:]), texts)
+            yield from map_ordered(lambda text: text[0].with_parsed_text(leaves, *text[1:]), texts)
 
 
 @dataclass(frozen=True, slots=True)

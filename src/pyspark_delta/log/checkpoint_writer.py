@@ -26,7 +26,6 @@ from pyspark_delta.errors import ChecksumMismatchError, CorruptLogError, Invalid
 from pyspark_delta.features import Feature, is_active, is_supported
 from pyspark_delta.features.support import check_known
 from pyspark_delta.log.action_file import ActionFile
-from pyspark_delta.log.ahead import drawn_ahead
 from pyspark_delta.log.checkpoint_layout import CheckpointLayout
 from pyspark_delta.log.checkpoint_rows import live_rows, tombstone_rows
 from pyspark_delta.log.file_totals import FileTotals
@@ -34,6 +33,7 @@ from pyspark_delta.log.last_checkpoint import LastCheckpoint, write_last_checkpo
 from pyspark_delta.log.listing import log_location
 from pyspark_delta.log.names import SIDECAR_DIRECTORY, ClassicCheckpointName, CommitName, UuidCheckpointName, parse_name
 from pyspark_delta.log.parquet_part import ParquetPart, missing_part
+from pyspark_delta.log.prefetch import prefetch
 from pyspark_delta.log.recovery import is_missing, other_segment
 from pyspark_delta.log.replay import FileSources, LogReplay
 from pyspark_delta.log.segment import LogSegment
@@ -237,7 +237,7 @@ class _Writing:
 
     def _live_ahead(self, sources: FileSources, parts: tuple[ParquetPart, ...]) -> closing[Generator[pa.StructArray]]:
         """The live files, which are read while others are written."""
-        return closing(drawn_ahead(self._live(sources, parts)))
+        return closing(prefetch(self._live(sources, parts)))
 
     def _live(self, sources: FileSources, parts: tuple[ParquetPart, ...]) -> Iterator[pa.StructArray]:
         for rows in live_rows(self._replay, sources, self._layout, self._partition_names, parts):

@@ -14,7 +14,7 @@ from pyspark_delta.actions.decode import Fields
 from pyspark_delta.errors import CorruptLogError
 from pyspark_delta.log.arrays import map_array
 from pyspark_delta.log.commits import malformed
-from pyspark_delta.log.workers import in_order
+from pyspark_delta.log.workers import map_ordered
 
 _BLOCK = 8192
 _REQUIRED = ("path", "size", "modification_time")
@@ -38,7 +38,7 @@ def parse_lines(
         batch = _parse_block(block, action, fields, partition_names)
         return batch if batch is not None else _parse_singly(block, action, fields, locate)
 
-    yield from map(parse, blocks) if len(blocks) == 1 else in_order(parse, blocks)
+    yield from map(parse, blocks) if len(blocks) == 1 else map_ordered(parse, blocks)
 
 
 def _parse_block(

@@ -35,7 +35,7 @@ from pyspark_delta.log.skipping import (
     stats_batch,
 )
 from pyspark_delta.log.typed_stats import STATS_PARSED, lacks_texts, typed_stats, with_texts
-from pyspark_delta.log.workers import in_order, worker_count
+from pyspark_delta.log.workers import map_ordered, worker_count
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.types import DOUBLE, FLOAT, TIMESTAMP, DataType
 from pyspark_delta.stats.parse import parse_stats
@@ -176,7 +176,7 @@ class PartScan:
             return files.group, self._kept_by_text(files, predicate)
 
         texts = (files for group in groups for files in self._texts(file, group))
-        for group, masks in groupby(in_order(parse, texts), key=itemgetter(0)):
+        for group, masks in groupby(map_ordered(parse, texts), key=itemgetter(0)):
             mask = pa.concat_arrays([mask for _, mask in masks])
             if pc.any(mask).as_py():
                 yield from self._answer(file, group, mask)

@@ -18,7 +18,7 @@ from pyspark_delta.log.checkpoint_scan import scan_part
 from pyspark_delta.log.file_totals import FileTotals
 from pyspark_delta.log.parquet_part import ParquetPart
 from pyspark_delta.log.replay import FileSources
-from pyspark_delta.log.workers import in_order
+from pyspark_delta.log.workers import map_ordered
 from pyspark_delta.storage.paths import file_name
 
 _PROBED_TOGETHER = 4  # sidecars
@@ -56,7 +56,7 @@ def _serves(part: ParquetPart, layout: CheckpointLayout, full: int) -> bool:
 
 def _all_live(sources: FileSources, parts: Sequence[ParquetPart]) -> Iterator[tuple[ParquetPart, FileTotals]]:
     """The sidecars none of whose files a later commit names, with the totals of their files."""
-    read = in_order(_keys_and_sizes, parts, _PROBED_TOGETHER)
+    read = map_ordered(_keys_and_sizes, parts, _PROBED_TOGETHER)
     while together := list(islice(read, _PROBED_TOGETHER)):
         masks = iter(sources.keys.named([batch for _, batches in together for batch in batches]))
         for part, batches in together:

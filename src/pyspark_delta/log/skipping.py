@@ -14,7 +14,7 @@ from pyspark_delta.expressions.text import columns_of, conjuncts
 from pyspark_delta.expressions.tree import Column, Expression
 from pyspark_delta.log.arrays import bool_array, chosen_rows, map_value
 from pyspark_delta.log.request import PARTITION_VALUES, FileRequest
-from pyspark_delta.log.workers import in_order
+from pyspark_delta.log.workers import map_ordered
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.partition_values import parse_partition_column
 from pyspark_delta.schema.types import TIMESTAMP, DataType
@@ -103,7 +103,7 @@ def keep_files(batch: pa.RecordBatch, request: FileRequest) -> pa.RecordBatch:
 def keep_listed(files: pa.Table, request: FileRequest) -> pa.Table:
     """As `keep_files` for a table; several threads parse statistics."""
     batches = files.to_batches(max_chunksize=_BATCH_ROWS)
-    return pa.Table.from_batches(in_order(lambda batch: keep_files(batch, request), batches), files.schema)
+    return pa.Table.from_batches(map_ordered(lambda batch: keep_files(batch, request), batches), files.schema)
 
 
 def _partition_columns(batch: pa.RecordBatch, types: Mapping[str, DataType], time_zone: str) -> dict[str, pa.Array]:

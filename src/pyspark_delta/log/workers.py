@@ -16,7 +16,7 @@ R = TypeVar("R")
 _IN_FLIGHT = 16  # items that are waiting or being worked on; bounds the memory
 
 
-def in_order(function: Callable[[T], R], items: Iterable[T], in_flight: int = _IN_FLIGHT) -> Iterator[R]:
+def map_ordered(function: Callable[[T], R], items: Iterable[T], in_flight: int = _IN_FLIGHT) -> Iterator[R]:
     """The results of `function` in the order of the items, which are drawn as fast as results are.
 
     At most `in_flight` items are ahead of the result in hand. What has not begun when nobody asks for more, does not.
@@ -24,8 +24,8 @@ def in_order(function: Callable[[T], R], items: Iterable[T], in_flight: int = _I
     return _results(function, iter(items), in_flight, deque())
 
 
-def begun_in_order(function: Callable[[T], R], items: Iterable[T], in_flight: int) -> Iterator[R]:
-    """As `in_order`, but the first `in_flight` items are handed out by this call: the caller has something else to do.
+def map_ordered_eagerly(function: Callable[[T], R], items: Iterable[T], in_flight: int) -> Iterator[R]:
+    """As `map_ordered`, but the first `in_flight` items are handed out by this call: the caller has something else to do.
 
     For results that are surely asked for.
     """

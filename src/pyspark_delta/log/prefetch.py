@@ -12,7 +12,7 @@ T = TypeVar("T")
 _AHEAD = 16  # items; fewer than a written row group takes would leave one of the two waiting
 
 
-def drawn_ahead(items: Iterator[T], ahead: int = _AHEAD) -> Generator[T]:
+def prefetch(items: Iterator[T], ahead: int = _AHEAD) -> Generator[T]:
     """The items in order, at most `ahead` of which wait. Errors are raised where the item would have come.
 
     When nobody asks for more, the thread stops at its next item, and has stopped when the generator is closed.
