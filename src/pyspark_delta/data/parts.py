@@ -33,7 +33,7 @@ def write_files(context: WriteContext, batches: Iterable[pa.RecordBatch], part: 
     the number in the file names. Raises ConstraintViolationError for null in a NOT NULL column, StorageError; files
     that were not yielded are not there then.
     """
-    writer = PartWriter(context, part)
+    writer = RollingFileWriter(context, part)
     try:
         for batch in batches:
             if batch.num_rows:
@@ -92,7 +92,7 @@ def _threads(wanted: int | None, first: list[Piece]) -> int:
     return wanted or min(os.cpu_count() or 1, _MAX_THREADS)
 
 
-class PartWriter:
+class RollingFileWriter:
     """Writes the batches of one task, one file at a time: what `write_files` drives, for callers that hold the batches.
 
     `add`, `append` and `finish` yield each file once it is complete and durable; `abandon` leaves none of the others.
@@ -266,7 +266,7 @@ class _Crew:
 
     def _work(self, number: int, source: Iterator[Piece]) -> None:
         writer, written = (
-            PartWriter(self._context, self._part + number, side_by_side=self._side_by_side),
+            RollingFileWriter(self._context, self._part + number, side_by_side=self._side_by_side),
             self._written[number],
         )
         try:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from pyspark_delta.data.partitions import pieces
-from pyspark_delta.data.parts import PartWriter, delete_written
+from pyspark_delta.data.parts import RollingFileWriter, delete_written
 from pyspark_delta.data.violations import check_violations
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext, WrittenFile, written_files
 from pyspark_delta.deletion_vectors.bitmap import deserialize, of_indexes, serialize
@@ -231,7 +231,7 @@ class _Sink:
 
     def __init__(self, context: WriteContext | None, part: int, *, in_any_order: bool) -> None:
         self.context = context
-        self._writer = None if context is None else PartWriter(context, part, side_by_side=in_any_order)
+        self._writer = None if context is None else RollingFileWriter(context, part, side_by_side=in_any_order)
         self._in_any_order = in_any_order
         self._files: list[WrittenFile] = []
 
