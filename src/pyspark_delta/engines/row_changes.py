@@ -100,7 +100,7 @@ def carry_out(context: ChangeContext, batches: Iterable[pa.RecordBatch], part: i
 class ChangedRows:
     """What a job did: files with `new` rows, change data files, and the rows that left files, by number of the file.
 
-    `counts` are the rows of each action. `crossed_off` counts every time that a row was to leave its file: more than
+    `counts` are the rows of each action. `deletions` counts every time that a row was to leave its file: more than
     there are in `gone` where several source rows met one row of the table.
     """
 
@@ -108,7 +108,7 @@ class ChangedRows:
     changes: pa.Table
     gone: Mapping[int, BitMap64] = field(default_factory=dict)
     counts: Sequence[int] = ()
-    crossed_off: int = 0
+    deletions: int = 0
 
     @classmethod
     def nothing(cls, actions: int) -> ChangedRows:
@@ -124,7 +124,7 @@ class ChangedRows:
     @property
     def has_repetitions(self) -> bool:
         """Whether a row was to leave its file more than once."""
-        return self.crossed_off > sum(len(bitmap) for bitmap in self.gone.values())
+        return self.deletions > sum(len(bitmap) for bitmap in self.gone.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +145,13 @@ def changed_rows(result: pa.Table, context: ChangeContext) -> ChangedRows:
     )
     counts = [one for one in result["counts"].to_pylist() if one is not None]
     totals = np.sum(np.array(counts, np.int64), axis=0).tolist() if counts else [0] * len(context.actions)
-    crossed_off = sum(n for n, action in zip(totals, context.actions, strict=True) if action.is_gone)
+    deletions = sum(n for n, action in zip(totals, context.actions, strict=True) if action.is_gone)
     return ChangedRows(
         new=Written.nothing() if context.data is None else Written.of(new, context.data),
         changes=change_files(changes) if changes.num_rows else no_files(),
         gone=_gone(result.filter(pc.is_valid(result["file"]))),
         counts=totals,
-        crossed_off=crossed_off,
+        deletions=deletions,
     )
 
 
