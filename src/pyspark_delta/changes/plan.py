@@ -1,8 +1,8 @@
 """The plan of a change feed: for a range of versions, the files that hold the changed rows and how to read them.
 
-Planning reads the commits of the range and nothing else of the log, but for the configuration before them. All files of
-one partitioning are one scan, whatever versions they are of: what a row needs to know of its commit is constant in its
-file, and travels with the partition values.
+Planning reads the commits of the range and the configuration before them, nothing else of the log. All files with the
+same partitioning form one scan, across versions: the facts of a commit that its rows need are constant in each file,
+and are passed as partition values.
 """
 
 from __future__ import annotations
@@ -56,9 +56,10 @@ _RANGE, _KEY = "range", "key"
 
 @dataclass(frozen=True, slots=True)
 class ChangeScan:
-    """Files that are read alike: `configuration` has the columns at the end of the range, partitioned as the files are.
+    """Files of one scan: `configuration` has the columns at the end of the range, with the partitioning of the files.
 
-    The files of `plan` have besides the columns of its tasks "version" and "_change_type", null for change data files.
+    In addition to the columns of its tasks, the files of `plan` have "version" and "_change_type", null for change data
+    files.
     """
 
     configuration: TableConfiguration
@@ -67,7 +68,7 @@ class ChangeScan:
 
 @dataclass(frozen=True, slots=True)
 class ChangePlan:
-    """The changes of a range of versions; at most one scan for each way in which the table was partitioned."""
+    """The changes of a range of versions; at most one scan for each partitioning of the table."""
 
     versions: VersionRange
     schema: StructType  # the logical output schema
@@ -86,8 +87,8 @@ def plan_changes(
 
     `columns` and `where` may name the columns of the feed too; both as in `plan_scan`.
 
-    Raises InvalidOperationError where the feed was off, VersionNotFoundError where commits are gone,
-    UnsupportedTableError where the columns changed in a way that no one schema can show, and CorruptLogError.
+    Raises InvalidOperationError if the feed was off, VersionNotFoundError if commits are gone, UnsupportedTableError if
+    the columns changed in a way that no single schema can represent, and CorruptLogError.
     """
     if not versions:
         schema = StructType(select_columns(columns, with_change_columns(latest.schema)))
@@ -113,7 +114,7 @@ def plan_changes(
 
 
 def change_schema(latest: Snapshot, versions: VersionRange) -> StructType:
-    """The columns of the changes of a range: the table's at its end, and those of the feed."""
+    """Return the columns of the changes of a range: the table's at its end, and those of the feed."""
     if not versions or versions.last == latest.version:
         return with_change_columns(latest.schema)
     end = Snapshot.load(latest.location, version=versions.last, storage_options=latest.storage_options)
@@ -122,7 +123,7 @@ def change_schema(latest: Snapshot, versions: VersionRange) -> StructType:
 
 # -------------------------------------------------------------------------------------------------------- files
 def _changed_files(actions: FileActions, ranges: Sequence[ConfigurationRange], latest: Snapshot) -> pa.Table:
-    """All files with changed rows: "_change_type" is null for change data files, which say it for each row."""
+    """Return all files with changed rows: "_change_type" is null for change data files, which store it in each row."""
     adds = _keyed(_with_range_number(actions.adds, ranges), latest)
     removes = with_partition_values(actions.removes, actions.adds, latest)
     removes = _keyed(_with_range_number(removes, ranges, before=True), latest)
@@ -143,7 +144,7 @@ def _changed_files(actions: FileActions, ranges: Sequence[ConfigurationRange], l
 
 
 def _whole(files: pa.Table, kind: str | None) -> pa.Table:
-    """Files of which every row that is in the table is a change of one kind."""
+    """Return files whose live rows are all changes of one kind."""
     files = files.append_column(SELECTS_ROWS, _nulls(files, SELECTS_ROWS))
     return files.append_column(CHANGE_TYPE.name, pa.repeat(pa.scalar(kind, pa.string()), files.num_rows))
 
@@ -159,7 +160,7 @@ def _without(files: pa.Table, rows: pa.Array) -> pa.Table:
 
 
 def _keyed(files: pa.Table, latest: Snapshot) -> pa.Table:
-    """With the version and location of each file as one text: a file may be changed by many commits."""
+    """Add the version and location of each file as one text: a file may be changed by many commits."""
     locations = resolve_column(latest.location, files["path"])
     return files.append_column(_KEY, pc.binary_join_element_wise(files["version"].cast(pa.string()), locations, "\0"))
 
@@ -174,7 +175,7 @@ def _with_range_number(files: pa.Table, ranges: Sequence[ConfigurationRange], *,
 def _with_constants(
     files: pa.Table, ranges: Sequence[ConfigurationRange], times: dict[int, int], versions: VersionRange
 ) -> pa.Table:
-    """With the constants of the feed among the partition values of each file."""
+    """Add the constants of the feed to the partition values of each file."""
     files = files.combine_chunks()
     maps = files["partition_values"].combine_chunks()
     own = {name: pc.coalesce(*(map_value(maps, key) for key in keys)) for name, keys in _partition_keys(ranges).items()}
@@ -187,12 +188,12 @@ def _with_constants(
     ]
     merged = map_array([*own, *_CONSTANTS], [*own.values(), *constants], files.num_rows)
     files = files.set_column(files.column_names.index("partition_values"), "partition_values", merged)
-    size = pc.fill_null(files["size"], 0)  # which a remove need not tell
+    size = pc.fill_null(files["size"], 0)  # which a remove may lack
     return files.set_column(files.column_names.index("size"), "size", size)
 
 
 def _partition_keys(ranges: Sequence[ConfigurationRange]) -> dict[str, list[str]]:
-    """The physical names of partition columns at the end of the range, each with the keys that partition values have.
+    """Return the physical names of the last partition columns, each with its keys in partition values.
 
     An overwritten schema may spell a column in another case. Raises UnsupportedTableError for a name of the feed, which
     a column may have had before it was renamed.
@@ -214,7 +215,7 @@ def _partition_keys(ranges: Sequence[ConfigurationRange]) -> dict[str, list[str]
 
 
 def _matching(files: pa.Table, context: ReadContext) -> pa.Table:
-    """The files that may have a row for which the predicate is true, as far as constants of the files tell."""
+    """Return the files that may have a row for which the predicate is true, decided from constants of the files."""
     constants = {plan.field.name: plan for plan in context.columns if isinstance(plan, PartitionConstant)}
     decidable = all_of(
         *(
@@ -242,7 +243,7 @@ def _matching(files: pa.Table, context: ReadContext) -> pa.Table:
 
 # ------------------------------------------------------------------------------------------------------ columns
 def _layouts(ranges: Sequence[ConfigurationRange]) -> list[tuple[TableConfiguration, list[int]]]:
-    """The ways in which the table was partitioned, with the numbers of their ranges, and the columns at the end."""
+    """Return each partitioning of the table, as a configuration with the last columns, and the numbers of its ranges."""
     last = ranges[-1].configuration
     mode = mapping_mode(last)
     logical = {physical_field(f, mode).name.casefold(): f.name for f in last.schema}

@@ -33,7 +33,7 @@ from pyspark_delta.log.request import FileRequest
 from pyspark_delta.log.segment import CommitFile, Compaction, LogSegment
 from pyspark_delta.log.skipping import keep_files, leaf_columns_of
 from pyspark_delta.log.version_checksum import VersionChecksum, read_checksum
-from pyspark_delta.log.workers import begun_in_order, worker_count
+from pyspark_delta.log.workers import map_ordered_eagerly, worker_count
 from pyspark_delta.stats.parse import parse_stats
 from pyspark_delta.storage import ObjectStore
 
@@ -323,7 +323,7 @@ class LogReplay:
         sources = self.sources()
         # Threads parse these while the checkpoint is decoded.
         lines = self.line_files(sources, "add", [*columns, "stats"], partition_names)
-        of_lines = begun_in_order(parse, lines, in_flight=worker_count())
+        of_lines = map_ordered_eagerly(parse, lines, in_flight=worker_count())
         if sources.checkpoint is not None:
             internal = fields + [f for f in (PATH, DELETION_VECTOR) if f.name not in columns]
             for batch in sources.keys.unnamed(scan_stats(sources.checkpoint.parts(), leaves, internal, required)):

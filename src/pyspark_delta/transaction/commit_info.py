@@ -1,4 +1,4 @@
-"""`commitInfo`: who committed what, by delta-spark's names and in its order (Commit Provenance Information; C192)."""
+"""`commitInfo`: who committed what, with delta-spark's names and order (Commit Provenance Information; C192)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark_delta.transaction.isolation import isolation_level
 
 
 def commit_info(ready: ReadyCommit) -> CommitInfo:
-    """The provenance of a commit; the in-commit timestamp comes first where there is one (C356)."""
+    """Return the provenance of a commit; the in-commit timestamp comes first if there is one (C356)."""
     draft = ready.draft
     values: dict[str, Any] = {
         "inCommitTimestamp": ready.in_commit_timestamp,
@@ -32,11 +32,11 @@ def commit_info(ready: ReadyCommit) -> CommitInfo:
 
 
 def _metrics(operation: Operation) -> dict[str, str]:
-    """The metrics as delta-spark has them, and the engine that changed the rows as one of ours beside them."""
+    """Return the metrics with delta-spark's names, plus one of ours: the engine that changed the rows."""
     metrics = {name: str(value) for name, value in operation.metrics.items()}
     return {**metrics, "engine": operation.engine} if operation.engine else metrics
 
 
 def engine_info(engine: str = "") -> str:
-    """`pyspark-delta/<version>`, followed by the engine that ran the operation, such as `PySpark/4.3.0`."""
+    """Return `pyspark-delta/<version>`, followed by the engine that ran the operation, such as `PySpark/4.3.0`."""
     return f"pyspark-delta/{__version__} {engine}".rstrip()

@@ -1,8 +1,8 @@
-"""What a winner changed of protocol and metadata, and whether a draft prepared before that is still valid.
+"""Conflicts of a draft with protocol and metadata changes of a winner.
 
-Most changes invalidate what other writers have prepared. Two kinds do not: a table feature that asks nothing of
-prepared files, or whose demands the next attempt meets, may be enabled; and what features keep count of in the schema
-may go on counting. The features themselves say what is of that kind.
+Most of these changes invalidate prepared drafts. There are two exceptions. A table feature may be enabled if it
+requires nothing of prepared files, or if the next attempt meets its requirements. Counters that features keep in the
+schema may advance. The features themselves declare which changes are of these kinds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyspark_delta.protocol.draft import CommitDraft
 
 
 def protocol_conflict(draft: CommitDraft, before: TableConfiguration, after: TableConfiguration) -> str:
-    """What of a new protocol the draft cannot follow; "" when there is nothing."""
+    """Return why the draft cannot be rebased on a new protocol; "" if it can."""
     had, has = supported_features(before), supported_features(after)
     if had - has:
         return f"it no longer supports {_listed(had - has)}"
@@ -29,7 +29,7 @@ def protocol_conflict(draft: CommitDraft, before: TableConfiguration, after: Tab
 
 
 def metadata_conflict(draft: CommitDraft, before: TableConfiguration, after: TableConfiguration) -> str:
-    """What of new metadata the draft cannot follow; "" when there is nothing. It has no metadata of its own."""
+    """Return why the draft cannot be rebased on new metadata; "" if it can. The draft has no metadata of its own."""
     old, new = before.metadata, after.metadata
     if old.schema_string != new.schema_string and _schema(old) != _schema(new):
         return "the schema"
@@ -65,7 +65,7 @@ def _schema(metadata: Metadata) -> Any:
 
 
 def _without(value: Any, keys: set[str]) -> Any:
-    """A schema as JSON, without some keys of field metadata."""
+    """Return a schema as JSON, without some keys of field metadata."""
     if isinstance(value, dict):
         return {
             name: {k: v for k, v in member.items() if k not in keys}
