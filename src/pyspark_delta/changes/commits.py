@@ -67,9 +67,7 @@ class Commits:
     removes: _Lines
 
     def times(self, ranges: Sequence[ConfigurationRange]) -> dict[int, int]:
-        """Return when each version was committed, in ms since the epoch: the in-commit timestamp if there is one
-        (C362).
-        """
+        """When each version was committed, in ms since the epoch: the in-commit timestamp if there is one (C362)."""
         times, number = {}, 0
         for commit in self.files:
             while number + 1 < len(ranges) and ranges[number + 1].first <= commit.version:

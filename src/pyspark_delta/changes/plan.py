@@ -243,7 +243,7 @@ def _matching(files: pa.Table, context: ReadContext) -> pa.Table:
 
 # ------------------------------------------------------------------------------------------------------ columns
 def _layouts(ranges: Sequence[ConfigurationRange]) -> list[tuple[TableConfiguration, list[int]]]:
-    """Return each partitioning of the table, as a configuration with the last columns, and the numbers of its ranges."""
+    """Return each partitioning of the table and the numbers of its ranges; all have the last columns."""
     last = ranges[-1].configuration
     mode = mapping_mode(last)
     logical = {physical_field(f, mode).name.casefold(): f.name for f in last.schema}

@@ -62,9 +62,7 @@ def _differences(
 def _read(
     olds: list[_Vector | None], news: list[_Vector | None], paths: list[str], latest: Snapshot
 ) -> dict[int, tuple[BitMap64, BitMap64]]:
-    """Return the bitmaps of the files that have two different vectors, by row; adjacent ones in a file are read
-    together.
-    """
+    """The bitmaps of the files that have two different vectors, by row; adjacent ones in a file are read together."""
     pairs = {
         row: (old, new)
         for row, (old, new) in enumerate(zip(olds, news, strict=True))

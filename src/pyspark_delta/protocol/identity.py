@@ -21,15 +21,13 @@ ALLOW_EXPLICIT_INSERT = "delta.identity.allowExplicitInsert"
 
 
 def next_number(field: StructField) -> int:
-    """Return the next value after the mark of an identity column: `start + k * step` with the least such k
-    (C399).
-    """
+    """Return the next value after the mark of an identity column: `start + k * step` with the least such k (C399)."""
     start, step, mark = field.metadata[START], field.metadata[STEP], field.metadata.get(MARK)
     return int(start if mark is None else start + max(0, (mark - start) // step + 1) * step)
 
 
 def move_marks(configuration: TableConfiguration, marks: Mapping[str, int]) -> Metadata | None:
-    """Return the metadata with these high-water marks, by column, if they advance the present ones; None if none does."""
+    """Return the metadata with these marks, by column, if they advance the present ones; None if none does."""
     fields, moved = [], False
     for field in configuration.schema:
         mark = marks.get(field.name)

@@ -126,9 +126,7 @@ def _cardinalities(files: pa.Table) -> pa.ChunkedArray | None:
 
 
 def _totals(version: int, location: str, store: ObjectStore) -> Totals | None:
-    """Return the totals of a version, from the nearest checksum; None if none is near, or a commit between is
-    ambiguous.
-    """
+    """The totals of a version, from the nearest checksum; None if none is near, or a commit between is ambiguous."""
     later: list[Winner] = []
     for number in range(version, max(-1, version - _FURTHEST_BACK), -1):
         path = _path(location, VersionChecksumName(number))
