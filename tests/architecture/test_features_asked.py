@@ -34,7 +34,7 @@ JSON_MODULES += ("transaction/version_checksum.py",)
 # Below `features`: one question each about column mapping and managed tables, and the words of a message.
 BELOW = {"protocol/configuration.py", "protocol/iceberg_writers.py"}
 # Where features are declared, and where protocols change feature by feature.
-PROTOCOL_CHANGES = {"protocol/feature.py", "transaction/enablement.py"}
+PROTOCOL_CHANGES = {"protocol/feature.py", "transaction/metadata_conflicts.py"}
 # What says how a table is made, and never asks: contract suites that ship with the package.
 EXEMPT = ("features/", "testing/")
 

@@ -70,4 +70,4 @@ def _check_lengths(staging: StagingTable, properties: Mapping[str, str]) -> None
 
 def _is_written(name: str) -> bool:
     feature = find_feature(name)
-    return feature is not None and not feature.write_obstacle and not feature.read_obstacle
+    return feature is not None and not feature.write_unsupported_reason and not feature.read_unsupported_reason

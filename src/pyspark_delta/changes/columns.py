@@ -13,5 +13,5 @@ INSERT, DELETE = "insert", "delete"
 
 
 def with_change_columns(schema: StructType) -> StructType:
-    """The columns of a table, and after them those that the feed adds."""
+    """Return the columns of a table, followed by those that the feed adds."""
     return StructType((*schema, *CHANGE_COLUMNS))

@@ -1,7 +1,7 @@
 """The commits of a range as columns: their file actions, their times, and what they declare.
 
-Only the commits of the range are read, and of them only the actions that count: the change data files of a commit that
-has any (C169), else the files that it adds and removes with `dataChange` (C170, C173).
+Reads only the commits of the range, and only the relevant actions: the change data files of a commit that has any
+(C169), else the files that it adds and removes with `dataChange` (C170, C173).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from pyspark_delta.actions.columns import DATA_CHANGE, DELETION_VECTOR, PARTITION_VALUES, PATH, SIZE
 from pyspark_delta.actions.decode import decode_commit_info, decode_metadata, decode_protocol
 from pyspark_delta.actions.model import CommitInfo
-from pyspark_delta.changes.eras import Declared, Era
+from pyspark_delta.changes.configuration_ranges import ConfigurationRange, Declared
 from pyspark_delta.changes.versions import VersionRange
 from pyspark_delta.errors import CorruptLogError, VersionNotFoundError
 from pyspark_delta.log.commits import CommitText, read_commit, read_commits, single
@@ -39,7 +39,7 @@ _ROW_COUNTS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDe
 
 @dataclass(slots=True)
 class _Lines:
-    """The lines of one kind of action, and how many of them each commit has."""
+    """The lines of one kind of action, and the number of them in each commit."""
 
     lines: list[bytes] = field(default_factory=list)
     versions: list[int] = field(default_factory=list)
@@ -56,7 +56,7 @@ class _Lines:
 
 @dataclass(frozen=True, slots=True)
 class Commits:
-    """What the commits of a range hold; the lines of their file actions are parsed by `parse_files`."""
+    """The contents of the commits of a range; `parse_files` parses the lines of their file actions."""
 
     files: tuple[CommitFile, ...]
     declared: tuple[Declared, ...]
@@ -66,13 +66,13 @@ class Commits:
     adds: _Lines
     removes: _Lines
 
-    def times(self, eras: Sequence[Era]) -> dict[int, int]:
-        """When each version was committed, in ms since the epoch: the in-commit timestamp where there is one (C362)."""
+    def times(self, ranges: Sequence[ConfigurationRange]) -> dict[int, int]:
+        """When each version was committed, in ms since the epoch: the in-commit timestamp if there is one (C362)."""
         times, number = {}, 0
         for commit in self.files:
-            while number + 1 < len(eras) and eras[number + 1].first <= commit.version:
+            while number + 1 < len(ranges) and ranges[number + 1].first <= commit.version:
                 number += 1
-            if carries_time(eras[number].configuration, commit.version):
+            if carries_time(ranges[number].configuration, commit.version):
                 times[commit.version] = in_commit_timestamp(self.infos.get(commit.version), commit.file.path)
             else:
                 times[commit.version] = self.modified[commit.version]
@@ -81,9 +81,9 @@ class Commits:
 
 @dataclass(frozen=True, slots=True)
 class FileActions:
-    """File actions that count, one row each: the fields of the action, and "version".
+    """The relevant file actions, one row each: the fields of the action, and "version".
 
-    Of removes, "has_partition_values" tells whether the action says them.
+    For removes, "has_partition_values" is true if the action contains them.
     """
 
     cdc: pa.Table
@@ -92,9 +92,9 @@ class FileActions:
 
 
 def read_range(latest: Snapshot, versions: VersionRange) -> Commits:
-    """Read the commits of a range that has any.
+    """Read the commits of a range that is not empty.
 
-    Raises VersionNotFoundError, naming the earliest version that is left, when a commit of the range is gone, and
+    Raises VersionNotFoundError, naming the earliest available version, if a commit of the range is gone, and
     CorruptLogError for one that is damaged or missing among others.
     """
     listing = list_log(latest.store, latest.location, versions.first, versions.last)
@@ -121,9 +121,9 @@ def read_range(latest: Snapshot, versions: VersionRange) -> Commits:
     return Commits(files, tuple(declared), modification_times(listing), infos, cdc, adds, removes)
 
 
-def parse_files(commits: Commits, eras: Sequence[Era], latest: Snapshot) -> FileActions:
-    """The file actions of the commits, as columns. Raises CorruptLogError for one that is malformed."""
-    names = tuple(dict.fromkeys(name for era in eras for name in era.partition_names))
+def parse_files(commits: Commits, ranges: Sequence[ConfigurationRange], latest: Snapshot) -> FileActions:
+    """Return the file actions of the commits, as columns. Raises CorruptLogError for a malformed action."""
+    names = tuple(dict.fromkeys(name for current in ranges for name in current.partition_names))
 
     def parse(found: _Lines, action: str, fields: Sequence[pa.Field]) -> pa.Table:
         def locate(line: bytes) -> tuple[str, int]:
@@ -145,7 +145,7 @@ def parse_files(commits: Commits, eras: Sequence[Era], latest: Snapshot) -> File
 
 
 def _changing_data(files: pa.Table) -> pa.Table:
-    """Without those whose action says that it changes no data (C173)."""
+    """Return the files without those whose action declares no change of data (C173)."""
     return files.filter(pc.fill_null(files[DATA_CHANGE.name], True)).drop_columns([DATA_CHANGE.name])
 
 
@@ -167,7 +167,7 @@ def _commit_info(text: CommitText) -> CommitInfo | None:
 
 
 def _changed_nothing(info: CommitInfo | None) -> bool:
-    """Whether a MERGE rewrote files and changed no row of them, by its own metrics; delta-spark commits such ones."""
+    """True if a MERGE rewrote files and changed no row, by its own metrics; delta-spark commits such rewrites."""
     if info is None or info.values.get("operation") != "MERGE":
         return False
     metrics = info.values.get("operationMetrics")
@@ -195,7 +195,7 @@ def _check_present(latest: Snapshot, listing: LogListing, versions: VersionRange
 
 
 def _locate(latest: Snapshot, commits: Commits, found: _Lines, line: bytes) -> tuple[str, int]:
-    """The commit file and line number of a line, for messages."""
+    """Return the commit file and line number of a line, for messages."""
     version = found.version_column()[found.lines.index(line)].as_py()
     file = next(commit.file for commit in commits.files if commit.version == version)
     lines = read_commit(latest.store, file, version).lines()

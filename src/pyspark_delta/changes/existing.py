@@ -1,7 +1,7 @@
-"""The data files of a change feed as the store has them now: what a commit removed may be gone since.
+"""The data files of a change feed that still exist in the store: a removed file may have been vacuumed since.
 
-A reader that takes the log's word for the length of a file needs this. A remove need not tell it, and vacuuming may
-have deleted the file of a version whose commit is still there.
+A reader that relies on the file length in the log needs this module. A remove may lack the length, and vacuuming may
+have deleted a file whose commit still exists.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _MODIFICATION_TIME = "modification_time"
 
 
 def with_statuses(files: pa.Table, location: str, storage_options: Mapping[str, str]) -> pa.Table:
-    """The files of a `ChangeScan`, with the "size" in bytes and "modification_time" in ms that they have in the store.
+    """Return the files of a `ChangeScan`, with their "size" in bytes and "modification_time" in ms from the store.
 
-    One call to the store for each distinct file, several at a time where it is remote. Raises DataFileError for a file
+    Makes one request for each distinct file, several at a time if the store is remote. Raises DataFileError for a file
     that is gone, naming the versions whose changes it held; CorruptLogError for a path that names no file.
     """
     coded = resolve_column(location, files["path"].combine_chunks()).dictionary_encode()

@@ -1,8 +1,8 @@
 """The plan of a change feed: for a range of versions, the files that hold the changed rows and how to read them.
 
-Planning reads the commits of the range and nothing else of the log, but for the configuration before them. All files of
-one partitioning are one scan, whatever versions they are of: what a row needs to know of its commit is constant in its
-file, and travels with the partition values.
+Planning reads the commits of the range and the configuration before them, nothing else of the log. All files with the
+same partitioning form one scan, across versions: the facts of a commit that its rows need are constant in each file,
+and are passed as partition values.
 """
 
 from __future__ import annotations
@@ -26,7 +26,12 @@ from pyspark_delta.changes.columns import (
     with_change_columns,
 )
 from pyspark_delta.changes.commits import FileActions, parse_files, read_range
-from pyspark_delta.changes.eras import Era, check_columns, check_enabled, eras_of
+from pyspark_delta.changes.configuration_ranges import (
+    ConfigurationRange,
+    check_columns,
+    check_enabled,
+    configuration_ranges,
+)
 from pyspark_delta.changes.removed_files import with_partition_values
 from pyspark_delta.changes.vectors import paired, vector_changes
 from pyspark_delta.changes.versions import VersionRange
@@ -46,14 +51,15 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage.percent import resolve_column
 
 _CONSTANTS = tuple(field.name for field in CHANGE_COLUMNS)
-_ERA, _KEY = "era", "key"
+_RANGE, _KEY = "range", "key"
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeScan:
-    """Files that are read alike: `configuration` has the columns at the end of the range, partitioned as the files are.
+    """Files of one scan: `configuration` has the columns at the end of the range, with the partitioning of the files.
 
-    The files of `plan` have besides the columns of its tasks "version" and "_change_type", null for change data files.
+    In addition to the columns of its tasks, the files of `plan` have "version" and "_change_type", null for change data
+    files.
     """
 
     configuration: TableConfiguration
@@ -62,7 +68,7 @@ class ChangeScan:
 
 @dataclass(frozen=True, slots=True)
 class ChangePlan:
-    """The changes of a range of versions; at most one scan for each way in which the table was partitioned."""
+    """The changes of a range of versions; at most one scan for each partitioning of the table."""
 
     versions: VersionRange
     schema: StructType  # the logical output schema
@@ -81,34 +87,34 @@ def plan_changes(
 
     `columns` and `where` may name the columns of the feed too; both as in `plan_scan`.
 
-    Raises InvalidOperationError where the feed was off, VersionNotFoundError where commits are gone,
-    UnsupportedTableError where the columns changed in a way that no one schema can show, and CorruptLogError.
+    Raises InvalidOperationError if the feed was off, VersionNotFoundError if commits are gone, UnsupportedTableError if
+    the columns changed in a way that no single schema can represent, and CorruptLogError.
     """
     if not versions:
         schema = StructType(select_columns(columns, with_change_columns(latest.schema)))
         return ChangePlan(versions, schema, ())
     commits = read_range(latest, versions)
-    eras = eras_of(latest, versions, commits.declared)
-    check_enabled(eras, versions, latest.location)
-    files = _changed_files(parse_files(commits, eras, latest), eras, latest)
-    check_columns(files[_ERA].unique().to_pylist(), eras, versions)
-    files = _with_constants(files.sort_by("version"), eras, commits.times(eras), versions)
+    ranges = configuration_ranges(latest, versions, commits.declared)
+    check_enabled(ranges, versions, latest.location)
+    files = _changed_files(parse_files(commits, ranges, latest), ranges, latest)
+    check_columns(files[_RANGE].unique().to_pylist(), ranges, versions)
+    files = _with_constants(files.sort_by("version"), ranges, commits.times(ranges), versions)
 
-    everything = with_change_columns(eras[-1].configuration.schema)
+    everything = with_change_columns(ranges[-1].configuration.schema)
     schema = StructType(select_columns(columns, everything))
     predicate = parse_predicate(where, everything, time_zone=time_zone) if isinstance(where, str) else where
     scans = []
-    for configuration, numbers in _layouts(eras):
-        own = files.filter(pc.is_in(files[_ERA], value_set=pa.array(numbers, pa.int64())))
+    for configuration, numbers in _layouts(ranges):
+        own = files.filter(pc.is_in(files[_RANGE], value_set=pa.array(numbers, pa.int64())))
         if own.num_rows:
             context = _context(latest, configuration, schema, predicate, time_zone)
-            own = _matching(own.drop_columns([_ERA]), context)
+            own = _matching(own.drop_columns([_RANGE]), context)
             scans.append(ChangeScan(configuration, ScanPlan(versions.last, schema, context, own)))
     return ChangePlan(versions, schema, tuple(scans))
 
 
 def change_schema(latest: Snapshot, versions: VersionRange) -> StructType:
-    """The columns of the changes of a range: the table's at its end, and those of the feed."""
+    """Return the columns of the changes of a range: the table's at its end, and those of the feed."""
     if not versions or versions.last == latest.version:
         return with_change_columns(latest.schema)
     end = Snapshot.load(latest.location, version=versions.last, storage_options=latest.storage_options)
@@ -116,24 +122,29 @@ def change_schema(latest: Snapshot, versions: VersionRange) -> StructType:
 
 
 # -------------------------------------------------------------------------------------------------------- files
-def _changed_files(actions: FileActions, eras: Sequence[Era], latest: Snapshot) -> pa.Table:
-    """All files with changed rows: "_change_type" is null for change data files, which say it for each row."""
-    adds = _keyed(_of_era(actions.adds, eras), latest)
+def _changed_files(actions: FileActions, ranges: Sequence[ConfigurationRange], latest: Snapshot) -> pa.Table:
+    """Return all files with changed rows: "_change_type" is null for change data files, which store it in each row."""
+    adds = _keyed(_with_range_number(actions.adds, ranges), latest)
     removes = with_partition_values(actions.removes, actions.adds, latest)
-    removes = _keyed(_of_era(removes, eras, before=True), latest)
+    removes = _keyed(_with_range_number(removes, ranges, before=True), latest)
     added, removed = paired(adds, removes, _KEY)
     changed = vector_changes(removes.take(removed), adds.take(added), latest)
     whole = [
         _whole(_without(adds, added), INSERT),
         _whole(_without(removes, removed), DELETE),
-        _whole(_of_era(actions.cdc, eras).append_column(DELETION_VECTOR, _nulls(actions.cdc, DELETION_VECTOR)), None),
+        _whole(
+            _with_range_number(actions.cdc, ranges).append_column(
+                DELETION_VECTOR, _nulls(actions.cdc, DELETION_VECTOR)
+            ),
+            None,
+        ),
     ]
     names = [name for name in changed.column_names if name != _KEY]
     return pa.concat_tables([table.select(names) for table in (changed, *whole)])
 
 
 def _whole(files: pa.Table, kind: str | None) -> pa.Table:
-    """Files of which every row that is in the table is a change of one kind."""
+    """Return files whose live rows are all changes of one kind."""
     files = files.append_column(SELECTS_ROWS, _nulls(files, SELECTS_ROWS))
     return files.append_column(CHANGE_TYPE.name, pa.repeat(pa.scalar(kind, pa.string()), files.num_rows))
 
@@ -149,23 +160,25 @@ def _without(files: pa.Table, rows: pa.Array) -> pa.Table:
 
 
 def _keyed(files: pa.Table, latest: Snapshot) -> pa.Table:
-    """With the version and location of each file as one text: a file may be changed by many commits."""
+    """Add the version and location of each file as one text: a file may be changed by many commits."""
     locations = resolve_column(latest.location, files["path"])
     return files.append_column(_KEY, pc.binary_join_element_wise(files["version"].cast(pa.string()), locations, "\0"))
 
 
-def _of_era(files: pa.Table, eras: Sequence[Era], *, before: bool = False) -> pa.Table:
-    """With the number of the era that each file is of: that of its commit, or of the version `before` it."""
-    starts = np.array([era.first for era in eras[1:]], np.int64)
+def _with_range_number(files: pa.Table, ranges: Sequence[ConfigurationRange], *, before: bool = False) -> pa.Table:
+    """Add the number of the configuration range of each file: that of its commit, or of the version `before` it."""
+    starts = np.array([current.first for current in ranges[1:]], np.int64)
     versions = files["version"].to_numpy()
-    return files.append_column(_ERA, pa.array(np.searchsorted(starts, versions, side="left" if before else "right")))
+    return files.append_column(_RANGE, pa.array(np.searchsorted(starts, versions, side="left" if before else "right")))
 
 
-def _with_constants(files: pa.Table, eras: Sequence[Era], times: dict[int, int], versions: VersionRange) -> pa.Table:
-    """With the constants of the feed among the partition values of each file."""
+def _with_constants(
+    files: pa.Table, ranges: Sequence[ConfigurationRange], times: dict[int, int], versions: VersionRange
+) -> pa.Table:
+    """Add the constants of the feed to the partition values of each file."""
     files = files.combine_chunks()
     maps = files["partition_values"].combine_chunks()
-    own = {name: pc.coalesce(*(map_value(maps, key) for key in keys)) for name, keys in _partition_keys(eras).items()}
+    own = {name: pc.coalesce(*(map_value(maps, key) for key in keys)) for name, keys in _partition_keys(ranges).items()}
     in_order = pa.array([times[v] * 1000 for v in range(versions.first, versions.last + 1)], pa.timestamp("us", "UTC"))
     texts = serialize_partition_column(in_order, TIMESTAMP)
     constants = [
@@ -175,21 +188,21 @@ def _with_constants(files: pa.Table, eras: Sequence[Era], times: dict[int, int],
     ]
     merged = map_array([*own, *_CONSTANTS], [*own.values(), *constants], files.num_rows)
     files = files.set_column(files.column_names.index("partition_values"), "partition_values", merged)
-    size = pc.fill_null(files["size"], 0)  # which a remove need not tell
+    size = pc.fill_null(files["size"], 0)  # which a remove may lack
     return files.set_column(files.column_names.index("size"), "size", size)
 
 
-def _partition_keys(eras: Sequence[Era]) -> dict[str, list[str]]:
-    """The physical names of partition columns at the end of the range, each with the keys that partition values have.
+def _partition_keys(ranges: Sequence[ConfigurationRange]) -> dict[str, list[str]]:
+    """Return the physical names of the last partition columns, each with its keys in partition values.
 
     An overwritten schema may spell a column in another case. Raises UnsupportedTableError for a name of the feed, which
     a column may have had before it was renamed.
     """
-    last = eras[-1].configuration
+    last = ranges[-1].configuration
     at_end = (physical_field(field, mapping_mode(last)).name for field in last.schema)
     spelled = {name.casefold(): name for name in at_end}
     found: dict[str, list[str]] = {}
-    for key in dict.fromkeys(name for era in eras for name in era.partition_names):
+    for key in dict.fromkeys(name for current in ranges for name in current.partition_names):
         if key.casefold() in _CONSTANTS:
             raise UnsupportedTableError(
                 f"The changes of '{last.location}' cannot be read: partition values go by the name '{key}', which the "
@@ -202,7 +215,7 @@ def _partition_keys(eras: Sequence[Era]) -> dict[str, list[str]]:
 
 
 def _matching(files: pa.Table, context: ReadContext) -> pa.Table:
-    """The files that may have a row for which the predicate is true, as far as constants of the files tell."""
+    """Return the files that may have a row for which the predicate is true, decided from constants of the files."""
     constants = {plan.field.name: plan for plan in context.columns if isinstance(plan, PartitionConstant)}
     decidable = all_of(
         *(
@@ -229,14 +242,14 @@ def _matching(files: pa.Table, context: ReadContext) -> pa.Table:
 
 
 # ------------------------------------------------------------------------------------------------------ columns
-def _layouts(eras: Sequence[Era]) -> list[tuple[TableConfiguration, list[int]]]:
-    """The ways in which the table was partitioned, with the numbers of their eras, and the columns at the end."""
-    last = eras[-1].configuration
+def _layouts(ranges: Sequence[ConfigurationRange]) -> list[tuple[TableConfiguration, list[int]]]:
+    """Return each partitioning of the table and the numbers of its ranges; all have the last columns."""
+    last = ranges[-1].configuration
     mode = mapping_mode(last)
     logical = {physical_field(f, mode).name.casefold(): f.name for f in last.schema}
     found: dict[tuple[str, ...], list[int]] = {}
-    for number, era in enumerate(eras):
-        names = tuple(logical[n.casefold()] for n in era.partition_names if n.casefold() in logical)
+    for number, current in enumerate(ranges):
+        names = tuple(logical[n.casefold()] for n in current.partition_names if n.casefold() in logical)
         found.setdefault(names, []).append(number)
     return [(_partitioned_by(last, names), numbers) for names, numbers in found.items()]
 

@@ -1,4 +1,4 @@
-"""Reading a planned change feed into Arrow."""
+"""Read a planned change feed into Arrow."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _MISSING = "DELTA_FILE_NOT_FOUND_DETAILED"
 
 
 def changes_schema(plan: ChangePlan) -> pa.Schema:
-    """The Arrow schema of the rows: every column and field admits null."""
+    """Return the Arrow schema of the rows: every column and field is nullable."""
     return schema_to_arrow(plan.schema, all_nullable=True)
 
 
 def read_changes(plan: ChangePlan) -> Iterator[pa.RecordBatch]:
-    """The changed rows, as batches of `changes_schema(plan)`, in the order of the versions where one scan reads them.
+    """Yield the changed rows as batches of `changes_schema(plan)`, in version order within each scan.
 
-    Raises DataFileError, naming file and version, for a data file that was vacuumed; and as `read_plan`.
+    Raises DataFileError, naming file and version, for a data file that was vacuumed; and the errors of `read_plan`.
     """
     for scan in plan.scans:
         location = scan.plan.context.table_location
@@ -37,9 +37,9 @@ def read_changes(plan: ChangePlan) -> Iterator[pa.RecordBatch]:
 
 @contextmanager
 def naming_versions(location: str, tasks: Callable[[], Iterable[ScanTask]]) -> Iterator[None]:
-    """Let the error for a data file that is gone name the versions whose changes it held.
+    """Add the versions whose changes a file held to the error for a data file that is gone.
 
-    `tasks` are asked for on an error only; errors of tasks that are not of a change feed stay as they are.
+    `tasks` is called only for an error; errors of tasks outside a change feed are not changed.
     """
     try:
         yield
@@ -53,7 +53,7 @@ def naming_versions(location: str, tasks: Callable[[], Iterable[ScanTask]]) -> I
 
 
 def missing_file(path: str, versions: Iterable[int]) -> DataFileError:
-    """The error for a data file that held changes of some versions, and is gone."""
+    """Return the error for a data file that held changes of some versions, and is gone."""
     numbers = sorted(set(versions))
     shown = ", ".join(map(str, numbers))
     return DataFileError(

@@ -1,6 +1,6 @@
-"""Partition values of removed files whose `remove` does not say them (without `extendedFileMetadata`, C156).
+"""Partition values of removed files whose `remove` lacks them (without `extendedFileMetadata`, C156).
 
-They are those of the file's `add`: one in the range, or one that was live before.
+The values come from the `add` of the file: one in the range, or one that was live before.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _COLUMNS = ("path", "partition_values")
 
 
 def with_partition_values(removes: pa.Table, adds: pa.Table, latest: Snapshot) -> pa.Table:
-    """The removes, their partition values filled in; without the column that told which lacked them.
+    """Return the removes with all partition values, without the column that marks missing ones.
 
-    Raises CorruptLogError for a file that no `add` is known of, and what opening an earlier version raises.
+    Raises CorruptLogError for a file without a known `add`, and the errors of opening an earlier version.
     """
     told = removes[HAS_PARTITION_VALUES.name]
     removes = removes.drop_columns([HAS_PARTITION_VALUES.name])
@@ -53,7 +53,7 @@ def _locations(files: pa.Table, latest: Snapshot) -> pa.Array:
 
 
 def _sources(lacking: pa.Table, adds: pa.Table, latest: Snapshot) -> Iterator[pa.Table]:
-    """Where the adds may be: in the range itself, and live before each version that removes such a file."""
+    """Yield the candidate adds: those of the range, and those live before each version that removes such a file."""
     yield adds.select(_COLUMNS)
     for version in sorted(pc.unique(lacking["version"]).to_pylist()):
         if version > 0:

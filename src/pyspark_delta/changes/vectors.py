@@ -1,7 +1,7 @@
-"""Files of which a commit changed only the deletion vector: the rows between the old vector and the new (C173).
+"""Files whose deletion vector alone a commit changed: the rows between the old vector and the new (C173).
 
-Rows that only the new vector marks were deleted, rows that only the old one marks came back. Each set is handed to the
-reader as a vector that selects rows.
+Rows that only the new vector marks were deleted; rows that only the old one marks were restored. Each set is passed to
+the reader as a vector that selects rows.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _Vector = dict[str, Any]
 
 
 def vector_changes(before: pa.Table, after: pa.Table, latest: Snapshot) -> pa.Table:
-    """The rows that changed in files of which row i of `before` is the remove and row i of `after` the add.
+    """Return the changed rows of files: row i of `before` is the remove, and row i of `after` the add, of one file.
 
-    The columns of `after`, "selects_rows" and "_change_type". Raises DeletionVectorError.
+    The result has the columns of `after`, "selects_rows" and "_change_type". Raises DeletionVectorError.
     """
     olds, news = before[DELETION_VECTOR.name].to_pylist(), after[DELETION_VECTOR.name].to_pylist()
     bitmaps = _read(olds, news, after["path"].to_pylist(), latest)
@@ -62,14 +62,14 @@ def _differences(
 def _read(
     olds: list[_Vector | None], news: list[_Vector | None], paths: list[str], latest: Snapshot
 ) -> dict[int, tuple[BitMap64, BitMap64]]:
-    """The bitmaps of the files that have two different vectors, by row; neighbours in one file are read together."""
+    """The bitmaps of the files that have two different vectors, by row; adjacent ones in a file are read together."""
     pairs = {
         row: (old, new)
         for row, (old, new) in enumerate(zip(olds, news, strict=True))
         if old is not None and new is not None and old != new
     }
     described = {row: tuple(DeletionVectorDescriptor(**vector) for vector in pair) for row, pair in pairs.items()}
-    # What a commit makes of a vector is what the next one begins with.
+    # The new vector of one commit is the old vector of the next.
     wanted = {descriptor: paths[row] for row, pair in described.items() for descriptor in pair}
     bitmaps = read_deletion_vectors(
         lambda location: store_for(location, latest.storage_options),
@@ -86,7 +86,7 @@ def _wire(descriptor: DeletionVectorDescriptor) -> _Vector:
 
 
 def paired(adds: pa.Table, removes: pa.Table, key: str) -> tuple[pa.Array, pa.Array]:
-    """The rows of `adds` and of `removes` that belong together by the column `key`, in the same order."""
+    """Return the matching rows of `adds` and `removes` by the column `key`, in the same order."""
     at = pc.index_in(adds[key], value_set=removes[key])
     if isinstance(at, pa.ChunkedArray):
         at = at.combine_chunks()

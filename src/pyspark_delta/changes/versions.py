@@ -1,4 +1,4 @@
-"""From what a user asks for to a range of versions: by version or by time, both ends included."""
+"""Resolve the requested start and end of a change feed, versions or times, to a range with both ends included."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _TOO_EARLY = "DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION"
 
 @dataclass(frozen=True, slots=True)
 class ChangeRequest:
-    """The changes that were asked for. Times are in milliseconds since the epoch.
+    """The requested range. Times are in milliseconds since the epoch.
 
-    A time to start from means the first version not before it; a time to end with, the last version not after it.
-    Without an end, the latest version is the last; so it is for an end version that is later. A start past the latest
-    version, and times past its commit, are errors unless `allow_out_of_range`, with which there are no such changes.
+    A start time means the first version not before it; an end time means the last version not after it. Without an end,
+    or with an end version after the latest, the range ends at the latest version. A start after the latest version, and
+    times after its commit, are errors unless `allow_out_of_range`, which makes the range empty.
     """
 
     starting_version: int | None = None
@@ -35,7 +35,7 @@ class ChangeRequest:
 
 @dataclass(frozen=True, slots=True)
 class VersionRange:
-    """The versions from `first` to `last`, both included; none where `last` is less."""
+    """The versions from `first` to `last`, both included; empty if `last` is less."""
 
     first: int
     last: int
@@ -45,11 +45,11 @@ class VersionRange:
 
 
 def resolve_range(latest: Snapshot, request: ChangeRequest) -> VersionRange:
-    """The versions that a request names, `latest` being the newest there is to read.
+    """Return the versions that a request names; `latest` is the newest version that can be read.
 
     Raises InvalidOptionError for a start that is missing or given twice, or an end that is given twice;
-    InvalidOperationError for an end before the start; VersionNotFoundError and TimestampOutOfRangeError for a start
-    or a time past the latest version.
+    InvalidOperationError for an end before the start; VersionNotFoundError and TimestampOutOfRangeError for a start or
+    a time after the latest version.
     """
     _check_given(request)
     first = _first(latest, request)

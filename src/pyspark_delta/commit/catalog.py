@@ -131,8 +131,8 @@ class CatalogCommitter:
                 return Transient(error)
             try:
                 self._table.publish(self._store)
-            except DeltaError as obstacle:
-                return Rejected(obstacle)
+            except DeltaError as refusal:
+                return Rejected(refusal)
             return self._ratify(request, proposal, published=True)
         except CatalogError as error:
             return Rejected(error)

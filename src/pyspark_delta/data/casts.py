@@ -1,6 +1,7 @@
 """Conversion of one leaf of a data file to its Delta type: physical forms (C436-C443) and type widening.
 
-A pair of types is legal or not before any row is read; a legal conversion can still fail on a value that does not fit.
+Whether a pair of types is legal is known before any row is read; a legal conversion can still fail on a value that does
+not fit.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _STRINGS = frozenset([pa.string(), pa.large_string(), pa.string_view()])
 
 
 def conversion(file_type: pa.DataType, data_type: DataType) -> Conversion | None:
-    """How values of `file_type` become values of `data_type`; None when a file may not hold that type.
+    """Return the conversion of values of `file_type` to `data_type`; None if a file may not hold that type.
 
     The conversion raises pa.ArrowInvalid for a value that does not fit.
     """
@@ -105,7 +106,7 @@ def _to_text(file_type: pa.DataType, target: pa.DataType) -> Conversion | None:
 
 
 def _to_timestamp(file_type: pa.DataType, target: pa.DataType) -> Conversion | None:
-    """INT96 arrives without a zone, like timestamps not adjusted to UTC: the count of microseconds is what counts."""
+    """Convert INT96, which has no zone, like timestamps not adjusted to UTC: only the microseconds count."""
     if pa.types.is_date32(file_type) and target.tz is None:
         return _cast_to(target)  # widening: midnight
     if not pa.types.is_timestamp(file_type):
@@ -138,7 +139,7 @@ def _cast_to_wide_decimal(target: pa.DataType, digits: int) -> Conversion | None
     if target.precision - target.scale >= digits:
         return _cast_to(target)
     if target.precision - target.scale < max(digits - 1, 9):
-        return None  # every value is checked below, but only a file without annotations may mean so few digits
+        return None  # every value is checked below, but only a file without annotations may declare so few digits
     return lambda array: array.cast(pa.decimal128(digits + target.scale, target.scale)).cast(target)
 
 
@@ -149,7 +150,7 @@ _RULES: dict[DataType, Callable[[pa.DataType, pa.DataType], Conversion | None]] 
     SHORT: _from(*_SMALL_INTEGERS),
     INTEGER: _from(*_SMALL_INTEGERS),
     LONG: _from(*_INTEGERS),
-    FLOAT: _from(pa.float16(), pa.int8(), pa.uint8(), pa.int16(), pa.uint16()),  # which a float holds exactly
+    FLOAT: _from(pa.float16(), pa.int8(), pa.uint8(), pa.int16(), pa.uint16()),  # which a float represents exactly
     DOUBLE: _from(pa.float16(), pa.float32(), *_SMALL_INTEGERS),
     BOOLEAN: _from(),
     DATE: _from(pa.date64()),

@@ -2,9 +2,9 @@
 
 Each planned column resolves against the file's Arrow schema to a tree of the closed union
 
-    Column = Leaf | Struct | List | Map | Variant | Absent
+Column = Leaf | Struct | List | Map | Variant | Absent
 
-which knows the Parquet leaves to read and how Arrow data of the file become data of the table.
+which contains the Parquet leaves to read and converts Arrow data of the file to data of the table.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ Column: TypeAlias = Leaf | Struct | List | Map | Variant | Absent
 
 
 class _Candidates:
-    """The fields of one struct of a file, or of the file, by name and by id: none is searched for one by one."""
+    """The fields of one struct of a file, or of the file, indexed by name and by id."""
 
     __slots__ = ("_by_folded", "_by_id", "_by_name")
 
@@ -111,15 +111,15 @@ class _Candidates:
                 self._by_id.setdefault(field.id, []).append(field)
 
     def named(self, name: str) -> Sequence[FileField]:
-        """Those of a name, or where there are none, those whose names differ in case: Spark's default analysis."""
+        """The fields with a name, or if there are none, those whose names differ in case: Spark's default analysis."""
         return self._by_name.get(name, ()) or self._by_folded.get(name.casefold(), ())
 
     def numbered(self, column_id: int) -> Sequence[FileField]:
-        """Those of an id."""
+        """Return the fields with an id."""
         return self._by_id.get(column_id, ())
 
     def first(self, name: str) -> FileField | None:
-        """The first of exactly that name."""
+        """Return the first field with exactly that name."""
         return next(iter(self._by_name.get(name, ())), None)
 
 
@@ -135,15 +135,15 @@ class FileSchema:
         self._path = path
 
     def has_field_ids(self) -> bool:
-        """Whether any field of the file, at any depth, has an id."""
+        """True if any field of the file, at any depth, has an id."""
         return any(f.id is not None for top in self._fields for f in _descend(top))
 
     def resolve(self, logical: StructField, physical: StructField) -> Column:
-        """Find a column. Raises DataFileError when the file holds it with a type that cannot be converted."""
+        """Find a column. Raises DataFileError if the file holds it with a type that cannot be converted."""
         return self._member(self._candidates, logical, physical, logical.name)
 
     def resolve_named(self, field: StructField) -> Column:
-        """Find a column by its name alone, whatever the mode: columns outside the schema have no id."""
+        """Find a column by its name alone, in any mode: columns outside the schema have no id."""
         found = self._candidates.first(field.name)
         if found is None:
             return Absent(to_arrow(field.type, all_nullable=True))
@@ -156,7 +156,7 @@ class FileSchema:
         return self._column(found, logical.type, physical.type, where)
 
     def _match(self, candidates: _Candidates, physical: StructField, where: str) -> FileField | None:
-        # The mode asks for the ids of all fields but those inside user-defined types.
+        # The mode requires ids of all fields except those inside user-defined types.
         wanted = field_id(physical) if self._by_id else None
         matches = candidates.named(physical.name) if wanted is None else candidates.numbered(wanted)
         if len(matches) > 1:
@@ -212,7 +212,7 @@ class FileSchema:
 
 
 def leaves(column: Column) -> Iterator[int]:
-    """The indexes of the Parquet leaves that the column is read from."""
+    """Return the indexes of the Parquet leaves that the column is read from."""
     match column:
         case Leaf(source) | Variant(source):
             yield from range(source.first, source.end)
@@ -234,7 +234,7 @@ def leaves(column: Column) -> Iterator[int]:
 
 
 def read_column(column: Column, array: pa.Array) -> pa.Array:
-    """The data of the table from the data of the file. Raises pa.ArrowInvalid for a value that does not fit."""
+    """Convert data of the file to data of the table. Raises pa.ArrowInvalid for a value that does not fit."""
     match column:
         case Leaf(_, convert):
             return convert(array)

@@ -1,4 +1,4 @@
-"""Arrow batches brought to the columns of a table: matched by name, nulls for what they lack, cast without loss."""
+"""Convert Arrow batches to the columns of a table: matched by name, nulls for missing columns, lossless casts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Values = TypeVar("Values", pa.Array, pa.ChunkedArray)
 
 
 def conform(batch: pa.RecordBatch, data: StructType, table: StructType) -> pa.RecordBatch:
-    """The batch, whose columns are those of `data` by position, with exactly the columns of `table`.
+    """Return the batch, whose columns are those of `data` by position, with exactly the columns of `table`.
 
     `store_assignment.check_storable` has passed. Raises ConstraintViolationError for a value that does not fit.
     """
@@ -35,7 +35,7 @@ def conform(batch: pa.RecordBatch, data: StructType, table: StructType) -> pa.Re
 def require_columns(
     batches: Iterable[pa.RecordBatch], stored: StructType, table: StructType
 ) -> Iterator[pa.RecordBatch]:
-    """The batches with the `stored` columns of a table: void ones of its schema, which no file holds, may be there.
+    """Yield the batches with the `stored` columns of a table; void columns, which no file holds, are dropped.
 
     Raises SchemaMismatchError for a batch with other columns.
     """

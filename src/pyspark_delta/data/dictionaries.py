@@ -1,7 +1,7 @@
-"""Which columns of a data file are worth a dictionary.
+"""Which columns of a data file benefit from a dictionary.
 
-Parquet writers begin every column with a dictionary and give it up once it is larger than a page. Until then each value
-is hashed, and what was written so far stays in the file: a column of distinct values is slower to write and larger.
+Parquet writers begin every column with a dictionary and drop it once it is larger than a page. Until then each value is
+hashed, and the pages so far stay in the file: a column of distinct values is slower to write and larger.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _LEAST_REPEATED = 2.0
 
 
 def dictionary_columns(rows: pa.Table) -> list[str]:
-    """The paths of the Parquet columns that get a dictionary, by a sample of the rows: those whose values repeat.
+    """Return the paths of the Parquet columns that get a dictionary: those whose values repeat in a sample of the rows.
 
-    Nested columns, and those of which the sample tells too little, are left to the writer.
+    Nested columns, and those for which the sample is too small, are left to the writer.
     """
     sample = _sample(rows)
     paths: list[str] = []
@@ -33,7 +33,7 @@ def dictionary_columns(rows: pa.Table) -> list[str]:
 
 
 def _sample(rows: pa.Table) -> pa.Table:
-    """Rows from all over the table."""
+    """Return rows from all parts of the table."""
     if rows.num_rows <= _SAMPLE:
         return rows
     dice = np.random.default_rng(0)  # equal steps would take one row of each run of equal values
@@ -45,16 +45,16 @@ def _sample(rows: pa.Table) -> pa.Table:
 
 
 def _is_worth_it(sample: pa.ChunkedArray, rows: int) -> bool:
-    """Whether values occur several times, and the distinct ones fit a page.
+    """True if values occur several times, and the distinct ones fit a page.
 
-    Of a column in which each value occurs `m` times, two rows are equal with the probability (m - 1) / (rows - 1).
+    In a column in which each value occurs `m` times, two rows are equal with the probability (m - 1) / (rows - 1).
     """
     known = sample.drop_null()
     if len(known) < 2:
         return True
     equal = len(known) - pc.count_distinct(known).as_py()
     pairs = len(known) * (len(known) - 1) / 2
-    # Where most rows of the sample repeat, pairs say little; the distinct values have then mostly been seen.
+    # If most rows of the sample repeat, pairs are not informative; but then most distinct values are in the sample.
     repeated = 1 + equal * (rows - 1) / pairs if equal < len(known) / 2 else rows / (len(known) - equal)
     size = known.nbytes / len(known)
     return bool(repeated >= _LEAST_REPEATED and rows / repeated * size <= _LARGEST)

@@ -1,6 +1,6 @@
 """One data file as rows of the table: its columns, without the deleted rows, filtered by the residual predicate.
 
-Where the predicate rules most rows out, only its own columns are read of row groups that have none of the others.
+If the predicate excludes most rows, the other columns are not read from row groups without matches.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from pyspark_delta.schema.types import LONG, StructField
 from pyspark_delta.storage.paths import resolve_file
 
 _KEPT_LAYOUTS = 16
-_LATE_BYTES = 1 << 20  # of columns that are worth a read of their own
+_LATE_BYTES = 1 << 20  # bytes of columns that justify a separate read
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class _Layout:
     legacy: tuple[LegacyCalendar | None, ...]  # for columns with dates or times of the legacy calendar
     every: Leaves
     first: Leaves  # of columns that the residual names
-    rest: Leaves  # of the others
+    rest: Leaves  # leaves of the other columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class DataFileReader:
         self._lock = threading.Lock()
 
     def read(self, task: ScanTask, constants: Mapping[str, pa.Scalar], marks: RowMarks) -> Iterator[pa.RecordBatch]:
-        """The rows of one file. `constants` are the typed partition values by physical name."""
+        """Yield the rows of one file. `constants` are the typed partition values by physical name."""
         path = resolve_file(self._context.table_location, task.path)
         with opened_file(path, self._context.storage_options) as file:
             if marks.marked is not None:
@@ -103,7 +103,7 @@ class DataFileReader:
 
     # ------------------------------------------------------------------------------------------- file to rows
     def _rows_of(self, file: _Opened, groups: Sequence[int], marks: RowMarks) -> Iterator[pa.RecordBatch]:
-        """The rows of some row groups; some batches may have none."""
+        """Yield the rows of some row groups; some batches may be empty."""
         layout, residual = file.layout, self._context.residual
         if layout.first.names and layout.rest.bytes_in(file.parquet.metadata, groups) >= _LATE_BYTES:
             yield from self._late(file, groups, marks)
@@ -120,7 +120,7 @@ class DataFileReader:
             yield self._batch(arrays, count)
 
     def _late(self, file: _Opened, groups: Sequence[int], marks: RowMarks) -> Iterator[pa.RecordBatch]:
-        """The same; columns that the residual does not name are read where it is true for some row."""
+        """Yield the same; columns outside the residual are read only if it is true for some row."""
         found = list(self._found(file, groups, marks))
         if not found:
             return
@@ -137,7 +137,7 @@ class DataFileReader:
             done += count
 
     def _found(self, file: _Opened, groups: Sequence[int], marks: RowMarks) -> Iterator[tuple[Indexes, pa.RecordBatch]]:
-        """The rows that the residual is true for: their positions, and the columns that it names."""
+        """Return the rows for which the residual is true: their positions, and the columns in the residual."""
         residual = self._context.residual
         assert residual is not None
         names = [self._names[i] for i in self._asked]
@@ -192,7 +192,7 @@ class DataFileReader:
 
     # ------------------------------------------------------------------------------------------------- layouts
     def _layout(self, file: pq.ParquetFile, path: str) -> _Layout:
-        """How to read this file; files of one writer share it."""
+        """Return how to read this file; files of one writer share the result."""
         schema = file.schema_arrow
         key = str(len(schema)) + "\0".join(schema.names)
         with self._lock:
@@ -233,12 +233,12 @@ class DataFileReader:
 
 
 def _is_constant(plan: ColumnPlan, constants: Mapping[str, pa.Scalar]) -> bool:
-    """Whether all rows of the file are of one kind of change; a column of that name in the file then means nothing."""
+    """True if all rows of the file have one kind of change; a column of that name in the file is then ignored."""
     return isinstance(plan, ChangeType) and bool(constants[plan.field.name].is_valid)
 
 
 def _recorded(column: Column, rows: RawRows, field: StructField, path: str) -> pa.Array:
-    """The kinds of change that a change data file holds, one for each row (C163)."""
+    """Return the kinds of change in a change data file, one for each row (C163)."""
     found = _from_file(column, rows, field, path)
     if found.null_count:
         raise DataFileError(
@@ -279,7 +279,7 @@ def _from_file(column: Column, rows: RawRows, field: StructField, path: str) -> 
 def _stable(
     column: Column | None, fresh: pa.Array | None, rows: RawRows, field: StructField, path: str, missing: str
 ) -> pa.Array:
-    """The materialised value where there is one, else the fresh one (C323, C326)."""
+    """Return the materialised value if there is one, else the fresh one (C323, C326)."""
     stored = None if column is None else _from_file(column, rows, field, path)
     if fresh is not None:
         return fresh if stored is None else pc.coalesce(stored, fresh)

@@ -1,4 +1,4 @@
-"""Lists and maps of Arrow in any of their forms, taken apart into offsets and what lies below them."""
+"""Decompose lists and maps of Arrow, in any form, into offsets and child values."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import pyarrow.compute as pc
 
 
 def list_parts(array: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Offsets from zero, and just the values below them, of any list or map; the entries of a map are structs.
+    """Return offsets from zero, and just the values below them, of any list or map; the entries of a map are structs.
 
-    Arrow builds no list from the offsets of a slice and a mask: the offsets found here are always whole arrays.
+    Arrow builds no list from the offsets of a slice and a mask: the offsets returned here are always complete arrays.
     """
     types = pa.types
     if not (types.is_map(array.type) or types.is_list(array.type)):

@@ -1,4 +1,4 @@
-"""NOT NULL columns hold no null: checked on every batch before it is written (Schema Serialization, `nullable`)."""
+"""Check that NOT NULL columns hold no null, for every batch before it is written (Schema Serialization, `nullable`)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructType
 
 
 def check_not_null(batch: pa.RecordBatch, schema: StructType) -> None:
-    """Check what `schema` says is not nullable: columns, members of structs, elements of arrays, values of maps.
+    """Check everything that `schema` declares as not nullable: columns, struct members, array elements, map values.
 
-    What is inside a null is not looked at. Raises ConstraintViolationError naming the column.
+    Values inside a null are ignored. Raises ConstraintViolationError naming the column.
     """
     for field in schema:
         if field.nullable and not _binds(field.type):
@@ -30,7 +30,7 @@ def check_not_null(batch: pa.RecordBatch, schema: StructType) -> None:
 
 @cache
 def _binds(data_type: DataType) -> bool:
-    """Whether something inside the type is not nullable; the keys of maps never are, and Arrow sees to that."""
+    """True if something inside the type is not nullable; keys of maps never are, and Arrow enforces that."""
     return any(_is_bound(found) for found in types_in(data_type))
 
 
@@ -50,13 +50,13 @@ def _check(values: Any, data_type: DataType, path: tuple[str, ...]) -> None:
     match data_type:
         case StructType(fields):
             for index, field in enumerate(fields):
-                # A member is null, too, wherever the struct is.
+                # A member is also null if the struct is.
                 member = pc.struct_field(values, [index])
                 _check_inner(member, field.type, (*path, field.name), field.nullable, values.null_count)
         case ArrayType(element, contains_null):
             _check_inner(pc.list_flatten(values), element, (*path, "element"), contains_null)
         case MapType(key, value, value_contains_null):
-            values = values.drop_null()  # beneath a null there may be entries
+            values = values.drop_null()  # a null may still have entries below it
             start, stop = values.offsets[0].as_py(), values.offsets[-1].as_py()
             keys, items = (part.slice(start, stop - start) for part in (values.keys, values.items))
             _check_inner(keys, key, (*path, "key"), nullable=False)

@@ -1,4 +1,4 @@
-"""Data files opened as Parquet, and what Arrow and the store say of them in our own words."""
+"""Open data files as Parquet, and translate errors of Arrow and the store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LISTS_IN_LISTS = "LIST-annotated groups must not be repeated"  # of old writers
 
 
 def rows_in_file(path: str, storage_options: Mapping[str, str] | None) -> int:
-    """How many rows a data file has, deleted ones included, by its footer. Raises DataFileError."""
+    """Return how many rows a data file has, deleted ones included, by its footer. Raises DataFileError."""
     with opened_file(path, storage_options) as file:
         rows: int = file.metadata.num_rows
         return rows
@@ -29,9 +29,10 @@ def rows_in_file(path: str, storage_options: Mapping[str, str] | None) -> int:
 
 @contextmanager
 def opened_file(path: str, storage_options: Mapping[str, str] | None) -> Iterator[pq.ParquetFile]:
-    """The data file at a location, open while the block runs.
+    """Open the data file at a location while the block runs.
 
-    Raises DataFileError, UnsupportedDataFileError where only Spark reads it; also for what the block reads.
+    Raises DataFileError, and UnsupportedDataFileError if only Spark reads it; errors inside the block are translated
+    too.
     """
     with translated(path):
         source = store_for(path, storage_options).open_input(path)

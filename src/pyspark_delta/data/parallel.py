@@ -1,4 +1,4 @@
-"""Ordered parallel production: several workers, results in order, and a bound on what waits to be consumed."""
+"""Ordered parallel production: several workers, results in order, and a limit on waiting results."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _QUEUED_ITEMS = 4  # per unit of work in flight
 _POLL_SECONDS = 0.2
 
 
-def ordered_parallel(produce: Callable[[Unit], Iterable[Item]], units: Iterable[Unit], threads: int) -> Iterator[Item]:
-    """The items that `produce` makes of each unit, in the order of the units.
+def flat_map_ordered(produce: Callable[[Unit], Iterable[Item]], units: Iterable[Unit], threads: int) -> Iterator[Item]:
+    """Yield the items that `produce` makes of each unit, in the order of the units.
 
-    At most `threads + 1` units are in flight, each with a few finished items waiting, so memory stays flat however
-    slow the consumer is. The first error stops everything; so does closing the iterator.
+    At most `threads + 1` units are in flight, each with a few finished items waiting, so memory stays flat even if the
+    consumer is slow. The first error stops everything; so does closing the iterator.
     """
     if threads <= 1:
         for unit in units:
@@ -59,7 +59,7 @@ class _Flight(Generic[Item]):
                 if not self._put(("item", item)):
                     return
             self._put(("end", None))
-        except BaseException as error:  # handed to the consumer, whatever it is
+        except BaseException as error:  # passed to the consumer, any error
             self._put(("error", error))
 
     def __iter__(self) -> Iterator[Item]:

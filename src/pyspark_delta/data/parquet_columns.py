@@ -1,4 +1,4 @@
-"""The Parquet columns of a data file, by their paths, and those of which its footer tells the bounds."""
+"""The Parquet columns of a data file, by their paths, and those with bounds in the footer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 
 def parquet_columns(path: str, data_type: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
-    """The Parquet columns of a column, each with the type of its values."""
+    """Return the Parquet columns of a column, each with the type of its values."""
     if pa.types.is_struct(data_type):
         for field in data_type:
             yield from parquet_columns(f"{path}.{field.name}", field.type)
@@ -22,10 +22,10 @@ def parquet_columns(path: str, data_type: pa.DataType) -> Iterator[tuple[str, pa
 
 
 def bounded_columns(schema: pa.Schema) -> list[str]:
-    """The paths of the Parquet columns that get statistics in the footer: all but floating-point numbers.
+    """Return the paths of the Parquet columns that get statistics in the footer: all but floating-point numbers.
 
-    Arrow leaves NaN out of the bounds. To Spark NaN is the greatest number, so that a filter `x > 9` would skip a row
-    group with a NaN in it whose maximum is said to be 8.
+    Arrow leaves NaN out of the bounds. In Spark NaN is the greatest number, so a filter `x > 9` would skip a row group
+    that contains NaN and has the maximum 8 in the footer.
     """
     found = (column for field in schema for column in parquet_columns(field.name, field.type))
     return [path for path, data_type in found if not pa.types.is_floating(data_type)]

@@ -17,10 +17,10 @@ _TOO_LONG = 240  # bytes; file systems allow 255 for a name
 
 
 def partition_directory(values: Iterable[tuple[str, str | None]]) -> str:
-    """The decoded relative directory, without a trailing slash, of partition values given as text.
+    """Return the decoded relative directory, without a trailing slash, of partition values given as text.
 
-    A value that makes the name too long for a file system is cut: the log holds the whole value, and files have unique
-    names.
+    A value that makes the name too long for a file system is truncated: the log holds the complete value, and files
+    have unique names.
     """
     return "/".join(f"{_escape(name)}={_segment(value)}" for name, value in values)
 

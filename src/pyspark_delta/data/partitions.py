@@ -1,4 +1,4 @@
-"""The rows of batches by partition: those that follow one another, or all of one partition together."""
+"""Split rows of batches by partition: adjacent rows, or all rows of one partition together."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SORTED_BY_DIGITS = 1 << 16  # numbers below this are sorted in linear time
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Rows of one partition, no more than a row group: those of the batches, or the chosen ones of the only batch."""
+    """Rows of one partition, at most a row group: those of the batches, or the selected ones of the only batch."""
 
     partition: Partition
     batches: tuple[pa.RecordBatch, ...]
@@ -32,19 +32,19 @@ class Piece:
 
     @property
     def num_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return sum(batch.num_rows for batch in self.batches) if self.chosen is None else len(self.chosen)
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """The rows. Choosing them copies them."""
+        """Return the rows. A selection copies them."""
         for batch in self.batches:
             yield batch if self.chosen is None else batch.take(pa.array(self.chosen))
 
 
 def pieces(context: WriteContext, batches: Iterable[pa.RecordBatch], at_once: int) -> Iterator[Piece]:
-    """Rows in any order as pieces of one partition each.
+    """Yield rows in any order as pieces of one partition each.
 
-    Among so many bytes of rows, those of a partition follow one another, in the order in which they came.
+    Within that many bytes of rows, those of a partition are made adjacent and keep their order.
     """
     if not context.partition_columns:
         for gathered in _gathered(_slices(context, batches), context.row_group_rows, context.row_group_bytes):
@@ -52,14 +52,14 @@ def pieces(context: WriteContext, batches: Iterable[pa.RecordBatch], at_once: in
         return
     for gathered in _gathered(batches, None, at_once):
         rows = pa.Table.from_batches(gathered)
-        gathered.clear()  # one copy is enough
+        gathered.clear()  # to copy them once suffices
         rows = rows.combine_chunks()
         for batch in rows.to_batches():
             yield from _by_partition(context, batch)
 
 
 def runs(context: WriteContext, batch: pa.RecordBatch) -> Iterator[tuple[Partition, pa.RecordBatch]]:
-    """Adjacent rows of the same partition."""
+    """Yield adjacent rows of the same partition."""
     if not context.partition_columns:
         yield (), batch
         return
@@ -71,9 +71,10 @@ def runs(context: WriteContext, batch: pa.RecordBatch) -> Iterator[tuple[Partiti
 
 
 def null_empty_partitions(context: WriteContext, batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The rows as readers get them: empty strings and binary values of partition columns are null (C416).
+    """Return the rows as readers get them: empty strings and binary values of partition columns are null (C416).
 
-    Rows must pass the rules of the table in this form. Raises ConstraintViolationError for a value of another type.
+    Rows must satisfy the constraints of the table in this form. Raises ConstraintViolationError for a value of another
+    type.
     """
     for name in context.partition_columns:
         field = context.schema.find(name)
@@ -99,15 +100,15 @@ def _by_partition(context: WriteContext, batch: pa.RecordBatch) -> Iterator[Piec
 
 @dataclass(frozen=True, slots=True)
 class _Keys:
-    """The partition of each row: `codes` are numbers from 0 on without gaps, equal where all texts are."""
+    """The partition of each row: `codes` are numbers from 0 without gaps, equal if all texts are equal."""
 
     codes: Numbers
-    texts: Sequence[pa.Array]  # of each partition column, the distinct ones
-    places: Sequence[Numbers]  # of the text of each row among them
+    texts: Sequence[pa.Array]  # distinct texts of each partition column
+    places: Sequence[Numbers]  # index of the text of each row among them
 
     @classmethod
     def of(cls, context: WriteContext, batch: pa.RecordBatch) -> _Keys:
-        """Raises InvalidOperationError for a value without a text, ConstraintViolationError for one of another type."""
+        """Raise InvalidOperationError for a value without a text, ConstraintViolationError for one of another type."""
         codes: Numbers = np.zeros(batch.num_rows, np.int64)
         texts, places = [], []
         fields = [field for name in context.partition_columns if (field := context.schema.find(name)) is not None]
@@ -122,7 +123,7 @@ class _Keys:
         return cls(codes.astype(np.uint16 if small else np.int64), texts, places)
 
     def partitions(self, rows: Numbers) -> Iterator[Partition]:
-        """The partitions of some rows."""
+        """Return the partitions of some rows."""
         columns = [
             text.take(pa.array(place[rows])).to_pylist() for text, place in zip(self.texts, self.places, strict=True)
         ]
@@ -130,7 +131,7 @@ class _Keys:
 
 
 def _texts(values: pa.Array, field: StructField) -> tuple[pa.Array, Numbers]:
-    """The distinct texts of a column, all of which occur, and the place of each row's among them."""
+    """Return the distinct texts of a column, all of which occur, and the index of each row's text among them."""
     encoded = cast_values(values, to_arrow(field.type), field.name).dictionary_encode(null_encoding="encode")
     # Several values may have one text, such as null and the empty string.
     distinct = serialize_partition_column(encoded.dictionary, field.type).dictionary_encode(null_encoding="encode")
@@ -146,13 +147,13 @@ def _slices(context: WriteContext, batches: Iterable[pa.RecordBatch]) -> Iterato
 
 
 def _rows_at_once(context: WriteContext, batch: pa.RecordBatch) -> int:
-    """How many rows of a batch make a row group."""
+    """Return how many rows of a batch make a row group."""
     in_bytes: int = context.row_group_bytes * batch.num_rows // max(1, batch.nbytes)
     return max(1, min(context.row_group_rows, in_bytes))
 
 
 def _gathered(batches: Iterable[pa.RecordBatch], rows: int | None, size: int) -> Iterator[list[pa.RecordBatch]]:
-    """Batches that together have so many rows, or are of that size in bytes."""
+    """Group batches until they reach that many rows or bytes."""
     found: list[pa.RecordBatch] = []
     found_rows = found_bytes = 0
     for batch in batches:

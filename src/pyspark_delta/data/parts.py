@@ -1,4 +1,4 @@
-"""Batches of rows become data files: as they come, or in any order and several files at a time."""
+"""Write batches of rows to data files: in the given order, or in any order and several files at a time."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from pyspark_delta.errors import StorageError
 from pyspark_delta.storage import store_for
 from pyspark_delta.storage.paths import resolve_file
 
-_MOST_BEGUN = 128  # files of one task that the store knows of and that are not complete
-_PUBLISHING = 8  # files of one task that are on their way to the store at once
+_MOST_BEGUN = 128  # incomplete files of one task that have been opened in the store
+_PUBLISHING = 8  # files of one task that are published at the same time
 _MAX_THREADS = 8
 _POLL_SECONDS = 0.2
 
@@ -29,11 +29,11 @@ _POLL_SECONDS = 0.2
 def write_files(context: WriteContext, batches: Iterable[pa.RecordBatch], part: int = 0) -> Iterator[WrittenFile]:
     """Write the rows to data files, and yield each file once it is complete and durable.
 
-    Rows of the same partition should come one after another: a file is closed when the partition changes. `part` is
-    the number in the file names. Raises ConstraintViolationError for null in a NOT NULL column, StorageError; files
-    that were not yielded are not there then.
+    Rows of the same partition should be adjacent: a file is closed when the partition changes. `part` is the number in
+    the file names. Raises ConstraintViolationError for null in a NOT NULL column, StorageError; after an error, files
+    that were not yielded do not exist.
     """
-    writer = PartWriter(context, part)
+    writer = RollingFileWriter(context, part)
     try:
         for batch in batches:
             if batch.num_rows:
@@ -45,7 +45,7 @@ def write_files(context: WriteContext, batches: Iterable[pa.RecordBatch], part: 
 
 
 def write_all(context: WriteContext, batches: Iterable[pa.RecordBatch], part: int = 0) -> list[WrittenFile]:
-    """All files of `write_files`. Raises as it does; then there are no files."""
+    """Return all files of `write_files`. Raises its errors; then there are no files."""
     written: list[WrittenFile] = []
     try:
         written += write_files(context, batches, part)
@@ -62,10 +62,10 @@ def write_in_any_order(
     threads: int | None = None,
     at_once: int = 512 << 20,
 ) -> list[WrittenFile]:
-    """Write rows, those of a partition in any order, to data files; as many at a time as there are threads.
+    """Write rows, those of a partition in any order, to data files; with one file at a time per thread.
 
-    `threads` are the cores by default. So many bytes are put in order `at_once`, where the table has partitions.
-    Raises as `write_files`; then there are no files.
+    `threads` are the cores by default. If the table has partitions, `at_once` bytes are sorted together. Raises the
+    errors of `write_files`; then there are no files.
     """
     source = pieces(context, batches, at_once)
     first = list(islice(source, 2))
@@ -76,14 +76,15 @@ def write_in_any_order(
 def write_side_by_side(context: WriteContext, batches: Iterable[pa.RecordBatch], part: int = 0) -> list[WrittenFile]:
     """Write rows, those of a partition in any order, to one data file for each partition, as far as sizes allow.
 
-    All files grow side by side, within the memory of a row group. Raises as `write_files`; then there are no files.
+    All files grow at the same time, within the memory of a row group. Raises the errors of `write_files`; then there
+    are no files.
     """
     crew = _Crew(context, part, 1, side_by_side=True)
     return crew.write(pieces(context, batches, context.row_group_bytes // 2))
 
 
 def _threads(wanted: int | None, first: list[Piece]) -> int:
-    """One, where another file would only make files small."""
+    """Return one thread if more would only make files small."""
     if len(first) < 2:
         return 1
     one, two = first
@@ -92,12 +93,12 @@ def _threads(wanted: int | None, first: list[Piece]) -> int:
     return wanted or min(os.cpu_count() or 1, _MAX_THREADS)
 
 
-class PartWriter:
-    """Writes the batches of one task, one file at a time: what `write_files` drives, for callers that hold the batches.
+class RollingFileWriter:
+    """Writes the batches of one task, one file at a time: `write_files` as an object, for callers that push batches.
 
-    `add`, `append` and `finish` yield each file once it is complete and durable; `abandon` leaves none of the others.
-    Files are published on threads: until one is safe on the disk, the next is written. With `side_by_side`, the files
-    of all partitions are open until the end.
+    `add`, `append` and `finish` yield each file once it is complete and durable; `abandon` deletes all others. Files
+    are published on threads: while one is being made durable, the next is written. With `side_by_side`, the files of
+    all partitions stay open until the end.
     """
 
     def __init__(self, context: WriteContext, part: int, *, side_by_side: bool = False) -> None:
@@ -123,7 +124,7 @@ class PartWriter:
             yield from self._append(self._checked(batch), piece.partition)
 
     def finish(self) -> Iterator[WrittenFile]:
-        """Write what is left."""
+        """Write the remaining rows."""
         while self._open:
             file = self._end_file(next(iter(self._open)))
             if not self._open and self._pool is None:
@@ -136,7 +137,7 @@ class PartWriter:
         self._shut_down()
 
     def abandon(self) -> None:
-        """Discard what was not yielded."""
+        """Discard the files that were not yielded."""
         while self._open:
             self._open.popitem()[1].discard()
         self._shut_down()
@@ -144,7 +145,7 @@ class PartWriter:
         self._publishing.clear()
 
     def _checked(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows as readers get them. Raises ConstraintViolationError for null in a NOT NULL column."""
+        """Return the rows as readers get them. Raises ConstraintViolationError for null in a NOT NULL column."""
         batch = null_empty_partitions(self._context, batch)
         check_not_null(batch, self._context.schema)
         return batch
@@ -167,7 +168,7 @@ class PartWriter:
             yield from self._relieve()
 
     def _relieve(self) -> Iterator[WrittenFile]:
-        """Write row groups until the rows that wait take no more memory than one row group may."""
+        """Write row groups until the waiting rows take no more memory than one row group."""
         excess = sum(file.gathered_bytes for file in self._open.values()) - self._context.row_group_bytes
         while excess > 0:
             partition, largest = max(self._open.items(), key=lambda item: item[1].gathered_bytes)
@@ -178,7 +179,7 @@ class PartWriter:
                 yield from self._next_file(partition)
 
     def _next_file(self, partition: Partition | None = None) -> Iterator[WrittenFile]:
-        """End the file of a partition, or the only one there may be; those that are published by now."""
+        """Close the file of a partition, or the only open one; yield the files that are published by now."""
         if partition is None:
             partition = next(iter(self._open), None)
         if partition is not None:
@@ -190,16 +191,16 @@ class PartWriter:
             yield self._published()
 
     def _published(self) -> WrittenFile:
-        """The first file, once it is published; it stays in the queue where that fails."""
+        """Return the first file, once it is published; it stays in the queue if that fails."""
         written = self._publishing[0][1].result()
         self._publishing.popleft()
         return written
 
     def _published_here(self, file: DataFile) -> WrittenFile:
-        """The only file: not worth a thread."""
+        """Publish the only file without a thread."""
         try:
             return file.publish()
-        except BaseException:  # it may be there all the same
+        except BaseException:  # it may exist despite the error
             _delete(self._context, [file.location])
             raise
 
@@ -225,7 +226,7 @@ class PartWriter:
 
 
 class _Crew:
-    """Threads that write pieces as they come, each to a file of its own."""
+    """Threads that write pieces as they arrive, each to a file of its own."""
 
     def __init__(self, context: WriteContext, part: int, threads: int, *, side_by_side: bool = False) -> None:
         self._context = context
@@ -237,7 +238,7 @@ class _Crew:
         self._written: list[list[WrittenFile]] = [[] for _ in range(threads)]
 
     def write(self, source: Iterable[Piece]) -> list[WrittenFile]:
-        """The files of all pieces."""
+        """Yield the files of all pieces."""
         try:
             if self._threads == 1:
                 self._work(0, iter(source))
@@ -266,7 +267,7 @@ class _Crew:
 
     def _work(self, number: int, source: Iterator[Piece]) -> None:
         writer, written = (
-            PartWriter(self._context, self._part + number, side_by_side=self._side_by_side),
+            RollingFileWriter(self._context, self._part + number, side_by_side=self._side_by_side),
             self._written[number],
         )
         try:
@@ -281,14 +282,14 @@ class _Crew:
             raise
 
     def _put(self, piece: Piece | None) -> None:
-        """Hand a piece to the threads, unless one of them has failed."""
+        """Pass a piece to the threads, unless one of them has failed."""
         while not self._stop.is_set():
             with suppress(queue.Full):
                 self._pieces.put(piece, timeout=_POLL_SECONDS)
                 return
 
     def _handed_out(self) -> Iterator[Piece]:
-        """Pieces for one thread; no more where something has failed."""
+        """Yield pieces for one thread; stop after a failure."""
         while not self._stop.is_set():
             with suppress(queue.Empty):
                 piece = self._pieces.get(timeout=_POLL_SECONDS)
@@ -298,11 +299,11 @@ class _Crew:
 
 
 def delete_written(context: WriteContext, files: Iterable[WrittenFile]) -> None:
-    """Delete complete files that no commit will name, as far as the store does so: vacuum finds the others."""
+    """Delete complete files that no commit will name, if the store allows it: vacuum finds the others."""
     _delete(context, [resolve_file(context.table_location, file.path) for file in files])
 
 
 def _delete(context: WriteContext, locations: list[str]) -> None:
-    """Delete files that no commit will name, as far as the store does so."""
+    """Delete files that no commit will name, if the store allows it."""
     with suppress(StorageError):
         store_for(context.table_location, context.storage_options).delete(locations)

@@ -1,7 +1,7 @@
-"""Rows of a data file as they are in it: some columns of some row groups, without the rows that nobody reads.
+"""Raw rows of a data file: some columns of some row groups, without deleted or excluded rows.
 
 Row indexes are physical positions in the file. They are counted before any row group is skipped or any row dropped, so
-deletion vectors and row ids stay right (C271, C281).
+deletion vectors and row ids stay correct (C271, C281).
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from pyspark_delta.deletion_vectors import indexes_between
 
 _BATCH_ROWS = 65_536
 _BATCH_BYTES = 32 << 20
-_RUN_BYTES = 128 << 20  # row groups are fetched together up to this size
+_RUN_BYTES = 128 << 20  # bytes; row groups are fetched together up to this size
 
 Indexes = np.ndarray[Any, np.dtype[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)
 class RowMarks:
-    """The row indexes that the deletion vector of a file marks; None when it has none.
+    """The row indexes that the deletion vector of a file marks; None if it has none.
 
-    They are gone, or with `selects` the only ones that are read. They are expanded for the rows of one batch at a time.
+    They are deleted, or with `selects` the only ones that are read. They are expanded for one batch at a time.
     """
 
     marked: BitMap64 | None = None
     selects: bool = False
 
     def kept(self, start: int, rows: int) -> Indexes | None:
-        """Positions within `[start, start + rows)` that are read, relative to `start`; None for all."""
+        """Return positions within `[start, start + rows)` that are read, relative to `start`; None for all."""
         if self.marked is None:
             return None
         marked = indexes_between(self.marked, start, start + rows) - start
@@ -51,7 +51,7 @@ class RowMarks:
         return np.flatnonzero(keep)
 
     def groups(self, metadata: pq.FileMetaData, wanted: Sequence[int]) -> Sequence[int]:
-        """Those of the wanted row groups that may have a row to read."""
+        """Return the wanted row groups that may have a row to read."""
         if self.marked is None or not self.selects:
             return wanted
         ends = [0, *accumulate(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))]
@@ -72,7 +72,7 @@ class Leaves:
         return cls(unique, tuple(file.schema.column(leaf).path for leaf in unique))
 
     def bytes_in(self, metadata: pq.FileMetaData, groups: Sequence[int]) -> int:
-        """The bytes that they take in some row groups of the file."""
+        """Return the bytes that they take in some row groups of the file."""
         sizes = (metadata.row_group(group).column(leaf).total_compressed_size for group in groups for leaf in self)
         return sum(sizes)
 
@@ -82,13 +82,13 @@ class Leaves:
 
 @dataclass(frozen=True, slots=True)
 class RawRows:
-    """Some rows of a file as they are in it: `index` is their physical position."""
+    """Some raw rows of a file: `index` is their physical position."""
 
     index: Indexes
     batch: pa.RecordBatch
 
     def only(self, kept: Indexes) -> RawRows:
-        """Those at some positions among them."""
+        """Return the rows at some positions among them."""
         batch = without_views(self.batch).take(pa.array(kept)) if self.batch.num_columns else self.batch
         return RawRows(self.index[kept], batch)
 
@@ -96,7 +96,7 @@ class RawRows:
 def raw_rows(
     file: pq.ParquetFile, path: str, columns: Leaves, groups: Sequence[int], marks: RowMarks, *, use_threads: bool
 ) -> Iterator[RawRows]:
-    """The rows of some row groups that are read, in order, and never none of them. Raises DataFileError."""
+    """Yield the rows of some row groups, in order, without empty batches. Raises DataFileError."""
     for start, batch in _batches(file, path, columns, groups, use_threads=use_threads):
         rows = RawRows(np.arange(start, start + len(batch)), batch)
         kept = marks.kept(start, len(batch))
@@ -109,7 +109,7 @@ def raw_rows(
 def _batches(
     file: pq.ParquetFile, path: str, columns: Leaves, groups: Sequence[int], *, use_threads: bool
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Batches of some row groups with the position of their first row in the file."""
+    """Yield batches of some row groups with the position of their first row in the file."""
     for run, start in runs(file.metadata, groups):
         if not columns.names:
             yield from _empty_batches(start, sum(file.metadata.row_group(i).num_rows for i in run))
@@ -127,7 +127,7 @@ def _batches(
 
 
 def shared(metadata: pq.FileMetaData, wanted: Sequence[int], share: tuple[int, int] | None) -> Sequence[int]:
-    """Those of the wanted row groups that belong to a share: the one that the middle of their rows lies in."""
+    """The wanted row groups of a share: a row group belongs to the share that contains the middle of its rows."""
     if share is None:
         return wanted
     number, of = share
@@ -137,7 +137,7 @@ def shared(metadata: pq.FileMetaData, wanted: Sequence[int], share: tuple[int, i
 
 
 def runs(metadata: pq.FileMetaData, wanted: Sequence[int]) -> Iterator[tuple[list[int], int]]:
-    """Neighbouring row groups that are fetched together, with the position of their first row."""
+    """Yield adjacent row groups that are fetched together, with the position of their first row."""
     run: list[int] = []
     size = start = position = 0
     chosen = set(wanted)
@@ -157,7 +157,7 @@ def runs(metadata: pq.FileMetaData, wanted: Sequence[int]) -> Iterator[tuple[lis
 
 
 def _batch_rows(metadata: pq.FileMetaData, run: Sequence[int], columns: Leaves) -> int:
-    """How many rows to decode at once: fewer where rows are wide."""
+    """Return how many rows to decode at once: fewer if rows are wide."""
     groups = [metadata.row_group(i) for i in run]
     rows: int = sum(group.num_rows for group in groups)
     if sum(group.total_byte_size for group in groups) * _BATCH_ROWS <= _BATCH_BYTES * rows:
@@ -172,5 +172,5 @@ def _empty_batches(first: int, rows: int) -> Iterator[tuple[int, pa.RecordBatch]
 
 
 def without_columns(rows: int) -> pa.RecordBatch:
-    """A batch that has rows and no columns."""
+    """Return a batch that has rows and no columns."""
     return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))

@@ -1,6 +1,6 @@
-"""Reading data files as rows of the table: what a `ScanPlan` says, carried out with Arrow.
+"""Read data files as rows of the table: execute a `ScanPlan` with Arrow.
 
-`read_plan` runs a whole plan in this process; `read_tasks` runs some tasks, for engines that distribute them.
+`read_plan` runs a complete plan in this process; `read_tasks` runs some tasks, for engines that distribute them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.data.files import DataFileReader
-from pyspark_delta.data.parallel import ordered_parallel
+from pyspark_delta.data.parallel import flat_map_ordered
 from pyspark_delta.data.raw_rows import RowMarks, without_columns
 from pyspark_delta.deletion_vectors import read_deletion_vectors
 from pyspark_delta.scan.plan import ChangeType, PartitionConstant, ReadContext, ScanPlan, ScanTask
@@ -42,18 +42,18 @@ TASK_COLUMNS = (
     "selects_rows",
     "share",
 )
-"""The columns of a file table that tasks are made of."""
+"""Return the columns of a file table that tasks are made from."""
 
 
 def read_task(context: ReadContext, task: ScanTask) -> Iterator[pa.RecordBatch]:
-    """The rows of one task, as batches of `output_schema(context)`; see `read_tasks`."""
+    """Yield the rows of one task, as batches of `output_schema(context)`; see `read_tasks`."""
     yield from read_tasks(context, [task])
 
 
 def read_tasks(context: ReadContext, tasks: Sequence[ScanTask]) -> Iterator[pa.RecordBatch]:
-    """The rows of some tasks in order, as batches of `output_schema(context)`; those of small files are joined.
+    """Yield the rows of some tasks in order, as batches of `output_schema(context)`; those of small files are joined.
 
-    Raises DataFileError when a file is missing, damaged, or not of the table's schema; DeletionVectorError when a
+    Raises DataFileError if a file is missing, damaged, or does not match the table's schema; DeletionVectorError if a
     deletion vector cannot be applied; CorruptLogError for a partition value that is not of its type.
     """
     scan = _Scan(context, threads_within_file=True)
@@ -67,9 +67,9 @@ def read_each(
     make: Callable[[int, pa.RecordBatch], Iterable[Item]],
     threads: int = 1,
 ) -> Iterator[Item]:
-    """What is made of the rows of some tasks, in order, of each batch and the number of its task among them.
+    """Yield the results of `make` for each batch of some tasks and the number of its task, in order.
 
-    So many `threads` read tasks ahead, and make something of their rows. Raises as `read_tasks` and `make`.
+    `threads` threads read tasks ahead and call `make` on their rows. Raises the errors of `read_tasks` and `make`.
     """
     threads = min(threads, len(tasks))
     scan = _Scan(context, threads_within_file=threads <= 1)
@@ -80,23 +80,23 @@ def read_each(
         for batch in scan.read_file(prepared, marks[number]):
             yield from make(number, batch)
 
-    yield from ordered_parallel(read, enumerate(_with_constants(context, tasks)), threads)
+    yield from flat_map_ordered(read, enumerate(_with_constants(context, tasks)), threads)
 
 
 def read_plan(plan: ScanPlan, threads: int | None = None) -> pa.RecordBatchReader:
-    """The rows of a plan, file by file in the plan's order, decoded by `threads` workers (the cores, by default).
+    """Yield the rows of a plan, file by file in the plan's order, decoded by `threads` workers (the cores, by default).
 
     Batches are made as they are consumed, with a bounded number ahead: memory does not grow with the table. Errors as
     in `read_tasks` are raised while reading.
     """
     workers = threads if threads is not None else min(os.cpu_count() or 1, _MAX_THREADS)
     scan = _Scan(plan.context, threads_within_file=plan.files.num_rows < workers)
-    batches = ordered_parallel(scan.read_unit, _grouped(_prepared(plan)), min(workers, max(1, plan.files.num_rows)))
+    batches = flat_map_ordered(scan.read_unit, _grouped(_prepared(plan)), min(workers, max(1, plan.files.num_rows)))
     return pa.RecordBatchReader.from_batches(output_schema(plan.context), batches)
 
 
 def output_schema(context: ReadContext) -> pa.Schema:
-    """The Arrow schema of the rows that a scan gives: every column and field admits null (C374)."""
+    """Return the Arrow schema of the rows of a scan: every column and field is nullable (C374)."""
     by_name = {column.field.name: column.field for column in context.columns}
     return schema_to_arrow(StructType(tuple(by_name[name] for name in context.output)), all_nullable=True)
 
@@ -105,14 +105,14 @@ Prepared = tuple[ScanTask, dict[str, pa.Scalar]]
 
 
 class _Scan:
-    """What the tasks of one context share; thread-safe."""
+    """The state that the tasks of one context share; thread-safe."""
 
     def __init__(self, context: ReadContext, *, threads_within_file: bool) -> None:
         self._context = context
         self._reader = DataFileReader(context, output_schema(context), use_threads=threads_within_file)
 
     def read_unit(self, unit: list[Prepared]) -> Iterator[pa.RecordBatch]:
-        """The rows of some files, small batches joined."""
+        """Yield the rows of some files, small batches joined."""
         waiting: list[pa.RecordBatch] = []
         rows = size = 0
         for batch in self._read_files(unit):
@@ -128,18 +128,18 @@ class _Scan:
         yield from _joined(waiting)
 
     def _read_files(self, unit: list[Prepared]) -> Iterator[pa.RecordBatch]:
-        """The rows of some files, their deletion vectors fetched together."""
+        """Yield the rows of some files, their deletion vectors fetched together."""
         marks = self.marks([task for task, _ in unit])
         for prepared, marked in zip(unit, marks, strict=True):
             yield from self.read_file(prepared, marked)
 
     def read_file(self, prepared: Prepared, marks: RowMarks) -> Iterator[pa.RecordBatch]:
-        """The rows of one file."""
+        """Yield the rows of one file."""
         task, constants = prepared
         yield from self._reader.read(task, constants, marks)
 
     def marks(self, tasks: Sequence[ScanTask]) -> list[RowMarks]:
-        """What the deletion vectors of some files mark."""
+        """Return the row indexes that the deletion vectors of some files mark."""
         with_vector = [i for i, task in enumerate(tasks) if task.deletion_vector is not None]
         vectors = read_deletion_vectors(
             self._store_for,
@@ -155,7 +155,7 @@ class _Scan:
 
 
 def _joined(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of some batches in as few as possible."""
+    """Join the rows of some batches into as few as possible."""
     if len(batches) <= 1:
         yield from batches
     elif batches[0].num_columns:
@@ -166,7 +166,7 @@ def _joined(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 # ------------------------------------------------------------------------------------- from the file table to tasks
 def _grouped(files: Iterable[Prepared]) -> Iterator[list[Prepared]]:
-    """Files in order, small ones together."""
+    """Group files in order, small ones together."""
     unit: list[Prepared] = []
     size = 0
     for prepared in files:
@@ -180,7 +180,7 @@ def _grouped(files: Iterable[Prepared]) -> Iterator[list[Prepared]]:
 
 
 def _with_constants(context: ReadContext, tasks: Sequence[ScanTask]) -> list[Prepared]:
-    """Tasks with their partition values typed."""
+    """Return tasks with their partition values typed."""
     typed = {
         column.physical_name: _typed(
             pa.array([task.partition_values.get(column.physical_name) for task in tasks], pa.string()), column, context
@@ -191,7 +191,7 @@ def _with_constants(context: ReadContext, tasks: Sequence[ScanTask]) -> list[Pre
 
 
 def _prepared(plan: ScanPlan) -> Iterator[Prepared]:
-    """The tasks of a plan with their partition values typed, a slice of the file table at a time."""
+    """Yield the tasks of a plan with their partition values typed, a slice of the file table at a time."""
     for start in range(0, plan.files.num_rows, _SLICE):
         files = plan.files.slice(start, _SLICE)
         typed = {
@@ -203,7 +203,7 @@ def _prepared(plan: ScanPlan) -> Iterator[Prepared]:
 
 
 def _constants(context: ReadContext) -> list[PartitionConstant]:
-    """The columns that are constant in a file, or may be."""
+    """Return the columns that are constant in a file, or may be."""
     found = []
     for column in context.columns:
         match column:
@@ -221,7 +221,7 @@ def _typed(text: pa.Array, column: PartitionConstant, context: ReadContext) -> p
 
 
 def partition_text(files: pa.Table, physical_name: str) -> pa.Array:
-    """The text of one partition column for every file, null where the log gives none."""
+    """Return the text of one partition column for every file, null if the log has none."""
     values = files.column("partition_values").combine_chunks()
     if isinstance(values, pa.ChunkedArray):
         values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
@@ -229,7 +229,7 @@ def partition_text(files: pa.Table, physical_name: str) -> pa.Array:
 
 
 def tasks_of(files: pa.Table) -> Iterator[ScanTask]:
-    """The rows of a file table (`actions.columns`) as tasks; columns that are absent count as null."""
+    """Return the rows of a file table (`actions.columns`) as tasks; absent columns count as null."""
 
     def column(name: str) -> list[Any]:
         return files.column(name).to_pylist() if name in files.column_names else [None] * files.num_rows

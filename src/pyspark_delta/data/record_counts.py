@@ -1,4 +1,4 @@
-"""Statistics that say how many rows each file has: where the log does not, the Parquet footers do."""
+"""Statistics with the number of rows of each file: from the log, or from the Parquet footer if the log lacks it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.data.opened import rows_in_file
-from pyspark_delta.data.parallel import ordered_parallel
+from pyspark_delta.data.parallel import flat_map_ordered
 from pyspark_delta.expressions.tree import Column
 from pyspark_delta.schema.types import LONG
 from pyspark_delta.stats.parse import parse_stats
@@ -17,11 +17,11 @@ from pyspark_delta.stats.texts import members_of, object_of
 from pyspark_delta.storage.paths import resolve_file
 
 _NUM_RECORDS = Column(("numRecords",), LONG)
-_THREADS = 16  # footers are small: it is the store that takes its time
+_THREADS = 16  # footers are small: most of the time is latency of the store
 
 
 def with_record_counts(files: pa.Table, location: str, storage_options: Mapping[str, str] | None) -> pa.Table:
-    """File actions whose `stats` all have numRecords, deleted rows included; other statistics stay (C408).
+    """Return file actions whose `stats` all have numRecords, deleted rows included; other statistics stay (C408).
 
     Raises DataFileError for a file that must be opened and cannot be.
     """
@@ -35,7 +35,7 @@ def with_record_counts(files: pa.Table, location: str, storage_options: Mapping[
     def count(path: str) -> Iterator[int]:
         yield rows_in_file(path, storage_options)
 
-    found = ordered_parallel(count, paths, min(_THREADS, len(paths)))
+    found = flat_map_ordered(count, paths, min(_THREADS, len(paths)))
     known = texts.take(unknown).to_pylist()
     completed = [_completed(text, rows) for text, rows in zip(known, found, strict=True)]
     mask = np.zeros(len(texts), np.bool_)
@@ -45,7 +45,7 @@ def with_record_counts(files: pa.Table, location: str, storage_options: Mapping[
 
 
 def _completed(text: str | None, rows: int) -> str:
-    """The statistics with the number of rows first; without the rest if the text is no JSON object."""
+    """Return the statistics with the number of rows first; without the rest if the text is not a JSON object."""
     others = members_of(text) or {}
     others.pop("numRecords", None)
     return object_of(f'"numRecords":{rows}', *others.values())

@@ -1,4 +1,4 @@
-"""Counting the rows of a version: from the log, and from Parquet footers for files without statistics."""
+"""Count the rows of a version: from the log, and from Parquet footers for files without statistics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark_delta.snapshot import Snapshot
 
 
 def count_rows(snapshot: Snapshot) -> int:
-    """How many rows there are. Opens no data file unless the statistics of a file lack its number of records.
+    """Return the number of rows. Opens a data file only if its statistics lack the number of records.
 
     Raises CorruptLogError, and DataFileError for a file that must be opened and cannot be.
     """

@@ -1,4 +1,4 @@
-"""Row groups of a data file that cannot hold a row that the residual predicate is true for.
+"""Skip row groups of a data file that cannot hold a row for which the residual predicate is true.
 
 The predicate is rewritten as for the statistics in the log, and evaluated over the statistics of the Parquet footer:
 one row for each row group.
@@ -39,7 +39,7 @@ class RowGroupFilter:
             self._condition = all_of(*(part for part in parts if part is not None))
 
     def groups(self, metadata: pq.FileMetaData, columns: Iterable[tuple[str, Column | None]]) -> Sequence[int]:
-        """The row groups to read; `columns` tells where the top-level columns of the predicate are in the file."""
+        """Return the row groups to read; `columns` maps the top-level columns of the predicate to the file."""
         every = range(metadata.num_row_groups)
         if self._condition is None or not every:
             return every
@@ -58,7 +58,7 @@ class RowGroupFilter:
 def _statistics(
     metadata: pq.FileMetaData, reference: ColumnReference, columns: Mapping[str, Column | None]
 ) -> pa.Array:
-    """One statistic of one column for every row group; null where the footer does not tell."""
+    """Return one statistic of one column for every row group; null if the footer lacks it."""
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     unknown = pa.nulls(len(groups), to_arrow(reference.type))
     kind, *path = reference.path
@@ -74,7 +74,7 @@ def _statistics(
         bounds = [None if s is None or not s.has_min_max else _bound(s, kind, leaf.source.type) for s in found]
         return leaf.convert(pa.array(bounds, _storage_of(leaf.source.type)).view(leaf.source.type)).cast(unknown.type)
     except (pa.ArrowException, OverflowError, TypeError, ValueError):
-        return unknown  # bounds that cannot be represented say nothing
+        return unknown  # bounds that cannot be represented are ignored
 
 
 def _leaf(path: list[str], columns: Mapping[str, Column | None]) -> Leaf | None:
@@ -88,13 +88,13 @@ def _bound(statistics: pq.Statistics, kind: str, arrow_type: pa.DataType) -> Any
     if pa.types.is_decimal(arrow_type):
         return statistics.min if kind == "minValues" else statistics.max
     if pa.types.is_floating(arrow_type) and (math.isnan(statistics.min_raw) or math.isnan(statistics.max_raw)):
-        return None  # of a writer that compared values with NaN, so that the other bound may be wrong too
+        return None  # the writer compared values with NaN, so the other bound may be wrong too
     raw = statistics.min_raw if kind == "minValues" else statistics.max_raw
     return raw.decode("utf-8") if isinstance(raw, bytes) and pa.types.is_string(arrow_type) else raw
 
 
 def _storage_of(arrow_type: pa.DataType) -> pa.DataType:
-    """The type that raw footer values have."""
+    """Return the type of raw footer values."""
     if pa.types.is_date32(arrow_type):
         return pa.int32()
     return pa.int64() if pa.types.is_timestamp(arrow_type) else arrow_type

@@ -1,7 +1,7 @@
-"""Objects of the variant encoding, put together from shredded fields and what remained unshredded.
+"""Build objects of the variant encoding from shredded fields and unshredded remains.
 
-All fields of all rows are laid out as one list of entries (row, rank of the name, id in the row's dictionary, bytes),
-sorted, and written out at once.
+All fields of all rows are listed as entries (row, rank of the name, id in the row's dictionary, bytes), sorted, and
+written out at once.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ class Entries:
     data: Bytes
 
     def take(self, chosen: Any) -> Entries:
-        """Some of them, by positions or by a mask."""
+        """Return some of them, by positions or by a mask."""
         return Entries(
             self.row[chosen], self.rank[chosen], self.id[chosen], self.start[chosen], self.size[chosen], self.data
         )
 
 
 def build_objects(fields: Mapping[str, pa.Array], rest: pa.Array, present: pa.Array, metadata: pa.Array) -> pa.Array:
-    """One encoded object per row where `present`: the non-null `fields`, and the fields of the object in `rest`.
+    """Return one encoded object per row where `present`: the non-null `fields`, and the fields of the object in `rest`.
 
-    Raises pa.ArrowInvalid when a row of `rest` is no object, or a name is not in the row's metadata.
+    Raises pa.ArrowInvalid if a row of `rest` is not an object, or a name is not in the row's metadata.
     """
-    names = Names(pc.if_else(present, metadata, EMPTY_METADATA))  # that of other values says nothing
-    # Shredded fields come first: where a broken file repeats one in the rest, the first entry is kept.
+    names = Names(pc.if_else(present, metadata, EMPTY_METADATA))  # the metadata of other values are not used
+    # Shredded fields come first: if a broken file repeats one in the rest, the first entry is kept.
     parts = [names.shredded(name, pc.if_else(present, encoded, None)) for name, encoded in fields.items()]
     parts.append(names.unshredded(rest))
     return write_objects(merge_entries(parts), len(metadata))
@@ -61,7 +61,7 @@ def build_objects(fields: Mapping[str, pa.Array], rest: pa.Array, present: pa.Ar
 class Names:
     """The dictionaries of the rows' metadata: names to ids and to ranks in the order of their bytes.
 
-    `every` has all names in that order. Raises pa.ArrowInvalid for what is not metadata of variants.
+    `every` has all names in that order. Raises pa.ArrowInvalid for a value that is not metadata of variants.
     """
 
     def __init__(self, metadata: pa.Array) -> None:
@@ -92,7 +92,7 @@ class Names:
         return self.entries(rows, offsets[rows], offsets[rows + 1], data)
 
     def entries(self, rows: Integers, start: Integers, end: Integers, data: Bytes) -> Entries:
-        """The entries of objects of some rows, which lie between two places of `data`."""
+        """Return the entries of objects of some rows, which lie between two positions of `data`."""
         if (start >= end).any() or ((data[start] & 3) != 2).any():
             raise pa.ArrowInvalid("a partly shredded variant is not an object")
         header = data[start].astype(np.int64) >> 2
@@ -123,7 +123,7 @@ def _dictionary(metadata: bytes) -> dict[bytes, int]:
         raise pa.ArrowInvalid("the metadata of a variant is not of version 1")
     width = (metadata[0] >> 6) + 1
     count = int.from_bytes(metadata[1 : 1 + width], "little")
-    if 1 + width * (count + 2) > len(metadata):  # before anything is made as large as announced
+    if 1 + width * (count + 2) > len(metadata):  # before allocating the announced size
         raise pa.ArrowInvalid(f"the metadata of a variant announces {count} names, for which it is too short")
     offsets = [int.from_bytes(metadata[1 + width * (i + 1) : 1 + width * (i + 2)], "little") for i in range(count + 1)]
     text = metadata[1 + width * (count + 2) :]
@@ -133,7 +133,7 @@ def _dictionary(metadata: bytes) -> dict[bytes, int]:
 
 
 def _distances(owner: Integers, relative: Integers, total: Integers) -> Integers:
-    """The size of each value: fields may lie in any order, so it reaches to the next offset of the same object."""
+    """The size of each value: fields may be in any order, so it reaches to the next offset of the same object."""
     order = np.lexsort((relative, owner))
     following = np.concatenate([relative[order][1:], [0]])
     last = np.concatenate([owner[order][1:] != owner[order][:-1], [True]])[: len(owner)]
@@ -145,7 +145,7 @@ def _distances(owner: Integers, relative: Integers, total: Integers) -> Integers
 
 
 def merge_entries(parts: list[Entries]) -> Entries:
-    """All entries by row and name, over one piece of data, each name once per row."""
+    """Return all entries by row and name, over one piece of data, each name once per row."""
     bases = np.concatenate([[0], np.cumsum([len(part.data) for part in parts])]).astype(np.int64)
     row, rank, ident, size = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("row", "rank", "id", "size")
@@ -161,7 +161,7 @@ def merge_entries(parts: list[Entries]) -> Entries:
 
 
 def write_objects(entries: Entries, rows: int) -> pa.Array:
-    """One encoded object per row, of entries that are sorted by row and name. Raises pa.ArrowInvalid beyond 2 GiB."""
+    """Return one encoded object per row, from entries sorted by row and name. Raises pa.ArrowInvalid beyond 2 GiB."""
     counts = np.bincount(entries.row, minlength=rows).astype(np.int64)
     value_sizes = np.bincount(entries.row, weights=entries.size, minlength=rows).astype(np.int64)
     heads = 5 + counts * 4 + (counts + 1) * 4
@@ -195,7 +195,7 @@ def _copy(out: Bytes, at: Integers, entries: Entries) -> None:
 
 
 def _numbers(data: Bytes, at: Integers, width: Integers) -> Integers:
-    """Little-endian numbers of one to four bytes at the given places; bytes beyond the data count as zero."""
+    """Return little-endian numbers of one to four bytes at the given positions; bytes beyond the data count as zero."""
     result = np.zeros(len(at), np.int64)
     for byte in range(int(width.max(initial=0))):
         place = at + byte

@@ -1,8 +1,8 @@
-"""Variants that are written shredded: what their values have in common becomes typed columns (Variant Shredding).
+"""Write shredded variants: common parts of their values become typed columns (Variant Shredding).
 
-What the variants of a file look like is learned from its first rows: values of one type, or objects with fields of one
-type each, objects within objects too. All else, arrays among it, stays encoded beside the typed columns, so no value is
-ever refused for its form.
+The form of the variants of a file is inferred from its first rows: values of one type, or objects with fields of one
+type each, also nested objects. Everything else, including arrays, stays encoded beside the typed columns, so every
+value can be written.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pyspark_delta.stats.columns import StatsColumn
 
 _SAMPLE = 4096  # rows
 _MOST_FIELDS = 100
-# A field is worth a column where every tenth value has it; objects of ever new names have no common form.
+# A field gets a column if every tenth value has it; objects with ever new names have no common form.
 _LEAST_SHARE, _MOST_NEW_NAMES, _FEW_NAMES = 0.1, 1 / 16, 16
 _DEEPEST = 8
 _Made = TypeVar("_Made")
@@ -31,7 +31,7 @@ _Made = TypeVar("_Made")
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """What some values have in common: the type of plain values, or names and forms of the fields of objects.
+    """The common form of some values: the type of primitive values, or names and forms of the fields of objects.
 
     Without either, values stay encoded.
     """
@@ -41,12 +41,12 @@ class Form:
 
     @property
     def is_known(self) -> bool:
-        """Whether there is anything to be typed."""
+        """True if something is typed."""
         return self.plain is not None or bool(self.fields)
 
     @property
     def members(self) -> list[pa.Field]:
-        """The value as a file holds it: encoded as far as it is not typed, and typed."""
+        """The type of the value in a file: encoded if it is not typed, and typed."""
         typed = self.plain
         if typed is None:
             typed = pa.struct([pa.field(name, pa.struct(form.members), nullable=False) for name, form in self.fields])
@@ -59,7 +59,7 @@ class Form:
 
     @property
     def leaves(self) -> int:
-        """How many Parquet columns the value takes."""
+        """The number of Parquet columns of the value."""
         return 2 if self.plain is not None else 1 + sum(form.leaves for _, form in self.fields)
 
 
@@ -71,7 +71,7 @@ class Shredding:
 
     @classmethod
     def learn(cls, rows: pa.Table, positions: Sequence[int]) -> Shredding:
-        """The forms of some columns, from their first rows. Raises as `apply`."""
+        """Return the forms of some columns, from their first rows. Raises the errors of `apply`."""
         found = {at: _checked(rows, at, _form) for at in positions}
         return cls({at: form for at, form in found.items() if form.is_known})
 
@@ -82,14 +82,14 @@ class Shredding:
         return schema
 
     def apply(self, rows: pa.Table) -> pa.Table:
-        """The rows as the file holds them. Raises ConstraintViolationError for what is not a variant."""
+        """Return the rows as the file holds them. Raises ConstraintViolationError for a value that is not a variant."""
         for at, form in self.forms.items():
             field = rows.schema.field(at).with_type(form.type)
             rows = rows.set_column(at, field, _checked(rows, at, partial(_shred_column, form)))
         return rows
 
     def moved(self, columns: Sequence[StatsColumn], names: Sequence[str]) -> tuple[StatsColumn, ...]:
-        """Columns with statistics, at their Parquet columns in the file; `names` are the columns of its schema."""
+        """Columns with statistics, with their Parquet columns in the file; `names` are the columns of its schema."""
         extra = np.zeros(len(names) + 1, np.int64)
         for at, form in self.forms.items():
             extra[at + 1 :] += form.leaves - 1  # beside the metadata, instead of one value
@@ -98,7 +98,7 @@ class Shredding:
 
 
 def _checked(rows: pa.Table, at: int, make: Callable[[pa.ChunkedArray], _Made]) -> _Made:
-    """What is made of a column. Raises ConstraintViolationError for what is not a variant."""
+    """Infer the form of a column. Raises ConstraintViolationError for a value that is not a variant."""
     try:
         return make(rows.column(at))
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
@@ -125,12 +125,12 @@ def _form(column: pa.ChunkedArray) -> Form:
 
 
 def _metadata(variants: pa.StructArray, values: Encoded) -> pa.Array:
-    """The metadata of objects; that of other values is never looked at."""
+    """Return the metadata of objects; that of other values is never used."""
     return pc.if_else(pa.array(values.kinds() == OBJECT), variants.field("metadata"), EMPTY_METADATA)
 
 
 def _form_of(values: Encoded, names: Names | None, depth: int) -> Form:
-    """The form of values, one for each row that `names` knows, of which some are missing."""
+    """Return the form of values, one for each row that `names` knows; some may be missing."""
     plain, is_object = common_type(values), values.kinds() == OBJECT
     objects, there = np.count_nonzero(is_object), np.count_nonzero(values.size)
     if plain is not None or names is None or not depth or not objects or objects < there / 2:
@@ -142,7 +142,7 @@ def _form_of(values: Encoded, names: Names | None, depth: int) -> Form:
     for rank in sorted(common[:_MOST_FIELDS]):
         form = _form_of(_spread(entries.take(entries.rank == rank), len(values)), names, depth - 1)
         name = names.every[rank].decode()
-        # Names that differ in case only are one column to readers that do not tell them apart.
+        # Names that differ only in case are one column to case-insensitive readers.
         if form.is_known and name and name.casefold() not in fields:
             fields[name.casefold()] = (name, form)
     return Form(fields=tuple(fields.values()))
@@ -154,7 +154,7 @@ def _shred_column(form: Form, column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _shred(variants: pa.StructArray, form: Form) -> pa.StructArray:
-    """Some variants, struct<value, metadata>, in the form."""
+    """Return some variants, struct<value, metadata>, in the form."""
     values = Encoded.of(variants.field("value"))
     names = Names(_metadata(variants, values)) if form.fields else None
     mask = variants.is_null() if variants.null_count else None
@@ -163,7 +163,7 @@ def _shred(variants: pa.StructArray, form: Form) -> pa.StructArray:
 
 
 def _take_apart(values: Encoded, form: Form, names: Names | None) -> tuple[pa.Array, pa.Array]:
-    """What stays encoded of values, and what is typed; neither where a value is missing."""
+    """Return the encoded and the typed part of values; both are null for a missing value."""
     if form.plain is not None or names is None:
         typed = typed_values(values, form.plain)
         return values.where(np.asarray(typed.is_null())).binaries(), typed
@@ -189,14 +189,14 @@ def _take_apart(values: Encoded, form: Form, names: Names | None) -> tuple[pa.Ar
 
 
 def _entries(values: Encoded, chosen: Mask, names: Names) -> Entries:
-    """The fields of the chosen values, which are objects."""
+    """Return the fields of the selected values, which are objects."""
     rows = np.flatnonzero(chosen)
     start = values.start[rows]
     return names.entries(rows, start, start + values.size[rows], values.data)
 
 
 def _spread(entries: Entries, rows: int) -> Encoded:
-    """The values of one field, by row; missing where an object does not have it."""
+    """Return the values of one field, by row; missing if an object lacks it."""
     start, size = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
     start[entries.row], size[entries.row] = entries.start, entries.size
     return Encoded(start, size, entries.data)

@@ -1,4 +1,4 @@
-"""Variants as files hold them: two binaries that are never null, so below a null variant they are empty."""
+"""Variants as stored in files: two binaries that are never null, so below a null variant they are empty."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pyspark_delta.schema.types import VARIANT, ArrayType, DataType, MapType, St
 
 
 def has_variants(data_type: DataType) -> bool:
-    """Whether a variant is in the type."""
+    """True if the type contains a variant."""
     return any(found == VARIANT for found in types_in(data_type))
 
 
 def fill_variants(values: pa.ChunkedArray, data_type: DataType) -> pa.ChunkedArray:
-    """The same values, with empty binaries inside null variants at every level.
+    """Return the same values, with empty binaries inside null variants at every level.
 
-    No binary of a variant has a bitmap of nulls then: Arrow takes one for nulls wherever it has not counted them.
+    The binaries of a variant then have no null bitmap: Arrow assumes that a bitmap with an unknown count has nulls.
     """
     return pa.chunked_array([_fill(chunk, data_type) for chunk in values.chunks], values.type)
 
@@ -46,12 +46,12 @@ def _fill(values: Any, data_type: DataType) -> Any:
 
 
 def _filled(binaries: Any) -> Any:
-    """Binaries with empty ones in place of nulls, and without a bitmap of nulls."""
+    """Return binaries with empty ones in place of nulls, and without a null bitmap."""
     filled = pc.fill_null(binaries, b"")
     _, *data = filled.buffers()
     return pa.Array.from_buffers(filled.type, len(filled), [None, *data], 0, filled.offset)
 
 
 def _from_start(values: Any) -> Any:
-    """A list or map array that is no slice of a longer one."""
+    """Return a list or map array that is not a slice of a longer one."""
     return values.take(pa.array(range(len(values)))) if values.offset else values

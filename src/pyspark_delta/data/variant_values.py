@@ -1,4 +1,4 @@
-"""Encoded variant values as Arrow values of one type, as far as they have it (Variant Shredding; variant encoding)."""
+"""Decode encoded variant values of one type to Arrow values (Variant Shredding; variant encoding)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FIXED: dict[int, tuple[pa.DataType, int]] = {
     13: (pa.timestamp("us"), 8),
 }
 _PRECISION = 18
-# Type ids of values that one column holds: numbers without fractions are decimals where some have fractions.
+# Type ids of values that one column holds: integers are decimals if some values have fractions.
 _NUMBERS = frozenset([*_INTEGERS, *_DECIMALS])
 _CLASSES: dict[frozenset[int], pa.DataType] = {
     frozenset([_TRUE, _FALSE]): pa.bool_(),
@@ -62,15 +62,15 @@ class Encoded:
         return len(self.start)
 
     def take(self, chosen: Any) -> Encoded:
-        """Some of them, by positions or by a mask."""
+        """Return some of them, by positions or by a mask."""
         return Encoded(self.start[chosen], self.size[chosen], self.data)
 
     def where(self, chosen: Any) -> Encoded:
-        """Those that a mask chooses; the others are missing."""
+        """Return those that a mask selects; the others are missing."""
         return Encoded(self.start, np.where(chosen, self.size, 0), self.data)
 
     def binaries(self) -> pa.Array:
-        """The bytes of each, as a binary array; null for missing ones. Raises pa.ArrowInvalid beyond 2 GiB."""
+        """Return the bytes of each, as a binary array; null for missing ones. Raises pa.ArrowInvalid beyond 2 GiB."""
         if not self.size.any():
             return pa.nulls(len(self), pa.binary())
         return pc.if_else(pa.array(self.size > 0), self._contents(), None)
@@ -80,21 +80,21 @@ class Encoded:
         return binary_slices(self.data[np.repeat(self.start, self.size) + within], np.append(0, np.cumsum(self.size)))
 
     def heads(self) -> Bytes:
-        """The first byte of each, zero where there is none."""
+        """Return the first byte of each, zero if missing."""
         there = self.size > 0
         heads = np.zeros(len(self), np.uint8)
         heads[there] = self.data[self.start[there]]
         return heads
 
     def kinds(self) -> Integers:
-        """What each value is."""
+        """Return the kind of each value."""
         heads = self.heads().astype(np.int64)
         kinds = np.choose(heads & 3, [heads >> 2, np.int64(_STRING), np.int64(OBJECT), np.int64(OTHER)])
         return np.where(self.size > 0, kinds, OTHER)
 
 
 def common_type(values: Encoded) -> pa.DataType | None:
-    """The type that holds nearly all the values but nulls and missing ones; None where shredding knows none."""
+    """Return the type of nearly all present, non-null values; None if shredding does not support it."""
     kinds = values.kinds()
     there = (kinds != NULL) & (values.size > 0)
     least = _LEAST_SHARE * np.count_nonzero(there)
@@ -106,7 +106,7 @@ def common_type(values: Encoded) -> pa.DataType | None:
 
 
 def _decimal_type(values: Encoded, kinds: Integers) -> pa.DataType | None:
-    """The type of numbers: decimals where some have a scale."""
+    """Return the type of numbers: decimals if some have a scale."""
     if not np.isin(kinds, list(_DECIMALS)).any():
         return pa.int64()
     scale = int(_decimals(values, kinds)[1].max())
@@ -114,10 +114,10 @@ def _decimal_type(values: Encoded, kinds: Integers) -> pa.DataType | None:
 
 
 def typed_values(values: Encoded, kind: pa.DataType) -> pa.Array:
-    """The values of a type that `common_type` gives; null where a value is of another one.
+    """Return the values of a type from `common_type`; null if a value is of another type.
 
-    Numbers without fractions, and decimals of another scale, count as the same (Variant Shredding: exact numeric).
-    Raises pa.ArrowInvalid for a value that is shorter than its type says.
+    Integers, and decimals of another scale, count as the same (Variant Shredding: exact numeric). Raises
+    pa.ArrowInvalid for a value that is shorter than its type requires.
     """
     kinds = values.kinds()
     types = pa.types
@@ -136,7 +136,7 @@ def typed_values(values: Encoded, kind: pa.DataType) -> pa.Array:
 
 
 def _integers(values: Encoded, kinds: Integers) -> Integers:
-    """Whole numbers; zero for all other values."""
+    """Return integers; zero for all other values."""
     result = np.zeros(len(values), np.int64)
     for kind, width in _INTEGERS.items():
         result += _numbers(values, kinds == kind, 1, width)
@@ -144,7 +144,7 @@ def _integers(values: Encoded, kinds: Integers) -> Integers:
 
 
 def _decimals(values: Encoded, kinds: Integers) -> tuple[Integers, Integers]:
-    """Unscaled values and scales of decimals of up to 18 digits; zero for all other values."""
+    """Return unscaled values and scales of decimals of up to 18 digits; zero for all other values."""
     unscaled = np.zeros(len(values), np.int64)
     for kind, width in _DECIMALS.items():
         unscaled += _numbers(values, kinds == kind, 2, width)
@@ -165,7 +165,7 @@ def _as_decimal(values: Encoded, kinds: Integers, kind: pa.DataType) -> pa.Array
 
 
 def _as_binary(values: Encoded, wanted: Mask) -> pa.Array:
-    """The contents of strings or binaries; null for all other values."""
+    """Return the contents of strings or binaries; null for all other values."""
     heads = values.heads().astype(np.int64)
     short = wanted & (heads & 3 == 1)
     sizes = np.where(short, heads >> 2, _numbers(values, wanted & ~short, 1, 4).astype(np.int64) & 0xFFFFFFFF)
@@ -178,7 +178,7 @@ def _as_binary(values: Encoded, wanted: Mask) -> pa.Array:
 
 
 def _numbers(values: Encoded, wanted: Mask, skipped: int, width: int) -> Any:
-    """Little-endian signed numbers of some bytes after the first `skipped` ones; zero where not wanted."""
+    """Return little-endian signed numbers of some bytes after the first `skipped` ones; zero if not wanted."""
     result = np.zeros(len(values), f"<i{width}")
     if (values.size[wanted] < skipped + width).any():
         raise pa.ArrowInvalid("a variant ends before its number does")

@@ -1,8 +1,8 @@
-"""Variants as data files hold them, shredded or not, to the two binaries `value` and `metadata` (Variant Shredding).
+"""Convert variants in data files, shredded or not, to the two binaries `value` and `metadata` (Variant Shredding).
 
-A shredded variant keeps parts of its values in typed columns. Every level is put together from below: each node gives
-one binary per row, the encoded value, null where the value is missing. Sizes and offsets inside objects and arrays are
-written four bytes wide, which the encoding allows for values of any size.
+A shredded variant keeps parts of its values in typed columns. Every level is built bottom-up: each node gives one
+binary per row, the encoded value, null if the value is missing. Sizes and offsets inside objects and arrays are written
+with four bytes, which the encoding allows for values of any size.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _FIXED: dict[pa.DataType, int] = {
 
 
 def reassemble(array: pa.Array) -> pa.Array:
-    """The variant column as struct<value, metadata>; null variants stay null.
+    """Return the variant column as struct<value, metadata>; null variants stay null.
 
     Raises pa.ArrowInvalid for a file that breaks the shredding rules.
     """
@@ -54,7 +54,7 @@ def reassemble(array: pa.Array) -> pa.Array:
 
 
 def _encode(node: pa.Array, metadata: pa.Array) -> pa.Array:
-    """The encoded values of a struct of `value` and `typed_value`, either of which may be absent."""
+    """Return the encoded values of a struct of `value` and `typed_value`, either of which may be absent."""
     names = {field.name for field in node.type}
     value = node.field("value").cast(pa.binary()) if "value" in names else pa.nulls(len(node), pa.binary())
     if "typed_value" not in names:
@@ -99,7 +99,7 @@ def _encode_array(typed: pa.Array, metadata: pa.Array) -> pa.Array:
 
 
 def encode_primitive(array: pa.Array) -> pa.Array:
-    """Typed values as encoded variants; null stays null (missing)."""
+    """Return typed values as encoded variants; null stays null (missing)."""
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
         return encode_primitive(array.storage)
@@ -146,7 +146,7 @@ def _with_length(array: pa.Array, identifier: int) -> pa.Array:
 
 
 def _raw_values(array: pa.Array, width: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """The bytes of fixed-width values, one row each; those of nulls are arbitrary."""
+    """Return the bytes of fixed-width values, one row each; those of nulls are arbitrary."""
     data = array.buffers()[1]
     if data is None or not len(array):
         return np.zeros((len(array), width), np.uint8)
@@ -159,13 +159,13 @@ def _masked(encoded: pa.Array, like: pa.Array) -> pa.Array:
 
 
 def fixed_binary(rows: np.ndarray[Any, Any]) -> pa.Array:
-    """A binary array of equally long values, one per row of a matrix of bytes."""
+    """Return a binary array of equally long values, one per row of a matrix of bytes."""
     count, width = rows.shape
     return binary_slices(np.ascontiguousarray(rows, np.uint8).reshape(-1), np.arange(count + 1) * width)
 
 
 def binary_slices(data: np.ndarray[Any, Any], offsets: np.ndarray[Any, Any]) -> pa.Array:
-    """A binary array over `data`, cut at `offsets`. Raises pa.ArrowInvalid beyond 2 GiB."""
+    """Return a binary array over `data`, cut at `offsets`. Raises pa.ArrowInvalid beyond 2 GiB."""
     if len(offsets) and offsets[-1] > np.iinfo(np.int32).max:
         raise pa.ArrowInvalid("the variants of one batch exceed 2 GiB")
     buffers = [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(np.ascontiguousarray(data, np.uint8))]
@@ -173,7 +173,7 @@ def binary_slices(data: np.ndarray[Any, Any], offsets: np.ndarray[Any, Any]) -> 
 
 
 def _data_bytes(array: pa.Array) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """The values of a binary array without nulls, end to end."""
+    """Return the values of a binary array without nulls, concatenated."""
     if not len(array) or array.buffers()[2] is None:
         return np.zeros(0, np.uint8)
     offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1]

@@ -1,4 +1,4 @@
-"""Arrow's view types, which files ask to be read as where a writer in Rust made them: few kernels take them."""
+"""Convert Arrow's view types, which files of Rust writers request: few kernels support them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pyarrow.types as pt
 
 
 def without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The same values, of types without views at every level."""
+    """Return the same values, of types without views at every level."""
     schema = pa.schema([field.with_type(_plain(field.type)) for field in batch.schema])
     if schema == batch.schema:
         return batch

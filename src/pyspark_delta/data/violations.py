@@ -1,4 +1,4 @@
-"""Rows that break a condition of the table become an error that shows their values (C381, C385, C387, C390)."""
+"""Raise an error with the values of a row that violates a constraint of the table (C381, C385, C387, C390)."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ _LONGEST_VALUE = 200
 
 @dataclass(frozen=True, slots=True)
 class WatchedCheck:
-    """A condition of the table, and the top-level columns whose values tell why a row breaks it."""
+    """A constraint of the table, and the top-level columns whose values explain a violation."""
 
     check: RowCheck
     columns: tuple[str, ...]
 
 
 def watch(check: RowCheck, names: Sequence[str]) -> WatchedCheck:
-    """The check with those of the columns `names` that its condition names, regardless of case."""
+    """Return the check with those of the columns `names` that its condition names, regardless of case."""
     text = _TEXT_LITERAL.sub("''", check.condition)
     named = {(quoted.replace("``", "`") or plain).casefold() for quoted, plain in _NAME.findall(text)}
     return WatchedCheck(check, tuple(name for name in names if name.casefold() in named))
 
 
 def check_violations(violations: Any, checks: Sequence[WatchedCheck]) -> None:
-    """Raises ConstraintViolationError for the first entry of an Arrow array of violations.
+    """Raise ConstraintViolationError for the first entry of an Arrow array of violations.
 
-    An entry is null for a row that breaks nothing, otherwise JSON: the number of the check and the values of its
-    columns, as text or null.
+    An entry is null for a valid row, otherwise JSON: the number of the check and the values of its columns, as text or
+    null.
     """
     if violations.null_count == len(violations):
         return
@@ -45,7 +45,7 @@ def check_violations(violations: Any, checks: Sequence[WatchedCheck]) -> None:
 
 
 def violation(watched: WatchedCheck, values: Sequence[str | None]) -> ConstraintViolationError:
-    """The error for a row in which the columns of the check have these values."""
+    """Return the error for a row in which the columns of the check have these values."""
     check = watched.check
     found = dict(zip(watched.columns, values, strict=True))
     shown = "".join(f"\n - {name} : {_cut(value)}" for name, value in found.items())

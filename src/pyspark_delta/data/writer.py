@@ -1,6 +1,6 @@
-"""One data file being written, and what its add action says of it (Data Files; C005, C014, C138-C141).
+"""One data file being written, and the contents of its add action (Data Files; C005, C014, C138-C141).
 
-Batches are gathered into large row groups: row groups of a single small batch make files larger and slower, to write
+Batches are collected into large row groups: row groups of a single small batch make files larger and slower, to write
 and to read.
 """
 
@@ -52,15 +52,15 @@ COMPRESSIONS = tuple(_EXTENSIONS)
 
 @dataclass(frozen=True, slots=True)
 class WriteContext:
-    """How rows become files of one table: plain data that travels to workers.
+    """How rows become files of one table; picklable, so that it can be sent to workers.
 
-    `schema` is the logical schema of the table; batches have its columns, by name, and are of its types or of types
-    that cast to them without loss. `data_schema` is what files hold: physical names, and the partition columns at the
-    end if `stores_partition_columns`, else none of them. With `random_prefix_length`, files lie below random prefixes
-    of that length, not in directories of their partition.
-    Sizes are bytes. `checks` are conditions that were put to the rows already, in the order in which a column of
-    violations counts them; `numbered` are the identity columns whose numbers this write makes. With `shreds_variants`,
-    files keep parts of variants as typed columns where the values of a variant column have something in common.
+    `schema` is the logical schema of the table; batches have its columns, by name, with its types or types that cast to
+    them without loss. `data_schema` is the schema of files: physical names, and the partition columns at the end if
+    `stores_partition_columns`, else none of them. With `random_prefix_length`, files lie below random prefixes of that
+    length, not in directories of their partition. Sizes are bytes. `checks` are conditions that were evaluated on the
+    rows already, numbered as in a column of violations; `numbered` are the identity columns whose values this write
+    assigns. With `shreds_variants`, files store parts of variants as typed columns if the values of a variant column
+    have a common form.
     """
 
     table_location: str
@@ -88,8 +88,8 @@ class WriteContext:
 class WrittenFile:
     """A data file that no commit names yet. `path` is encoded as in the log; `partition_values` by physical name.
 
-    `marks` are the last numbers that identity columns were given, by logical name: the largest, or the smallest where
-    the column counts down.
+    `marks` are the high-water marks of identity columns, by logical name: the largest assigned value, or the smallest
+    if the column counts down.
     """
 
     path: str
@@ -115,7 +115,7 @@ WRITTEN_SCHEMA = pa.schema(
 
 
 def written_files(files: Iterable[WrittenFile]) -> pa.Table:
-    """The files as columns: those of `actions.columns` that a new file has, and `num_records`."""
+    """Return the files as columns: those of `actions.columns` that a new file has, and `num_records`."""
     rows = [
         {
             "path": f.path,
@@ -132,7 +132,7 @@ def written_files(files: Iterable[WrittenFile]) -> pa.Table:
 
 
 class FileLayout:
-    """The columns of the data files of a context: how their values come from batches, and as what they are stored."""
+    """The columns of the data files of a context: how their values come from batches, and their stored types."""
 
     def __init__(self, context: WriteContext) -> None:
         stored = [f.name for f in context.schema if f.name not in context.partition_columns]
@@ -148,12 +148,12 @@ class FileLayout:
         self._dictionaries: list[str] = []
 
     def stored(self, rows: pa.Table) -> pa.Table:
-        """The rows as the file holds them. Raises ConstraintViolationError for a value that does not fit."""
+        """Return the rows as the file holds them. Raises ConstraintViolationError for a value that does not fit."""
         columns = [_stored(rows.column(field.name), field, *types) for field, *types in self._columns]
         return pa.Table.from_arrays(columns, schema=self.schema)
 
     def dictionaries(self, rows: pa.Table) -> list[str]:
-        """The columns with a dictionary of a file that begins so; the same for small files of like sizes."""
+        """The columns with a dictionary of a file with these first rows; the same for small files of similar sizes."""
         count = rows.num_rows
         if count > _SMALL_FILE or not count <= 2 * self._sampled <= 4 * count:
             self._dictionaries, self._sampled = dictionary_columns(rows), count
@@ -161,7 +161,7 @@ class FileLayout:
 
 
 class DataFile:
-    """One Parquet file being written. The store hears of it with the first row group."""
+    """One Parquet file being written. It is opened in the store with the first row group."""
 
     def __init__(
         self, context: WriteContext, layout: FileLayout, partition: tuple[str | None, ...], part: int, number: int
@@ -179,19 +179,19 @@ class DataFile:
         self._gathered_rows = 0
         self._marks: dict[str, int] = {}
         self.num_records = 0
-        self.gathered_bytes = 0  # of rows that wait for their row group
+        self.gathered_bytes = 0  # bytes of rows that wait for their row group
         self._sink: Any = None
         self._stack = ExitStack()
         self._writer: pq.ParquetWriter | None = None
 
     @property
     def size(self) -> int:
-        """Bytes that have left for the store."""
+        """Bytes that have been sent to the store."""
         return 0 if self._sink is None else int(self._sink.tell())
 
     @property
     def is_begun(self) -> bool:
-        """Whether the store knows of it."""
+        """True if the file was opened in the store."""
         return self._sink is not None
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -203,14 +203,14 @@ class DataFile:
             self.flush()
 
     def end(self) -> None:
-        """Write what is gathered and the footer; `publish` follows."""
+        """Write the collected rows and the footer; `publish` follows."""
         if self._gathered:
             self.flush()
         if self._writer is not None:
             self._writer.close()
 
     def publish(self) -> WrittenFile:
-        """The file, complete and durable. It takes the store's time, not the processor's; raises StorageError."""
+        """Return the file, complete and durable. Takes time in the store, not in the processor; raises StorageError."""
         size = self.size
         self._stack.close()
         stats = collect_stats(
@@ -224,13 +224,13 @@ class DataFile:
 
     def discard(self) -> None:
         if self._writer is not None:
-            with suppress(Exception):  # the footer goes to a sink that is discarded anyway
+            with suppress(Exception):  # the footer goes to a sink that is discarded
                 self._writer.close()
-            self._writer.is_open = False  # or it would try once more when it is collected
+            self._writer.is_open = False  # or it would try again when it is garbage-collected
         self._stack.__exit__(GeneratorExit, GeneratorExit(), None)
 
     def flush(self) -> None:
-        """Make a row group of what is gathered."""
+        """Write the collected rows as a row group."""
         rows = pa.Table.from_batches(self._gathered)
         self._note_marks(rows)
         rows = self._layout.stored(rows)
@@ -243,13 +243,13 @@ class DataFile:
         self._gathered, self._gathered_rows, self.gathered_bytes = [], 0, 0
 
     def _learn(self, first: pa.Table) -> None:
-        """Find out what the first rows are like: the schema depends on them where variants are shredded."""
+        """Inspect the first rows: if variants are shredded, the schema depends on them."""
         self._shredding = Shredding.learn(first, self._layout.variants)
         self._stats_columns = self._shredding.moved(self._context.stats_columns, self._layout.schema.names)
         self._observations = Observations(self._stats_columns, self._context.string_prefix)
 
     def _begin(self, first: pa.Table) -> pq.ParquetWriter:
-        """Begin the file, whose first rows, shredded, are these."""
+        """Begin the file with these first rows, shredded."""
         context = self._context
         store = store_for(context.table_location, context.storage_options)
         self._sink = self._stack.enter_context(store.open_output(self.location))
@@ -271,18 +271,18 @@ class DataFile:
             numbers = pc.min_max(rows.column(column.name)).as_py()
             known = self._marks.get(column.name)
             if numbers["min"] is None:
-                continue  # rows of before, which have no number
+                continue  # previous rows, which have no number
             found = furthest(numbers["min"], numbers["max"])
             self._marks[column.name] = found if known is None else furthest(known, found)
 
 
 def _format(version: str) -> dict[str, Any]:
-    """Options of the Parquet writer; `version` is of the table property delta.parquet.format.version."""
+    """Return the options of the Parquet writer; `version` is of the table property delta.parquet.format.version."""
     first = version.startswith("1.")
     return {
         "version": "1.0" if first else "2.6",
         "data_page_version": "1.0" if first else "2.0",
-        "store_schema": False,  # the schema of the table says it all
+        "store_schema": False,  # the schema of the table has this information
         "store_decimal_as_integer": True,
     }
 

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from pyroaring import BitMap64
 
 from pyspark_delta.data.partitions import pieces
-from pyspark_delta.data.parts import PartWriter, delete_written
+from pyspark_delta.data.parts import RollingFileWriter, delete_written
 from pyspark_delta.data.violations import check_violations
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext, WrittenFile, written_files
 from pyspark_delta.deletion_vectors.bitmap import deserialize, of_indexes, serialize
@@ -100,7 +100,7 @@ def carry_out(context: ChangeContext, batches: Iterable[pa.RecordBatch], part: i
 class ChangedRows:
     """What a job did: files with `new` rows, change data files, and the rows that left files, by number of the file.
 
-    `counts` are the rows of each action. `crossed_off` counts every time that a row was to leave its file: more than
+    `counts` are the rows of each action. `deletions` counts every time that a row was to leave its file: more than
     there are in `gone` where several source rows met one row of the table.
     """
 
@@ -108,7 +108,7 @@ class ChangedRows:
     changes: pa.Table
     gone: Mapping[int, BitMap64] = field(default_factory=dict)
     counts: Sequence[int] = ()
-    crossed_off: int = 0
+    deletions: int = 0
 
     @classmethod
     def nothing(cls, actions: int) -> ChangedRows:
@@ -124,7 +124,7 @@ class ChangedRows:
     @property
     def has_repetitions(self) -> bool:
         """Whether a row was to leave its file more than once."""
-        return self.crossed_off > sum(len(bitmap) for bitmap in self.gone.values())
+        return self.deletions > sum(len(bitmap) for bitmap in self.gone.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +145,13 @@ def changed_rows(result: pa.Table, context: ChangeContext) -> ChangedRows:
     )
     counts = [one for one in result["counts"].to_pylist() if one is not None]
     totals = np.sum(np.array(counts, np.int64), axis=0).tolist() if counts else [0] * len(context.actions)
-    crossed_off = sum(n for n, action in zip(totals, context.actions, strict=True) if action.is_gone)
+    deletions = sum(n for n, action in zip(totals, context.actions, strict=True) if action.is_gone)
     return ChangedRows(
         new=Written.nothing() if context.data is None else Written.of(new, context.data),
         changes=change_files(changes) if changes.num_rows else no_files(),
         gone=_gone(result.filter(pc.is_valid(result["file"]))),
         counts=totals,
-        crossed_off=crossed_off,
+        deletions=deletions,
     )
 
 
@@ -231,7 +231,7 @@ class _Sink:
 
     def __init__(self, context: WriteContext | None, part: int, *, in_any_order: bool) -> None:
         self.context = context
-        self._writer = None if context is None else PartWriter(context, part, side_by_side=in_any_order)
+        self._writer = None if context is None else RollingFileWriter(context, part, side_by_side=in_any_order)
         self._in_any_order = in_any_order
         self._files: list[WrittenFile] = []
 

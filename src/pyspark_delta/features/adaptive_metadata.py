@@ -9,11 +9,11 @@ class AdaptiveMetadata(TableFeature):
     name = "adaptiveMetadata-preview"
     kind = FeatureKind.READER_WRITER
     preview_names = ("adaptiveMetadata",)
-    read_obstacle = (
+    read_unsupported_reason = (
         "The list of its files is kept in a tree of manifests that is still being designed. Read it with the engine "
         "that wrote it."
     )
-    write_obstacle = read_obstacle
+    write_unsupported_reason = read_unsupported_reason
 
 
 FEATURE = AdaptiveMetadata()

@@ -14,7 +14,7 @@ from pyspark_delta.protocol.state import TableState
 class AppendOnly(TableFeature):
     name = "appendOnly"
     legacy_writer_version = 2
-    harmless_properties = (APPEND_ONLY.name,)
+    rebase_safe_properties = (APPEND_ONLY.name,)
 
     def uses(self, configuration: TableConfiguration) -> bool:
         return APPEND_ONLY.of(configuration.properties)
@@ -22,7 +22,7 @@ class AppendOnly(TableFeature):
     def is_requested(self, configuration: TableConfiguration) -> bool:
         return self.uses(configuration)
 
-    def may_follow(self, draft: CommitDraft) -> bool:
+    def can_rebase(self, draft: CommitDraft) -> bool:
         return True  # `finish` looks at it once more
 
     def finish(self, commit: ReadyCommit, base: TableState) -> ReadyCommit:

@@ -18,12 +18,14 @@ class CatalogManaged(TableFeature):
     kind = FeatureKind.READER_WRITER
     preview_names = CATALOG_MANAGED[1:]
     requires = ("inCommitTimestamp",)
-    listing_obstacle = "A table is managed by a catalog from its creation there; it cannot become so by its path."
+    listing_unsupported_reason = (
+        "A table is managed by a catalog from its creation there; it cannot become so by its path."
+    )
 
     def prepare(self, configuration: TableConfiguration, before: TableConfiguration | None) -> TableConfiguration:
         if before is not None and not before.is_catalog_managed:
             raise InvalidOperationError(
-                f"The table '{before.location}' is managed by its path. {self.listing_obstacle}",
+                f"The table '{before.location}' is managed by its path. {self.listing_unsupported_reason}",
                 error_class="DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
                 feature=self.name,
             )

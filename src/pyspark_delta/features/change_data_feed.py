@@ -17,7 +17,7 @@ RESERVED_COLUMNS = ("_change_type", "_commit_version", "_commit_timestamp")
 class ChangeDataFeed(TableFeature):
     name = "changeDataFeed"
     legacy_writer_version = 4
-    harmless_properties = (ENABLE_CHANGE_DATA_FEED.name,)
+    rebase_safe_properties = (ENABLE_CHANGE_DATA_FEED.name,)
 
     def uses(self, configuration: TableConfiguration) -> bool:
         return ENABLE_CHANGE_DATA_FEED.of(configuration.properties)
@@ -39,7 +39,7 @@ class ChangeDataFeed(TableFeature):
                     column=field.name,
                 )
 
-    def may_follow(self, draft: CommitDraft) -> bool:
+    def can_rebase(self, draft: CommitDraft) -> bool:
         return draft.is_blind_append
 
 

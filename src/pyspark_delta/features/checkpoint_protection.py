@@ -17,7 +17,7 @@ class CheckpointProtection(TableFeature):
     def uses(self, configuration: TableConfiguration) -> bool:
         return CHECKPOINT_PROTECTION_VERSION.of(configuration.properties) > 0
 
-    def may_follow(self, draft: CommitDraft) -> bool:
+    def can_rebase(self, draft: CommitDraft) -> bool:
         return True
 
 

@@ -10,7 +10,7 @@ from pyspark_delta.protocol.feature import TableFeature
 class Clustering(TableFeature):
     name = "clustering"
     requires = ("domainMetadata",)
-    listing_obstacle = "Name the clustering columns instead, and the table supports it."
+    listing_unsupported_reason = "Name the clustering columns instead, and the table supports it."
 
     def validate(self, configuration: TableConfiguration) -> None:
         """A table is partitioned or clustered, not both (C348)."""

@@ -8,8 +8,8 @@ from pyspark_delta.protocol.feature import TableFeature
 class ColumnMappingUsageTracking(TableFeature):
     name = "columnMappingUsageTracking"
     requires = ("columnMapping",)
-    listing_obstacle = "It is a proposal to the protocol."
-    write_obstacle = (
+    listing_unsupported_reason = "It is a proposal to the protocol."
+    write_unsupported_reason = (
         "Writers would have to record the first rename or drop of a column. Write it with another engine for now."
     )
 

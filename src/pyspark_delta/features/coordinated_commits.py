@@ -9,8 +9,10 @@ class CoordinatedCommits(TableFeature):
     name = "coordinatedCommits-preview"
     preview_names = ("managedCommits-dev", "coordinatedCommits", "managed-commits")
     requires = ("inCommitTimestamp",)
-    listing_obstacle = "It was a proposal that catalogManaged has replaced."
-    write_obstacle = "Commits would have to go through its coordinator. Drop the feature with the engine that added it."
+    listing_unsupported_reason = "It was a proposal that catalogManaged has replaced."
+    write_unsupported_reason = (
+        "Commits would have to go through its coordinator. Drop the feature with the engine that added it."
+    )
 
 
 FEATURE = CoordinatedCommits()

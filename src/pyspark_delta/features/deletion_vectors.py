@@ -14,7 +14,7 @@ from pyspark_delta.protocol.properties import ENABLE_DELETION_VECTORS
 class DeletionVectors(TableFeature):
     name = "deletionVectors"
     kind = FeatureKind.READER_WRITER
-    harmless_properties = (ENABLE_DELETION_VECTORS.name,)
+    rebase_safe_properties = (ENABLE_DELETION_VECTORS.name,)
 
     def uses(self, configuration: TableConfiguration) -> bool:
         return ENABLE_DELETION_VECTORS.of(configuration.properties)
@@ -22,7 +22,7 @@ class DeletionVectors(TableFeature):
     def is_requested(self, configuration: TableConfiguration) -> bool:
         return self.uses(configuration)
 
-    def may_follow(self, draft: CommitDraft) -> bool:
+    def can_rebase(self, draft: CommitDraft) -> bool:
         return True
 
 

@@ -12,7 +12,7 @@ from pyspark_delta.protocol.feature import TableFeature
 class DomainMetadata(TableFeature):
     name = "domainMetadata"
 
-    def may_follow(self, draft: CommitDraft) -> bool:
+    def can_rebase(self, draft: CommitDraft) -> bool:
         return True
 
 

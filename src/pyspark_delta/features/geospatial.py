@@ -9,11 +9,11 @@ class Geospatial(TableFeature):
     name = "geospatial"
     kind = FeatureKind.READER_WRITER
     preview_names = ("geospatial-dev",)
-    read_obstacle = (
+    read_unsupported_reason = (
         "Geometry and geography columns are not part of the published protocol yet. Read it with the engine that wrote "
         "it, or have that engine drop these columns and then the feature."
     )
-    write_obstacle = read_obstacle
+    write_unsupported_reason = read_unsupported_reason
 
 
 FEATURE = Geospatial()

@@ -14,7 +14,7 @@ class IdentityColumns(TableFeature):
     name = "identityColumns"
     KEYS = (START, STEP, MARK, ALLOW_EXPLICIT_INSERT)
     legacy_writer_version = 6
-    harmless_field_keys = (MARK,)
+    rebase_safe_field_keys = (MARK,)
 
     def uses(self, configuration: TableConfiguration) -> bool:
         return any_field_has(configuration, *self.KEYS)

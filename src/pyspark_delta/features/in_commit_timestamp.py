@@ -21,7 +21,7 @@ _ENABLEMENT = (IN_COMMIT_TIMESTAMP_VERSION.name, IN_COMMIT_TIMESTAMP_TIME.name)
 class InCommitTimestamp(TableFeature):
     name = "inCommitTimestamp"
     preview_names = ("inCommitTimestamp-preview",)
-    harmless_properties = (ENABLE_IN_COMMIT_TIMESTAMPS.name, *_ENABLEMENT)
+    rebase_safe_properties = (ENABLE_IN_COMMIT_TIMESTAMPS.name, *_ENABLEMENT)
 
     def uses(self, configuration: TableConfiguration) -> bool:
         return ENABLE_IN_COMMIT_TIMESTAMPS.of(configuration.properties)
@@ -29,7 +29,7 @@ class InCommitTimestamp(TableFeature):
     def is_requested(self, configuration: TableConfiguration) -> bool:
         return self.uses(configuration)
 
-    def may_follow(self, draft: CommitDraft) -> bool:
+    def can_rebase(self, draft: CommitDraft) -> bool:
         return True
 
     def finish(self, commit: ReadyCommit, base: TableState) -> ReadyCommit:

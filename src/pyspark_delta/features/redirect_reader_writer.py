@@ -8,12 +8,12 @@ from pyspark_delta.protocol.feature import FeatureKind, TableFeature
 class RedirectReaderWriter(TableFeature):
     name = "redirectReaderWriter-preview"
     kind = FeatureKind.READER_WRITER
-    read_obstacle = (
+    read_unsupported_reason = (
         "It only points to another table; the property 'delta.redirectReaderWriter-preview' says where. Open that "
         "table instead."
     )
-    listing_obstacle = "Redirection is set up by the engine that moves the table."
-    write_obstacle = read_obstacle
+    listing_unsupported_reason = "Redirection is set up by the engine that moves the table."
+    write_unsupported_reason = read_unsupported_reason
 
 
 FEATURE = RedirectReaderWriter()

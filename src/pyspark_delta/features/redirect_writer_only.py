@@ -7,8 +7,8 @@ from pyspark_delta.protocol.feature import TableFeature
 
 class RedirectWriterOnly(TableFeature):
     name = "redirectWriterOnly-preview"
-    listing_obstacle = "Redirection is set up by the engine that moves the table."
-    write_obstacle = (
+    listing_unsupported_reason = "Redirection is set up by the engine that moves the table."
+    write_unsupported_reason = (
         "Writes belong to another table; the property 'delta.redirectWriterOnly-preview' says which. Write to that one."
     )
 

@@ -43,7 +43,7 @@ _NUM_RECORDS = Column(("numRecords",), LONG)
 class RowTracking(TableFeature):
     name = "rowTracking"
     requires = ("domainMetadata",)
-    harmless_properties = (ENABLE_ROW_TRACKING.name,)
+    rebase_safe_properties = (ENABLE_ROW_TRACKING.name,)
     assigned_properties = (MATERIALIZED_ROW_ID.name, MATERIALIZED_ROW_COMMIT_VERSION.name)
     computed_domains = (DOMAIN,)
 
@@ -93,7 +93,7 @@ class RowTracking(TableFeature):
                 error_class="DELTA_ENABLING_ROW_TRACKING_ON_EXISTING_TABLE",
             )
 
-    def may_follow(self, draft: CommitDraft) -> bool:
+    def can_rebase(self, draft: CommitDraft) -> bool:
         return True
 
     def finish(self, commit: ReadyCommit, base: TableState) -> ReadyCommit:

@@ -42,14 +42,14 @@ def check_writable(configuration: TableConfiguration, location: str = "") -> Non
     check_readable(configuration, location)
     protocol = configuration.protocol
     _check_writer_version(protocol, location)
-    obstacles = {}
+    reasons = {}
     for name in sorted(supported_features(configuration)):
         feature = find_feature(name)
         if feature is None:
-            obstacles[name] = _UNKNOWN
+            reasons[name] = _UNKNOWN
         elif feature.hinders_writing(configuration):
-            obstacles[name] = feature.write_obstacle
-    _refuse(obstacles, "write", location)
+            reasons[name] = feature.write_unsupported_reason
+    _refuse(reasons, "write", location)
     _check_requirements(configuration, location)
 
 
@@ -134,24 +134,24 @@ def _unreadable(protocol: Protocol) -> dict[str, str]:
 
     A reader-writer feature that only writerFeatures lists counts too: the table was written with it.
     """
-    obstacles = {}
+    reasons = {}
     for name in sorted(protocol.reader_features or ()):
         feature = find_feature(name)
         if feature is None:
-            obstacles[name] = _UNKNOWN
-        elif feature.read_obstacle:
-            obstacles[name] = feature.read_obstacle
+            reasons[name] = _UNKNOWN
+        elif feature.read_unsupported_reason:
+            reasons[name] = feature.read_unsupported_reason
     for name in sorted(protocol.writer_features or ()):
         feature = find_feature(name)
-        if feature is not None and feature.kind is FeatureKind.READER_WRITER and feature.read_obstacle:
-            obstacles[name] = feature.read_obstacle
-    return obstacles
+        if feature is not None and feature.kind is FeatureKind.READER_WRITER and feature.read_unsupported_reason:
+            reasons[name] = feature.read_unsupported_reason
+    return reasons
 
 
-def _refuse(obstacles: dict[str, str], operation: str, location: str) -> None:
-    if obstacles:
-        advice = " ".join(dict.fromkeys(obstacles.values()))
-        raise UnsupportedFeatureError(obstacles, operation, advice, location)
+def _refuse(reasons: dict[str, str], operation: str, location: str) -> None:
+    if reasons:
+        advice = " ".join(dict.fromkeys(reasons.values()))
+        raise UnsupportedFeatureError(reasons, operation, advice, location)
 
 
 def _beyond_support(protocol: Protocol, operation: str, location: str) -> UnsupportedTableError:

@@ -9,11 +9,11 @@ class TimestampNanos(TableFeature):
     name = "timestampNanos"
     kind = FeatureKind.READER_WRITER
     requires = ("timestampNtz",)
-    read_obstacle = (
+    read_unsupported_reason = (
         "Spark has no timestamps of nanosecond precision, and microseconds would lose digits. Read it with the engine "
         "that wrote it."
     )
-    write_obstacle = read_obstacle
+    write_unsupported_reason = read_unsupported_reason
 
 
 FEATURE = TimestampNanos()

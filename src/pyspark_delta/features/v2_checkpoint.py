@@ -11,7 +11,7 @@ from pyspark_delta.protocol.properties import CHECKPOINT_POLICY
 class V2Checkpoint(TableFeature):
     name = "v2Checkpoint"
     kind = FeatureKind.READER_WRITER
-    harmless_properties = (CHECKPOINT_POLICY.name,)
+    rebase_safe_properties = (CHECKPOINT_POLICY.name,)
 
     def uses(self, configuration: TableConfiguration) -> bool:
         return CHECKPOINT_POLICY.of(configuration.properties) == "v2"
@@ -19,7 +19,7 @@ class V2Checkpoint(TableFeature):
     def is_requested(self, configuration: TableConfiguration) -> bool:
         return self.uses(configuration)
 
-    def may_follow(self, draft: CommitDraft) -> bool:
+    def can_rebase(self, draft: CommitDraft) -> bool:
         return True
 
 

@@ -10,7 +10,7 @@ class VacuumProtocolCheck(TableFeature):
     name = "vacuumProtocolCheck"
     kind = FeatureKind.READER_WRITER
 
-    def may_follow(self, draft: CommitDraft) -> bool:
+    def can_rebase(self, draft: CommitDraft) -> bool:
         return True
 
 

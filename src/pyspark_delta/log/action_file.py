@@ -14,14 +14,14 @@ from pyspark_delta.errors import StorageError
 from pyspark_delta.storage import FileStatus, ObjectStore
 
 _ROW_GROUP_ROWS = 50_000
-_ROW_GROUP_BYTES = 64 << 20  # of Arrow data that waits to be written
+_ROW_GROUP_BYTES = 64 << 20  # bytes of Arrow data before a row group is written
 _FEW_VALUES = ("partitionValues", "tags", "storageType", "clusteringProvider", "defaultRowCommitVersion")
 
 
 class ActionFile:
-    """Writes one file; it is visible once the `with` block is left without an error.
+    """Writes one file; it is visible once the `with` block ends without an error.
 
-    The actions of each kind lie together, so that the statistics of row groups tell where they are.
+    The actions of each kind are adjacent, so that the statistics of row groups show where they are.
     """
 
     def __init__(self, store: ObjectStore, path: str, schema: pa.Schema, compression: str) -> None:
@@ -51,7 +51,7 @@ class ActionFile:
         return self
 
     def write(self, kind: str, rows: pa.StructArray) -> None:
-        """Some actions of one kind; all of a kind come one after the other."""
+        """Write some actions of one kind; all actions of a kind must be adjacent."""
         if kind != self._kind:
             self.flush()
             self._kind = kind
@@ -64,7 +64,7 @@ class ActionFile:
             self.flush()
 
     def write_mixed(self, actions: Sequence[Mapping[str, Any]]) -> None:
-        """Actions of several kinds as one row group, each in wire form: `{"txn": {...}}`."""
+        """Write actions of several kinds as one row group, each in wire form: `{"txn": {...}}`."""
         self.flush()
         columns = [
             pa.array([action.get(field.name) for action in actions], field.type, from_pandas=False)
@@ -106,11 +106,11 @@ class ActionFile:
 
     def _discard(self, error: BaseException) -> None:
         with contextlib.suppress(Exception):
-            self._writer.close()  # otherwise it closes itself later, into a sink that is gone
+            self._writer.close()  # otherwise it closes itself later, into a sink that no longer exists
         self._sink.__exit__(type(error), error, None)
 
     def status(self) -> FileStatus:
-        """The finished file as the store lists it."""
+        """Return the finished file as the store lists it."""
         found = self._store.status(self.path)
         if found.size != self.size:
             raise StorageError(
@@ -121,7 +121,7 @@ class ActionFile:
 
 
 def _repetitive(schema: pa.Schema) -> list[str]:
-    """The leaves that are worth a dictionary: few distinct values, and not the long texts."""
+    """Return the leaves that benefit from a dictionary: few distinct values, and not the long texts."""
     leaves = (leaf for field in schema for leaf in _paths(field.name, field.type))
     return [leaf for leaf in leaves if any(name in leaf.split(".") for name in _FEW_VALUES)]
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 
 def string_array(values: Sequence[bytes]) -> pa.StringArray | pa.LargeStringArray:
-    """A string array without nulls from UTF-8 texts; a large one beyond 2 GiB."""
+    """Return a string array without nulls from UTF-8 texts; a large one beyond 2 GiB."""
     lengths = np.fromiter(map(len, values), dtype=np.int64, count=len(values))
     offsets = np.zeros(len(values) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
@@ -25,19 +25,19 @@ def string_array(values: Sequence[bytes]) -> pa.StringArray | pa.LargeStringArra
 
 
 def int64_array(values: Any) -> pa.Int64Array:
-    """An int64 array without nulls that shares the memory of a numpy array."""
+    """Return an int64 array without nulls that shares the memory of a numpy array."""
     contiguous = np.ascontiguousarray(values, dtype=np.int64)
     return pa.Array.from_buffers(pa.int64(), len(contiguous), [None, pa.py_buffer(contiguous)])
 
 
 def bool_array(values: Any) -> pa.BooleanArray:
-    """A boolean array without nulls from a numpy array."""
+    """Return a boolean array without nulls from a numpy array."""
     bits = np.packbits(np.ascontiguousarray(values, dtype=bool), bitorder="little")
     return pa.Array.from_buffers(pa.bool_(), len(values), [None, pa.py_buffer(bits)])
 
 
 def map_array(names: Sequence[str], columns: Sequence[pa.Array], length: int) -> pa.MapArray:
-    """A map of string to string in each of `length` rows: the same keys everywhere, values from one column each."""
+    """Return maps of string to string for `length` rows: the same keys in each, values from one column each."""
     width = len(names)
     offsets = np.arange(length + 1, dtype=np.int32) * width
     if width == 0 or length == 0:
@@ -52,7 +52,7 @@ def map_array(names: Sequence[str], columns: Sequence[pa.Array], length: int) ->
 
 
 def is_coded_map(data_type: pa.DataType) -> bool:
-    """Whether a type is that of maps of texts to texts, both dictionary-encoded."""
+    """True if a type is a map of texts to texts, both dictionary-encoded."""
     if not pa.types.is_map(data_type):
         return False
     inner = (data_type.key_type, data_type.item_type)
@@ -60,7 +60,7 @@ def is_coded_map(data_type: pa.DataType) -> bool:
 
 
 def conform_map(maps: pa.MapArray, wanted: pa.MapType) -> pa.MapArray:
-    """Maps as another type of maps. Raises what Arrow raises where that cannot be."""
+    """Cast maps to another type of maps. Raises Arrow's error if that is not possible."""
     maps = pa.concat_arrays([maps])  # without an offset
     mask = maps.is_null() if maps.null_count else None
     keys, items = maps.keys.cast(wanted.key_type), maps.items.cast(wanted.item_type)
@@ -68,16 +68,16 @@ def conform_map(maps: pa.MapArray, wanted: pa.MapType) -> pa.MapArray:
 
 
 def map_value(maps: pa.MapArray, key: str) -> pa.Array:
-    """The value of one key in each row; null where the row has no such key.
+    """Return the value of one key in each row; null if the row lacks the key.
 
-    Of coded maps that have no other keys it stays coded.
+    If the maps are dictionary-encoded and have no other keys, the result stays dictionary-encoded.
     """
     values = _aligned_value(maps, key)
     return values if values is not None else _looked_up(maps, key)
 
 
 def _aligned_value(maps: pa.MapArray, key: str) -> pa.Array | None:
-    """The values when every row holds the same keys in the same order, as logs nearly always have it."""
+    """Return the values if every row has the same keys in the same order, as in nearly all logs."""
     length = len(maps)
     if length == 0 or maps.null_count:
         return None
@@ -86,7 +86,7 @@ def _aligned_value(maps: pa.MapArray, key: str) -> pa.Array | None:
     if width == 0 or int(offsets[-1] - offsets[0]) != width * length or not (np.diff(offsets) == width).all():
         return None
     start = int(offsets[0])
-    keys, items = maps.keys, maps.items  # the whole children, not only those of the slice
+    keys, items = maps.keys, maps.items  # the complete children, not only those of the slice
     first = [keys[start + i].as_py() for i in range(width)]
     if key not in first:
         return None
@@ -105,7 +105,7 @@ def _aligned_value(maps: pa.MapArray, key: str) -> pa.Array | None:
 
 
 def chosen_rows(batch: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
-    """The rows for which a mask is true; several times faster than `RecordBatch.filter`."""
+    """Return the rows for which a mask is true; several times faster than `RecordBatch.filter`."""
     return batch.take(pc.indices_nonzero(mask))
 
 

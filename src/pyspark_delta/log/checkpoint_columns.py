@@ -14,7 +14,7 @@ from pyspark_delta.log.parquet_part import ParquetPart
 
 
 def leaf_columns(part: ParquetPart, action: str, fields: Sequence[pa.Field], row_group: int) -> list[str]:
-    """The columns to read for the fields: those that the file has, and that hold a value in the row group."""
+    """Return the columns to read for the fields: those that exist in the file and have a value in the row group."""
     struct = part.schema.field(action).type
     if not pa.types.is_struct(struct):
         raise CorruptLogError(f"The column '{action}' of '{part.path}' is not a struct.", path=part.path)
@@ -30,9 +30,9 @@ def leaf_columns(part: ParquetPart, action: str, fields: Sequence[pa.Field], row
 
 
 def extract(struct: pa.StructArray, fields: Sequence[pa.Field], path: str) -> pa.RecordBatch:
-    """The columns of `fields`, one row for each row of the checkpoint; rows without the action have no path.
+    """Return the columns of `fields`, one row per checkpoint row; rows without the action have no path.
 
-    Raises CorruptLogError where a column has another type.
+    Raises CorruptLogError if a column has another type.
     """
     children = {struct.type.field(i).name: i for i in range(struct.type.num_fields)}
     columns = []
@@ -40,7 +40,7 @@ def extract(struct: pa.StructArray, fields: Sequence[pa.Field], path: str) -> pa
         position = children.get(WIRE_NAMES[wanted.name])
         child = None if position is None else struct.field(position)
         if child is not None and wanted.name == "path" and struct.null_count > child.null_count:
-            child = pc.struct_field(struct, [position])  # a required field has some value even where there is no action
+            child = pc.struct_field(struct, [position])  # required fields always have a value
         columns.append(_conform(child, wanted, len(struct), path))
     return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
@@ -67,7 +67,7 @@ def _conform(column: pa.Array | None, wanted: pa.Field, length: int, path: str) 
 def _conform_struct(column: pa.StructArray, wanted: pa.Field, path: str) -> pa.StructArray:
     children = {column.type.field(i).name: column.field(i) for i in range(column.type.num_fields)}
     columns = [_conform(children.get(WIRE_NAMES[f.name]), f, len(column), path) for f in wanted.type]
-    # Where there is no deletion vector, some writers leave a struct of nulls, others one of empty strings and zeros.
+    # If there is no deletion vector, some writers write a struct of nulls, others one of empty strings and zeros.
     absent = pc.fill_null(pc.equal(columns[0], ""), True)
     mask = absent if pc.any(absent).as_py() else None
     return pa.StructArray.from_arrays(columns, fields=list(wanted.type), mask=mask)

@@ -1,6 +1,6 @@
-"""The columns of the checkpoints that a table asks for, a struct for each kind of action (C044-C062).
+"""The columns of the checkpoints of a table, a struct for each kind of action (C044-C062).
 
-Optional fields are always there, null where there is nothing to say: readers need not look for them.
+Optional fields always exist, null if they have no value, so that readers find every column.
 """
 
 from __future__ import annotations
@@ -88,10 +88,10 @@ _V2_ONLY = {
 
 @dataclass(frozen=True)
 class CheckpointLayout:
-    """Which forms of statistics and partition values a table's checkpoints hold.
+    """The forms of statistics and partition values in a table's checkpoints.
 
-    `stats_leaves` are the leaves of `stats_parsed`, none where the table does not ask for it. `partition_schema` has
-    the fields of `partitionValues_parsed`, by physical name.
+    `stats_leaves` are the leaves of `stats_parsed`, none if the table does not enable it. `partition_schema` has the
+    fields of `partitionValues_parsed`, by physical name.
     """
 
     stats_text: bool
@@ -100,7 +100,7 @@ class CheckpointLayout:
 
     @classmethod
     def of(cls, configuration: TableConfiguration, clustering: Sequence[tuple[str, ...]] = ()) -> CheckpointLayout:
-        """What the properties and the schema of a table ask for, and its clustering columns, by physical path."""
+        """Return the layout for properties, schema and clustering columns (by physical path) of a table."""
         properties = configuration.properties
         leaves: tuple[Column, ...] = ()
         partitions = StructType()
@@ -111,12 +111,12 @@ class CheckpointLayout:
 
     @cached_property
     def stats_type(self) -> pa.StructType | None:
-        """The type of `stats_parsed`, None without it."""
+        """The type of `stats_parsed`, None if it is not written."""
         return _nested([(leaf.path, to_arrow(leaf.type)) for leaf in self.stats_leaves]) if self.stats_leaves else None
 
     @cached_property
     def partition_type(self) -> pa.StructType | None:
-        """The type of `partitionValues_parsed`, None without it."""
+        """The type of `partitionValues_parsed`, None if it is not written."""
         fields = [field_to_arrow(f, all_nullable=True) for f in self.partition_schema]
         return pa.struct(fields) if fields else None
 

@@ -1,7 +1,7 @@
 """The file actions of a version as rows of its next checkpoint, streamed (CKC; C053, C054, C061, C063).
 
-What an older checkpoint holds is copied in Arrow form: statistics are parsed, or written as text, only where it lacks
-the form that the table asks for.
+Rows of an older checkpoint are copied in Arrow form: statistics are parsed, or written as text, only if the old
+checkpoint lacks the required form.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyspark_delta.log.replay import FileSources, LogReplay
 from pyspark_delta.log.skipping import partition_column
 from pyspark_delta.log.struct_types import fitted, fitted_as_far_as_possible
 from pyspark_delta.log.typed_stats import STATS_PARSED, lacks_texts, typed_stats, with_texts
-from pyspark_delta.log.workers import in_order
+from pyspark_delta.log.workers import map_ordered
 from pyspark_delta.stats.parse import parse_stats
 
 _PROBED_AT_ONCE = 32_768  # rows of a checkpoint whose keys are looked up together
@@ -37,17 +37,17 @@ def live_rows(
     partition_names: Sequence[str],
     parts: Sequence[ParquetPart],
 ) -> Iterator[Rows]:
-    """The live files of some files of the old checkpoint, and of the commits after it, as `add` structs."""
+    """Yield the live files of some files of the old checkpoint, and of the commits after it, as `add` structs."""
     names = [f.name for f in FILE_FIELDS]
     stored = (batch for part in parts for batch in _stored_files(part, layout))
-    yield from in_order(lambda batch: add_rows(batch, layout), sources.keys.unnamed(stored, _PROBED_AT_ONCE))
+    yield from map_ordered(lambda batch: add_rows(batch, layout), sources.keys.unnamed(stored, _PROBED_AT_ONCE))
     for batch in replay.line_files(sources, "add", names, partition_names):
         if len(batch):
             yield add_rows(batch, layout)
 
 
 def tombstone_rows(replay: LogReplay, partition_names: Sequence[str], expired_before: int) -> Iterator[Rows]:
-    """The tombstones that are younger than a time, ms since the epoch, as `remove` structs."""
+    """Yield the tombstones that are younger than a time, ms since the epoch, as `remove` structs."""
     for batch in replay.files("remove", [f.name for f in TOMBSTONE_FIELDS], partition_names):
         times = pc.fill_null(batch.column("deletion_timestamp"), 0)
         kept = pc.greater(times, expired_before)
@@ -56,7 +56,7 @@ def tombstone_rows(replay: LogReplay, partition_names: Sequence[str], expired_be
 
 
 def add_rows(files: pa.RecordBatch, layout: CheckpointLayout) -> Rows:
-    """Files, with the columns of `FILE_FIELDS` and perhaps `stats_parsed`, as `add` structs of a layout."""
+    """Return files, with the columns of `FILE_FIELDS` and optionally `stats_parsed`, as `add` structs of a layout."""
     texts, stored = files.column("stats"), _stored_stats(files)
     columns = {
         "path": files.column("path"),
@@ -97,7 +97,7 @@ def remove_rows(files: pa.RecordBatch) -> Rows:
 
 # ------------------------------------------------------------------------------------------------ the old checkpoint
 def _stored_files(part: ParquetPart, layout: CheckpointLayout) -> Iterator[pa.RecordBatch]:
-    """The files of one file of the old checkpoint, with `stats_parsed` as it is there, where it is of use."""
+    """Yield the files of one file of the old checkpoint, with its `stats_parsed` if it can be used."""
     groups = part.row_groups_with("add.path")
     if not groups:
         return
@@ -126,7 +126,7 @@ def _files_of(rows: pa.StructArray, part: ParquetPart, *, parsed: bool) -> Itera
 
 
 def _needs_parsed(part: ParquetPart, group: int, layout: CheckpointLayout) -> bool:
-    """Whether typed statistics are asked for, or are all that some file has (C053)."""
+    """True if typed statistics are required, or are the only form that some file has (C053)."""
     return layout.stats_type is not None or lacks_texts(part, group)
 
 
@@ -136,7 +136,7 @@ def _stored_stats(files: pa.RecordBatch) -> pa.StructArray | None:
 
 
 def _parsed(texts: pa.Array, stored: pa.StructArray | None, layout: CheckpointLayout) -> pa.StructArray:
-    """The typed form: the stored one where it has every leaf, otherwise from the texts."""
+    """Return the typed form: the stored one if it has every leaf, otherwise parsed from the texts."""
     wanted = layout.stats_type
     known = None if stored is None else fitted(stored, wanted)
     if known is not None and not known.null_count:
@@ -168,7 +168,7 @@ def _from_texts(texts: pa.Array, layout: CheckpointLayout) -> pa.StructArray:
 # ---------------------------------------------------------------------------------------------------- other columns
 def _parsed_partitions(maps: pa.MapArray, layout: CheckpointLayout) -> pa.StructArray:
     assert layout.partition_type is not None
-    # What a timestamp without a zone means, the log does not say: UTC, as everywhere (C421).
+    # The log does not record the zone of a timestamp without one: UTC, as everywhere (C421).
     columns = [partition_column(maps, f.name, f.type, "UTC").dictionary_decode() for f in layout.partition_schema]
     return pa.StructArray.from_arrays(columns, fields=list(layout.partition_type))
 
@@ -180,5 +180,5 @@ def _deletion_vectors(vectors: pa.StructArray) -> pa.StructArray:
 
 
 def _no_data_change(files: pa.RecordBatch) -> pa.BooleanArray:
-    """A checkpoint changes no data (C063)."""
+    """Set `dataChange` to false: a checkpoint changes no data (C063)."""
     return bool_array(np.zeros(len(files), dtype=bool))

@@ -1,6 +1,6 @@
-"""Scanning the file actions of a checkpoint: several threads read its files, row group by row group, in order.
+"""Scan the file actions of a checkpoint: several threads read its files, row group by row group, in order.
 
-Row groups are passed over by their footer statistics; `part_scan` reads the others.
+Footer statistics exclude row groups; `part_scan` reads the others.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pyspark_delta.expressions.tree import Column
 from pyspark_delta.log.parquet_part import ParquetPart
 from pyspark_delta.log.part_scan import PartScan, ScanCounters
 from pyspark_delta.log.request import FileRequest
-from pyspark_delta.log.workers import begun_in_order, in_order, worker_count
+from pyspark_delta.log.workers import map_ordered, map_ordered_eagerly, worker_count
 
-_SHARE_ROWS = 65536  # of row groups that are decoded by one thread in a row
+_SHARE_ROWS = 65536  # bytes of adjacent row groups that one thread decodes
 
 
 def scan_parts(
@@ -27,9 +27,10 @@ def scan_parts(
     request: FileRequest | None = None,
     counters: ScanCounters | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """As `scan_part` for each of some files, in order; several threads decode row groups. Raises CorruptLogError.
+    """Yield the results of `scan_part` for some files, in order. Raises CorruptLogError.
 
-    They begin with this call. Where statistics come from JSON text, the threads parse that instead.
+    Several threads decode row groups; they start during this call. If statistics come from JSON text, the threads parse
+    the text instead.
     """
     if request is not None and request.stats_predicate is not None:
         return chain.from_iterable(scan_part(part, action, fields, request, counters) for part in parts)
@@ -39,7 +40,7 @@ def scan_parts(
         return list(_scan_groups(*share, action, fields, request, counted)), counted
 
     shares = ((part, groups) for part in parts for groups in _shares(part, f"{action}.path"))
-    return _counted(begun_in_order(decode, shares, in_flight=worker_count()), counters)
+    return _counted(map_ordered_eagerly(decode, shares, in_flight=worker_count()), counters)
 
 
 def _counted(
@@ -52,7 +53,7 @@ def _counted(
 
 
 def _shares(part: ParquetPart, leaf: str) -> Iterator[list[int]]:
-    """The row groups that may hold a value of the leaf, some neighbours at a time."""
+    """Yield the row groups that may hold a value of the leaf, several adjacent ones at a time."""
     share: list[int] = []
     rows = 0
     for group in part.row_groups_with(leaf):
@@ -73,7 +74,7 @@ def scan_part(
     request: FileRequest | None = None,
     counters: ScanCounters | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The file actions of one file, with the columns of `fields` (path among them), that a request does not rule out.
+    """Yield the columns of `fields` (including path) of the file actions of one file that a request keeps.
 
     Raises CorruptLogError.
     """
@@ -111,10 +112,10 @@ def scan_stats(
     fields: Sequence[pa.Field] = (),
     required: tuple[Column, ...] | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Statistics of all files of some files, in the order of `scan_part`: `fields`, then one column for each leaf.
+    """Yield statistics of all files, in the order of `scan_part`: `fields`, then one column for each leaf.
 
-    The columns of leaves are named by their numbers. `stats_parsed` is read where it has the `required` leaves (all by
-    default); the others are null where it lacks them. Several threads decode row groups or parse texts. Raises
+    The columns of leaves are named by their numbers. `stats_parsed` is read if it has the `required` leaves (all by
+    default); other leaves that it lacks are null. Several threads decode row groups or parse texts. Raises
     CorruptLogError.
     """
     wanted = leaves if required is None else required
@@ -128,11 +129,11 @@ def scan_stats(
 
     for parsed, run in groupby(shares(), key=lambda share: share.parsed):
         if parsed:
-            for batches in in_order(lambda share: share.decode(leaves), run, in_flight=worker_count()):
+            for batches in map_ordered(lambda share: share.decode(leaves), run, in_flight=worker_count()):
                 yield from batches
         else:
             texts = (text for share in run for text in share.texts())
-            yield from in_order(lambda text: text[0].with_parsed_text(leaves, *text[1:]), texts)
+            yield from map_ordered(lambda text: text[0].with_parsed_text(leaves, *text[1:]), texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +145,12 @@ class _StatsShare:
     parsed: bool
 
     def decode(self, leaves: tuple[Column, ...]) -> list[pa.RecordBatch]:
-        """The files, with their statistics from `stats_parsed`."""
+        """Return the files, with their statistics from `stats_parsed`."""
         with self.scan.part.reading() as file:
             return [self.scan.parsed_stats(file, group, leaves) for group in self.groups]
 
     def texts(self) -> Iterator[tuple[PartScan, pa.RecordBatch, pa.Array]]:
-        """The files and their statistics as text, and who parses these."""
+        """Return the files with their statistics as text, and the reader that parses them."""
         with self.scan.part.reading() as file:
             for group in self.groups:
                 for files, texts in self.scan.stats_texts(file, group):
@@ -157,7 +158,7 @@ class _StatsShare:
 
 
 def _map_leaves(part: ParquetPart, action: str, fields: Sequence[pa.Field], request: FileRequest) -> list[str]:
-    """The leaves of the partition values, which repeat: decoded as codes of few texts in a quarter of the time."""
+    """Return the leaves of the partition values, which repeat: dictionary codes decode four times as fast."""
     decided_by = request.partition_columns() or request.mixed_columns()
     if not decided_by and all(field.name != "partition_values" for field in fields):
         return []

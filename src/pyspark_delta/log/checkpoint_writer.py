@@ -1,7 +1,7 @@
-"""Writing the checkpoint of a version: classic, or V2 with sidecars (Checkpoints; CKN, V2C, LCP).
+"""Write the checkpoint of a version: classic, or V2 with sidecars (Checkpoints; CKN, V2C, LCP).
 
-Every file but the last is invisible to readers, or complete, before the last one is written: a crash leaves the log as
-it was, with files that nothing names. `_last_checkpoint` follows at the end.
+Before the last file is written, every other file is complete or invisible to readers. A crash leaves the log unchanged,
+plus files without references. `_last_checkpoint` is written at the end.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from pyspark_delta.errors import ChecksumMismatchError, CorruptLogError, Invalid
 from pyspark_delta.features import Feature, is_active, is_supported
 from pyspark_delta.features.support import check_known
 from pyspark_delta.log.action_file import ActionFile
-from pyspark_delta.log.ahead import drawn_ahead
 from pyspark_delta.log.checkpoint_layout import CheckpointLayout
 from pyspark_delta.log.checkpoint_rows import live_rows, tombstone_rows
 from pyspark_delta.log.file_totals import FileTotals
@@ -34,6 +33,7 @@ from pyspark_delta.log.last_checkpoint import LastCheckpoint, write_last_checkpo
 from pyspark_delta.log.listing import log_location
 from pyspark_delta.log.names import SIDECAR_DIRECTORY, ClassicCheckpointName, CommitName, UuidCheckpointName, parse_name
 from pyspark_delta.log.parquet_part import ParquetPart, missing_part
+from pyspark_delta.log.prefetch import prefetch
 from pyspark_delta.log.recovery import is_missing, other_segment
 from pyspark_delta.log.replay import FileSources, LogReplay
 from pyspark_delta.log.segment import LogSegment
@@ -49,8 +49,8 @@ from pyspark_delta.protocol.statistics import physical_partition_schema
 from pyspark_delta.storage import FileStatus
 from pyspark_delta.storage.paths import file_name, join
 
-SIDECAR_ACTIONS = 50_000  # of a full sidecar
-LARGEST_JSON = 1 << 20  # bytes of a top level that readers parse as a whole; of Parquet they read what they need
+SIDECAR_ACTIONS = 50_000  # actions in a full sidecar
+LARGEST_JSON = 1 << 20  # bytes; readers parse a JSON top level completely, but read only the needed parts of Parquet
 
 TopLevelFormat: TypeAlias = Literal["json", "parquet"]
 
@@ -75,14 +75,14 @@ def write_checkpoint(
     top_level: TopLevelFormat | None = None,
     now_ms: int | None = None,
 ) -> WrittenCheckpoint:
-    """Write the checkpoint of the version that `replay` stands for, of the kind that the table asks for.
+    """Write the checkpoint of the version of `replay`, of the kind that the table requires.
 
-    `top_level` is the format of the top level of a V2 checkpoint (C047); by default JSON, and Parquet where it is
-    large. Memory does not grow with the number of files.
+    `top_level` is the format of the top level of a V2 checkpoint (C047); by default JSON, and Parquet if it is large.
+    Memory does not grow with the number of files.
 
-    Raises InvalidOperationError where the version is not published, UnsupportedFeatureError for a table with unknown
-    features, ChecksumMismatchError where the version checksum counts other files, InvalidOptionError, CorruptLogError,
-    StorageError; nothing is visible then.
+    Raises InvalidOperationError if the version is not published, UnsupportedFeatureError for a table with unknown
+    features, ChecksumMismatchError if the version checksum counts other files, InvalidOptionError, CorruptLogError,
+    StorageError; after an error no file of it is visible.
     """
     if top_level is not None:
         check_top_level(top_level)
@@ -93,7 +93,7 @@ def write_checkpoint(
     try:
         return _Writing(replay, configuration, now).write(top_level)
     except CorruptLogError as error:
-        # Another process may clean up the log meanwhile.
+        # Another process may clean up the log at the same time.
         other = other_segment(replay.store, segment, error) if is_missing(error) else None
         if other is None:
             raise
@@ -101,7 +101,7 @@ def write_checkpoint(
 
 
 def check_top_level(name: str) -> TopLevelFormat:
-    """The format of that name. Raises InvalidOptionError for another one."""
+    """Return the format of that name. Raises InvalidOptionError for another one."""
     for known in get_args(TopLevelFormat):
         if name == known:
             return known  # type: ignore[no-any-return]
@@ -111,7 +111,7 @@ def check_top_level(name: str) -> TopLevelFormat:
 
 
 def check_published(segment: LogSegment) -> None:
-    """Check that the commit file of the version is in the log: only then it may have a checkpoint (C021).
+    """Check that the commit file of the version is in the log, which a checkpoint requires (C021).
 
     Raises InvalidOperationError.
     """
@@ -127,7 +127,7 @@ def check_published(segment: LogSegment) -> None:
 
 
 class _Writing:
-    """One checkpoint on its way."""
+    """One checkpoint while it is written."""
 
     def __init__(self, replay: LogReplay, configuration: TableConfiguration, now_ms: int) -> None:
         self._replay = replay
@@ -144,14 +144,14 @@ class _Writing:
         self._tombstones = 0
 
     def write(self, top_level: TopLevelFormat | None) -> WrittenCheckpoint:
-        """The checkpoint of the kind that the table asks for."""
+        """Write the checkpoint of the kind that the table requires."""
         if is_active(self._configuration, Feature.V2_CHECKPOINT):
             return self.v2(top_level)
         return self.classic()
 
     # ------------------------------------------------------------------------------------------------- classic
     def classic(self) -> WrittenCheckpoint:
-        """One file by specification V1 (C027, C076). Racing writers replace each other's equal content (C036)."""
+        """Write one file by specification V1 (C027, C076). Racing writers replace each other's equal content (C036)."""
         actions = self._small_actions()
         sources = self._replay.sources()
         schema = self._layout.schema()
@@ -168,7 +168,7 @@ class _Writing:
 
     # ------------------------------------------------------------------------------------------------------ V2
     def v2(self, top_level: TopLevelFormat | None) -> WrittenCheckpoint:
-        """A top level with a name of its own, file actions in sidecars (C065-C072)."""
+        """Write a top level with a unique name, and file actions in sidecars (C065-C072)."""
         actions = self._small_actions()
         sources = self._replay.sources()
         kept, renewed = reusable_sidecars(sources, self._layout, SIDECAR_ACTIONS)
@@ -206,7 +206,7 @@ class _Writing:
             raise missing_part(join(directory, min(missing)))
 
     def _top_level(self, actions: list[Action], wanted: TopLevelFormat | None) -> FileStatus:
-        """The file that makes the checkpoint visible."""
+        """Write the file that makes the checkpoint visible."""
         content = b"" if wanted == "parquet" else encode_actions(actions)
         chosen: TopLevelFormat = wanted or ("json" if len(content) <= LARGEST_JSON else "parquet")
         path = join(self._log, str(UuidCheckpointName(self._version, str(uuid.uuid4()), chosen)))
@@ -227,7 +227,7 @@ class _Writing:
 
     # ------------------------------------------------------------------------------------------------- content
     def _small_actions(self) -> list[Action]:
-        """Everything but file actions; expired transactions are dropped."""
+        """Return everything but file actions; expired transactions are dropped."""
         return [
             self._configuration.protocol,
             self._configuration.metadata,
@@ -236,8 +236,8 @@ class _Writing:
         ]
 
     def _live_ahead(self, sources: FileSources, parts: tuple[ParquetPart, ...]) -> closing[Generator[pa.StructArray]]:
-        """The live files, which are read while others are written."""
-        return closing(drawn_ahead(self._live(sources, parts)))
+        """Yield the live files, which are read while others are written."""
+        return closing(prefetch(self._live(sources, parts)))
 
     def _live(self, sources: FileSources, parts: tuple[ParquetPart, ...]) -> Iterator[pa.StructArray]:
         for rows in live_rows(self._replay, sources, self._layout, self._partition_names, parts):
@@ -251,7 +251,9 @@ class _Writing:
         yield from tombstone_rows(self._replay, self._partition_names, self._now - retention)
 
     def _check_counts(self) -> None:
-        """What was written must be what the version checksum counts; otherwise one of the two is wrong (C121)."""
+        """Check that the written files equal the counts of the version checksum; otherwise one of the two is wrong
+        (C121).
+        """
         checksum, totals = self._replay.checksum, self._totals
         if checksum is None:
             return
@@ -285,7 +287,7 @@ class _Writing:
 
 
 def _blocks(rows: Iterator[pa.StructArray], limit: int) -> Iterator[list[pa.StructArray]]:
-    """Lists of arrays with `limit` rows each, the last one with the rest."""
+    """Yield lists of arrays with `limit` rows each, the last one with the rest."""
     block: list[pa.StructArray] = []
     number = 0
     for array in rows:

@@ -1,6 +1,6 @@
 """Checkpoints: classic, multi-part, and V2 with a Parquet or JSON top level and sidecars (C020-C079).
 
-What a file is follows from its content, not from its name (C039): sidecar rows make a second level wherever they are.
+The kind of a file follows from its content, not from its name (C039): sidecar rows make a second level in any file.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ONCE = frozenset({"protocol", "metaData", "checkpointMetadata"})  # a checkpoin
 
 
 class CheckpointReader:
-    """The content of one complete checkpoint. Files are opened when something in them is asked for."""
+    """The content of one complete checkpoint. Files are opened on first use."""
 
     def __init__(self, store: ObjectStore, table_location: str, checkpoint: Checkpoint) -> None:
         self.checkpoint = checkpoint
@@ -65,11 +65,11 @@ class CheckpointReader:
         return tuple(ParquetPart(self._store, file) for file in files)
 
     def actions(self, name: str) -> list[Fields]:
-        """The actions of one kind that is not a file action, ready for the decoders of `actions.decode`."""
+        """Return the actions of one kind that is not a file action, ready for the decoders of `actions.decode`."""
         return self.actions_of(name)[name]
 
     def actions_of(self, *names: str) -> dict[str, list[Fields]]:
-        """As `actions` for some kinds, which are read together."""
+        """Like `actions` for several kinds, which are read together."""
         if self.text is not None:
             return {name: self.text.fields(name) for name in names}
         found: dict[str, list[Fields]] = {name: [] for name in names}
@@ -81,18 +81,18 @@ class CheckpointReader:
         return found
 
     def parts(self) -> Sequence[ParquetPart]:
-        """The Parquet files that may hold file actions."""
+        """Return the Parquet files that may hold file actions."""
         return (*self.top_level, *self.sidecars)
 
     @cached_property
     def has_typed_statistics(self) -> bool:
-        """Whether statistics of files are kept as columns; their text may be absent then."""
+        """True if statistics of files are stored as columns; their text may then be absent."""
         return any(part.leaves_below("add.stats_parsed") for part in self.parts())
 
     def open(self) -> None:
         """Read all footers, of object stores several at a time. Raises CorruptLogError.
 
-        Also if a file whose footer was read before is gone since: log cleanup of another process may delete it.
+        Also raises it if a file is gone whose footer was read before: log cleanup of another process may delete it.
         """
         parts = self.parts()
         if self._table_location.startswith("/") or len(parts) == 1:
@@ -107,13 +107,13 @@ class CheckpointReader:
         name = file_name(decode(sidecar.path))
         if not name or name in (".", ".."):
             raise fields.error(f"the sidecar path {sidecar.path!r} names no file")
-        # Whatever the path says, sidecars lie in the table's own directory (C072).
+        # Sidecars are in the table's own directory, whatever the path says (C072).
         location = join(log_location(self._table_location), SIDECAR_DIRECTORY, name)
         return FileStatus(location, sidecar.size_in_bytes, sidecar.modification_time)
 
 
 def _rows(part: ParquetPart, names: Sequence[str]) -> Iterator[tuple[str, Fields]]:
-    """The rows that are actions of some kinds, and of which."""
+    """Return the rows that are actions of some kinds, by kind."""
     table = part.read_present({name: f"{name}.{_REQUIRED_LEAF[name]}" for name in names}, once=_ONCE)
     if table is None:
         return

@@ -1,7 +1,7 @@
-"""Cleaning up the log: what is older than the table's retention goes, up to a checkpoint that stays (C104, C364-C371).
+"""Log cleanup: delete files older than the table's retention, up to a checkpoint that stays (C104, C364-C371).
 
-Files are deleted oldest first, and commits before checkpoints: a clean-up that ends half way leaves every version
-readable that is to be kept. Commits are dated by their files, which are never older than the times inside.
+Files are deleted oldest first, and commits before checkpoints, so an interrupted cleanup leaves every retained version
+readable. Commits are dated by their files, which are never older than the times inside.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _DELETED_AT_ONCE = 1000
 
 @dataclass(frozen=True, slots=True)
 class CleanedLog:
-    """What a clean-up did: the version of the checkpoint that the log now begins with, and how many files went."""
+    """The result of a cleanup: the version of the oldest checkpoint, and the number of deleted files."""
 
     first_version: int | None = None
     log_files: int = 0
@@ -54,14 +54,14 @@ def clean_log(
     allowed_by_catalog: bool = False,
     everywhere: bool = False,
 ) -> CleanedLog:
-    """Delete the log files that nothing kept is read from.
+    """Delete the log files that no retained version is read from.
 
-    On local storage, temporary files of writers that were killed go too, a week after their last write: those in the
+    On local storage, it also deletes temporary files of killed writers, a week after their last write: those in the
     directories of the log, and with `everywhere` those beside data files.
 
-    Does nothing without a checkpoint that is old enough, for tables of a catalog that does not allow it (C478), and
-    where checkpoints are protected (`delta.requireCheckpointProtectionBeforeVersion`). Raises CorruptLogError where
-    the checkpoint that would have to stand for everything before it cannot be read; nothing is deleted then.
+    Does nothing without a checkpoint that is old enough, for tables whose catalog does not allow it (C478), and if
+    checkpoints are protected (`delta.requireCheckpointProtectionBeforeVersion`). Raises CorruptLogError, before
+    anything is deleted, if the checkpoint that would replace all earlier files cannot be read.
     """
     now = int(time.time() * 1000) if now_ms is None else now_ms
     _remove_leftovers(store, table_location, now - LEFTOVER_AGE, everywhere)
@@ -111,9 +111,9 @@ def _remove_leftovers(store: ObjectStore, table_location: str, before_ms: int, e
 def _old_files(
     store: ObjectStore, table_location: str, cutoff: int
 ) -> tuple[Checkpoint | None, list[tuple[LogName, FileStatus]]]:
-    """The newest complete checkpoint not after the newest commit that is not after a time (C364, C365, C371).
+    """Return the newest complete checkpoint not after the newest commit that is not after a time (C364, C365, C371).
 
-    And the files of the log at least up to that version, in the order of their names.
+    Also return the files of the log at least up to that version, in the order of their names.
     """
     checkpoint: Checkpoint | None = None
     newest: Checkpoint | None = None
@@ -140,13 +140,13 @@ def _old_files(
 
 
 def _is_protected(configuration: TableConfiguration, version: int) -> bool:
-    """Whether a clean-up before the version would delete some, but not all, of what a dropped feature left behind."""
+    """True if a cleanup before the version would delete some, but not all, traces of a dropped feature."""
     boundary = CHECKPOINT_PROTECTION_VERSION.of(configuration.properties)
     return is_supported(configuration, Feature.CHECKPOINT_PROTECTION) and version < boundary
 
 
 def _staged(store: ObjectStore, table_location: str, last_version: int) -> Iterator[FileStatus]:
-    """The staged commits up to a version (C479): whatever became of them, the published ones count."""
+    """Return the staged commits up to a version (C479): the published ones count, even if a staged one was rejected."""
     end = version_prefix(last_version + 1)
     for file in store.list_from(join(log_location(table_location), STAGED_DIRECTORY, version_prefix(0))):
         if file_name(file.path) >= end:
@@ -157,10 +157,10 @@ def _staged(store: ObjectStore, table_location: str, last_version: int) -> Itera
 
 
 def _orphaned_sidecars(store: ObjectStore, table_location: str, younger: int) -> Iterator[FileStatus]:
-    """The sidecars that no checkpoint names (C368) and that are older than a time: newer ones may belong to a
-    checkpoint that is being written (C369).
+    """Return the sidecars without a checkpoint (C368) that are older than a time.
 
-    Raises CorruptLogError when some checkpoint cannot be read, before anything is found.
+    Newer ones may belong to a checkpoint that is being written (C369). Raises CorruptLogError if some checkpoint cannot
+    be read, before anything is returned.
     """
     directory = join(log_location(table_location), SIDECAR_DIRECTORY)
     old = [file for file in store.list_from(f"{directory}/") if file.modification_time < younger]
@@ -182,5 +182,5 @@ def _delete(store: ObjectStore, files: Iterable[FileStatus]) -> int:
 
 
 def _midnight(time_ms: int) -> int:
-    """The beginning of the day in UTC."""
+    """Return the beginning of the day in UTC."""
     return time_ms // _DAY * _DAY

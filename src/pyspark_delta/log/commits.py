@@ -1,4 +1,4 @@
-"""Commit files: newline-delimited JSON, one action on a line (C010-C012); only lines asked for are parsed."""
+"""Commit files: newline-delimited JSON, one action per line (C010-C012). Only requested lines are parsed."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class CommitText(NamedTuple):
     compacted: bool = False
 
     def lines(self) -> list[bytes]:
-        """The lines as they are; the last may be empty."""
+        """The unparsed lines; the last may be empty."""
         return self.data.split(b"\n")
 
     def is_about_files(self) -> bool:
-        """Whether every line is a file action or commitInfo in the usual form, so that no others need be looked for."""
+        """True if every line is a file action or commitInfo in the usual form, so that other kinds need no search."""
         data, position = self.data, 0
         while data.startswith(_FILE_LINES, position):
             position = data.find(b"\n", position) + 1
@@ -52,7 +52,7 @@ class CommitText(NamedTuple):
         return position == len(data)
 
     def lines_of(self, action: str) -> list[bytes]:
-        """The lines of one kind of action, each in the usual form: an object whose first key is the action."""
+        """Return the lines of one kind of action, each in the usual form: an object whose first key is the action."""
         start = b'{"%b":' % action.encode()
         found = []
         for number, line in enumerate(self.lines(), 1):
@@ -65,7 +65,7 @@ class CommitText(NamedTuple):
         return found
 
     def actions(self) -> Iterator[Action]:
-        """Every action, in the order of the file. Raises CorruptLogError."""
+        """Return every action, in the order of the file. Raises CorruptLogError."""
         for number, line in enumerate(self.lines(), 1):
             if line and not line.isspace():
                 action = decode_action(self.parse(line, number), path=self.path, line=number)
@@ -73,7 +73,7 @@ class CommitText(NamedTuple):
                     yield action
 
     def find(self, name: str) -> list[tuple[int, Any]]:
-        """The actions of one kind, undecoded: line number and content. Only lines that may hold one are parsed."""
+        """Return the undecoded actions of one kind: line number and content. Parses only lines that may hold one."""
         needle = f'"{name}"'.encode()
         position = self.data.find(needle)
         if position < 0:
@@ -83,7 +83,7 @@ class CommitText(NamedTuple):
             start = self.data.rfind(b"\n", 0, position) + 1
             end = self.data.find(b"\n", position)
             end = len(self.data) if end < 0 else end
-            # An unknown member may stand before the action (C186); behind a file action its name is a key inside of it.
+            # An unknown member may precede the action (C186); after a file action its name is a key inside the action.
             if self.data[start:position].strip() == b"{" or not self.data.startswith(_FILE_LINES, start):
                 number = self.data.count(b"\n", 0, start) + 1
                 value = self.parse(self.data[start:end], number)
@@ -94,12 +94,12 @@ class CommitText(NamedTuple):
         return found
 
     def fields(self, name: str) -> list[Fields]:
-        """As `find`, ready for the decoders of `actions.decode`."""
+        """Like `find`, ready for the decoders of `actions.decode`."""
         found = self.find(name)
         return [Fields(content, f"line {number}, {name}", self.path) for number, content in found] if found else []
 
     def parse(self, line: bytes, number: int) -> Any:
-        """One line as JSON. Raises CorruptLogError."""
+        """Parse one line as JSON. Raises CorruptLogError."""
         try:
             return orjson.loads(line)
         except orjson.JSONDecodeError as error:
@@ -107,7 +107,7 @@ class CommitText(NamedTuple):
 
 
 def malformed(path: str, problem: str) -> CorruptLogError:
-    """The error for a log file whose content is wrong."""
+    """Return the error for a log file with wrong content."""
     return CorruptLogError(
         f"'{path}' is not a valid file of a Delta log: {problem}. "
         "It was damaged, cut off, or written by a faulty writer; restore it from a copy.",
@@ -129,7 +129,7 @@ def read_commit(store: ObjectStore, file: FileStatus, version: int, *, compacted
 
 
 def commit_text(version: int, path: str, data: bytes, *, compacted: bool = False) -> CommitText:
-    """Content that was read already. Raises CorruptLogError as `read_commit` does."""
+    """Return the commit from content that was read already. Raises CorruptLogError as `read_commit` does."""
     return CommitText(version, path, _without_null_actions(_checked(path, data)), compacted)
 
 
@@ -155,12 +155,12 @@ def read_entry(store: ObjectStore, entry: CommitFile | Compaction) -> CommitText
 
 
 def read_actions(store: ObjectStore, commit: CommitFile) -> list[Action]:
-    """All actions of one commit. Raises CorruptLogError."""
+    """Return all actions of one commit. Raises CorruptLogError."""
     return list(read_commit(store, commit.file, commit.version).actions())
 
 
 def single(fields: Iterable[Fields], path: str, name: str) -> Fields | None:
-    """The one action of a kind that a commit may hold (C128, C189, C221)."""
+    """Return the action of a kind that a commit may hold only once (C128, C189, C221)."""
     found = list(fields)
     if len(found) > 1:
         raise malformed(path, f"it holds {len(found)} {name} actions where one is allowed")
@@ -168,7 +168,7 @@ def single(fields: Iterable[Fields], path: str, name: str) -> Fields | None:
 
 
 def _checked(path: str, data: bytes) -> bytes:
-    """The data as newline-delimited JSON; objects that spread over lines are brought into form."""
+    """Return the data as newline-delimited JSON; objects that span lines are reformatted."""
     head = data.find(b"\n") + 1 or len(data)  # where the first line ends
     tail = data.rfind(b"\n", 0, -1) + 1  # where the last line begins
     if _is_object(data[:head]) and (tail < head or _is_object(data[tail:])):
@@ -188,8 +188,11 @@ def _checked(path: str, data: bytes) -> bytes:
 
 
 def _without_null_actions(data: bytes) -> bytes:
-    """The data without the null members of lines that begin with one: null is what is absent, and a line then begins
-    with its action. Writers that have a column for each action write such lines, the first one among them."""
+    """Return the data without null members at the beginning of lines.
+
+    Null means absent, and without it the line begins with its action. Writers with a column for each action write such
+    lines, possibly including the first one.
+    """
     first = data[: data.find(b"\n")]
     if b":null" not in first and b": null" not in first:
         return data
@@ -203,12 +206,12 @@ def _without_nulls(line: bytes) -> bytes:
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError:
-        return line  # told by whoever needs it
+        return line  # the caller reports it
     return orjson.dumps({name: member for name, member in value.items() if member is not None})
 
 
 def _first_line(data: bytes) -> bytes:
-    """The first line that is not blank, b"" when all are."""
+    """Return the first line that is not blank, b"" if all are."""
     start = 0
     while start < len(data):
         end = data.find(b"\n", start)

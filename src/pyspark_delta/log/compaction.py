@@ -1,4 +1,4 @@
-"""Writing log compactions: the reconciliation of a range of commits in one file (Log Compaction Files; C096-C102)."""
+"""Write log compactions: the reconciliation of a range of commits in one file (Log Compaction Files; C096-C102)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ from pyspark_delta.storage.paths import join
 
 
 def write_compaction(store: ObjectStore, table_location: str, start: int, end: int) -> str:
-    """Write the compaction of the commits `start` to `end`, both included; its location.
+    """Write the compaction of the commits `start` to `end`, both included; return its location.
 
-    A compaction of the same range that is there already is left as it is: its content is the same. Raises
-    InvalidOptionError for a range of less than two versions, VersionNotFoundError where one of them is not in the log,
-    CorruptLogError, StorageError.
+    An existing compaction of the same range is kept: its content is the same. Raises InvalidOptionError for a range of
+    less than two versions, VersionNotFoundError if one of them is not in the log, CorruptLogError, StorageError.
     """
     if not 0 <= start < end:
         raise InvalidOptionError(
@@ -45,8 +44,8 @@ def write_compaction(store: ObjectStore, table_location: str, start: int, end: i
 
 
 def _lines(texts: list[CommitText], table_location: str) -> Iterator[bytes]:
-    """The newest action of every key. Removes stay, as do domains that are removed: earlier commits may hold what they
-    cancel (C101, C102).
+    """Return the newest action of every key. Removes stay, and so do removed domains: earlier commits may hold what
+    they cancel (C101, C102).
     """
     yield from map(encode_action, _small_actions(texts))
     yield from FileLines().apply(texts, table_location).by_key.values()

@@ -1,6 +1,6 @@
-"""File actions of commits, newest first wins, kept as raw lines: only the lines that survive are ever parsed.
+"""File actions of commits, newest first wins, kept as raw lines: only surviving lines are parsed.
 
-Within one commit the order of lines means nothing (C219): where a commit both removes and adds a key, the file stays.
+Within one commit the order of lines has no meaning (C219): if a commit both removes and adds a key, the file stays.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _FLUSHED_AT = 4 << 20  # bytes of commits
 
 
 class UnreconciledCompaction(Exception):
-    """A log compaction that both adds and removes a key is not the reconciliation that it should be (C099)."""
+    """A log compaction that both adds and removes a key, so it is not a valid reconciliation (C099)."""
 
 
 @dataclass(slots=True)
@@ -38,15 +38,15 @@ class FileLines:
     by_key: dict[bytes, bytes] = field(default_factory=dict)
 
     def adds(self) -> list[bytes]:
-        """The lines of live files."""
+        """Return the lines of live files."""
         return [line for line in self.by_key.values() if line.startswith(b'{"add"')]
 
     def removes(self) -> list[bytes]:
-        """The lines of tombstones."""
+        """Return the lines of tombstones."""
         return [line for line in self.by_key.values() if line.startswith(b'{"remove"')]
 
     def apply(self, texts: Iterable[CommitText], table_location: str) -> FileLines:
-        """These lines after some more commits, in ascending order. Raises CorruptLogError."""
+        """Return the state after some more commits, in ascending order. Raises CorruptLogError."""
         reconciled = _Reconciled(dict(self.by_key), table_location)
         for text in texts:
             reconciled.add(text)
@@ -55,7 +55,7 @@ class FileLines:
 
 
 class _Reconciled:
-    """Commits put into a state: many at once where all their lines have the usual form, otherwise one by one.
+    """Apply commits to a state: many at once if all their lines have the usual form, otherwise one by one.
 
     In the usual form a line begins with the path, which is its own key: it has no second spelling, and there is no
     deletion vector.
@@ -70,7 +70,7 @@ class _Reconciled:
         self._bytes = 0
 
     def add(self, text: CommitText) -> None:
-        """Put one more commit into the state, now or at the next `flush`. Raises UnreconciledCompaction."""
+        """Apply one more commit to the state, now or at the next `flush`. Raises UnreconciledCompaction."""
         found = _usual_lines(text.data)
         if found is None:
             self.flush()
@@ -87,7 +87,7 @@ class _Reconciled:
             self.flush()
 
     def flush(self) -> None:
-        """Put what waits into the state."""
+        """Apply the pending commits to the state."""
         if _are_plain(self._paths):
             self.state.update(zip(self._paths, self._lines, strict=True))
         else:
@@ -106,9 +106,9 @@ class _Reconciled:
 
 
 def _usual_lines(data: bytes) -> tuple[list[bytes], list[bytes], int] | None:
-    """Paths and lines of a commit, those that remove first, and how many these are.
+    """Return paths and lines of a commit, removes first, and the number of removes.
 
-    None when some line is out of the ordinary.
+    None if some line does not have the usual form.
     """
     if _DELETION_VECTOR in data:
         return None
@@ -128,7 +128,7 @@ def _usual_lines(data: bytes) -> tuple[list[bytes], list[bytes], int] | None:
 
 
 def _are_plain(paths: list[bytes]) -> bool:
-    """Whether each path is its own key, as `PLAIN_PATH` says for one."""
+    """True for each path that is its own key; the vectorised form of `PLAIN_PATH`."""
     if not paths:
         return True
     text = b"/%b/" % b"/".join(paths)
@@ -144,7 +144,7 @@ def _collect(text: CommitText, table_location: str, adds: dict[bytes, bytes], re
     has_vectors = _DELETION_VECTOR in text.data
     add_start, remove_start = len(_ADD), len(_REMOVE)
     for number, line in enumerate(text.data.split(b"\n"), 1):
-        # The path can be cut out where the line has the usual form, without escapes and deletion vectors.
+        # The path can be sliced from a line in the usual form, without escapes and deletion vectors.
         if line.startswith(_ADD):
             start, target = add_start, adds
         elif line.startswith(_REMOVE):

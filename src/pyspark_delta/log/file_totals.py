@@ -1,4 +1,4 @@
-"""What version checksums count of the live files: number, bytes, deleted rows, and a histogram of sizes (C107-C120)."""
+"""Totals of the live files in version checksums: number, bytes, deleted rows, histogram of sizes (C107-C120)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 _KIB, _MIB, _GIB = 1 << 10, 1 << 20, 1 << 30
 
-# The reference implementation's bins: finer around the sizes that files are written with.
+# The reference implementation's bins: finer around the usual sizes of files.
 BIN_BOUNDARIES: tuple[int, ...] = (
     0,
     *(size * _KIB for size in (8, 16, 32, 64, 128, 256, 512)),
@@ -33,9 +33,9 @@ class SizeHistogram:
     sizes: tuple[int, ...] = (0,) * len(BIN_BOUNDARIES)
 
     def plus(self, files: pa.Array | pa.ChunkedArray, sign: int = 1) -> SizeHistogram:
-        """With some more files by their sizes; with `sign` -1, without them."""
+        """Return the histogram with some more files by their sizes; with `sign` -1, without them."""
         values: npt.NDArray[np.int64] = np.asarray(pc.fill_null(files.cast(pa.int64()), 0))
-        # A size below zero is wrong, but not wrong enough to fail a commit that is made.
+        # A negative size is wrong, but does not justify failing a commit that exists.
         bins = np.maximum(np.searchsorted(np.asarray(self.boundaries), values, side="right") - 1, 0)
         number = len(self.boundaries)
         counts = np.bincount(bins, minlength=number) * sign
@@ -48,7 +48,7 @@ class SizeHistogram:
         )
 
     def combined(self, other: SizeHistogram) -> SizeHistogram:
-        """The sum of two histograms with the same boundaries."""
+        """Return the sum of two histograms with the same boundaries."""
         return replace(
             self,
             counts=tuple(a + b for a, b in zip(self.counts, other.counts, strict=True)),
@@ -56,7 +56,7 @@ class SizeHistogram:
         )
 
     def to_json(self) -> dict[str, list[int]]:
-        """As the checksum file holds it."""
+        """Return the form of the checksum file."""
         return {
             "sortedBinBoundaries": list(self.boundaries),
             "fileCounts": list(self.counts),
@@ -65,14 +65,14 @@ class SizeHistogram:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> SizeHistogram:
-        """From a well-formed `fileSizeHistogram`."""
+        """Parse a well-formed `fileSizeHistogram`."""
         members = (value["sortedBinBoundaries"], value["fileCounts"], value["totalBytes"])
         return cls(*(tuple(member) for member in members))
 
 
 @dataclass(frozen=True, slots=True)
 class FileTotals:
-    """Totals over files; None where it is not known."""
+    """Totals over files; None if unknown."""
 
     num_files: int = 0
     size: int = 0
@@ -81,15 +81,15 @@ class FileTotals:
     histogram: SizeHistogram | None = field(default_factory=SizeHistogram)
 
     def plus(self, sizes: pa.Array | pa.ChunkedArray, cardinalities: pa.Array | pa.ChunkedArray | None) -> FileTotals:
-        """With some more files: their sizes, and the cardinalities of their deletion vectors (None: no vectors)."""
+        """Return the totals with more files: their sizes, and cardinalities of their vectors (None: no vectors)."""
         return self._changed(sizes, cardinalities, 1)
 
     def minus(self, sizes: pa.Array | pa.ChunkedArray, cardinalities: pa.Array | pa.ChunkedArray | None) -> FileTotals:
-        """Without some files."""
+        """Return the totals without some files."""
         return self._changed(sizes, cardinalities, -1)
 
     def combined(self, other: FileTotals) -> FileTotals:
-        """Of these files and of others together; both are known in full."""
+        """Return the sum with other totals; both must be known in full."""
         assert self.histogram is not None and other.histogram is not None  # noqa: PT018
         assert self.num_deletion_vectors is not None and other.num_deletion_vectors is not None  # noqa: PT018
         assert self.num_deleted_records is not None and other.num_deleted_records is not None  # noqa: PT018

@@ -1,8 +1,8 @@
 """The beginning of a long Parquet footer: the schema and the first row group.
 
-Arrow reads footers as a whole, and that of a checkpoint of a million files describes thousands of column chunks, while
-protocol and metadata lie in the first row group as a rule. A footer is one Thrift struct in compact form, whose list
-of row groups can be cut off behind the first.
+Arrow parses complete footers, and that of a checkpoint of a million files describes thousands of column chunks, while
+protocol and metadata are usually in the first row group. A footer is one Thrift struct in compact form, whose list of
+row groups can be truncated after the first.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 LONG = 1 << 16
-"""Bytes from which on a footer is long."""
+"""Bytes from which a footer is long."""
 
 _MAGIC = b"PAR1"
 _TRAILER = 8  # bytes: the length of the footer, and the magic number
@@ -25,7 +25,7 @@ _MANY = 15  # in the header of a list: its length follows
 
 
 def first_row_group(file: Any) -> pq.FileMetaData | None:
-    """The footer with its first row group only; None for one that is not long, or not as expected."""
+    """Return the footer with its first row group only; None if it is not long, or has another form."""
     size = file.seek(0, os.SEEK_END)
     if size < LONG:
         return None
@@ -47,12 +47,12 @@ def _as_file(footer: bytes) -> bytes:
 
 
 def _cut(data: bytes) -> bytes | None:
-    """The footer that begins so, without what follows its first row group. Raises IndexError where that comes later."""
+    """Return this footer, truncated after its first row group. Raises IndexError if that is incomplete."""
     position, field = 0, 0
     while data[position]:
         header, position = data[position], position + 1
         if header < 1 << 4:
-            return None  # the fields that matter follow one another
+            return None  # the fields that matter are adjacent
         field += header >> 4
         if field == _ROW_GROUPS:
             if header & 15 != _LIST:
@@ -67,7 +67,7 @@ def _cut(data: bytes) -> bytes | None:
 
 
 def _after(data: bytes, position: int, kind: int) -> int:
-    """Where a value of a kind that begins at a position ends. Raises IndexError behind the end of the data."""
+    """Return the end of a value of a kind at a position. Raises IndexError after the end of the data."""
     if kind == _STRUCT:
         while header := data[position]:
             position = _after(data, position + 1 if header >> 4 else _after_integer(data, position + 1), header & 15)
@@ -84,7 +84,7 @@ def _after(data: bytes, position: int, kind: int) -> int:
         for _ in range(number):
             position = _after(data, position, kind)
         return position
-    if kind in (_TRUE, _FALSE):  # in a field, whose header says it
+    if kind in (_TRUE, _FALSE):  # in a field, whose header contains it
         return position
     if kind in (_BYTE, _DOUBLE):
         return position + (1 if kind == _BYTE else 8)
@@ -92,7 +92,7 @@ def _after(data: bytes, position: int, kind: int) -> int:
 
 
 def _list_header(data: bytes, position: int) -> tuple[int, int, int]:
-    """The length of a list, the kind of its elements, and where they begin."""
+    """Return the length of a list, the kind of its elements, and where they begin."""
     header = data[position]
     if header >> 4 < _MANY:
         return header >> 4, header & 15, position + 1

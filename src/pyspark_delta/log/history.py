@@ -1,7 +1,7 @@
 """Versions and times: when a version was committed, and which version was current at a time (C355-C361).
 
-A commit's time is its in-commit timestamp where the table has them, otherwise the modification time of its file.
-Modification times may run backwards; they are taken as at least one millisecond after the commit before.
+A commit's time is its in-commit timestamp if the table has them, otherwise the modification time of its file.
+Modification times may decrease; each counts as at least one millisecond after the previous commit.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _DESCRIBED = (
 
 
 class Versioned(Protocol):
-    """What history needs of a snapshot."""
+    """The parts of a snapshot that history needs."""
 
     @property
     def segment(self) -> LogSegment:
@@ -80,7 +80,7 @@ class Versioned(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _InCommitTimes:
-    """From which version on, and after which time, commits carry their time; 0 and None: all of them do."""
+    """Return from which version, and after which time, commits contain their time; 0 and None: all of them."""
 
     version: int
     time: int | None
@@ -88,7 +88,7 @@ class _InCommitTimes:
 
 # ----------------------------------------------------------------------------------------------------- one version
 def commit_info_of(snapshot: Versioned) -> CommitInfo | None:
-    """The commitInfo of the snapshot's version; None when there is none, or the commit file is gone."""
+    """Return the commitInfo of the snapshot's version; None if it has none, or the commit file is gone."""
     file = _commit_file(snapshot)
     if file is None:
         return None
@@ -99,9 +99,9 @@ def commit_info_of(snapshot: Versioned) -> CommitInfo | None:
 
 
 def commit_timestamp(snapshot: Versioned) -> int:
-    """When the snapshot's version was committed, in milliseconds since the epoch.
+    """Return when the snapshot's version was committed, in milliseconds since the epoch.
 
-    Raises CorruptLogError when the commit should carry its time and does not.
+    Raises CorruptLogError if the commit should contain its time and does not.
     """
     file = _commit_file(snapshot)
     enabled = _in_commit_times(snapshot.configuration)
@@ -114,15 +114,15 @@ def commit_timestamp(snapshot: Versioned) -> int:
 
 
 def last_modified(snapshot: Versioned) -> int:
-    """The time of the snapshot's version, as `DESCRIBE DETAIL` shows it, in milliseconds since the epoch."""
+    """Return the time of the snapshot's version, as `DESCRIBE DETAIL` shows it, in milliseconds since the epoch."""
     return commit_timestamp(snapshot)
 
 
 # --------------------------------------------------------------------------------------------------- many versions
 def commit_history(snapshot: Versioned, limit: int | None = None) -> list[dict[str, Any]]:
-    """The commits up to the snapshot's version, newest first, by the names of `DESCRIBE HISTORY`.
+    """Return the commits up to the snapshot's version, newest first, by the names of `DESCRIBE HISTORY`.
 
-    Only `limit` commits are read. `timestamp` is a datetime in UTC; fields that a commit does not give are None.
+    Only `limit` commits are read. `timestamp` is a datetime in UTC; fields that a commit lacks are None.
     """
     first = 0 if limit is None else max(0, snapshot.version - limit + 1)
     listing = _commits_from(snapshot, first)
@@ -146,7 +146,7 @@ def commit_history(snapshot: Versioned, limit: int | None = None) -> list[dict[s
 
 
 def _commits_from(snapshot: Versioned, first: int) -> LogListing:
-    """The commits from a version on: what the snapshot was read from, and what a listing finds before that."""
+    """Return the commits from a version on: those of the snapshot, and earlier ones from a listing."""
     segment, listing = snapshot.segment, LogListing()
     count = snapshot.version + 1 - first  # from the end: there may be very many before
     known = segment.commits[-count:] if count else ()
@@ -157,10 +157,10 @@ def _commits_from(snapshot: Versioned, first: int) -> LogListing:
 
 
 def version_at(latest: Versioned, timestamp_ms: int, listing: LogListing | None = None) -> int:
-    """The newest version up to `latest` that was committed at or before a time in milliseconds since the epoch.
+    """Return the newest version up to `latest` that was committed at or before a time in milliseconds since the epoch.
 
-    `listing` is that of the whole log up to `latest`, for those who have it. Raises TimestampOutOfRangeError for a time
-    before the first version that can be read or after the last.
+    `listing` is the listing of the complete log up to `latest`, if the caller has it. Raises TimestampOutOfRangeError
+    for a time before the first version that can be read or after the last.
     """
     store, location = latest.store, latest.segment.table_location
     listing = list_log(store, location, 0, latest.version) if listing is None else listing
@@ -178,7 +178,7 @@ def version_at(latest: Versioned, timestamp_ms: int, listing: LogListing | None 
 
 
 def readable_versions(listing: LogListing) -> list[int]:
-    """The versions that can be read and that have a commit file, ascending (C017)."""
+    """Return the versions that can be read and that have a commit file, ascending (C017)."""
     starts = {c.version for c in listing.checkpoints()}
     ordered = sorted(listing.commits)
     found: list[int] = []
@@ -203,7 +203,7 @@ def _at_modification_time(
 def _at_in_commit_time(
     store: ObjectStore, listing: LogListing, versions: list[int], timestamp_ms: int, location: str
 ) -> int:
-    """By bisection: in-commit timestamps grow, so few commits need to be read."""
+    """Search by bisection: in-commit timestamps increase, so few commits need to be read."""
 
     def time_of(version: int) -> int:
         return _in_commit_timestamp(store, listing.commits[version], version)
@@ -213,7 +213,7 @@ def _at_in_commit_time(
         raise _too_early(timestamp_ms, versions[0], first, location)
     if timestamp_ms > last:
         raise _too_late(timestamp_ms, versions[-1], last, location)
-    low, high = 0, len(versions) - 1  # the answer is at `low` or after it, and before or at `high`
+    low, high = 0, len(versions) - 1  # the result is at or after `low`, and at or before `high`
     while low < high:
         middle = (low + high + 1) // 2
         if time_of(versions[middle]) <= timestamp_ms:
@@ -224,7 +224,7 @@ def _at_in_commit_time(
 
 
 def modification_times(listing: LogListing) -> dict[int, int]:
-    """The modification times of the listed commits by version, in ms since the epoch, brought into order."""
+    """Return the modification times of the listed commits by version, in ms since the epoch, made increasing."""
     times: dict[int, int] = {}
     previous: int | None = None
     for version in sorted(listing.commits):
@@ -235,13 +235,13 @@ def modification_times(listing: LogListing) -> dict[int, int]:
 
 
 def carries_time(configuration: TableConfiguration, version: int) -> bool:
-    """Whether the commit of a version that has this configuration holds its time (C355, C360)."""
+    """True if the commit of a version with this configuration contains its time (C355, C360)."""
     enabled = _in_commit_times(configuration)
     return enabled is not None and version >= enabled.version
 
 
 def in_commit_timestamp(info: CommitInfo | None, path: str) -> int:
-    """The time that a commit carries. Raises CorruptLogError, naming the commit file, when it has none."""
+    """Return the time in a commit. Raises CorruptLogError, naming the commit file, if it has none."""
     if info is None or info.in_commit_timestamp is None:
         raise CorruptLogError(
             f"The commit '{path}' has no inCommitTimestamp, though the table has in-commit timestamps from "
@@ -253,7 +253,7 @@ def in_commit_timestamp(info: CommitInfo | None, path: str) -> int:
 
 
 def _in_commit_times(configuration: TableConfiguration) -> _InCommitTimes | None:
-    """Which commits carry their time; None when the table does not have in-commit timestamps (C355, C360)."""
+    """Return which commits contain their time; None if the table does not have in-commit timestamps (C355, C360)."""
     properties = configuration.properties
     if not is_active(configuration, Feature.IN_COMMIT_TIMESTAMP):
         return None
@@ -273,11 +273,11 @@ def _commit_file(snapshot: Versioned) -> FileStatus | None:
 
 
 def _commit_info(store: ObjectStore, file: FileStatus, version: int) -> CommitInfo | None:
-    """The commitInfo of a commit, from its first line when it is there."""
+    """Return the commitInfo of a commit, from its first line if it is there."""
     start = store.read(file.path, (0, _FIRST_LINE)) if file.size > _FIRST_LINE else store.read(file.path)
     line, newline, _ = start.partition(b"\n")
     if line.startswith(b'{"commitInfo":{') and (newline or file.size <= _FIRST_LINE):
-        with suppress(orjson.JSONDecodeError):  # an object that spreads over lines, or damage, which is told below
+        with suppress(orjson.JSONDecodeError):  # an object that spans lines, or damage, which is reported below
             return decode_commit_info(Fields(orjson.loads(line)["commitInfo"], "line 1, commitInfo", file.path))
     fields = read_commit(store, file, version).fields("commitInfo")
     return decode_commit_info(fields[0]) if fields else None

@@ -14,7 +14,7 @@ _CHECKSUM = "checksum"
 
 
 class NumberText(str):
-    """A number as it is spelled in the JSON text (C087)."""
+    """A number with its spelling in the JSON text (C087)."""
 
     __slots__ = ()
 
@@ -34,22 +34,22 @@ def parse_exactly(text: str | bytes) -> Any:
 
 
 def canonical_string(value: Any) -> str:
-    """The canonical string, pairs sorted by path as the specification says."""
+    """Return the canonical string, pairs sorted by path as the specification requires."""
     return ",".join(f"{path}={leaf}" for path, leaf in sorted(_pairs(value), key=lambda pair: pair[0].encode()))
 
 
 def canonical_string_by_pair(value: Any) -> str:
-    """The canonical string as the reference implementation orders it: by the whole `path=value` (C095)."""
+    """Return the canonical string in the order of the reference implementation: by the whole `path=value` (C095)."""
     return ",".join(sorted((f"{path}={leaf}" for path, leaf in _pairs(value)), key=str.encode))
 
 
 def json_checksum(text: str | bytes) -> str:
-    """The checksum that the object in `text` should carry, as 32 lower-case hexadecimal digits."""
+    """Return the checksum that the object in `text` should have, as 32 lower-case hexadecimal digits."""
     return _md5(canonical_string_by_pair(parse_exactly(text)))
 
 
 def checksum_matches(text: str | bytes) -> bool:
-    """Whether the object in `text` has no checksum, or one that fits in either order. Raises CorruptLogError."""
+    """True if the object in `text` has no checksum, or one that matches in either order. Raises CorruptLogError."""
     value = parse_exactly(text)
     if not isinstance(value, dict):
         raise CorruptLogError("The text is not a JSON object.")
@@ -74,7 +74,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _pairs(value: Any) -> Iterator[tuple[str, str]]:
-    """The flattened `(path, leaf)` pairs, without the checksum member at the top (C091)."""
+    """Yield the flattened `(path, leaf)` pairs, without the checksum member at the top (C091)."""
     members = ((k, v) for k, v in value.items() if k != _CHECKSUM) if isinstance(value, dict) else enumerate(value)
     for key, member in members:
         yield from _flatten(_segment(key), member)

@@ -1,4 +1,4 @@
-"""`_last_checkpoint`: the hint that names a recent checkpoint (C080-C084), trusted for a start and no more."""
+"""`_last_checkpoint`: the hint that names a recent checkpoint (C080-C084). It is only a starting point."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pyspark_delta.storage.paths import join
 class LastCheckpoint:
     """The hint: a version that has a checkpoint, and the number of its actions (`size`) and parts.
 
-    `top_level` names the file of a checkpoint with a name of its own, where the hint does.
+    `top_level` is the file name of a checkpoint with a unique name, if the hint contains it.
     """
 
     version: int
@@ -33,12 +33,12 @@ class LastCheckpoint:
 
 
 def last_checkpoint_location(table_location: str) -> str:
-    """Where the hint of a table is."""
+    """Return the location of the hint of a table."""
     return join(table_location, LOG_DIRECTORY, LAST_CHECKPOINT)
 
 
 def read_last_checkpoint(store: ObjectStore, table_location: str) -> LastCheckpoint | None:
-    """The hint of a table; None when it is missing, malformed, or does not fit its checksum (C082, C083)."""
+    """Return the hint of a table; None if it is missing, malformed, or does not match its checksum (C082, C083)."""
     try:
         content = store.read(last_checkpoint_location(table_location))
     except FileNotFoundInStoreError:
@@ -52,9 +52,9 @@ def read_last_checkpoint(store: ObjectStore, table_location: str) -> LastCheckpo
 def write_last_checkpoint(
     store: ObjectStore, table_location: str, hint: LastCheckpoint, v2: Mapping[str, Any] | None = None
 ) -> bool:
-    """Let the hint name a checkpoint, with a checksum (C084); whether it was written: a newer hint stays.
+    """Write the hint for a checkpoint, with a checksum (C084). Return True if it was written: a newer hint stays.
 
-    `v2` describes the top level of a checkpoint with a name of its own, for readers that know the reference's extension
+    `v2` describes the top level of a checkpoint with a unique name, for readers that know the reference's extension
     (C075). Lists are left out: the two ways to compute the checksum disagree about long ones (C095).
     """
     known = read_last_checkpoint(store, table_location)
@@ -76,7 +76,7 @@ def write_last_checkpoint(
 
 
 def parse_last_checkpoint(content: bytes) -> LastCheckpoint:
-    """Parse the hint. Raises CorruptLogError when it is malformed or its checksum does not fit."""
+    """Parse the hint. Raises CorruptLogError if it is malformed or its checksum does not match."""
     if b'"checksum"' in content and not checksum_matches(content):
         raise CorruptLogError("The checksum of _last_checkpoint does not fit its content.", path=LAST_CHECKPOINT)
     try:
@@ -99,7 +99,7 @@ def parse_last_checkpoint(content: bytes) -> LastCheckpoint:
 
 
 def _top_level(v2: Any, version: int) -> UuidCheckpointName | None:
-    """The name in an extension of the reference's (C075), which is passed over where it is not as expected."""
+    """Return the name in an extension of the reference's (C075); None if the extension has another form."""
     path = v2.get("path") if isinstance(v2, dict) else None
     name = parse_name(path) if isinstance(path, str) else None
     return name if isinstance(name, UuidCheckpointName) and name.version == version else None

@@ -1,4 +1,4 @@
-"""Lines of file actions to columns: parsed by Arrow as one block, or one by one where a line is out of the ordinary."""
+"""Convert lines of file actions to columns: parsed by Arrow as one block, or one by one if a line is unusual."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pyspark_delta.actions.decode import Fields
 from pyspark_delta.errors import CorruptLogError
 from pyspark_delta.log.arrays import map_array
 from pyspark_delta.log.commits import malformed
-from pyspark_delta.log.workers import in_order
+from pyspark_delta.log.workers import map_ordered
 
 _BLOCK = 8192
 _REQUIRED = ("path", "size", "modification_time")
-_HEAD = ("path", "partition_values", "size", "modification_time")  # what stands before the statistics
+_HEAD = ("path", "partition_values", "size", "modification_time")  # the text before the statistics
 _MAPS = ("partition_values", "tags")
 
 Locate = Callable[[bytes], tuple[str, int]]
@@ -27,10 +27,10 @@ Locate = Callable[[bytes], tuple[str, int]]
 def parse_lines(
     lines: Sequence[bytes], action: str, fields: Sequence[pa.Field], partition_names: Sequence[str], locate: Locate
 ) -> Iterator[pa.RecordBatch]:
-    """The asked columns of `add` or `remove` lines, in order.
+    """Return the requested columns of `add` or `remove` lines, in order.
 
-    `partition_names` are the keys that partition values may have; `locate` tells the file and line number of a line
-    for messages. Raises CorruptLogError for a line whose fields are missing or of a wrong type.
+    `partition_names` are the possible keys of partition values; `locate` returns the file and line number of a line for
+    messages. Raises CorruptLogError for a line whose fields are missing or of a wrong type.
     """
     blocks = [lines[start : start + _BLOCK] for start in range(0, len(lines), _BLOCK)]
 
@@ -38,13 +38,13 @@ def parse_lines(
         batch = _parse_block(block, action, fields, partition_names)
         return batch if batch is not None else _parse_singly(block, action, fields, locate)
 
-    yield from map(parse, blocks) if len(blocks) == 1 else in_order(parse, blocks)
+    yield from map(parse, blocks) if len(blocks) == 1 else map_ordered(parse, blocks)
 
 
 def _parse_block(
     lines: Sequence[bytes], action: str, fields: Sequence[pa.Field], partition_names: Sequence[str]
 ) -> pa.RecordBatch | None:
-    """All lines by Arrow; None when it cannot, or when something required is missing."""
+    """Parse all lines with Arrow; return None if it cannot, or if a required value is missing."""
     headed = all(f.name in _HEAD for f in fields)
     blob = b"".join([_without_stats(line) for line in lines] if headed else lines)
     if any(f.name == "tags" for f in fields) and b'"tags"' in blob:
@@ -52,14 +52,14 @@ def _parse_block(
     known = [f for f in fields if f.name != "tags"]
     wire = pa.schema([(action, pa.struct([_wire_field(f, partition_names) for f in known]))])
     try:
-        # Objects without line ends between them, in one block: Arrow then need not look for the line ends.
+        # Objects without line ends between them, in one block: Arrow then does not search for line ends.
         table = pj.read_json(
             pa.BufferReader(blob),
             read_options=pj.ReadOptions(use_threads=False, block_size=len(blob) + 1),
             parse_options=pj.ParseOptions(explicit_schema=wire, unexpected_field_behavior="ignore"),
         )
     except pa.ArrowInvalid:
-        return None  # among others, of a line that had another "stats" than that of the action
+        return None  # for example, of a line with another "stats" than that of the action
     if table.num_rows != len(lines):
         return None
     content = table.column(0).combine_chunks() if table.column(0).num_chunks != 1 else table.column(0).chunk(0)
@@ -73,7 +73,7 @@ def _parse_block(
         column = content.field(known.index(wanted))
         if wanted.name == "partition_values":
             if headed and column.null_count:
-                return None  # it may have stood behind the statistics
+                return None  # it may have followed the statistics
             column = _to_map(column, partition_names)
         elif wanted.name in _REQUIRED and column.null_count and not (action == "remove" and wanted.name == "size"):
             return None
@@ -91,9 +91,9 @@ def _parse_block(
 
 
 def _without_stats(line: bytes) -> bytes:
-    """A line that ends with its statistics without them: most of the text, and here of no use.
+    """Return a line that ends with its statistics without them: they are most of the text, and not needed here.
 
-    An unescaped `,"stats":"{` can only be a key, and what is cut off behind it has a closed end.
+    An unescaped `,"stats":"{` can only be a key, and the removed text has a known end.
     """
     position = line.find(b',"stats":"{')
     return line[:position] + b"}}" if position > 0 and line.endswith(b'}"}}') else line

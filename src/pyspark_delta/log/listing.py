@@ -1,4 +1,4 @@
-"""Listing `_delta_log`: the known files from one version on, grouped by kind, without reading any of them."""
+"""List `_delta_log`: the known files from one version on, grouped by kind, without reading them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pyspark_delta.storage import FileStatus, ObjectStore
 from pyspark_delta.storage.paths import file_name, join
 
 _COMMIT_NAME_LENGTH = len("00000000000000000000.json")
-_WINDOW = 1000  # versions that the first look back for a checkpoint covers
+_WINDOW = 1000  # versions that the first search for a checkpoint covers
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +43,10 @@ class LogListing:
     checkpoint_files: dict[CheckpointName, FileStatus] = field(default_factory=dict)
 
     def add(self, file: FileStatus, *, last_version: int | None = None) -> None:
-        """Take in one file; unknown names, and versions after `last_version`, are passed over."""
+        """Add one file; unknown names, and versions after `last_version`, are ignored."""
         text = file_name(file.path)
         if len(text) == _COMMIT_NAME_LENGTH and text.endswith(".json") and text[:20].isdecimal() and text.isascii():
-            version = int(text[:20])  # what most files are, in short
+            version = int(text[:20])  # a shortcut for most files
             if version < 2**63 and (last_version is None or version <= last_version):
                 self.commits[version] = file
             return
@@ -69,7 +69,7 @@ class LogListing:
                 return  # a staged commit counts only where a catalog names it
 
     def checkpoints(self) -> list[Checkpoint]:
-        """The complete checkpoints, newest first (C023, C030). Empty files are not complete."""
+        """Return the complete checkpoints, newest first (C023, C030). Empty files are not complete."""
         whole = {name: file for name, file in self.checkpoint_files.items() if file.size > 0}
         found = []
         for name, file in whole.items():
@@ -79,11 +79,11 @@ class LogListing:
                 parts = tuple(self._parts(name))
                 if len(parts) == name.parts:
                     found.append(Checkpoint(name.version, name, parts))
-        # Of several checkpoints of a version, those that can be read without a second level come first.
+        # Of several checkpoints of a version, those without a second level come first.
         return sorted(found, key=lambda c: (-c.version, _preference(c.name), c.files[0].path))
 
     def _parts(self, first: MultiPartCheckpointName) -> Iterator[FileStatus]:
-        """The files of a checkpoint up to its first missing part: a name may announce ten thousand million."""
+        """Yield the files of a checkpoint up to its first missing part: a name may claim ten thousand million parts."""
         for number in range(1, first.parts + 1):
             file = self.checkpoint_files.get(MultiPartCheckpointName(first.version, number, first.parts))
             if file is None or not file.size:
@@ -92,7 +92,7 @@ class LogListing:
 
     @property
     def latest_version(self) -> int | None:
-        """The newest version that a commit or a complete checkpoint stands for; None when there is none."""
+        """Return the newest version with a commit or a complete checkpoint; None if there is none."""
         versions = [*self.commits, *(c.version for c in self.checkpoints())]
         return max(versions, default=None)
 
@@ -108,7 +108,7 @@ def _preference(name: CheckpointName) -> int:
 
 
 def first_gap(versions: Container[int], first: int, last: int) -> int | None:
-    """The first version of a range that is not among some; None if all are. It takes no more steps than these are."""
+    """Return the first version of a range that is not in `versions`; None if all are. Takes at most that many steps."""
     version = first
     while version <= last and version in versions:
         version += 1
@@ -123,7 +123,7 @@ def log_location(table_location: str) -> str:
 def list_log(
     store: ObjectStore, table_location: str, first_version: int = 0, last_version: int | None = None
 ) -> LogListing:
-    """The files of the versions `first_version` to `last_version` (the end when None)."""
+    """List the files of the versions `first_version` to `last_version` (the end if None)."""
     listing = LogListing()
     end = None if last_version is None else last_version + 1
     _take_in(listing, store, table_location, first_version, end, last_version)
@@ -131,7 +131,7 @@ def list_log(
 
 
 def list_back(store: ObjectStore, table_location: str, last_version: int) -> LogListing:
-    """List from far enough before `last_version` to meet a complete checkpoint, at most from the start."""
+    """List from far enough before `last_version` to include a complete checkpoint, at most from the start."""
     listing = LogListing()
     window, end = _WINDOW, last_version + 1
     while True:
@@ -159,7 +159,7 @@ def _take_in(
 
 
 def extend(listing: LogListing, log_tail: Iterable[FileStatus], last_version: int | None) -> None:
-    """Add the commits that a catalog gives: they stand in for published commits of the same versions."""
+    """Add the commits that a catalog gives: they replace published commits of the same versions."""
     for file in log_tail:
         name = parse_name(file_name(file.path))
         if isinstance(name, CommitName) and (last_version is None or name.version <= last_version):

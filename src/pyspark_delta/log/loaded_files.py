@@ -1,7 +1,7 @@
-"""Columns of a checkpoint's files, kept in memory once they have been asked for twice.
+"""Columns of a checkpoint's files, kept in memory after the second request for them.
 
-A checkpoint never changes, so the columns serve every later version that is read from it: only the keys that newer
-commits name are taken out. Partition columns are dictionary-encoded, statistics typed.
+A checkpoint never changes, so the columns serve every later version that is read from it, without the keys that newer
+commits name. Partition columns are dictionary-encoded, statistics typed.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from pyspark_delta.stats.parse import assemble, leaf_tree
 
 MAX_BYTES_VARIABLE = "PYSPARK_DELTA_FILE_CACHE_BYTES"
 DEFAULT_MAX_BYTES = 512 << 20
-_NEVER_KEPT = ("stats", "tags")  # large, and no part of planning
+_NEVER_KEPT = ("stats", "tags")  # large, and not needed for planning
 
 
 class LoadedFiles:
-    """The kept columns of the files in one checkpoint; thread-safe."""
+    """The cached columns of the files in one checkpoint; thread-safe."""
 
     def __init__(self, parts: Callable[[], Sequence[ParquetPart]]) -> None:
         self._parts = parts
@@ -43,12 +43,12 @@ class LoadedFiles:
 
     @property
     def nbytes(self) -> int:
-        """The memory that the columns take."""
+        """The memory of the columns, in bytes."""
         kept_columns = [*self._columns.values(), *self._partitions.values(), *self._stats.values()]
         return sum(column.nbytes for column in kept_columns)
 
     def serves(self, fields: Sequence[pa.Field]) -> bool:
-        """Whether a request for these columns is answered from memory: not the first one, nor one too large."""
+        """True if a request for these columns is answered from memory: not the first request, nor one too large."""
         with self._lock:
             self._requests += 1
             again = self._requests > 1
@@ -61,9 +61,9 @@ class LoadedFiles:
     def select(
         self, fields: Sequence[pa.Field], request: FileRequest | None, live: Callable[[pa.RecordBatch], Any]
     ) -> pa.RecordBatch:
-        """The files that `live` and the predicates of a request keep. Raises CorruptLogError.
+        """Return the files that `live` and the predicates of a request keep. Raises CorruptLogError.
 
-        `live` gives a mask over all files, with their path and deletion vector, or None for all.
+        `live` returns a mask over all files, from their path and deletion vector, or None for all.
         """
         with self._lock:
             base = self._batch([PATH, DELETION_VECTOR])

@@ -1,7 +1,7 @@
-"""Files of a log that are asked for by name, where the versions looked for are few and known.
+"""Look up files of a log by name, if the wanted versions are few and known.
 
-A local directory can only be listed as a whole, and sorted afterwards: after ten thousand commits that takes longer
-than a commit does. An object store begins a listing at any name, so there one listing is as good.
+A local directory can only be listed completely, and then sorted: after ten thousand commits that takes longer than a
+commit. An object store lists from any name, so one listing is as good there.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from pyspark_delta.storage import FileStatus, ObjectStore
 from pyspark_delta.storage.paths import join, split
 
 NEAR = 64
-"""How many versions are worth a question each; for more, one listing takes less."""
+"""The number of versions up to which one request each is faster than one listing."""
 
-_FARTHEST = 4096  # names behind the latest version; commits there show that one is missing
+_FARTHEST = 4096  # names after the latest version; commits there show that one is missing
 
 
 def lists_everything(table_location: str) -> bool:
-    """Whether each listing of the log costs as much as all files of its directory."""
+    """True if each listing of the log costs as much as all files of its directory."""
     return split(table_location)[0] == "file"
 
 
 def later_commits(
     store: ObjectStore, table_location: str, first: int, last: int | None = None, known: Container[int] = ()
 ) -> dict[int, FileStatus] | None:
-    """The published commits from `first` on, up to `last`, or to the latest version; none that are `known` already.
+    """Return the published commits from `first` to `last`, or to the latest version, without those in `known`.
 
-    None where only a listing tells: where `first` or another version up to `last` is not there, where there are more
-    than a few, and where a version is missing before later ones. A hole shows unless what lies behind it is shorter.
+    None if a listing is required: if `first` or another version up to `last` is missing, if there are more than a few,
+    or if a version is missing before later ones. A gap is found unless fewer commits follow it than are missing.
     """
     end = first + NEAR if last is None else last + 1
     if end - first > NEAR:
@@ -59,9 +59,9 @@ def later_commits(
 
 
 def checkpoint_to(store: ObjectStore, table_location: str, hint: LastCheckpoint, last: int) -> LogListing | None:
-    """What a version is read from that is not far after the checkpoint of the hint; None where something is missing.
+    """Return the files of a version shortly after the checkpoint of the hint; None if something is missing.
 
-    Of other checkpoints and of compactions in between nothing is said, so it takes more reading where they are.
+    Ignores other checkpoints and compactions between, so if they exist, more files are read.
     """
     later = later_commits(store, table_location, hint.version + 1, last) if hint.version < last else {}
     if later is None or hint.version > last:
@@ -92,7 +92,7 @@ def _checkpoint_names(hint: LastCheckpoint) -> list[CheckpointName]:
 
 
 def _is_hole(store: ObjectStore, table_location: str, version: int) -> bool:
-    """Whether some commit lies behind a version that is missing: at 1, 2, 4, 8 and so on versions after it."""
+    """True if some commit follows a missing version: it checks 1, 2, 4, 8 and so on versions after it."""
     distance = 1
     while distance <= _FARTHEST:
         if _commit(store, table_location, version + distance) is not None:

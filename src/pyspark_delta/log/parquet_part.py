@@ -1,4 +1,4 @@
-"""One Parquet file of a checkpoint, read by leaves and row groups: nothing is decoded that is not asked for."""
+"""One Parquet file of a checkpoint, read by leaves and row groups: only requested parts are decoded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pyspark_delta.schema.legacy_calendar import LegacyCalendar, legacy_calendar
 from pyspark_delta.storage import FileStatus, ObjectStore
 
 _ROWS_PER_BYTE, _FREE_ROWS = 64, 1 << 16  # real checkpoints have a row for every ten bytes or more
-BATCH_ROWS = 8192  # large reads of long strings spend their time in page faults; small batches reuse memory
+BATCH_ROWS = 8192  # large reads of long strings are dominated by page faults; small batches reuse memory
 
 
 class ParquetPart:
@@ -41,13 +41,13 @@ class ParquetPart:
         return self.file.path
 
     def open(self) -> None:
-        """Read the footer. Raises CorruptLogError when the file is gone or unreadable."""
+        """Read the footer. Raises CorruptLogError if the file is gone or unreadable."""
         if self._metadata is None:
             with self.reading():
                 pass  # opening reads it
 
     def open_again(self) -> None:
-        """As `open`; if the footer was read before, check that the file is still in the store."""
+        """Like `open`; if the footer was read before, check that the file is still in the store."""
         if self._metadata is None:
             self.open()
         else:
@@ -75,32 +75,32 @@ class ParquetPart:
         return self._metadata
 
     def leaf(self, path: str) -> int | None:
-        """The index of a leaf column, None when the file has none of that path."""
+        """Return the index of a leaf column, None if the file has no such path."""
         self.open()
         return self._leaves.get(path)
 
     def has_other_calendar(self, leaf: str, data_type: pa.DataType) -> bool:
-        """Whether values of a leaf, and of that type, may be in the calendar of Spark 2."""
+        """True if values of a leaf, and of that type, may be in the calendar of Spark 2."""
         calendar = self.calendar([leaf])
         return calendar is not None and calendar.concerns(data_type)
 
     def calendar(self, leaves: Sequence[str]) -> LegacyCalendar | None:
-        """Which values of some leaves may be in the calendar of Spark 2; None where none are."""
+        """Return which values of some leaves may be in the calendar of Spark 2; None if none are."""
         indexes = [index for leaf in leaves if (index := self.leaf(leaf)) is not None]
         schema = self.metadata.schema
         return legacy_calendar(self._key_values, (schema.column(index).physical_type for index in indexes))
 
     def leaves_below(self, path: str) -> list[str]:
-        """The leaf columns of a nested column."""
+        """Return the leaf columns of a nested column."""
         self.open()
         return [leaf for leaf in self._leaves if leaf.startswith(path + ".")]
 
     def all_null(self, row_group: int, leaf: str) -> bool:
-        """Whether a leaf is absent, or null in every row of the row group by its statistics."""
+        """True if a leaf is absent, or null in every row of the row group by its statistics."""
         return self.values_in(row_group, leaf) == 0
 
     def values_in(self, row_group: int, leaf: str) -> int | None:
-        """How many values a leaf has in a row group by its statistics; None where they do not say."""
+        """Return how many values a leaf has in a row group by its statistics; None if they lack the count."""
         index = self.leaf(leaf)
         if index is None:
             return 0
@@ -111,7 +111,7 @@ class ParquetPart:
         return int(column.num_values - statistics.null_count)
 
     def row_groups_with(self, leaf: str, *, until_found: bool = False) -> list[int]:
-        """The row groups that may hold a value of the leaf; with `until_found`, up to the first that surely does."""
+        """The row groups that may hold a value of the leaf; with `until_found`, up to the first that certainly does."""
         found: list[int] = []
         if self.leaf(leaf) is None:
             return found
@@ -124,10 +124,9 @@ class ParquetPart:
         return found
 
     def read_present(self, leaves: Mapping[str, str], *, once: Container[str] = ()) -> pa.Table | None:
-        """Those of some columns that occur, by the leaf of each that never is null, with the row groups that hold them.
+        """Return the rows with values of some columns, by the leaf of each that is never null, with their row groups.
 
-        Of the columns that occur `once`, no more is read than up to their row. None when there are none. Raises
-        CorruptLogError.
+        For columns that occur `once`, nothing after their row is read. None if there are none. Raises CorruptLogError.
         """
 
         def groups_of(column: str) -> list[int]:
@@ -152,9 +151,9 @@ class ParquetPart:
 
     @contextmanager
     def reading(self, coded: Sequence[str] = (), source: Any = None) -> Iterator[pq.ParquetFile]:
-        """The open file, for several reads in a row; the leaves `coded` are read as dictionary columns.
+        """Open the file for several reads in a row; the leaves `coded` are read as dictionary columns.
 
-        Errors inside become those of this class. `source` is the file where it was opened already.
+        Errors inside become those of this class. `source` is the file if it is open already.
         """
         with self._translated(), self._file(coded, source) as file:
             if self._metadata is None:
@@ -191,7 +190,7 @@ class ParquetPart:
 
 
 def missing_part(path: str) -> CorruptLogError:
-    """The error for a file of a checkpoint that is not in the store."""
+    """Return the error for a file of a checkpoint that is not in the store."""
     return CorruptLogError(
         f"The file '{path}' of a checkpoint is missing. Restore it; the checkpoint is useless without.",
         path=path,
@@ -210,7 +209,7 @@ def _check_size(metadata: pq.FileMetaData, source: Any) -> None:
 
 
 def _first_rows(source: Any, leaves: Mapping[str, str]) -> pa.Table | None:
-    """The first row group of some columns, where the footer is long and each column has a value there."""
+    """Return the first row group of some columns, if the footer is long and each column has a value there."""
     metadata = first_row_group(source)
     if metadata is None:
         return None
@@ -234,7 +233,7 @@ def _first_line(error: BaseException) -> str:
 
 
 def plain(value: Any, data_type: pa.DataType) -> Any:
-    """A value of `to_pylist` as JSON would give it: maps, which Arrow gives as lists of pairs, as dicts."""
+    """Return a value of `to_pylist` in the form of JSON: maps, which Arrow returns as lists of pairs, become dicts."""
     if value is None:
         return None
     if pa.types.is_struct(data_type):

@@ -1,8 +1,8 @@
-"""One Parquet file of a checkpoint, row group by row group: which may hold files that are asked for, and those files.
+"""One Parquet file of a checkpoint, row group by row group: which ones may hold requested files, and those files.
 
-The columns of the predicates are read before those of the answer, and the answer only where some file is kept.
-Statistics come from `stats_parsed` where it has every leaf asked for, otherwise from the JSON text, streamed in small
-batches and only of files that the partition predicate keeps.
+The columns of the predicates are read first, and the columns of the result only if some file is kept. Statistics come
+from `stats_parsed` if it has every requested leaf, otherwise from the JSON text, streamed in small batches and only for
+files that the partition predicate keeps.
 """
 
 from __future__ import annotations
@@ -35,31 +35,31 @@ from pyspark_delta.log.skipping import (
     stats_batch,
 )
 from pyspark_delta.log.typed_stats import STATS_PARSED, lacks_texts, typed_stats, with_texts
-from pyspark_delta.log.workers import in_order, worker_count
+from pyspark_delta.log.workers import map_ordered, worker_count
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.types import DOUBLE, FLOAT, TIMESTAMP, DataType
 from pyspark_delta.stats.parse import parse_stats
 
 _ANSWER_ROWS = 65536
-_FEW_ROWS = 2048  # cost little more to parse than their bytes
+_FEW_ROWS = 2048  # parsing these costs little more than reading their bytes
 _SHARES = 2  # of a file, for each thread
 
 
 @dataclass(slots=True)
 class ScanCounters:
-    """How much of a checkpoint a scan has decoded: for tests of how the work grows."""
+    """Counts how much of a checkpoint a scan has decoded; tests use it instead of times."""
 
     row_groups: int = 0
     stats_texts: int = 0
 
     def add(self, other: ScanCounters) -> None:
-        """Count what another has counted."""
+        """Add the counts of another."""
         self.row_groups += other.row_groups
         self.stats_texts += other.stats_texts
 
 
 class _Texts(NamedTuple):
-    """Statistics of some files as text, their partition columns, and which of the files are still in question."""
+    """Statistics of some files as text, their partition columns, and which of the files are still undecided."""
 
     group: int
     texts: pa.Array
@@ -68,7 +68,7 @@ class _Texts(NamedTuple):
 
 
 class PartScan:
-    """Reads the file actions of one file, by row groups; `fields` are the columns of the answer."""
+    """Reads the file actions of one file, by row groups; `fields` are the columns of the result."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class PartScan:
 
     # ------------------------------------------------------------------------------------------- by the footer
     def may_keep(self, group: int) -> bool:
-        """Whether some file of the row group may be kept."""
+        """True if some file of the row group may be kept."""
         partition, stats = self._request.partition_predicate, self._request.stats_predicate
         if partition is not None:
             ranges: dict[tuple[str, ...], Range] = {
@@ -123,7 +123,7 @@ class PartScan:
         statistics, paths = row_group.column(index).statistics, row_group.column(path).statistics
         if statistics is None or paths is None or not (statistics.has_null_count and paths.has_null_count):
             return None
-        nulls = statistics.null_count > paths.null_count  # more than the rows that hold another action
+        nulls = statistics.null_count > paths.null_count  # more than the rows with another action
         values = statistics.null_count < row_group.num_rows
         if not statistics.has_min_max:
             return Range(None, None, nulls, values)
@@ -132,7 +132,7 @@ class PartScan:
         except (OverflowError, ValueError):  # a date or time that Python does not have
             return Range(None, None, nulls, values)
         if data_type in (FLOAT, DOUBLE):
-            # NaN is not within the bounds; of writers that compared values with it, it is one of them and says nothing.
+            # NaN is not within the bounds. If a writer compared values with NaN, a bound may be NaN and means nothing.
             return Range(None if math.isnan(low) or math.isnan(high) else low, None, nulls, values)
         return Range(low, high, nulls, values)
 
@@ -150,13 +150,13 @@ class PartScan:
         for first in (leaf.path[0], "nullCounts") if leaf.path[0] == "nullCount" else (leaf.path[0],):
             name = ".".join((self._action, "stats_parsed", first, *leaf.path[1:]))
             if self.part.leaf(name) is not None:
-                # As text they are in the calendar of today.
+                # Text is in the modern calendar.
                 return name if not self.part.has_other_calendar(name, to_arrow(leaf.type)) else None
         return None
 
     # --------------------------------------------------------------------------------------- by the predicates
     def read(self, file: pq.ParquetFile, group: int) -> Iterator[pa.RecordBatch]:
-        """The kept files of one row group."""
+        """Return the kept files of one row group."""
         self._counters.row_groups += 1
         mask = self._partition_mask(file, group)
         if mask is not None and not pc.any(mask).as_py():
@@ -168,7 +168,7 @@ class PartScan:
         yield from self._answer(file, group, mask)
 
     def read_by_text(self, file: pq.ParquetFile, groups: Iterable[int]) -> Iterator[pa.RecordBatch]:
-        """As `read` for row groups that `needs_texts`: threads parse some while others are decoded."""
+        """Like `read` for row groups that `needs_texts`: threads parse some while others are decoded."""
         predicate = self._request.stats_predicate
         assert predicate is not None
 
@@ -176,7 +176,7 @@ class PartScan:
             return files.group, self._kept_by_text(files, predicate)
 
         texts = (files for group in groups for files in self._texts(file, group))
-        for group, masks in groupby(in_order(parse, texts), key=itemgetter(0)):
+        for group, masks in groupby(map_ordered(parse, texts), key=itemgetter(0)):
             mask = pa.concat_arrays([mask for _, mask in masks])
             if pc.any(mask).as_py():
                 yield from self._answer(file, group, mask)
@@ -237,7 +237,7 @@ class PartScan:
         return {n: partition_column(maps, n, t, self._request.time_zone) for n, t in types.items()}
 
     def _parsed_leaves(self, group: int, leaves: Sequence[Column], required: Sequence[Column]) -> list[str]:
-        """The columns of `stats_parsed` to read; none where the JSON text has to be, or where there is neither."""
+        """Return the columns of `stats_parsed` to read; none if the JSON text is needed, or if there is neither."""
         present = [name for leaf in leaves if (name := self._stats_leaf(leaf)) is not None]
         needed = [self._stats_leaf(leaf) for leaf in required]
         usable = not all(name is None or self.part.all_null(group, name) for name in needed)
@@ -247,7 +247,7 @@ class PartScan:
         return self.part.leaf(f"{self._action}.stats") is not None
 
     def needs_texts(self, group: int) -> bool:
-        """Whether the predicate over statistics has to read those of a row group as text."""
+        """True if the predicate over statistics must read the statistics of a row group as text."""
         if self._request.stats_predicate is None or not self._has_texts():
             return False
         return not self._parsed_leaves(group, self._leaves, self._leaves)
@@ -266,11 +266,11 @@ class PartScan:
 
     # ------------------------------------------------------------------------------------------- all statistics
     def has_parsed(self, group: int, leaves: tuple[Column, ...], required: tuple[Column, ...]) -> bool:
-        """Whether the statistics of a row group come from `stats_parsed`, or there are none at all."""
+        """True if the statistics of a row group come from `stats_parsed`, or it has none at all."""
         return bool(self._parsed_leaves(group, leaves, required)) or not self._has_texts()
 
     def parsed_stats(self, file: pq.ParquetFile, group: int, leaves: tuple[Column, ...]) -> pa.RecordBatch:
-        """The files of a row group that `has_parsed`: the fields, and one column for each leaf."""
+        """Return the files of a row group that `has_parsed`: the fields, and one column for each leaf."""
         fields = self._fields_with_path()
         names = [name for leaf in leaves if (name := self._stats_leaf(leaf)) is not None]
         struct = self._read(file, group, [*leaf_columns(self.part, self._action, fields, group), *names])
@@ -279,7 +279,7 @@ class PartScan:
         return self._with_stats(extract(struct, fields, self.part.path), found)
 
     def stats_texts(self, file: pq.ParquetFile, group: int) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-        """The files of a row group, and their statistics as text."""
+        """Return the files of a row group, and their statistics as text."""
         fields = self._fields_with_path()
         names = [*leaf_columns(self.part, self._action, fields, group), f"{self._action}.stats"]
         for batch in file.iter_batches(self._rows_of_texts(), row_groups=[group], columns=names):
@@ -287,11 +287,11 @@ class PartScan:
             yield found.select([f.name for f in fields]), found.column(len(fields))
 
     def with_parsed_text(self, leaves: tuple[Column, ...], files: pa.RecordBatch, texts: pa.Array) -> pa.RecordBatch:
-        """What `stats_texts` gave, as `parsed_stats` gives it."""
+        """Return the result of `stats_texts` in the form of `parsed_stats`."""
         return self._with_stats(files, leaf_columns_of(parse_stats(texts, leaves), leaves))
 
     def _rows_of_texts(self) -> int:
-        """How many texts are parsed at once: less of a small file, so that every thread gets some, and soon."""
+        """Return how many texts are parsed at once: fewer for a small file, so that every thread gets some early."""
         share: int = self.part.metadata.num_rows // (_SHARES * worker_count())
         return min(BATCH_ROWS, max(_FEW_ROWS, share))
 
@@ -299,7 +299,7 @@ class PartScan:
         return [*self._fields] if any(f.name == "path" for f in self._fields) else [*self._fields, PATH]
 
     def _with_stats(self, files: pa.RecordBatch, stats: pa.RecordBatch) -> pa.RecordBatch:
-        """Both side by side, without the rows that hold another action."""
+        """Join both side by side, without the rows of other actions."""
         paths = files.column("path")
         both = pa.RecordBatch.from_arrays(
             [*(files.column(f.name) for f in self._fields), *stats.columns],
@@ -307,7 +307,7 @@ class PartScan:
         )
         if paths.null_count:
             both = chosen_rows(both, paths.is_valid())
-        both.validate(full=True)  # neither Parquet nor JSON readers look whether text is UTF-8
+        both.validate(full=True)  # neither Parquet nor JSON readers validate UTF-8
         return both
 
     def _kept_by_text(self, files: _Texts, predicate: Expression) -> pa.BooleanArray:
@@ -339,13 +339,13 @@ class PartScan:
                 valid = paths.is_valid()
                 keep = valid if keep is None else pc.and_(keep, valid)
             if keep is not None:
-                struct = struct.take(pc.indices_nonzero(keep))  # first of all: most of the work is on what is kept
+                struct = struct.take(pc.indices_nonzero(keep))  # first, so that later steps process only the kept rows
             files = extract(struct, self._fields, self.part.path)
             if makes_texts:
                 texts = with_texts(files.column(STATS.name), typed_stats(self.part, struct))
                 files = files.set_column(files.schema.get_field_index(STATS.name), STATS, texts)
             if len(files):
-                files.validate(full=True)  # Parquet readers take any bytes for text
+                files.validate(full=True)  # Parquet readers do not validate text
                 yield files
 
     def _read(self, file: pq.ParquetFile, group: int, names: list[str]) -> pa.StructArray:

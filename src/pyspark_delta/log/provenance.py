@@ -11,7 +11,7 @@ from pyspark_delta.actions.model import CommitInfo
 
 
 def commit_info(content: bytes) -> CommitInfo | None:
-    """The `commitInfo` of a commit file, or of its beginning; None when it has none, or is not readable."""
+    """Return the `commitInfo` of a commit file, or of its beginning; None if it has none, or is not readable."""
     for line in content.splitlines():
         if b'"commitInfo"' not in line:
             continue
@@ -26,6 +26,6 @@ def commit_info(content: bytes) -> CommitInfo | None:
 
 
 def transaction_id(content: bytes) -> str | None:
-    """The `commitInfo.txnId` of a commit file; None when it has none, or is not readable."""
+    """Return the `commitInfo.txnId` of a commit file; None if it has none, or is not readable."""
     info = commit_info(content)
     return None if info is None else info.txn_id

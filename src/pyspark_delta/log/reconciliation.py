@@ -1,7 +1,7 @@
 """Action reconciliation (C211-C221): the newest action of each kind and key decides.
 
-Commits after the checkpoint decide first; a file action of the checkpoint counts only where no later commit names
-its key. The keys of the commits are few, those of the checkpoint many: the checkpoint's are probed, never collected.
+Commits after the checkpoint decide first; a file action of the checkpoint counts only if no later commit names its key.
+The keys of the commits are few, those of the checkpoint many: each checkpoint key is probed, and none are collected.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PROBED_AT_ONCE = 200_000  # rows
 
 
 class Keys:
-    """The keys that the commits after a checkpoint name, ready to be taken out of the checkpoint."""
+    """The keys that the commits after a checkpoint name, to be removed from the checkpoint."""
 
     def __init__(self, keys: Iterable[bytes], table_location: str) -> None:
         self._table_location = table_location
@@ -38,9 +38,9 @@ class Keys:
     def unnamed(
         self, batches: Iterable[pa.RecordBatch], probed_at_once: int = _PROBED_AT_ONCE
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of batches, with `path` and `deletion_vector` columns, whose key no later commit names.
+        """Yield the rows of batches, with `path` and `deletion_vector` columns, whose key no later commit names.
 
-        So many rows, at least, are held and looked up together.
+        At least that many rows are collected and looked up together.
         """
         if self._values is None:
             yield from batches
@@ -54,12 +54,14 @@ class Keys:
         yield from self._without_named(waiting)
 
     def unnamed_mask(self, batch: pa.RecordBatch) -> pa.BooleanArray | None:
-        """Which rows `unnamed` keeps; None for all."""
+        """Return which rows `unnamed` keeps; None for all."""
         (named,) = self.named([batch])
         return None if named is None or not named.true_count else pc.invert(named)
 
     def named(self, batches: Sequence[pa.RecordBatch]) -> list[pa.BooleanArray | None]:
-        """Which rows of each batch later commits name; None for none. One probe: each hashes the set of keys."""
+        """Return which rows of each batch later commits name; None for none. Uses one probe, because each hashes the
+        key set.
+        """
         if self._values is None or not any(map(len, batches)):
             return [None] * len(batches)
         keys = pa.chunked_array([self._keys_of(batch) for batch in batches], self._values.type)
@@ -80,7 +82,7 @@ class Keys:
 
 
 def _without(batch: pa.RecordBatch, named: pa.BooleanArray) -> Iterator[pa.RecordBatch]:
-    """The rows that are not named: as slices where they are few, because copying the others costs more."""
+    """Return the rows that are not named: as slices if few are named, because copying the others costs more."""
     count = named.true_count
     if count == 0:
         yield batch
@@ -95,7 +97,7 @@ def _without(batch: pa.RecordBatch, named: pa.BooleanArray) -> Iterator[pa.Recor
 
 
 def file_keys(paths: pa.Array, vectors: pa.StructArray | None, table_location: str) -> pa.Array:
-    """The keys of many files, as `file_keys.path_key` makes them for one."""
+    """Return the keys of many files; the vectorised form of `file_keys.path_key`."""
     keys = paths
     if _may_be_unusual(paths):
         keys = _resolved(paths, table_location)
@@ -109,7 +111,7 @@ def file_keys(paths: pa.Array, vectors: pa.StructArray | None, table_location: s
 
 
 def _may_be_unusual(paths: pa.Array) -> bool:
-    """Whether some path may have more than one spelling, by the characters of all of them at once."""
+    """True if some path may have more than one spelling, decided from the characters of all of them at once."""
     if len(paths) == 0:
         return False
     if not pa.types.is_string(paths.type) or paths.null_count:
@@ -129,7 +131,9 @@ def _may_be_unusual(paths: pa.Array) -> bool:
 
 
 def _is_unusual_text(data: np.ndarray[Any, Any], start: int) -> bool:
-    """Whether a window of paths that neither begin nor end with a slash has a character or pair of another spelling."""
+    """True if a window of paths, which neither begins nor ends with a slash, has a character or pair of another
+    spelling.
+    """
     window = data[start : start + _WINDOW]
     text = window.tobytes()
     if b"%" in text or b":" in text or b"\\" in text or b"\0" in text:
@@ -139,7 +143,7 @@ def _is_unusual_text(data: np.ndarray[Any, Any], start: int) -> bool:
 
 
 def _resolved(paths: pa.Array, table_location: str) -> pa.Array:
-    """The keys of paths of which some have more than one spelling; only those are resolved."""
+    """Return the keys of paths, some of which have more than one spelling; only those are resolved."""
     unusual = pc.match_substring_regex(paths, _UNUSUAL)
     odd = paths.filter(unusual)
     if not len(odd):
@@ -152,7 +156,7 @@ def _resolved(paths: pa.Array, table_location: str) -> pa.Array:
 
 
 def latest_protocol(texts: Iterable[CommitText]) -> Protocol | None:
-    """The protocol of the first commit that has one; commits come newest first."""
+    """Return the protocol of the first commit that has one; commits come newest first."""
     for text in texts:
         found = text.fields("protocol")
         if found and (fields := single(found, text.path, "protocol")) is not None:
@@ -161,7 +165,7 @@ def latest_protocol(texts: Iterable[CommitText]) -> Protocol | None:
 
 
 def latest_metadata(texts: Iterable[CommitText]) -> Metadata | None:
-    """The metadata of the first commit that has some; commits come newest first."""
+    """Return the metadata of the first commit that has some; commits come newest first."""
     for text in texts:
         found = text.fields("metaData")
         if found and (fields := single(found, text.path, "metaData")) is not None:
@@ -170,7 +174,7 @@ def latest_metadata(texts: Iterable[CommitText]) -> Metadata | None:
 
 
 def transactions(before: Iterable[SetTransaction], texts: Iterable[CommitText]) -> dict[str, SetTransaction]:
-    """The latest transaction of each application (C178, C213); commits in ascending order."""
+    """Return the latest transaction of each application (C178, C213); commits in ascending order."""
     state = {t.app_id: t for t in before}
     for text in texts:
         own: dict[str, SetTransaction] = {}
@@ -182,7 +186,7 @@ def transactions(before: Iterable[SetTransaction], texts: Iterable[CommitText]) 
 
 
 def domains(before: Iterable[DomainMetadata], texts: Iterable[CommitText]) -> dict[str, DomainMetadata]:
-    """The latest metadata of each domain; removed ones are hidden (C207, C214). Commits in ascending order."""
+    """Return the latest metadata of each domain; removed ones are hidden (C207, C214). Commits in ascending order."""
     state = {d.domain: d for d in before}
     for text in texts:
         own: dict[str, DomainMetadata] = {}

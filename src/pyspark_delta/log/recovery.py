@@ -1,4 +1,4 @@
-"""Other files that lead to the same version, if files of a log segment are gone or unreadable."""
+"""Alternative files for the same version, if files of a log segment are gone or unreadable."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def other_segment(store: ObjectStore, segment: LogSegment, error: CorruptLogErro
 
     Log cleanup may delete the files of a segment while a process keeps it, so for a missing file the log is listed
     again. Without an unreadable checkpoint, an older one or the first commit is used, with a DeltaWarning. Raises
-    VersionNotFoundError if log cleanup has deleted what the version is read from.
+    VersionNotFoundError if log cleanup has deleted files that the version needs.
     """
     if is_missing(error):
         return _listed_again(store, segment)
@@ -44,7 +44,7 @@ def _listed_again(store: ObjectStore, segment: LogSegment) -> LogSegment | None:
     try:
         found = load_segment(store, segment.table_location, segment.end_version, log_tail=staged)
     except CorruptLogError:
-        return None  # the missing file is the cause, and says more
+        return None  # the missing file is the cause, and its error says more
     return None if found.checkpoint == segment.checkpoint and found.commits == segment.commits else found
 
 
@@ -53,9 +53,9 @@ def _is_sidecar(segment: LogSegment, error: CorruptLogError) -> bool:
 
 
 def _without_checkpoint(store: ObjectStore, segment: LogSegment) -> LogSegment | None:
-    """The same version read from an older checkpoint, or from the first commit; None where the log does not allow it.
+    """Return the same version from an older checkpoint, or from the first commit; None if the log does not allow it.
 
-    For a checkpoint that turned out to be unreadable.
+    Used if a checkpoint proves unreadable.
     """
     if segment.checkpoint is None:
         return None

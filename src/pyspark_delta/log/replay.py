@@ -1,4 +1,4 @@
-"""Log replay: the state of one version from the files of its log segment, each part of it only when asked for."""
+"""Log replay: the state of one version from the files of its log segment, each part read on first use."""
 
 from __future__ import annotations
 
@@ -33,17 +33,19 @@ from pyspark_delta.log.request import FileRequest
 from pyspark_delta.log.segment import CommitFile, Compaction, LogSegment
 from pyspark_delta.log.skipping import keep_files, leaf_columns_of
 from pyspark_delta.log.version_checksum import VersionChecksum, read_checksum
-from pyspark_delta.log.workers import begun_in_order, worker_count
+from pyspark_delta.log.workers import map_ordered_eagerly, worker_count
 from pyspark_delta.stats.parse import parse_stats
 from pyspark_delta.storage import ObjectStore
 
 T = TypeVar("T")
 
-_KEPT_BYTES = 64 << 20  # of commit text; more is read again when it is asked for again
+_KEPT_BYTES = 64 << 20  # bytes of commit text; what exceeds them is read again on the next use
 
 
 class FileSources(NamedTuple):
-    """Where the file actions of a version are. Taken together: a reload of the segment meanwhile mixes nothing."""
+    """Where the file actions of a version are. Read together, so that a concurrent reload of the segment mixes
+    nothing.
+    """
 
     checkpoint: CheckpointReader | None
     lines: FileLines
@@ -52,7 +54,7 @@ class FileSources(NamedTuple):
 
 
 class LogReplay:
-    """The actions of one version, reconciled. Immutable to its users; what was read is kept within bounds.
+    """The reconciled actions of one version. Immutable for callers; its caches are bounded.
 
     If files of the segment are gone or unreadable, and others lead to the same version, those are used instead
     (`recovery`).
@@ -62,7 +64,7 @@ class LogReplay:
         self.store = store
         self.segment = segment
         self.counters = ScanCounters()
-        self._lock = threading.RLock()  # of the segment, and of what was read of it
+        self._lock = threading.RLock()  # protects the segment and the caches
         self._files: tuple[CommitFile | Compaction, ...] = segment.replay_files()
         self._texts: dict[str, CommitText] = {}
         self._kept = 0
@@ -70,7 +72,7 @@ class LogReplay:
         self._live: tuple[pa.BooleanArray | None] | None = None
 
     def successor(self, segment: LogSegment, store: ObjectStore | None = None) -> LogReplay:
-        """The replay of a later version that begins with the same files; what was read stays read."""
+        """Return the replay of a later version that begins with the same files; it keeps what was read."""
         later = LogReplay(store or self.store, segment)
         with self._lock:
             later._texts, later._kept = dict(self._texts), self._kept
@@ -83,7 +85,7 @@ class LogReplay:
         return later
 
     def predecessor(self, segment: LogSegment) -> LogReplay:
-        """The replay of an earlier version; what was read of its files stays read."""
+        """Return the replay of an earlier version; it keeps what was read of its files."""
         earlier = LogReplay(self.store, segment)
         for entry in earlier._files:
             if (text := self._texts.get(entry.file.path)) is not None:
@@ -101,21 +103,21 @@ class LogReplay:
 
     @cached_property
     def checksum(self) -> VersionChecksum | None:
-        """The checksum file of the version, when there is one and it is well-formed."""
+        """The checksum file of the version, if there is one and it is well-formed."""
         return read_checksum(self.store, self.segment.checksum)
 
     # ------------------------------------------------------------------------------------ everything but files
     def protocol_and_metadata(self) -> tuple[Protocol, Metadata]:
-        """The newest of both. Raises CorruptLogError without one.
+        """The newest protocol and metadata. Raises CorruptLogError if one is missing.
 
-        The version checksum has them; otherwise they are looked for from the newest commit back to the checkpoint.
+        The version checksum has them; otherwise they are searched from the newest commit back to the checkpoint.
         """
         if self.checksum is not None:
             return self.checksum.protocol, self.checksum.metadata
         return self._guarded(self._replayed_protocol_and_metadata)
 
     def replayed_protocol_and_metadata(self) -> tuple[Protocol, Metadata]:
-        """The newest of both, whatever the version checksum says. Raises CorruptLogError without one."""
+        """The newest protocol and metadata, ignoring the version checksum. Raises CorruptLogError if one is missing."""
         return self._guarded(self._replayed_protocol_and_metadata)
 
     def _replayed_protocol_and_metadata(self) -> tuple[Protocol, Metadata]:
@@ -132,7 +134,7 @@ class LogReplay:
         return protocol, metadata
 
     def changed_protocol_and_metadata(self, texts: Iterator[CommitText]) -> tuple[Protocol | None, Metadata | None]:
-        """The newest of both in some commits, which come newest first; no more is read than needed."""
+        """Return the newest of both in some commits, which come newest first; no more is read than needed."""
         protocol: Protocol | None = None
         metadata: Metadata | None = None
         for text in texts:
@@ -160,7 +162,7 @@ class LogReplay:
         return self.replayed_transactions()
 
     def replayed_transactions(self) -> dict[str, SetTransaction]:
-        """The latest transaction of each application, whatever the version checksum says."""
+        """The latest transaction of each application, ignoring the version checksum."""
         return self._guarded(lambda: reconciliation.transactions(self._checkpoint_transactions(), self.oldest_first()))
 
     def _checkpoint_transactions(self) -> list[SetTransaction]:
@@ -173,7 +175,7 @@ class LogReplay:
         return self.replayed_domains()
 
     def replayed_domains(self) -> dict[str, DomainMetadata]:
-        """The live metadata domains, whatever the version checksum says."""
+        """The live metadata domains, ignoring the version checksum."""
         return self._guarded(lambda: reconciliation.domains(self._checkpoint_domains(), self.oldest_first()))
 
     def _checkpoint_domains(self) -> list[DomainMetadata]:
@@ -181,11 +183,11 @@ class LogReplay:
 
     # ------------------------------------------------------------------------------------------------- commits
     def newest_first(self, after: int = -1) -> Iterator[CommitText]:
-        """The commits after the checkpoint (and after a version), newest first."""
+        """Yield the commits after the checkpoint (and after a version), newest first."""
         return self._read(tuple(reversed(self._after(after))))
 
     def oldest_first(self, after: int = -1) -> Iterator[CommitText]:
-        """The commits after the checkpoint (and after a version) in ascending order."""
+        """Yield the commits after the checkpoint (and after a version) in ascending order."""
         return self._read(self._after(after))
 
     def _after(self, version: int) -> tuple[CommitFile | Compaction, ...]:
@@ -211,7 +213,7 @@ class LogReplay:
     # --------------------------------------------------------------------------------------------------- files
     @cached_property
     def lines(self) -> FileLines:
-        """The file actions of the commits after the checkpoint."""
+        """Return the file actions of the commits after the checkpoint."""
         after, base = self._base or (-1, FileLines())
         try:
             return base.apply(self.oldest_first(after), self.segment.table_location)
@@ -221,14 +223,14 @@ class LogReplay:
 
     @cached_property
     def checkpoint_lines(self) -> FileLines:
-        """The file actions in a JSON top level of the checkpoint."""
+        """Return the file actions in a JSON top level of the checkpoint."""
         if self.checkpoint is None or self.checkpoint.text is None:
             return FileLines()
         return FileLines().apply([self.checkpoint.text], self.segment.table_location)
 
     @cached_property
     def keys(self) -> reconciliation.Keys:
-        """The keys that the commits after the checkpoint name."""
+        """Return the keys that the commits after the checkpoint name."""
         return reconciliation.Keys(self.lines.by_key, self.segment.table_location)
 
     def files(
@@ -238,9 +240,9 @@ class LogReplay:
         partition_names: Sequence[str],
         request: FileRequest | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """Live files (`add`) or tombstones (`remove`) with some columns, in no order.
+        """Yield live files (`add`) or tombstones (`remove`) with some columns, in no order.
 
-        Files that the predicates of `request` rule out are left out, as far as that can be told cheaply.
+        Files that the predicates of `request` exclude are left out, if that can be decided cheaply.
         """
         fields = [field_of(action, name) for name in columns]
         stored, sources = self._guarded(lambda: self._begin(action, fields, request))
@@ -250,7 +252,7 @@ class LogReplay:
                     yield batch.select(list(columns))
 
     def sources(self) -> FileSources:
-        """The file actions, with the footers of the checkpoint read. Raises CorruptLogError."""
+        """Return the file actions, with the footers of the checkpoint read. Raises CorruptLogError."""
         return self._guarded(self._sources)
 
     def _sources(self) -> FileSources:
@@ -261,7 +263,7 @@ class LogReplay:
     def _begin(
         self, action: str, fields: list[pa.Field], request: FileRequest | None
     ) -> tuple[Iterator[pa.RecordBatch], FileSources]:
-        """The file actions in Parquet files, which threads begin to decode, and where the others are."""
+        """Return the file actions in Parquet files, which threads begin to decode, and where the others are."""
         checkpoint = self.checkpoint
         stored: Iterator[pa.RecordBatch] = iter(())
         if checkpoint is not None and action == "add" and checkpoint.loaded.serves(fields):
@@ -323,7 +325,7 @@ class LogReplay:
         sources = self.sources()
         # Threads parse these while the checkpoint is decoded.
         lines = self.line_files(sources, "add", [*columns, "stats"], partition_names)
-        of_lines = begun_in_order(parse, lines, in_flight=worker_count())
+        of_lines = map_ordered_eagerly(parse, lines, in_flight=worker_count())
         if sources.checkpoint is not None:
             internal = fields + [f for f in (PATH, DELETION_VECTOR) if f.name not in columns]
             for batch in sources.keys.unnamed(scan_stats(sources.checkpoint.parts(), leaves, internal, required)):
@@ -331,7 +333,7 @@ class LogReplay:
         yield from of_lines
 
     def _live_mask(self, files: pa.RecordBatch) -> pa.BooleanArray | None:
-        """Which of all files of the checkpoint are live; None for all."""
+        """Return which of all files of the checkpoint are live; None for all."""
         if self._live is None:
             self._live = (self.keys.unnamed_mask(files),)
         return self._live[0]
@@ -357,7 +359,7 @@ class LogReplay:
             yield batch if request is None else keep_files(batch, request)
 
     def locate(self, line: bytes) -> tuple[str, int]:
-        """Which file and which line of it a line of `lines` stems from, for messages."""
+        """Return the file and line number of a line of `lines`, for messages."""
         for entry in reversed(self.segment.commits):
             text = self._texts.get(entry.file.path) or read_entry(self.store, entry)
             for number, candidate in enumerate(text.lines(), 1):
@@ -367,7 +369,7 @@ class LogReplay:
 
     # ------------------------------------------------------------------------------- missing and unreadable files
     def _guarded(self, compute: Callable[[], T]) -> T:
-        """The result; if files are gone (once) or unreadable, of others that lead to the same version."""
+        """The result; if files are gone (once) or unreadable, that of other files that lead to the same version."""
         listed_again = False
         with self._lock:
             while True:

@@ -1,4 +1,4 @@
-"""What a reader of files asks for: columns, and the predicates that let the log skip files before their columns."""
+"""A request for files: columns, and the predicates that let the log skip files before reading their columns."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class FileRequest:
     """Columns by the names of `actions.columns`, and predicates over values by physical name.
 
     `partition_predicate` is over `Column((physical_name,))` with the types of `partition_schema` (physical names,
-    logical types). `stats_predicate` is over `("minValues"|"maxValues"|"nullCount", *physical path)`,
-    `("numRecords",)` and `("tightBounds",)`, with the types its columns carry; it may also name partition columns, as
-    `("partitionValues", physical_name)`. A file is dropped only where a predicate is definitely false.
+    logical types). `stats_predicate` is over `("minValues"|"maxValues"|"nullCount", *physical path)`, `("numRecords",)`
+    and `("tightBounds",)`, with the types of its columns; it may also name partition columns, as `("partitionValues",
+    physical_name)`. A file is dropped only if a predicate is definitely false.
 
-    With `makes_texts`, the column "stats" has the statistics that a checkpoint keeps as columns alone, too.
+    With `makes_texts`, the column "stats" also contains statistics that a checkpoint stores only as columns.
     """
 
     columns: tuple[str, ...]
@@ -32,15 +32,15 @@ class FileRequest:
     makes_texts: bool = True
 
     def partition_columns(self) -> dict[str, DataType]:
-        """The physical names and types of the partition columns that the partition predicate names."""
+        """Return the physical names and types of the partition columns in the partition predicate."""
         return self._typed(_columns(self.partition_predicate))
 
     def mixed_columns(self) -> dict[str, DataType]:
-        """The physical names and types of the partition columns that the predicate over statistics names."""
+        """Return the physical names and types of the partition columns in the predicate over statistics."""
         return self._typed(c for c in _columns(self.stats_predicate) if c.path[0] == PARTITION_VALUES)
 
     def stats_leaves(self) -> tuple[Column, ...]:
-        """The statistics that the predicate over statistics names."""
+        """Return the statistics in the predicate over statistics."""
         return tuple(c for c in _columns(self.stats_predicate) if c.path[0] != PARTITION_VALUES)
 
     def _typed(self, columns: Iterable[Column]) -> dict[str, DataType]:

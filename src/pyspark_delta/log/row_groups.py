@@ -1,7 +1,7 @@
 """Which row groups of a checkpoint may hold a file that a predicate keeps, by the statistics in the Parquet footer.
 
 A predicate on files is evaluated over the ranges of its columns within a row group: the outcome is the set of truth
-values that some row may have. A row group is passed over when neither true nor unknown is among them.
+values that some row may have. A row group is skipped if neither true nor unknown is among them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pyspark_delta.expressions.tree import (
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What is known of a column within a row group: bounds (None: unknown) and whether nulls and values may occur."""
+    """What is known of a column within a row group: bounds (None: unknown) and if nulls and values may occur."""
 
     low: Any = None
     high: Any = None
@@ -35,7 +35,7 @@ class Range:
 
 
 class Outcomes(NamedTuple):
-    """The truth values that some row may have."""
+    """Return the truth values that some row may have."""
 
     true: bool
     false: bool
@@ -49,7 +49,7 @@ _ANYTHING = Range()
 
 
 def may_keep(predicate: Expression, ranges: Ranges) -> bool:
-    """Whether some row of a row group may be kept: its outcome may be true, or unknown."""
+    """True if some row of a row group may be kept: its outcome may be true, or unknown."""
     outcomes = _outcomes(predicate, ranges)
     return outcomes.true or outcomes.unknown
 
@@ -109,7 +109,7 @@ def _compared(op: str, left: Range, right: Range) -> Outcomes:
 
 
 def _less(left: Range, right: Range, *, or_equal: bool) -> tuple[bool, bool]:
-    """Whether some pair may be `<` (`<=`), and whether some pair may not be."""
+    """Return if some pair may be `<` (`<=`), and if some pair may not be."""
     true = _may(left.low, right.high, lambda a, b: a <= b if or_equal else a < b)
     false = _may(left.high, right.low, lambda a, b: a > b if or_equal else a >= b)
     return true, false

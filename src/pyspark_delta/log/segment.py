@@ -1,7 +1,7 @@
 """The log segment of a version: the checkpoint, compactions and commits that together make its state.
 
-The newest complete checkpoint not after the version, then every commit after it (C017, C023, C024); a hole is an
-error. A log compaction may stand in for the commits that it covers (C098).
+It consists of the newest complete checkpoint not after the version and every later commit (C017, C023, C024); a gap is
+an error. A log compaction may replace the commits that it covers (C098).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class LogSegment:
         return None if self.checkpoint is None else self.checkpoint.version
 
     def replay_files(self) -> tuple[CommitFile | Compaction, ...]:
-        """The files to replay after the checkpoint, ascending: each commit once, compacted where that saves files."""
+        """The files to replay after the checkpoint, ascending: each commit once, compacted if that saves files."""
         if not self.compactions:
             return self.commits
         widest: dict[int, Compaction] = {}
@@ -82,10 +82,10 @@ def load_segment(
     log_tail: Iterable[FileStatus] = (),
     max_version: int | None = None,
 ) -> LogSegment:
-    """The segment of `version`, or of the latest version.
+    """Return the segment of `version`, or of the latest version.
 
-    `log_tail` and `max_version` come from a catalog: commits that are not published yet, and the newest version that
-    it has ratified. Raises TableNotFoundError, VersionNotFoundError, CorruptLogError.
+    `log_tail` and `max_version` come from a catalog: commits that are not published yet, and the newest version that it
+    has ratified. Raises TableNotFoundError, VersionNotFoundError, CorruptLogError.
     """
     if version is not None and max_version is not None and version > max_version:
         raise VersionNotFoundError(version, earliest_version(store, table_location), max_version, table_location)
@@ -108,9 +108,9 @@ def load_segment(
 
 
 def published_segment(store: ObjectStore, table_location: str, version: int) -> LogSegment:
-    """The segment of a published version, from the checkpoint of the hint where that takes less than a listing.
+    """Return the segment of a published version, from the checkpoint of the hint if that is faster than a listing.
 
-    Raises as `load_segment`.
+    Raises the errors of `load_segment`.
     """
     hint = read_last_checkpoint(store, table_location) if lists_everything(table_location) else None
     listing = None if hint is None else checkpoint_to(store, table_location, hint, version)
@@ -122,9 +122,9 @@ def published_segment(store: ObjectStore, table_location: str, version: int) -> 
 def list_whole(
     store: ObjectStore, table_location: str, *, log_tail: Iterable[FileStatus] = (), max_version: int | None = None
 ) -> LogListing:
-    """All that there is of a log, of which `segment_of` makes the segments of any number of versions.
+    """List the complete log, from which `segment_of` makes the segments of any number of versions.
 
-    `log_tail` and `max_version` as of `load_segment`. Raises CorruptLogError.
+    `log_tail` and `max_version` as in `load_segment`. Raises CorruptLogError.
     """
     listing = list_log(store, table_location, 0, max_version)
     extend(listing, log_tail, max_version)
@@ -147,7 +147,7 @@ def _check_ratified(listing: LogListing, table_location: str, ratified: int | No
 
 
 def segment_of(listing: LogListing, store: ObjectStore, table_location: str, version: int | None = None) -> LogSegment:
-    """The segment of `version` (the latest when None) from a listing that reaches back to a checkpoint or the start."""
+    """The segment of `version` (the latest if None) from a listing that reaches back to a checkpoint or the start."""
     latest = listing.latest_version
     if latest is None:
         # The listing may have stopped before the first version that is left.
@@ -189,13 +189,13 @@ def assemble(
 def later_segment(
     store: ObjectStore, segment: LogSegment, *, log_tail: tuple[FileStatus, ...] = (), max_version: int | None = None
 ) -> LogSegment | None:
-    """The segment of the latest version, from a listing that begins at the version of `segment`.
+    """Return the segment of the latest version, from a listing that begins at the version of `segment`.
 
-    `segment` itself when nothing is newer; None when the table has to be opened anew: the version is gone, was
+    Returns `segment` itself if nothing is newer. Returns None if the table must be reopened: the version is gone, was
     written again, or its successors are incomplete.
     """
     if max_version is not None and max_version < segment.end_version:
-        return None  # the catalog knows less than it did: it was restored from a copy
+        return None  # the catalog knows fewer versions than before: it was restored from a copy
     listing = _listed_since(store, segment, log_tail, max_version)
     latest = listing.latest_version
     if latest is None or latest < segment.end_version or _rewritten(segment, listing):
@@ -224,7 +224,7 @@ def later_segment(
 def _listed_since(
     store: ObjectStore, segment: LogSegment, log_tail: tuple[FileStatus, ...], max_version: int | None
 ) -> LogListing:
-    """What there is from the version of a segment on, or from a newer checkpoint that it should change over to."""
+    """Return the files from the version of a segment on, or from a newer checkpoint that it should change over to."""
     first = segment.end_version
     listing = _enough(segment, log_tail, max_version)
     if listing is None and lists_everything(segment.table_location):
@@ -241,7 +241,7 @@ def _listed_since(
 def _named_since(
     store: ObjectStore, segment: LogSegment, log_tail: tuple[FileStatus, ...], max_version: int | None
 ) -> LogListing | None:
-    """The same without a listing, where the latest version is not far; compactions are left out."""
+    """Return the same without a listing, if the latest version is close; compactions are left out."""
     location, listing = segment.table_location, LogListing()
     extend(listing, log_tail, max_version)
     later = later_commits(store, location, segment.end_version, max_version, known=listing.commits)
@@ -263,12 +263,12 @@ def _before(segment: LogSegment) -> int:
 
 
 def _is_long(segment: LogSegment, latest: int) -> bool:
-    """Whether so many commits follow the checkpoint that a newer one is wanted."""
+    """True if so many commits follow the checkpoint that a newer one is preferred."""
     return latest - max(_before(segment), 0) > _LONGEST_TAIL
 
 
 def _enough(segment: LogSegment, log_tail: tuple[FileStatus, ...], max_version: int | None) -> LogListing | None:
-    """What a listing would find, where the answer of a catalog says it all (C463); None where it does not."""
+    """Return the result of a listing from the answer of a catalog, if it is sufficient (C463); None if not."""
     if max_version is None or not segment.commits or _is_long(segment, max_version):
         return None
     listing = LogListing(commits={segment.end_version: segment.commits[-1].file})
@@ -278,9 +278,9 @@ def _enough(segment: LogSegment, log_tail: tuple[FileStatus, ...], max_version: 
 
 
 def _rewritten(segment: LogSegment, listing: LogListing) -> bool:
-    """Whether the commit of the segment's version is another file than it was: the table was made anew.
+    """True if the commit of the segment's version is another file than before: the table was recreated.
 
-    A commit that was staged may be published by now: what a catalog has ratified never changes.
+    A staged commit may have been published since: what a catalog has ratified never changes.
     """
     if not segment.commits:
         return False
@@ -297,9 +297,9 @@ def is_staged(file: FileStatus) -> bool:
 
 
 def earliest_version(store: ObjectStore, table_location: str) -> int:
-    """The oldest version that can be read: 0, or the oldest from which a checkpoint and commits lead on.
+    """Return the oldest version that can be read: 0, or the oldest with a checkpoint and all commits after it.
 
-    0 for a log in which nothing can be read.
+    Returns 0 for a log in which nothing can be read.
     """
     listing = list_log(store, table_location)
     if 0 in listing.commits:

@@ -1,6 +1,6 @@
-"""Which sidecars of the old checkpoint serve the next one as they are: those whose files are all still live.
+"""Which sidecars of the old checkpoint the next one can reuse unchanged: those whose files are all still live.
 
-Every checkpoint may name the same sidecar; cleanup keeps it as long as one of them is there (C368).
+Every checkpoint may name the same sidecar; cleanup keeps it as long as one of them exists (C368).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyspark_delta.log.checkpoint_scan import scan_part
 from pyspark_delta.log.file_totals import FileTotals
 from pyspark_delta.log.parquet_part import ParquetPart
 from pyspark_delta.log.replay import FileSources
-from pyspark_delta.log.workers import in_order
+from pyspark_delta.log.workers import map_ordered
 from pyspark_delta.storage.paths import file_name
 
 _PROBED_TOGETHER = 4  # sidecars
@@ -27,9 +27,9 @@ _PROBED_TOGETHER = 4  # sidecars
 def reusable_sidecars(
     sources: FileSources, layout: CheckpointLayout, full: int
 ) -> tuple[list[tuple[Sidecar, FileTotals]], tuple[ParquetPart, ...]]:
-    """The sidecars to keep, with the totals of their files, and the files of the old checkpoint to write anew.
+    """The sidecars to keep, with the totals of their files, and the files of the old checkpoint to rewrite.
 
-    Sidecars of less than half of `full` actions are among the latter: small ones would become ever more.
+    Sidecars of less than half of `full` actions are rewritten, so that small ones do not accumulate.
     """
     checkpoint = sources.checkpoint
     if checkpoint is None:
@@ -46,7 +46,7 @@ def reusable_sidecars(
 
 
 def _serves(part: ParquetPart, layout: CheckpointLayout, full: int) -> bool:
-    """Whether a sidecar is large enough, holds live files only, and has the columns that the table asks for."""
+    """True if a sidecar is large enough, holds live files only, and has the columns that the table requires."""
     if part.metadata.num_rows * 2 < full or part.schema.get_field_index("add") < 0:
         return False
     if part.row_groups_with("remove.path"):
@@ -55,8 +55,8 @@ def _serves(part: ParquetPart, layout: CheckpointLayout, full: int) -> bool:
 
 
 def _all_live(sources: FileSources, parts: Sequence[ParquetPart]) -> Iterator[tuple[ParquetPart, FileTotals]]:
-    """The sidecars none of whose files a later commit names, with the totals of their files."""
-    read = in_order(_keys_and_sizes, parts, _PROBED_TOGETHER)
+    """Return the sidecars without files that a later commit names, with the totals of their files."""
+    read = map_ordered(_keys_and_sizes, parts, _PROBED_TOGETHER)
     while together := list(islice(read, _PROBED_TOGETHER)):
         masks = iter(sources.keys.named([batch for _, batches in together for batch in batches]))
         for part, batches in together:

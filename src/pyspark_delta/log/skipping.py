@@ -1,4 +1,4 @@
-"""The predicates of a file request over columns of files: which rows they keep, and where their values come from."""
+"""Evaluate the predicates of a file request over columns of files: which rows they keep, and the source of values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyspark_delta.expressions.text import columns_of, conjuncts
 from pyspark_delta.expressions.tree import Column, Expression
 from pyspark_delta.log.arrays import bool_array, chosen_rows, map_value
 from pyspark_delta.log.request import PARTITION_VALUES, FileRequest
-from pyspark_delta.log.workers import in_order
+from pyspark_delta.log.workers import map_ordered
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.partition_values import parse_partition_column
 from pyspark_delta.schema.types import TIMESTAMP, DataType
@@ -24,14 +24,14 @@ _BATCH_ROWS = 8192  # so that every thread gets some
 
 
 def kept(predicate: Expression, columns: pa.RecordBatch) -> pa.BooleanArray:
-    """The rows for which a predicate is not definitely false."""
+    """Return the rows for which a predicate is not definitely false."""
     return pc.fill_null(evaluate(predicate, columns), True)
 
 
 def kept_by_stats(
     predicate: Expression, statistics: pa.RecordBatch, partitions: Mapping[str, pa.Array]
 ) -> pa.BooleanArray:
-    """The rows that a predicate over statistics, and over the partition columns that it names, keeps."""
+    """Return the rows that a predicate over statistics, and over the partition columns in it, keeps."""
     if any(_has_nan(column) for column in statistics.columns):
         known = [_without_nan(column) for column in statistics.columns]
         statistics = pa.RecordBatch.from_arrays(known, names=statistics.schema.names)
@@ -48,7 +48,7 @@ def _has_nan(bounds: pa.Array) -> bool:
 
 
 def _without_nan(bounds: pa.Array) -> pa.Array:
-    """NaN is no bound: some writers compare values with it, so that smaller and greater ones get lost."""
+    """Replace NaN bounds by null: some writers compare values with NaN and lose smaller and greater values."""
     if pa.types.is_struct(bounds.type):
         children = [_without_nan(bounds.field(i)) for i in range(bounds.type.num_fields)]
         return pa.StructArray.from_arrays(children, fields=list(bounds.type), mask=bounds.is_null())
@@ -58,9 +58,9 @@ def _without_nan(bounds: pa.Array) -> pa.Array:
 
 
 def kept_by_partition(predicate: Expression, columns: Mapping[str, pa.Array]) -> pa.BooleanArray:
-    """The rows that a predicate over dictionary-encoded partition columns keeps.
+    """Return the rows that a predicate over dictionary-encoded partition columns keeps.
 
-    Conditions on one column are decided once per distinct value.
+    Conditions on one column are evaluated once per distinct value.
     """
     mask: pa.BooleanArray | None = None
     for condition in conjuncts(predicate):
@@ -89,7 +89,7 @@ def _decoded(column: pa.Array) -> pa.Array:
 
 
 def keep_files(batch: pa.RecordBatch, request: FileRequest) -> pa.RecordBatch:
-    """The files of a batch, with `partition_values` and `stats` columns as needed, that a request keeps."""
+    """Return the files of a batch, with `partition_values` and `stats` columns as needed, that a request keeps."""
     if request.partition_predicate is not None and len(batch):
         columns = _partition_columns(batch, request.partition_columns(), request.time_zone)
         batch = chosen_rows(batch, kept_by_partition(request.partition_predicate, columns))
@@ -101,9 +101,9 @@ def keep_files(batch: pa.RecordBatch, request: FileRequest) -> pa.RecordBatch:
 
 
 def keep_listed(files: pa.Table, request: FileRequest) -> pa.Table:
-    """As `keep_files` for a table; several threads parse statistics."""
+    """Like `keep_files` for a table; several threads parse statistics."""
     batches = files.to_batches(max_chunksize=_BATCH_ROWS)
-    return pa.Table.from_batches(in_order(lambda batch: keep_files(batch, request), batches), files.schema)
+    return pa.Table.from_batches(map_ordered(lambda batch: keep_files(batch, request), batches), files.schema)
 
 
 def _partition_columns(batch: pa.RecordBatch, types: Mapping[str, DataType], time_zone: str) -> dict[str, pa.Array]:
@@ -114,7 +114,7 @@ def _partition_columns(batch: pa.RecordBatch, types: Mapping[str, DataType], tim
 
 
 def partition_column(maps: pa.MapArray, name: str, data_type: DataType, time_zone: str) -> pa.DictionaryArray:
-    """One partition column from the maps of the log: typed, dictionary-encoded. Raises CorruptLogError."""
+    """Return one partition column from the maps of the log: typed, dictionary-encoded. Raises CorruptLogError."""
     found = map_value(maps, name)
     encoded = found if pa.types.is_dictionary(found.type) else found.dictionary_encode()
     values = parse_partition_column(encoded.dictionary, data_type, time_zone, column=name)
@@ -122,9 +122,9 @@ def partition_column(maps: pa.MapArray, name: str, data_type: DataType, time_zon
 
 
 def parsed_partition_column(column: pa.Array, data_type: DataType) -> pa.DictionaryArray | None:
-    """The same from `partitionValues_parsed`; None where its type does not serve.
+    """Return the same from `partitionValues_parsed`; None if its type cannot be used.
 
-    Zone-less timestamps mean there what the writer's zone made of them, and here what the reader's does (C421).
+    There, the writer's time zone determines zone-less timestamps; here, the reader's does (C421).
     """
     if data_type == TIMESTAMP:
         return None
@@ -136,7 +136,7 @@ def parsed_partition_column(column: pa.Array, data_type: DataType) -> pa.Diction
 
 
 def stats_batch(struct: pa.StructArray | None, leaves: tuple[Column, ...], length: int) -> pa.RecordBatch:
-    """The leaves from `stats_parsed`; those it does not have, or not in a fitting type, are null."""
+    """Return the leaves from `stats_parsed`; those that it lacks, or that have another type, are null."""
     found = {}
     for leaf in leaves:
         column = None if struct is None else _leaf(struct, leaf.path)
@@ -147,7 +147,7 @@ def stats_batch(struct: pa.StructArray | None, leaves: tuple[Column, ...], lengt
 
 
 def leaf_columns_of(parsed: pa.RecordBatch, leaves: Sequence[Column]) -> pa.RecordBatch:
-    """Nested statistics as one flat column for each leaf, in the order of `leaves`."""
+    """Return nested statistics as one flat column for each leaf, in the order of `leaves`."""
     struct = parsed.to_struct_array()
     columns = []
     for leaf in leaves:

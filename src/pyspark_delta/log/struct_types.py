@@ -1,4 +1,4 @@
-"""Structs of one type as structs of another: children by name, values cast, nothing copied that fits already."""
+"""Convert structs of one type to another: children by name, values cast, matching children without a copy."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import pyarrow as pa
 
 
 def fitted(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
-    """The column as the wanted type; None where it lacks a field, or holds one that cannot be cast."""
+    """Return the column as the wanted type; None if it lacks a field, or holds one that cannot be cast."""
     return _fitted(column, wanted, lenient=False)
 
 
 def fitted_as_far_as_possible(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """The column as the wanted type, null where that is not possible."""
+    """Return the column as the wanted type, null if that is not possible."""
     found = _fitted(column, wanted, lenient=True)
     return pa.nulls(len(column), wanted) if found is None else found
 

@@ -1,4 +1,4 @@
-"""Statistics that a checkpoint keeps as columns alone, as the text that the log has of others (C053)."""
+"""Statistics that a checkpoint stores only as columns, converted to the text of the log (C053)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STATS_PARSED = "stats_parsed"
 
 
 def lacks_texts(part: ParquetPart, group: int) -> bool:
-    """Whether columns may be all that some file of a row group has of statistics."""
+    """True if columns may be the only statistics of some file of a row group."""
     stored = part.schema.field("add").type
     if not pa.types.is_struct(stored) or stored.get_field_index(STATS_PARSED) < 0:
         return False
@@ -21,14 +21,14 @@ def lacks_texts(part: ParquetPart, group: int) -> bool:
 
 
 def typed_stats(part: ParquetPart, adds: pa.StructArray) -> pa.StructArray:
-    """`stats_parsed` of `add` structs, without the members that may be in another calendar than that of today."""
+    """Return `stats_parsed` of `add` structs, without the members that may be in the legacy calendar."""
     stats: pa.StructArray = pc.struct_field(adds, [STATS_PARSED])
     calendar = part.calendar(part.leaves_below(f"add.{STATS_PARSED}"))
     return stats if calendar is None else _without(calendar, stats)
 
 
 def with_texts(texts: pa.Array, stored: pa.StructArray) -> pa.Array:
-    """The texts, made from the typed form where there is only that."""
+    """Return the texts, made from the typed form if there is no text."""
     if texts.null_count == 0:
         return texts
     missing = pc.and_(texts.is_null(), stored.is_valid())
@@ -42,7 +42,7 @@ def _without(calendar: LegacyCalendar, stats: pa.StructArray) -> pa.StructArray:
     members = [stats.field(i) for i in kept]
     members = [_without(calendar, m) if pa.types.is_struct(m.type) else m for m in members]
     fields = [stats.type.field(i).with_type(m.type) for i, m in zip(kept, members, strict=True)]
-    return pa.StructArray.from_arrays(members, fields=fields, mask=stats.is_null())  # which tells how long it is
+    return pa.StructArray.from_arrays(members, fields=fields, mask=stats.is_null())  # which contains its length
 
 
 def _nulls(part: ParquetPart, group: int, leaf: str) -> int:

@@ -1,7 +1,6 @@
 """The version checksum file, `<version>.crc`: protocol, metadata and counts of a version in one object (C105-C126).
 
-It is optional: one that is missing or malformed is as good as none (C123). Whether its numbers fit the state can be
-checked, see `differences`.
+It is optional: a missing or malformed one is ignored (C123). `differences` checks its numbers against the state.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from pyspark_delta.storage import FileStatus, ObjectStore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionChecksum:
-    """What a checksum file says of its version; None where it is silent. Sizes in bytes, time in ms since the epoch."""
+    """The contents of a checksum file; None for absent values. Sizes in bytes, time in ms since the epoch."""
 
     protocol: Protocol
     metadata: Metadata
@@ -44,7 +43,7 @@ class VersionChecksum:
 
 
 def read_checksum(store: ObjectStore, file: FileStatus | None) -> VersionChecksum | None:
-    """The content of a checksum file; None when there is none, or it is malformed."""
+    """Return the contents of a checksum file; None if there is none, or it is malformed."""
     if file is None:
         return None
     try:
@@ -54,7 +53,7 @@ def read_checksum(store: ObjectStore, file: FileStatus | None) -> VersionChecksu
 
 
 def parse_checksum(content: bytes, path: str) -> VersionChecksum:
-    """Parse a checksum file. Raises CorruptLogError where a required field is missing or of a wrong type."""
+    """Parse a checksum file. Raises CorruptLogError if a required field is missing or of a wrong type."""
     try:
         value = orjson.loads(content)
     except orjson.JSONDecodeError as error:
@@ -96,7 +95,7 @@ def differences(
     transactions: Mapping[str, SetTransaction],
     domains: Mapping[str, DomainMetadata],
 ) -> tuple[str, ...]:
-    """Where a checksum and the replayed state disagree, one sentence each (C121, C122)."""
+    """Return the differences between a checksum and the replayed state, one sentence each (C121, C122)."""
     pairs: list[tuple[str, Any, Any]] = [
         ("numFiles", checksum.num_files, num_files),
         ("tableSizeBytes", checksum.table_size_bytes, size_in_bytes),
@@ -125,7 +124,7 @@ def _domains(fields: Fields) -> dict[str, DomainMetadata] | None:
 
 
 def _histogram(fields: Fields | None) -> dict[str, Any] | None:
-    """The histogram when it is well-formed (C118), None otherwise: it is only ever informative."""
+    """Return the histogram if it is well-formed (C118), None otherwise: it is only informative."""
     if fields is None:
         return None
     parts = [fields.get(name) for name in ("sortedBinBoundaries", "fileCounts", "totalBytes")]

@@ -1,4 +1,4 @@
-"""The threads that decode and parse: what runs there never waits for anything else that runs there."""
+"""The threads that decode and parse. Their work items never wait for each other."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from typing import TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
-_IN_FLIGHT = 16  # items that are waiting or being worked on; bounds the memory
+_IN_FLIGHT = 16  # items waiting or running; bounds the memory
 
 
-def in_order(function: Callable[[T], R], items: Iterable[T], in_flight: int = _IN_FLIGHT) -> Iterator[R]:
-    """The results of `function` in the order of the items, which are drawn as fast as results are.
+def map_ordered(function: Callable[[T], R], items: Iterable[T], in_flight: int = _IN_FLIGHT) -> Iterator[R]:
+    """Yield the results of `function` in the order of the items; items are drawn as results are consumed.
 
-    At most `in_flight` items are ahead of the result in hand. What has not begun when nobody asks for more, does not.
+    At most `in_flight` items are ahead of the current result. When the iterator is closed, pending items are cancelled.
     """
     return _results(function, iter(items), in_flight, deque())
 
 
-def begun_in_order(function: Callable[[T], R], items: Iterable[T], in_flight: int) -> Iterator[R]:
-    """As `in_order`, but the first `in_flight` items are handed out by this call: the caller has something else to do.
+def map_ordered_eagerly(function: Callable[[T], R], items: Iterable[T], in_flight: int) -> Iterator[R]:
+    """Return the iterator of `map_ordered`, with the first `in_flight` items already submitted by this call.
 
-    For results that are surely asked for.
+    The work then overlaps with the work of the caller. Use it only if the results will be consumed.
     """
     rest = iter(items)
     first = deque(_pool(os.getpid()).submit(function, item) for item in islice(rest, in_flight))
@@ -48,11 +48,11 @@ def _results(function: Callable[[T], R], items: Iterator[T], in_flight: int, wai
 
 
 def worker_count() -> int:
-    """How many threads there are."""
+    """Return the number of threads."""
     return max(1, min(8, os.cpu_count() or 1))
 
 
 @cache
 def _pool(process: int) -> ThreadPoolExecutor:
-    """The pool of one process: after a fork, the threads of the parent are not there."""
+    """Return the pool of one process: a fork does not copy the threads of its parent."""
     return ThreadPoolExecutor(worker_count(), thread_name_prefix="delta-log")

@@ -1,4 +1,4 @@
-"""The clustering columns of a table: what its metadata domain `delta.clustering` says (Clustered Table; C349, C350)."""
+"""The clustering columns of a table, from its metadata domain `delta.clustering` (Clustered Table; C349, C350)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ DOMAIN = "delta.clustering"
 def clustering_paths(
     domains: Mapping[str, DomainMetadata], changes: Iterable[DomainMetadata] = ()
 ) -> tuple[tuple[str, ...], ...]:
-    """The physical paths of the clustering columns, by domains that a table has and changes to them.
+    """Return the physical paths of the clustering columns, from the domains of a table and changes to them.
 
-    None for a domain that is not there or says something else: clustering is never needed to read or write rows.
+    None if the domain is missing or has other contents: clustering is never required to read or write rows.
     """
     domain = {**domains, **{change.domain: change for change in changes}}.get(DOMAIN)
     if domain is None or domain.removed:

@@ -1,4 +1,4 @@
-"""What a version of a table declares: protocol, metadata, schema and properties, read together."""
+"""The configuration of a table version: protocol, metadata, schema and properties."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pyspark_delta.schema.traversal import types_in
 from pyspark_delta.schema.types import StructType
 
 CATALOG_MANAGED = ("catalogManaged", "catalogOwned-preview", "catalogOwned")
-"""The names of the feature by which a table says that a catalog manages it."""
+"""The names of the feature that makes a table catalog-managed."""
 
 TABLE_ID = "io.unitycatalog.tableId"
-"""The property in which Unity Catalog keeps the id that it gave to a table."""
+"""The property in which Unity Catalog stores its id of a table."""
 
 _LASTING = frozenset((TABLE_ID, ENABLE_IN_COMMIT_TIMESTAMPS.name))
 
@@ -34,8 +34,8 @@ class TableConfiguration:
     def schema(self) -> StructType:
         """The logical schema.
 
-        Raises CorruptLogError when `schemaString` is not a schema, or not one that the partition columns fit;
-        UnsupportedTableError when it names an unknown type.
+        Raises CorruptLogError if `schemaString` is not a schema, or lacks a partition column; UnsupportedTableError if
+        it names an unknown type.
         """
         try:
             schema = parse_schema(self.metadata.schema_string)
@@ -55,12 +55,12 @@ class TableConfiguration:
 
     @property
     def properties(self) -> Mapping[str, str]:
-        """`metaData.configuration` as it is in the log."""
+        """`metaData.configuration` as stored in the log."""
         return self.metadata.configuration
 
     @property
     def is_catalog_managed(self) -> bool:
-        """Whether the catalog of the table decides which commits count (C449): no property does."""
+        """True if the catalog of the table decides which commits count (C449). No property does."""
         return bool(managed_names(self.protocol))
 
     @property
@@ -70,19 +70,19 @@ class TableConfiguration:
 
 
 def managed_names(protocol: Protocol) -> list[str]:
-    """The names under which a protocol lists the feature of managed tables; empty if it does not."""
+    """The names under which a protocol lists the feature of catalog-managed tables; empty if it does not."""
     return [name for name in CATALOG_MANAGED if name in protocol.listed_features]
 
 
 def lasting_properties(configuration: TableConfiguration | None) -> dict[str, str]:
-    """The properties that a table keeps when it is replaced: those by which its catalog manages it."""
+    """The properties that a table keeps when it is replaced: its catalog depends on them."""
     if configuration is None or not configuration.is_catalog_managed:
         return {}
     return {name: value for name, value in configuration.properties.items() if name in _LASTING}
 
 
 def _check_names(schema: StructType, partition_columns: tuple[str, ...]) -> None:
-    """Check that names are unique regardless of case, and that the partition columns are columns (C134)."""
+    """Check that names are unique regardless of case, and that the partition columns exist (C134)."""
     for found in types_in(schema):
         if isinstance(found, StructType):
             seen: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""What a transaction wants to commit, independent of the version it will become."""
+"""The changes that a transaction commits, independent of the resulting version."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ def no_files() -> pa.Table:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What `commitInfo` says that a commit did: its name, parameters and metrics, by delta-spark's names.
+    """The operation of a commit in `commitInfo`: its name, parameters and metrics, with delta-spark's names.
 
-    Parameters other than plain text and booleans are JSON texts; metrics are numbers. `engine` is what changed
-    the rows, if a statement did.
+    Parameters other than plain text and booleans are JSON texts; metrics are numbers. `engine` is the engine that
+    changed the rows, if a statement did.
     """
 
     name: str
@@ -36,19 +36,19 @@ class Operation:
 class IsolationLevel(Enum):
     """How much a concurrent commit may change what a transaction has read; the values are those of the log."""
 
-    SERIALIZABLE = "Serializable"  # the result is that of the commits one after another, by version
-    WRITE_SERIALIZABLE = "WriteSerializable"  # rows that were blindly appended meanwhile may be missed
-    SNAPSHOT = "SnapshotIsolation"  # added rows do not matter: the commit only rearranges those that it read
+    SERIALIZABLE = "Serializable"  # as if the commits ran one after another, in version order
+    WRITE_SERIALIZABLE = "WriteSerializable"  # rows of concurrent blind appends may be missed
+    SNAPSHOT = "SnapshotIsolation"  # added rows do not matter: the commit only rearranges rows that it read
 
 
 @dataclass(frozen=True, slots=True)
 class ReadSet:
     """What the transaction's result depends on: a winner that changes it is a conflict.
 
-    `whole_table`: rows that appear anywhere. `predicates`: rows that appear and may match one of these, which are bound
+    `whole_table`: all rows, including added ones. `predicates`: added rows that may match one of these, which are bound
     to the schema of the table. `paths`: the files, by path in the log, whose rows were read. `transactions`: the
-    application ids whose version was looked at. `time_zone` is the session time zone in which the predicates read
-    partition values; timestamps there decide nothing where it is not given.
+    application ids whose version was read. `time_zone` is the session time zone in which the predicates read partition
+    values; without it, timestamp partition values are not used.
     """
 
     whole_table: bool = False
@@ -59,11 +59,11 @@ class ReadSet:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no rows of the table were read."""
+        """True if no rows of the table were read."""
         return not (self.whole_table or self.predicates or self.paths)
 
     def union(self, other: ReadSet) -> ReadSet:
-        """What either depends on."""
+        """Return the union of both."""
         zones = {reads.time_zone for reads in (self, other) if reads.predicates}
         return ReadSet(
             whole_table=self.whole_table or other.whole_table,
@@ -76,11 +76,11 @@ class ReadSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitDraft:
-    """A finished change, staged but not committed. Every attempt completes this same draft on a newer base.
+    """A complete change, staged but not committed. Every attempt completes this same draft on a newer base.
 
     `adds`, `removes` and `changes` (change data files) are file actions in columns (`actions.columns`); data files of
-    `adds` and `changes` exist already. `protocol` and `metadata` are given only where they change. `isolation` is the
-    table's own level where it is None. `tags` are those of `commitInfo`.
+    `adds` and `changes` exist already. `protocol` and `metadata` are None if they do not change. If `isolation` is
+    None, the table's own level applies. `tags` are those of `commitInfo`.
     """
 
     operation: Operation
@@ -101,5 +101,5 @@ class CommitDraft:
 
     @property
     def is_blind_append(self) -> bool:
-        """Whether the commit does nothing to files but add them, and depends on none that it read."""
+        """True if the commit only adds files, and depends on no file that it read."""
         return not (self.removes.num_rows or self.changes.num_rows) and self.reads.is_empty

@@ -1,4 +1,4 @@
-"""When the versions of applications are forgotten (`delta.setTransactionRetentionDuration`)."""
+"""Expiry of application transactions (`delta.setTransactionRetentionDuration`)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pyspark_delta.protocol.properties import SET_TRANSACTION_RETENTION
 def unexpired(
     transactions: Mapping[str, SetTransaction], properties: Mapping[str, str], now: int
 ) -> dict[str, SetTransaction]:
-    """The transactions that still count at `now`, in ms since the epoch: all where the property is not set.
+    """Return the transactions that are valid at `now`, in ms since the epoch: all if the property is not set.
 
-    One without a time never expires, as in delta-spark.
+    A transaction without a time never expires, as in delta-spark.
     """
     retention = SET_TRANSACTION_RETENTION.of(properties)
     if retention is None:

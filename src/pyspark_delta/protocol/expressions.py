@@ -1,4 +1,4 @@
-"""Checks of SQL texts that a table keeps: they can be parsed, name columns that it has, and are safe to evaluate."""
+"""Check SQL texts that a table stores: they must parse, name existing columns, and be safe to evaluate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INVARIANT = "delta.invariants"
 
 
 def invariant_condition(text: object) -> str:
-    """The SQL of an invariant of a column: within JSON, or as it stands in tables of early writers (C380)."""
+    """Return the SQL of an invariant of a column: inside JSON, or as plain text in tables of early writers (C380)."""
     if not isinstance(text, str):
         return ""
     try:
@@ -28,16 +28,16 @@ def invariant_condition(text: object) -> str:
 
 
 def check_expression(text: str, schema: StructType, what: str) -> tuple[tuple[str, ...], ...]:
-    """The columns that an expression names, all of which the schema has; `what` begins the messages.
+    """Return the columns that an expression names, which the schema must have; `what` begins the messages.
 
-    Raises InvalidPredicateError for a syntax error, InvalidOperationError for a column that is not there.
+    Raises InvalidPredicateError for a syntax error, InvalidOperationError for an unknown column.
     """
     try:
         paths = referenced_columns(text)
     except InvalidPredicateError as error:
         raise InvalidPredicateError(f"{what} cannot be parsed. {error.message}") from None
     for path in paths:
-        # Below a column, a name may be a key of a map: only the column itself is sure.
+        # Below a column, a name may be a key of a map: only the column itself can be checked.
         if find_fields(path[:1], schema) is None:
             raise InvalidOperationError(
                 f"{what} names the column '{'.'.join(path)}', which the table does not have. "
@@ -49,7 +49,7 @@ def check_expression(text: str, schema: StructType, what: str) -> tuple[tuple[st
 
 
 def check_safe(rule: RowCheck | ComputedColumn, schema: StructType) -> None:
-    """Check that the SQL text of a rule runs nothing but what is listed, before it is declared or evaluated.
+    """Check that the SQL text of a rule uses only allowed functions, before it is declared or evaluated.
 
     Raises InvalidOperationError that names the rule and the part of its text that is not allowed.
     """
@@ -78,7 +78,7 @@ _ERROR_CLASSES = {
 
 
 def _described(rule: RowCheck | ComputedColumn) -> tuple[str, str, str, str]:
-    """What the rule is, where the table keeps it, its text, and how to remove it."""
+    """Return what the rule is, where the table stores it, its text, and how to remove it."""
     name, text = rule.name, rule.condition if isinstance(rule, RowCheck) else rule.expression
     match rule.kind:
         case CheckKind.CONSTRAINT:

@@ -1,4 +1,4 @@
-"""A table feature: a named capability that a table may ask of its readers and writers (Table Features; C231-C235)."""
+"""A table feature: a named capability that a table requires of its readers and writers (Table Features; C231-C235)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from pyspark_delta.protocol.rows import ComputedColumn, RowCheck
 from pyspark_delta.protocol.state import TableState
 from pyspark_delta.schema.traversal import fields_in
 
-_READER_FEATURES_VERSION, _WRITER_FEATURES_VERSION = 3, 7  # from which on features are listed
+_READER_FEATURES_VERSION, _WRITER_FEATURES_VERSION = 3, 7  # from these versions on, features are listed
 
 
 class FeatureKind(Enum):
-    """Whom a feature concerns; the values are the words that messages use."""
+    """Which clients need to support a feature; the values are the words of messages."""
 
     WRITER = "writer"  # listed in writerFeatures only
     READER_WRITER = "reader-writer"  # listed in readerFeatures and writerFeatures
@@ -27,9 +27,9 @@ class FeatureKind(Enum):
 class TableFeature:
     """One table feature. A module of `features` declares it as a subclass and one instance named `FEATURE`.
 
-    Class attributes say what the feature is, methods are hooks that the layers above call. A hook answers for
-    nothing unless a feature overrides it, so a new hook is a method here, called in one place, and features that do
-    not care stay as they are. Hooks see protocol, metadata and schema together, as a `TableConfiguration`.
+    Class attributes describe the feature; methods are hooks that the layers above call. By default a hook does nothing,
+    so a new hook is a method here, called in one place, and features that do not override it are not changed. Hooks
+    receive protocol, metadata and schema together, as a `TableConfiguration`.
     """
 
     name: ClassVar[str]
@@ -38,11 +38,11 @@ class TableFeature:
     kind: ClassVar[FeatureKind] = FeatureKind.WRITER
 
     preview_names: ClassVar[tuple[str, ...]] = ()
-    """Names under which tables carried the feature before it was final; they mean the same."""
+    """Names of the feature in tables written before it was final; they mean the same."""
 
     legacy_reader_version: ClassVar[int | None] = None
     legacy_writer_version: ClassVar[int | None] = None
-    """The version from which on a protocol without feature lists implies the feature (C235)."""
+    """The version from which a protocol without feature lists implies the feature (C235)."""
 
     requires: ClassVar[tuple[str, ...]] = ()
     """Features that must be supported too."""
@@ -51,25 +51,25 @@ class TableFeature:
     """Features that must not be active at the same time."""
 
     implied_properties: ClassVar[Mapping[str, str]] = MappingProxyType({})
-    """Table properties that are set, where the user says nothing, when the feature becomes active."""
+    """Table properties that are set when the feature becomes active, unless the user sets them."""
 
-    listing_obstacle: ClassVar[str] = ""
-    """Why the feature cannot be added to a table by its name, and what to do; empty when it can."""
+    listing_unsupported_reason: ClassVar[str] = ""
+    """Why the feature cannot be added to a table by its name, and what to do; empty if it can."""
 
-    read_obstacle: ClassVar[str] = ""
-    """Why tables with the feature cannot be read, and what to do; empty when they can."""
+    read_unsupported_reason: ClassVar[str] = ""
+    """Why tables with the feature cannot be read, and what to do; empty if they can."""
 
-    write_obstacle: ClassVar[str] = ""
-    """Why tables on which the feature `hinders_writing` cannot be written, and what to do; empty when they can."""
+    write_unsupported_reason: ClassVar[str] = ""
+    """Why tables on which the feature `hinders_writing` cannot be written, and what to do; empty if they can."""
 
-    harmless_properties: ClassVar[tuple[str, ...]] = ()
-    """Properties that enable the feature, and leave commits valid that were prepared before (see `may_follow`)."""
+    rebase_safe_properties: ClassVar[tuple[str, ...]] = ()
+    """Properties that enable the feature, and leave commits valid that were prepared before (see `can_rebase`)."""
 
     assigned_properties: ClassVar[tuple[str, ...]] = ()
-    """Properties that `prepare` gives a value once and for all: commits that were prepared before that stay valid."""
+    """Properties that `prepare` sets once: commits that were prepared before that stay valid."""
 
-    harmless_field_keys: ClassVar[tuple[str, ...]] = ()
-    """Keys of field metadata that change without any other commit having to know."""
+    rebase_safe_field_keys: ClassVar[tuple[str, ...]] = ()
+    """Keys of field metadata whose changes do not affect other commits."""
 
     computed_domains: ClassVar[tuple[str, ...]] = ()
     """Metadata domains that `finish` computes from those of the base, so that two writers may both write them."""
@@ -80,7 +80,7 @@ class TableFeature:
         return (self.name, *self.preview_names)
 
     def listed_name(self, configuration: TableConfiguration) -> str | None:
-        """The name under which the protocol supports the feature, listed or implied; None when it does not."""
+        """Return the name under which the protocol supports the feature, listed or implied; None if it does not."""
         protocol = configuration.protocol
         names = (*self.preview_names, self.name)
         listed = next((name for name in names if name in protocol.listed_features), None)
@@ -107,72 +107,72 @@ class TableFeature:
         return self.listed_name(configuration) is not None and self.uses(configuration)
 
     def uses(self, configuration: TableConfiguration) -> bool:
-        """True if the metadata make use of the feature, whether the protocol supports it or not.
+        """True if the metadata use the feature, whether the protocol supports it or not.
 
-        A hook for `is_active`, which is what others ask.
+        A hook for `is_active`; callers use `is_active`.
         """
         return True
 
     def hinders_writing(self, configuration: TableConfiguration) -> bool:
-        """Whether `write_obstacle` stands in the way of adding rows to a table that supports the feature."""
-        return bool(self.write_obstacle) and self.is_active(configuration)
+        """True if the table uses the feature and `write_unsupported_reason` prevents adding rows to it."""
+        return bool(self.write_unsupported_reason) and self.is_active(configuration)
 
     # ------------------------------------------------------------------------ changes of protocol and metadata
     def is_requested(self, configuration: TableConfiguration) -> bool:
-        """Whether schema or properties make use of the feature, supported or not: a change to them then enables it."""
+        """True if schema or properties use the feature, supported or not: a change to them then enables it."""
         return False
 
     def prepare(self, configuration: TableConfiguration, before: TableConfiguration | None) -> TableConfiguration:
         """Complete new metadata of a table that supports the feature (`before` is None for a new table).
 
-        Called when a commit changes protocol or metadata, in the order of requirements; returns the argument, or a copy
+        Called if a commit changes protocol or metadata, in the order of requirements; returns the argument, or a copy
         with the metadata that the feature needs, such as column ids. Raises InvalidOperationError for a forbidden
         change.
         """
         return configuration
 
     def check_change(self, configuration: TableConfiguration, before: TableConfiguration, *, keeps_files: bool) -> None:
-        """Refuse a change of protocol or metadata that what the table is already does not allow.
+        """Refuse a change of protocol or metadata that the present state of the table does not allow.
 
-        `keeps_files` says whether data files stay that were written for the configuration before. Raises
+        `keeps_files` is True if data files stay that were written for the configuration before. Raises
         InvalidOperationError.
         """
 
     def validate(self, configuration: TableConfiguration) -> None:
         """Check protocol, schema and properties of a table that supports the feature, before anything is written.
 
-        Raises InvalidOperationError or SchemaMismatchError, which say what to change.
+        Raises InvalidOperationError or SchemaMismatchError with a remedy.
         """
 
     # -------------------------------------------------------------------------------------------------- new rows
     def row_checks(self, configuration: TableConfiguration) -> tuple[RowCheck, ...]:
-        """The conditions that new rows must meet."""
+        """Return the constraints on new rows."""
         return ()
 
     def computed_columns(self, configuration: TableConfiguration) -> tuple[ComputedColumn, ...]:
-        """The columns whose values the writer computes."""
+        """Return the columns whose values the writer computes."""
         return ()
 
     def stores_partition_columns(self, configuration: TableConfiguration) -> bool:
-        """Whether new data files must hold the partition columns too, after the others."""
+        """True if new data files must hold the partition columns too, after the others."""
         return False
 
     # --------------------------------------------------------------------------------------------------- commits
     def finish(self, commit: ReadyCommit, base: TableState) -> ReadyCommit:
-        """Complete a commit for the version after `base`, in every attempt anew; raises when it must not be made.
+        """Complete a commit for the version after `base`, in every attempt; raise if the commit is not allowed.
 
         Called for supported features, in the order of requirements; returns the argument or a copy.
         """
         return commit
 
-    def may_follow(self, draft: CommitDraft) -> bool:
-        """Whether a draft that was prepared before the feature was enabled may be committed after that.
+    def can_rebase(self, draft: CommitDraft) -> bool:
+        """True if a draft that was prepared before the feature was enabled may be committed after that.
 
-        So where the feature asks nothing of files that are prepared already, or `finish` adds what it asks for.
+        This is so if the feature requires nothing of prepared files, or if `finish` adds what it requires.
         """
         return False
 
 
 def any_field_has(configuration: TableConfiguration, *keys: str) -> bool:
-    """Whether a column, nested ones included, has one of these keys in its field metadata."""
+    """True if a column, including nested ones, has one of these keys in its field metadata."""
     return any(key in field.metadata for field in fields_in(configuration.schema) for key in keys)

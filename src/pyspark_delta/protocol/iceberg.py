@@ -1,4 +1,4 @@
-"""The rules that tables have in common whose files can be read as Iceberg tables (Iceberg Compatibility; C283-C317)."""
+"""Common rules of tables whose files can be read as Iceberg tables (Iceberg Compatibility; C283-C317)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WHOLE_NUMBERS = frozenset(["byte", "short", "integer", "long"])
 
 
 def violation(feature: str, kind: str, message: str) -> InvalidOperationError:
-    """The error for a broken rule; `kind` is the last part of delta-spark's error class."""
+    """Return the error for a broken rule; `kind` is the last part of delta-spark's error class."""
     return InvalidOperationError(
         f"The table does not comply with {feature}: {message}",
         error_class=f"DELTA_ICEBERG_COMPAT_VIOLATION.{kind}",
@@ -39,7 +39,7 @@ def violation(feature: str, kind: str, message: str) -> InvalidOperationError:
 
 
 def check_mapping(configuration: TableConfiguration, feature: str, modes: tuple[str, ...]) -> None:
-    """Columns are mapped by one of the modes (C284, C292, C303)."""
+    """Check that columns are mapped by one of the modes (C284, C292, C303)."""
     mode = mapping_mode(configuration)
     if mode not in modes:
         raise violation(
@@ -51,7 +51,7 @@ def check_mapping(configuration: TableConfiguration, feature: str, modes: tuple[
 
 
 def check_types(schema: StructType, feature: str, allowed: frozenset[str]) -> None:
-    """Columns have types of the list only, nested ones too (C289, C300, C305)."""
+    """Check that columns, including nested ones, have only types of the list (C289, C300, C305)."""
     for field in schema:
         for found in types_in(field.type):
             name = _kind(found)
@@ -65,7 +65,7 @@ def check_types(schema: StructType, feature: str, allowed: frozenset[str]) -> No
 
 
 def check_type_changes(schema: StructType, feature: str) -> None:
-    """Columns were widened only as Iceberg widens them: whole numbers, float to double, precision of decimals."""
+    """Check that columns were widened only as Iceberg allows: integers, float to double, precision of decimals."""
     for field in fields_in(schema):
         for change in field.metadata.get(TYPE_CHANGES) or ():
             before, after = parse_type(change["fromType"]), parse_type(change["toType"])
@@ -79,7 +79,7 @@ def check_type_changes(schema: StructType, feature: str) -> None:
 
 
 def check_partitioning(configuration: TableConfiguration, before: TableConfiguration, feature: str) -> None:
-    """Partition columns keep their names (C290, C301); types may change."""
+    """Check that partition columns keep their names (C290, C301); types may change."""
     ours, theirs = configuration.partition_columns, before.partition_columns
     if theirs and ours != theirs:
         raise violation(
@@ -91,7 +91,7 @@ def check_partitioning(configuration: TableConfiguration, before: TableConfigura
 
 
 def check_num_records(commit: ReadyCommit, feature: str) -> None:
-    """Every added file says how many rows it has (C287, C298)."""
+    """Check that every added file has its number of rows (C287, C298)."""
     if not commit.adds.num_rows:
         return
     stats = commit.adds.column("stats") if "stats" in commit.adds.schema.names else None
@@ -106,7 +106,7 @@ def check_num_records(commit: ReadyCommit, feature: str) -> None:
 
 
 def check_no_deletion_vectors(commit: ReadyCommit, feature: str) -> None:
-    """No added file has a deletion vector (C296)."""
+    """Check that no added file has a deletion vector (C296)."""
     adds = commit.adds
     if "deletion_vector" in adds.schema.names and adds.column("deletion_vector").null_count < adds.num_rows:
         raise violation(
@@ -117,7 +117,7 @@ def check_no_deletion_vectors(commit: ReadyCommit, feature: str) -> None:
 
 
 def needs_rewrite(feature: str) -> InvalidOperationError:
-    """The error for a table whose files were not written by the rules."""
+    """Return the error for a table with files that do not follow the rules."""
     return violation(
         feature,
         "CHANGE_VERSION_NEED_REWRITE",
@@ -127,7 +127,7 @@ def needs_rewrite(feature: str) -> InvalidOperationError:
 
 
 def with_nested_ids(configuration: TableConfiguration) -> TableConfiguration:
-    """The configuration with ids for list elements, map keys and map values (C293)."""
+    """Return the configuration with ids for list elements, map keys and map values (C293)."""
     schema, last = assign_nested_ids(configuration.schema, COLUMN_MAPPING_MAX_ID.of(configuration.properties))
     if not missing_nested_ids(configuration.schema):
         return configuration
@@ -137,7 +137,7 @@ def with_nested_ids(configuration: TableConfiguration) -> TableConfiguration:
 
 
 def check_literal_defaults(schema: StructType, feature: str) -> None:
-    """Defaults of columns are constants that Iceberg can keep, not expressions."""
+    """Check that defaults of columns are constants that Iceberg can store, not expressions."""
     for field in fields_in(schema):
         text = field.metadata.get("CURRENT_DEFAULT")
         if isinstance(text, str) and not is_literal(text):
@@ -149,7 +149,7 @@ def check_literal_defaults(schema: StructType, feature: str) -> None:
 
 
 def map_key_types(data_type: DataType, path: str = "") -> Iterable[tuple[str, DataType]]:
-    """The key types of all maps inside a type that are structs, with the physical path of the map."""
+    """Return the struct types of all map keys inside a type, with the physical path of the map."""
     match data_type:
         case StructType(fields):
             for field in fields:

@@ -9,7 +9,7 @@ from pyspark_delta.schema.column_mapping import ID, PHYSICAL_NAME
 from pyspark_delta.schema.traversal import fields_in
 from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructType
 
-# Features that may be supported only while nothing makes use of them, and what would (C309-C315).
+# Features that may be supported only if nothing uses them, and what would use them (C309-C315).
 INACTIVE: Mapping[str, str] = {
     "invariants": "column invariants",
     "changeDataFeed": "the change data feed",
@@ -21,7 +21,7 @@ INACTIVE: Mapping[str, str] = {
 
 
 def check_names(schema: StructType, feature: str) -> None:
-    """The physical name of every field is `col-<id>` (C304)."""
+    """Check that the physical name of every field is `col-<id>` (C304)."""
     for field in fields_in(schema):
         column_id, physical = field.metadata.get(ID), field.metadata.get(PHYSICAL_NAME)
         if column_id is None or physical != f"col-{column_id}":
@@ -42,7 +42,7 @@ def check_features(
     inactive: Iterable[str],
     active: frozenset[str],
 ) -> None:
-    """Supported features are on the list, or are on the other list and not made use of (C308-C316)."""
+    """Check that supported features are on the list, or on the other list and not used (C308-C316)."""
     idle = frozenset(inactive)
     unknown = sorted(set(supported) - allowed - idle)
     if unknown:
@@ -61,7 +61,7 @@ def check_features(
 
 
 def check_map_keys(before: StructType, after: StructType, feature: str) -> None:
-    """A struct that is the key of a map stays as it is (C307)."""
+    """Check that a struct that is the key of a map does not change (C307)."""
     known = dict(_key_structs(before, ()))
     for where, struct in _key_structs(after, ()):
         if where in known and known[where] != struct:
@@ -74,7 +74,7 @@ def check_map_keys(before: StructType, after: StructType, feature: str) -> None:
 
 
 def _key_structs(data_type: DataType, where: tuple[object, ...]) -> Iterator[tuple[tuple[object, ...], StructType]]:
-    """The structs inside keys of maps, by the ids of the columns above them."""
+    """Return the structs inside keys of maps, by the ids of the columns above them."""
     match data_type:
         case StructType(fields):
             for field in fields:

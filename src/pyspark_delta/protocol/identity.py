@@ -1,6 +1,7 @@
-"""High-water marks of identity columns: the last number that each was given, in the metadata of its field (C397).
+"""High-water marks of identity columns: the last assigned value, in the metadata of the field (C397).
 
-A commit that gives numbers moves the marks, so its metadata action differs from the one before in nothing else.
+A commit that assigns values moves the high-water marks; its metadata action differs from the previous one in nothing
+else.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ ALLOW_EXPLICIT_INSERT = "delta.identity.allowExplicitInsert"
 
 
 def next_number(field: StructField) -> int:
-    """The first number beyond the mark of an identity column: `start + k * step` with the least such k (C399)."""
+    """Return the next value after the mark of an identity column: `start + k * step` with the least such k (C399)."""
     start, step, mark = field.metadata[START], field.metadata[STEP], field.metadata.get(MARK)
     return int(start if mark is None else start + max(0, (mark - start) // step + 1) * step)
 
 
 def move_marks(configuration: TableConfiguration, marks: Mapping[str, int]) -> Metadata | None:
-    """The metadata with these marks, by column, where they lie beyond those that are there; None if none does."""
+    """Return the metadata with these marks, by column, if they advance the present ones; None if none does."""
     fields, moved = [], False
     for field in configuration.schema:
         mark = marks.get(field.name)
@@ -40,7 +41,7 @@ def move_marks(configuration: TableConfiguration, marks: Mapping[str, int]) -> M
 
 
 def differ_in_marks_only(before: TableConfiguration, after: TableConfiguration) -> bool:
-    """Whether the metadata differ, and in nothing but the marks of identity columns."""
+    """True if the metadata differ only in the high-water marks of identity columns."""
     return (
         before.metadata != after.metadata
         and before.protocol == after.protocol

@@ -1,4 +1,4 @@
-"""Intervals as table properties write them: `interval 1 week`, `30 days`, `interval 2 hours 30 minutes`."""
+"""Intervals in table properties: `interval 1 week`, `30 days`, `interval 2 hours 30 minutes`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def parse_interval(text: str) -> timedelta:
 
 
 def format_interval(value: timedelta) -> str:
-    """The interval as a table property writes it; parsing it gives the same length."""
+    """Return the interval in the form of a table property; parsing it gives the same length."""
     parts = []
     for name, unit in _UNITS.items():
         count, value = divmod(value, unit)

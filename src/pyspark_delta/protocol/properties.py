@@ -1,6 +1,6 @@
-"""Table properties: the keys of `metaData.configuration` that mean something, each with its type and default.
+"""Table properties: the known keys of `metaData.configuration`, each with its type and default.
 
-Keys compare regardless of case. Values are texts in the log; `TableProperty.of` reads one as its type.
+Keys compare regardless of case. Values are texts in the log; `TableProperty.of` parses one to its type.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 CONSTRAINT_PREFIX = "delta.constraints."
 FEATURE_PREFIX = "delta.feature."
-# Keys under `delta.` whose last part is free: constraints, feature requests, and what other engines keep.
+# Keys under `delta.` with a free last part: constraints, feature requests, and properties of other engines.
 _OPEN_PREFIXES = (
     CONSTRAINT_PREFIX,
     FEATURE_PREFIX,
@@ -41,9 +41,9 @@ class TableProperty(Generic[T_co]):
     alias: str = ""
 
     def of(self, properties: Mapping[str, str]) -> T_co:
-        """The value among the properties of a table, or the default.
+        """Return the value from the properties of a table, or the default.
 
-        Raises InvalidTableError when the table holds an illegal value.
+        Raises InvalidTableError if the table has an illegal value.
         """
         text = lookup(properties, self.name)
         if text is None and self.alias:
@@ -61,7 +61,7 @@ class TableProperty(Generic[T_co]):
 
     @property
     def default_text(self) -> str | None:
-        """The default as the log would write it; None when an absent property means something of its own."""
+        """The default in the form of the log; None if an absent property has a meaning of its own."""
         match self.default:
             case None:
                 return None
@@ -74,7 +74,7 @@ class TableProperty(Generic[T_co]):
 
 
 def lookup(properties: Mapping[str, str], name: str) -> str | None:
-    """The text of a property: an exact match first, otherwise a match regardless of case."""
+    """Return the text of a property: an exact match first, otherwise a match regardless of case."""
     found = properties.get(name)
     if found is not None:
         return found
@@ -83,12 +83,12 @@ def lookup(properties: Mapping[str, str], name: str) -> str | None:
 
 
 def find_property(name: str) -> TableProperty[object] | None:
-    """The property of that name or alias, regardless of case; None when there is none."""
+    """Return the property of that name or alias, regardless of case; None if there is none."""
     return _BY_NAME.get(name.casefold())
 
 
 def check_property(name: str, value: str, *, internal: bool = False) -> None:
-    """Check a property that a user wants to set; with `internal`, one that a writer may keep for itself.
+    """Check a property that a user sets; if `internal`, also accept one that only writers set.
 
     Raises InvalidOptionError for an unknown `delta.` key, with the nearest known one, for an illegal value, and for a
     property that only writers set. Keys without that prefix belong to the user.
@@ -120,7 +120,7 @@ def check_property(name: str, value: str, *, internal: bool = False) -> None:
 
 
 def near_property_names(name: str) -> list[str]:
-    """Known property names that look like this one, best first."""
+    """Return known property names similar to this one, best first."""
     near = difflib.get_close_matches(name.casefold(), _BY_NAME, n=6, cutoff=0.75)
     return list(dict.fromkeys(_BY_NAME[key].name for key in near))[:3]  # aliases mean the same property
 

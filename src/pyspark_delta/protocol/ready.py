@@ -1,4 +1,4 @@
-"""A commit that is complete for one version: what the features finish, and what is encoded into the log."""
+"""A commit that is complete for one version: features have completed it, and it can be encoded into the log."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from pyspark_delta.protocol.draft import CommitDraft
 class ReadyCommit:
     """A draft completed for one version. Times are ms since the epoch.
 
-    `protocol` and `metadata` are given only where the version changes them; `configuration` holds what is valid in this
-    version either way. `in_commit_timestamp` is absent where the table has none.
+    `protocol` and `metadata` are None if the version does not change them; `configuration` is always that of this
+    version. `in_commit_timestamp` is None if the table has none.
     """
 
     draft: CommitDraft
@@ -34,11 +34,11 @@ class ReadyCommit:
     tags: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def with_metadata(self, metadata: Metadata) -> ReadyCommit:
-        """The commit with other metadata, which become part of it."""
+        """Return the commit with other metadata, which it then contains."""
         configuration = replace(self.configuration, metadata=metadata)
         return replace(self, metadata=metadata, configuration=configuration)
 
     @property
     def data_change(self) -> bool:
-        """Whether the commit changes which rows the table has."""
+        """True if the commit changes which rows the table has."""
         return self.draft.data_change

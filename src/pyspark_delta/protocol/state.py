@@ -1,4 +1,4 @@
-"""The state of a table that a commit builds on: as much of a snapshot as commits need."""
+"""The state of a table that a commit builds on: the parts of a snapshot that commits need."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableState:
-    """One version of a table; version -1, without a configuration, where there is no table yet.
+    """One version of a table; version -1, without a configuration, if there is no table yet.
 
     `domains` are the live metadata domains by name. `timestamp` is the time of the version, in ms since the epoch: its
-    in-commit timestamp where the table has them, otherwise what the store says.
+    in-commit timestamp if the table has them, otherwise the time of the store.
     """
 
     location: str

@@ -16,9 +16,9 @@ from pyspark_delta.stats.columns import StatsColumn, stats_columns
 def table_stats_columns(
     configuration: TableConfiguration, clustering: Sequence[tuple[str, ...]] = ()
 ) -> tuple[StatsColumn, ...]:
-    """The columns of the data files that statistics are kept of, by physical path.
+    """Return the data file columns that have statistics, by physical path.
 
-    Whatever the properties say, the columns at the physical paths of `clustering` are among them (C351).
+    The columns at the physical paths of `clustering` are always among them, independent of properties (C351).
     """
     named = STATS_COLUMNS.of(configuration.properties)
     partitioning = _partition_fields(configuration)
@@ -34,7 +34,7 @@ def table_stats_columns(
 
 
 def physical_partition_schema(configuration: TableConfiguration) -> StructType:
-    """The partition columns in order, by physical name."""
+    """Return the partition columns in order, by physical name."""
     return physical_schema(StructType(tuple(_partition_fields(configuration))), mapping_mode(configuration))
 
 
@@ -44,7 +44,7 @@ def _partition_fields(configuration: TableConfiguration) -> list[StructField]:
 
 
 def _physical_path(schema: StructType, path: tuple[str, ...], mode: str) -> tuple[str, ...]:
-    """The path in data files; as it is from where the schema does not know it."""
+    """Return the path in data files; unchanged from the first name that the schema does not know."""
     if not path or (field := schema.find(path[0])) is None:
         return path
     inner = field.type if isinstance(field.type, StructType) else StructType()

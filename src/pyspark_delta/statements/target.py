@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from pyspark_delta.actions.columns import FILE_FIELDS
 from pyspark_delta.actions.model import Metadata, Protocol
-from pyspark_delta.changes.eras import keeps_changes
+from pyspark_delta.changes.configuration_ranges import cdf_enabled
 from pyspark_delta.data.writer import WriteContext
 from pyspark_delta.engines.cost import DEFAULT, CostModel
 from pyspark_delta.engines.tasks import TaskRunner
@@ -97,7 +97,7 @@ class Target:
     @property
     def has_feed(self) -> bool:
         """Whether commits record which rows change."""
-        return keeps_changes(self.configuration)
+        return cdf_enabled(self.configuration)
 
     @property
     def has_row_ids(self) -> bool:

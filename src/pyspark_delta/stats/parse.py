@@ -37,7 +37,7 @@ from pyspark_delta.schema.types import (
     DataType,
     DecimalType,
 )
-from pyspark_delta.stats.uniform_texts import Bytes, Places, cut_out
+from pyspark_delta.stats.uniform_texts import Bytes, Places, slice_uniform
 
 Tree: TypeAlias = dict[str, Any]  # path part -> Tree, or the Column at a leaf
 
@@ -123,7 +123,7 @@ def _cut_block(objects: _Objects, tree: Tree) -> dict[tuple[str, ...], pa.Array]
     if not all(data_type in _BARE or data_type in _QUOTED for data_type in leaves.values()):
         return None
     quoted = {path: data_type in _QUOTED for path, data_type in leaves.items()}
-    found = cut_out(objects.data, objects.starts, objects.ends, quoted)
+    found = slice_uniform(objects.data, objects.starts, objects.ends, quoted)
     if found is None:
         return None
     try:

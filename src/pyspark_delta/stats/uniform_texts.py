@@ -60,7 +60,9 @@ class _Shape:
     values: dict[Path, _Value] = field(default_factory=dict)
 
 
-def cut_out(data: Bytes, starts: Places, ends: Places, quoted: Mapping[Path, bool]) -> dict[Path, pa.Array] | None:
+def slice_uniform(
+    data: Bytes, starts: Places, ends: Places, quoted: Mapping[Path, bool]
+) -> dict[Path, pa.Array] | None:
     """The values at some paths, in quotation marks or bare, as they are spelled; None where texts are not that alike.
 
     `starts` and `ends` are those of the texts in `data`, which has nothing else between them.

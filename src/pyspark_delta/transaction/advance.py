@@ -1,4 +1,4 @@
-"""From one base of a commit to the next: the versions that others have committed meanwhile."""
+"""Advance the base of a commit over the versions that other writers have committed meanwhile."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from pyspark_delta.transaction.winner import Winner
 
 @dataclass(frozen=True, slots=True)
 class Advanced:
-    """The newest base. `landed`: it is the draft's own commit, which an earlier attempt made without knowing."""
+    """The newest base. `landed` is True if the newest version is the draft's own commit, made by an earlier attempt
+    whose outcome was unknown.
+    """
 
     state: TableState
     landed: bool = False
@@ -29,10 +31,10 @@ class Advanced:
 def advance(
     check: ConflictCheck, base: TableState, taken: Sequence[TakenVersion], committer: Committer, store: ObjectStore
 ) -> Advanced:
-    """The state after every version that is there by now, when none of them conflicts with the draft.
+    """Return the state after every existing version, if none of them conflicts with the draft.
 
-    `taken` are the versions known already, from the one after `base` on; the committer knows those that came after.
-    Raises a CommitConflictError.
+    `taken` are the versions known already, from the one after `base` on; the committer finds later ones. Raises a
+    CommitConflictError.
     """
     for winner in _winners(base, taken, committer):
         if winner.info.txn_id == check.draft.transaction_id:
@@ -43,7 +45,7 @@ def advance(
 
 
 def state_after(winner: Winner, base: TableState) -> TableState:
-    """The state of the version that a winner made of `base`."""
+    """Return the state of the version that a winner committed on `base`."""
     configuration = base.configuration
     if configuration is not None:
         configuration = configuration_after(winner, configuration)
@@ -59,9 +61,9 @@ def state_after(winner: Winner, base: TableState) -> TableState:
 
 
 def exactly_timed(draft: CommitDraft, base: TableState, store: ObjectStore) -> TableState:
-    """The state with the time of its commit file, where the draft may be the first with an in-commit timestamp (C359).
+    """Return the state with its commit file's time, if the draft may be the first with an in-commit timestamp (C359).
 
-    Only then does a time count that the log itself does not hold.
+    In all other cases, only times that the log itself records are needed.
     """
     before = base.configuration
     if before is None or (draft.metadata is None and draft.protocol is None):
@@ -72,7 +74,7 @@ def exactly_timed(draft: CommitDraft, base: TableState, store: ObjectStore) -> T
     try:
         return replace(base, timestamp=store.status(_path(base.location, base.version)).modification_time)
     except FileNotFoundInStoreError:
-        return base  # cleaned up: its time is long past
+        return base  # deleted by log cleanup: its time is long past
 
 
 def _winners(base: TableState, taken: Sequence[TakenVersion], committer: Committer) -> Iterator[Winner]:

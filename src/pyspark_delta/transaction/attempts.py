@@ -1,7 +1,7 @@
-"""The attempts to commit a draft: each on a newer base, until one lands or a winner conflicts with it.
+"""The attempts to commit a draft: each on a newer base, until one succeeds or a winner conflicts with it.
 
-The draft never changes. An attempt whose outcome is unknown is made again for the same version: put-if-absent then
-tells whether the earlier one landed, by the transaction id in the log.
+The draft never changes. An attempt with an unknown outcome is repeated for the same version: put-if-absent then shows,
+by the transaction id in the log, if the earlier attempt succeeded.
 """
 
 from __future__ import annotations
@@ -38,11 +38,12 @@ from pyspark_delta.transaction.winner import Winner
 
 @dataclass(frozen=True, slots=True)
 class AttemptPolicy:
-    """How often and how patiently to try. Times are seconds; each wait is drawn at random up to its limit.
+    """How often and how long to retry. Times are in seconds; each wait is random up to its limit.
 
-    `attempts` bounds how often another writer may win; `repetitions` how often one version is asked for again after
-    failures of the store. Whoever loses waits for up to `contention_waits` times what the attempt took, at most
-    `contention_wait`: then several do not do the work of an attempt at once, of which only one can win.
+    `attempts` limits how often another writer may win; `repetitions` limits how often one version is retried after
+    failures of the store. After losing a race, a writer waits at most `contention_waits` times the duration of the
+    attempt, and at most `contention_wait`. This keeps several writers from repeating the same work at once when only
+    one of them can win.
     """
 
     attempts: int = 1000
@@ -62,11 +63,11 @@ def commit_draft(
     committer: Committer | None = None,
     policy: AttemptPolicy = AttemptPolicy(),
 ) -> TableState:
-    """Commit the draft as a version after `base`; the state of the table at that version.
+    """Commit the draft as a version after `base`; return the state of the table at that version.
 
-    Raises a CommitConflictError that names the winner, AttemptsExhaustedError, CommitStateUnknownError, and whatever
-    made the store or the catalog reject the commit. Only after CommitStateUnknownError may the data files of the draft
-    be in use.
+    Raises a CommitConflictError that names the winner, AttemptsExhaustedError, CommitStateUnknownError, and any error
+    with which the store or the catalog rejects the commit. Only after CommitStateUnknownError may the data files of the
+    draft be in use.
     """
     store = store_for(base.location, base.storage_options)
     committer = committer or committer_for(store, base.storage_options)
@@ -80,17 +81,17 @@ def commit_draft(
             case Committed(version, content):
                 if content is None:
                     return _committed(ready, base, store)
-                # An earlier attempt made it, which was completed at another time.
+                # An earlier attempt made this commit, which was completed at another time.
                 return state_after(Winner.parse(TakenVersion(version, content)), base)
             case VersionTaken(winners):
                 policy.sleep(random.uniform(0, _contention_wait(policy, policy.clock() - begun)))
-                begun = policy.clock()  # what others commit meanwhile is read with the rest
+                begun = policy.clock()  # later commits of other writers are read with the rest
                 try:
                     advanced = advance(check, base, winners, committer, store)
                 except (
                     StorageError,
                     CatalogError,
-                ) as error:  # the winners are asked for again
+                ) as error:  # the winners are read again
                     failures = _again(failures, policy, error)
                     continue
                 if advanced.landed:
@@ -132,7 +133,7 @@ def _committed(ready: ReadyCommit, base: TableState, store: ObjectStore) -> Tabl
 
 
 def _again(failures: int, policy: AttemptPolicy, error: DeltaError) -> int:
-    """Wait before the same version is asked for again; raises `error` when that was done often enough."""
+    """Wait before the same version is retried; raise `error` if it was retried often enough."""
     if failures >= policy.repetitions:
         raise error
     policy.sleep(random.uniform(0, min(policy.longest_wait, policy.failure_wait * 2**failures)))

@@ -11,16 +11,16 @@ from pyspark_delta.protocol.state import TableState
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.access import require_catalog
 
-_LONG = 1 << 20  # bytes of a commit of which only the end is read: one that was cut off has no whole last line
+_LONG = 1 << 20  # bytes read from the end of a commit: a truncated commit has no complete last line
 _END = 1 << 10
 
 
 def state_of(snapshot: Snapshot) -> TableState:
-    """The state of the table at the version of a snapshot.
+    """Return the state of the table at the version of a snapshot.
 
-    The version checksum says all of it, where there is one; a checkpoint is read only for domains that it does not
-    hold. Raises PathAccessError for a managed table that was opened for its published state, and CorruptLogError if the
-    newest commit is damaged: the checksum hides that, and nobody could read what is added after it.
+    The version checksum contains all of it, if there is one; a checkpoint is read only for domains that the checksum
+    lacks. Raises PathAccessError for a managed table that was opened for its published state, and CorruptLogError if
+    the newest commit is damaged: the checksum hides the damage, and no reader could read versions after it.
     """
     require_catalog(snapshot.configuration, snapshot.location, snapshot.storage_options)
     configuration, checksum = snapshot.configuration, snapshot.checksum()
@@ -40,9 +40,9 @@ def state_of(snapshot: Snapshot) -> TableState:
 def _check_newest_commit(snapshot: Snapshot) -> None:
     commits = snapshot.segment.commits
     if not commits or commits[-1].version != snapshot.version:
-        return  # a checkpoint of this version stands for it
+        return  # a checkpoint of this version replaces it
     file, is_long = commits[-1].file, commits[-1].file.size > _LONG
-    with suppress(FileNotFoundInStoreError):  # cleaned up since, after a newer checkpoint
+    with suppress(FileNotFoundInStoreError):  # deleted by log cleanup after a newer checkpoint
         if not is_long:
             commit_text(snapshot.version, file.path, snapshot.store.read(file.path))
         elif not snapshot.store.read(file.path, (file.size - _END, file.size)).rstrip().endswith(b"}"):

@@ -1,4 +1,4 @@
-"""What the columns of a table may be: names, types and partitioning, whatever its features (C134, C426-C433)."""
+"""Rules for the columns of a table, independent of its features: names, types and partitioning (C134, C426-C433)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from pyspark_delta.schema.types import (
     StructType,
 )
 
-# What a column name may not hold unless the table maps columns.
+# Characters that a column name may contain only if the table maps columns.
 INVALID_CHARACTERS = " ,;{}()\n\t="
 
 
 def check_columns(schema: StructType, *, mapped: bool = False) -> None:
-    """Check names and types of the columns of a table; with `mapped`, the table maps columns and names are free.
+    """Check names and types of the columns of a table; if `mapped`, the table maps columns and names are free.
 
     Raises SchemaMismatchError.
     """
@@ -48,7 +48,7 @@ def check_columns(schema: StructType, *, mapped: bool = False) -> None:
 
 
 def check_distinct(schema: StructType) -> None:
-    """Check that no two columns of a struct, nested ones too, have names that differ only in case.
+    """Check that no two columns of a struct, including nested ones, have names that differ only in case.
 
     Raises SchemaMismatchError.
     """
@@ -73,7 +73,7 @@ def _check_names(struct: StructType, where: str) -> None:
 
 
 def _nearest_structs(data_type: DataType) -> Iterator[StructType]:
-    """The type itself, or the structs that lie inside its arrays and maps, but not structs inside structs."""
+    """Return the type itself, or the structs inside its arrays and maps, but not structs inside structs."""
     match data_type:
         case StructType():
             yield data_type
@@ -85,7 +85,7 @@ def _nearest_structs(data_type: DataType) -> Iterator[StructType]:
 
 
 def resolve_partitioning(schema: StructType, names: Sequence[str]) -> tuple[str, ...]:
-    """The partition columns as the schema spells them. Raises InvalidOperationError."""
+    """Return the partition columns as the schema spells them. Raises InvalidOperationError."""
     found: list[StructField] = []
     for name in names:
         field = schema.find(name)
@@ -118,7 +118,7 @@ def resolve_partitioning(schema: StructType, names: Sequence[str]) -> tuple[str,
 def _check_types(schema: StructType) -> None:
     for field in schema:
         if field.type == VOID:
-            continue  # known to the table, never stored
+            continue  # part of the table's schema, never stored
         for found in types_in(field.type):
             if _is_empty(found):
                 raise SchemaMismatchError(
@@ -135,7 +135,7 @@ def _check_types(schema: StructType) -> None:
 
 
 def _is_empty(data_type: DataType) -> bool:
-    """Whether nothing of the type is stored: structs without a stored field, lists and maps of void."""
+    """True if nothing of the type is stored: structs without a stored field, lists and maps of void."""
     match data_type:
         case StructType(fields):
             return all(f.type == VOID for f in fields)

@@ -1,4 +1,4 @@
-"""Two drafts on the same version as one: what several operations do, in one commit."""
+"""Combine two drafts on the same version: several operations in one commit."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ SEVERAL = "TRANSACTION"
 
 
 def combine(before: CommitDraft, more: CommitDraft) -> CommitDraft:
-    """The first draft with all that the second does; where both say something of the same kind, the second counts.
+    """Return the first draft with the changes of the second; if both set the same value, the second wins.
 
-    Raises InvalidOperationError where one commit cannot say both: change data files stand for all changes of a commit
-    (C169), and either all of a commit changes data, or nothing.
+    Raises InvalidOperationError if one commit cannot contain both: change data files represent all changes of a commit
+    (C169), and either all file actions of a commit change data, or none.
     """
     _check_change_data(before, more)
     kinds = {draft.data_change for draft in (before, more) if _has_files(draft)}
@@ -49,7 +49,7 @@ def combine(before: CommitDraft, more: CommitDraft) -> CommitDraft:
 
 
 def operation_of(parts: Sequence[Operation]) -> Operation:
-    """What the history says about operations in one commit: the single one, or their names and the sums of metrics."""
+    """Return what the history shows for operations in one commit: the single one, or their names and summed metrics."""
     if len(parts) == 1:
         return parts[0]
     metrics: Counter[str] = Counter()
@@ -61,7 +61,7 @@ def operation_of(parts: Sequence[Operation]) -> Operation:
 
 
 def together(before: pa.Table, more: pa.Table) -> pa.Table:
-    """The files of both, each a table with columns of `actions.columns`."""
+    """Return the files of both, each a table with columns of `actions.columns`."""
     return pa.concat_tables([before, more], promote_options="default") if before.num_rows else more
 
 

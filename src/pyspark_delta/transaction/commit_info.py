@@ -1,4 +1,4 @@
-"""`commitInfo`: who committed what, by delta-spark's names and in its order (Commit Provenance Information; C192)."""
+"""`commitInfo`: who committed what, with delta-spark's names and order (Commit Provenance Information; C192)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark_delta.transaction.isolation import isolation_level
 
 
 def commit_info(ready: ReadyCommit) -> CommitInfo:
-    """The provenance of a commit; the in-commit timestamp comes first where there is one (C356)."""
+    """Return the provenance of a commit; the in-commit timestamp comes first if there is one (C356)."""
     draft = ready.draft
     values: dict[str, Any] = {
         "inCommitTimestamp": ready.in_commit_timestamp,
@@ -32,5 +32,5 @@ def commit_info(ready: ReadyCommit) -> CommitInfo:
 
 
 def engine_info(engine: str = "") -> str:
-    """`pyspark-delta/<version>`, followed by the engine that ran the operation, such as `PySpark/4.3.0`."""
+    """Return `pyspark-delta/<version>`, followed by the engine that ran the operation, such as `PySpark/4.3.0`."""
     return f"pyspark-delta/{__version__} {engine}".rstrip()

@@ -1,7 +1,7 @@
-"""Whether a commit that won the race leaves a draft valid: the checks, in the order of delta-spark's.
+"""Check if a draft is still valid after a winning commit, in the order of delta-spark's checks.
 
-Every conflict names the winner, what of it meets the draft, and what would have avoided it. A blind append depends on
-nothing but protocol and metadata, so it conflicts with nothing else.
+Every conflict names the winner, the conflicting part of it, and how to avoid the conflict. A blind append depends only
+on protocol and metadata, so it conflicts with nothing else.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from pyspark_delta.features import all_features
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel
 from pyspark_delta.protocol.state import TableState
-from pyspark_delta.transaction.enablement import metadata_obstacle, protocol_obstacle
 from pyspark_delta.transaction.isolation import isolation_level
+from pyspark_delta.transaction.metadata_conflicts import metadata_conflict, protocol_conflict
 from pyspark_delta.transaction.overlap import PathSet, matching, partition_names, shared
 from pyspark_delta.transaction.winner import Winner
 
@@ -38,7 +38,7 @@ _FEWER = "To avoid it, run such operations one after another, or on files of the
 
 @dataclass(frozen=True)
 class ConflictCheck:
-    """The checks for one draft, which is to follow winner after winner.
+    """The checks of one draft against each winner in turn.
 
     `moment` and `remedy` are for messages about files: when the draft read them, if not while its operation ran, and
     what to do.
@@ -50,7 +50,7 @@ class ConflictCheck:
     remedy: str = _AGAIN
 
     def check(self, winner: Winner, base: TableState) -> None:
-        """Raises the CommitConflictError of the first rule that the winner, the version after `base`, breaks."""
+        """Raise the CommitConflictError of the first rule that the winner, the version after `base`, breaks."""
         before = base.configuration
         if before is None:
             self._raise(ProtocolChangedError, winner, f"the table was created by {winner}", _AGAIN)
@@ -63,7 +63,7 @@ class ConflictCheck:
             self.check_files(winner, before)
 
     def check_files(self, winner: Winner, before: TableConfiguration) -> None:
-        """Check only what the winner did to files. `before` is what the table declared when the draft was made."""
+        """Check only the file actions of the winner. `before` is the configuration that the draft was made from."""
         level = isolation_level(self.draft, before)
         self._check_added(winner, before, level)
         self._check_removed(winner, level)
@@ -74,24 +74,24 @@ class ConflictCheck:
         if winner.protocol is None:
             return
         if self.draft.protocol is not None:
-            obstacle = "both change the protocol"
+            conflict = "both change the protocol"
         else:
-            obstacle = protocol_obstacle(self.draft, before, after)
-        if obstacle:
-            self._raise(ProtocolChangedError, winner, f"{winner} changed the protocol of the table: {obstacle}", _AGAIN)
+            conflict = protocol_conflict(self.draft, before, after)
+        if conflict:
+            self._raise(ProtocolChangedError, winner, f"{winner} changed the protocol of the table: {conflict}", _AGAIN)
 
     def _check_metadata(self, winner: Winner, before: TableConfiguration, after: TableConfiguration) -> None:
         if winner.metadata is None:
             return
         if self.draft.metadata is not None:
-            obstacle = "both change the metadata"
+            conflict = "both change the metadata"
         else:
-            obstacle = metadata_obstacle(self.draft, before, after)
-        if obstacle:
+            conflict = metadata_conflict(self.draft, before, after)
+        if conflict:
             self._raise(
                 MetadataChangedError,
                 winner,
-                f"{winner} changed the metadata of the table: {obstacle}",
+                f"{winner} changed the metadata of the table: {conflict}",
                 f"{_AGAIN} To avoid it, change schema and properties while nobody writes.",
             )
 
@@ -121,7 +121,7 @@ class ConflictCheck:
 
     # ------------------------------------------------------------------------------------------------- files
     def _check_added(self, winner: Winner, before: TableConfiguration, level: IsolationLevel) -> None:
-        """Rows that the draft would have read, had they been there (ConcurrentAppend)."""
+        """Check for added rows that the draft would have read (ConcurrentAppend)."""
         reads = self.draft.reads
         if level is IsolationLevel.SNAPSHOT or not (reads.whole_table or reads.predicates):
             return
@@ -129,7 +129,7 @@ class ConflictCheck:
             return
         added = winner.added(partition_names(before))
         added = added.filter(pc.fill_null(added.column("data_change"), True))
-        # A file that is removed and added again, with another deletion vector, has changed: see _check_removed.
+        # A file that is removed and added again with another deletion vector has changed: see _check_removed.
         both = shared(added, PathSet.of(winner.removed.column("path"), self.location)) if winner.has_removes else None
         if both is not None and both.num_rows:
             known = shared(both, self._read, self._removed)
@@ -174,7 +174,7 @@ class ConflictCheck:
         )
 
     def _check_removed(self, winner: Winner, level: IsolationLevel) -> None:
-        """Files that are gone, or have other rows now (ConcurrentDeleteRead, ConcurrentDeleteDelete)."""
+        """Check for files that were removed, or whose rows changed (ConcurrentDeleteRead, ConcurrentDeleteDelete)."""
         if not winner.has_removes:
             return
         gone = winner.removed
@@ -202,7 +202,9 @@ class ConflictCheck:
             )
 
     def _check_recommitted(self, winner: Winner) -> None:
-        """Files that stay, but were committed once more: with new statistics, or with row ids (C331)."""
+        """Check for files that were committed again without a change of rows: with new statistics, or with row ids
+        (C331).
+        """
         again = winner.added()
         both = shared(again, self._added)
         numbered = again.filter(pc.is_valid(again.column("base_row_id")))
@@ -228,12 +230,12 @@ class ConflictCheck:
 
     @cached_property
     def _added(self) -> PathSet:
-        """What the draft adds; of it, only files that are there already can meet those of others."""
+        """Return the files that the draft adds. Only those that exist already can overlap with files of others."""
         return PathSet.of(self.draft.adds.column("path"), self.location)
 
     @cached_property
     def _unnumbered(self) -> PathSet | None:
-        """The removed files that had no row ids yet when the draft was made."""
+        """Return the removed files that had no row ids yet when the draft was made."""
         removes = self.draft.removes
         if "base_row_id" in removes.column_names:
             removes = removes.filter(pc.is_null(removes.column("base_row_id")))
@@ -256,7 +258,7 @@ class ConflictCheck:
 
 
 def configuration_after(winner: Winner, before: TableConfiguration) -> TableConfiguration:
-    """What the table declares once the winner is part of it."""
+    """Return the table configuration that includes the winner."""
     if winner.protocol is None and winner.metadata is None:
         return before
     return TableConfiguration(winner.protocol or before.protocol, winner.metadata or before.metadata, before.location)

@@ -1,4 +1,4 @@
-"""Rows that leave data files: as deletion vectors, or as files that go whole (Deletion Vectors; C250-C282)."""
+"""Delete rows of data files: with deletion vectors, or by removing complete files (Deletion Vectors; C250-C282)."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from pyspark_delta.storage import store_for
 
 @dataclass(frozen=True)
 class TouchedFiles:
-    """Files of which rows go: `files` with all columns of `actions.columns`, and for each the rows that are gone then.
+    """Files with deleted rows, and for each the complete bitmap of deleted row indexes.
 
-    `gone` are physical row indexes, those that were deleted before among them; `stored` is how many rows the file
-    holds, deleted or not.
+    `files` has all columns of `actions.columns`. `gone` are physical row indexes and include the rows that were deleted
+    before; `stored` is the number of rows in the file, deleted or not.
     """
 
     location: str
@@ -38,24 +38,23 @@ class TouchedFiles:
 
     @cached_property
     def is_whole(self) -> pa.Array:
-        """For each file, whether no row of it stays."""
+        """For each file, True if all its rows are deleted."""
         return pa.array(np.array([len(bitmap) for bitmap in self.gone], np.int64) >= self.stored)
 
     @property
     def whole(self) -> pa.Table:
-        """The files of which no row stays."""
+        """The files whose rows are all deleted."""
         return self.files.filter(self.is_whole)
 
     @property
     def partly(self) -> pa.Table:
-        """The files of which rows stay."""
+        """The files that keep some rows."""
         return self.files.filter(pc.invert(self.is_whole))
 
     def marked(self, prefix: str = "") -> pa.Table:
-        """The files of which rows stay, as they are added again: with new vectors, which share one new file.
+        """Return the files that keep some rows, as they are added again: with new vectors, which share one new file.
 
-        Bounds of statistics are wide from now on, as the rows that had the extreme values may be among those that are
-        gone (C413).
+        Their statistics get wide bounds, because the rows with the extreme values may be among the deleted ones (C413).
         """
         vectors = self._staying()
         if not vectors:
@@ -67,7 +66,7 @@ class TouchedFiles:
         return files.set_column(files.column_names.index("stats"), "stats", pa.array(texts, pa.string()))
 
     def readable(self) -> pa.Table:
-        """The same files to be read, not to be committed: their vectors are in the table itself."""
+        """Return the same files to be read, not to be committed: their vectors are in the table itself."""
         return _with_vectors(self.partly, [encode_inline(bitmap) for bitmap in self._staying()])
 
     def _staying(self) -> list[BitMap64]:
@@ -77,10 +76,10 @@ class TouchedFiles:
 def take_rows(
     location: str, storage_options: Mapping[str, str], files: pa.Table, hits: Mapping[int, BitMap64]
 ) -> TouchedFiles:
-    """Take rows out of files: `hits` are their physical indexes by the position of the file in `files`.
+    """Delete rows of files: `hits` are their physical indexes by the position of the file in `files`.
 
-    Reads the vectors that the files have, and the footers of files whose statistics do not say how many rows they
-    hold. Raises DeletionVectorError, DataFileError.
+    Reads the existing vectors of the files, and the footers of files whose statistics lack the number of rows. Raises
+    DeletionVectorError, DataFileError.
     """
     touched = files.take(pa.array(sorted(hits), pa.int64())).combine_chunks()
     touched = with_record_counts(touched, location, storage_options)
@@ -107,9 +106,9 @@ def _with_vectors(files: pa.Table, vectors: Sequence[DeletionVectorDescriptor]) 
 
 
 def _widened(text: str, rows: int) -> str:
-    """Statistics, which count all stored rows as a file with a vector must have them (C256), with wide bounds.
+    """Return statistics that count all stored rows, as a file with a vector requires (C256), with wide bounds.
 
-    All other members keep their text, so bounds stay exact. Of a text that is no JSON object, the count alone stays.
+    All other members keep their text, so bounds stay exact. If a text is not a JSON object, only the count is kept.
     """
     members = members_of(text) or {"numRecords": f'"numRecords":{rows}'}
     members["tightBounds"] = '"tightBounds":false'

@@ -1,7 +1,8 @@
-"""How protocol and metadata of a table change together: wanted metadata become the configuration that is committed.
+"""Evolve protocol and metadata of a table together: from the requested metadata to the configuration to commit.
 
-Schema, partitioning and properties ask for features; the protocol follows, each feature completes the metadata and then
-checks the whole (sections Protocol Evolution, Table Features; C184-C191, C222-C235). Nothing is written here.
+Schema, partitioning and properties determine the features that are needed. The protocol is upgraded for them, each
+feature completes the metadata and then checks the whole (sections Protocol Evolution, Table Features; C184-C191,
+C222-C235). Nothing is written here.
 """
 
 from __future__ import annotations
@@ -58,16 +59,16 @@ def evolve(
     keeps_files: bool = True,
     complying: Iterable[str] = (),
 ) -> TableConfiguration:
-    """The configuration to commit for a table that is to have this schema, partitioning and these properties.
+    """Return the configuration to commit for a table with this schema, partitioning and these properties.
 
-    `before` is None for a new table. The properties of `metadata` are all that the table is to have, the protocol
-    properties (`delta.feature.*`, `delta.minReaderVersion`, `delta.minWriterVersion`) among them: these go into the
-    protocol and are not stored. `protocol` is one that the table is to have at least, such as that of a table it is
-    cloned from; `features` are to be supported besides. `keeps_files` says that files of the table stay, or that the
-    caller has not made sure that they comply: then a feature that binds files which are there already is refused,
-    unless it is among `complying`, the features for which the caller has made sure.
+    `before` is None for a new table. The properties of `metadata` are the complete set, including the protocol
+    properties (`delta.feature.*`, `delta.minReaderVersion`, `delta.minWriterVersion`): these change the protocol and
+    are not stored. `protocol` is a minimum, such as the protocol of the source of a clone; `features` are supported in
+    addition. `keeps_files` is True if files of the table stay, or if the caller has not verified that they comply: then
+    a feature that constrains existing files is refused, unless it is among `complying`, the features for which the
+    caller has verified it.
 
-    When nothing changes, the result equals `before`. Raises InvalidOptionError for an unknown or illegal property,
+    If nothing changes, the result equals `before`. Raises InvalidOptionError for an unknown or illegal property,
     InvalidOperationError and SchemaMismatchError for what the features, old and new, do not allow.
     """
     check_distinct(parse_schema(metadata.schema_string))
@@ -96,15 +97,15 @@ def evolve(
 
 
 def check_listing(name: str) -> TableFeature:
-    """The feature of that name, for a user who wants a table to support it (`addFeatureSupport`).
+    """Return the feature with a name that a user wants a table to support (`addFeatureSupport`).
 
     Raises InvalidOperationError for one that is unknown, or that cannot be added by its name.
     """
     feature = known_feature(name)
-    obstacle = feature.listing_obstacle or feature.read_obstacle
-    if obstacle:
+    reason = feature.listing_unsupported_reason or feature.read_unsupported_reason
+    if reason:
         raise InvalidOperationError(
-            f"The table feature '{name}' cannot be added by its name: {obstacle}",
+            f"The table feature '{name}' cannot be added by its name: {reason}",
             error_class="DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
             feature=name,
         )
@@ -112,10 +113,10 @@ def check_listing(name: str) -> TableFeature:
 
 
 def default_properties(given: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
-    """The properties of a new table: those given, and the session's defaults for the others.
+    """Return the properties of a new table: those given, and the session's defaults for the others.
 
-    `defaults` are keyed as the table stores them, or without the prefix `delta.` as the session's settings
-    `spark.databricks.delta.properties.defaults.*` name them.
+    Keys of `defaults` are those of the table, or without the prefix `delta.`, as in the session's settings
+    `spark.databricks.delta.properties.defaults.*`.
     """
     merged = dict(given)
     for key, value in defaults.items():
@@ -128,7 +129,7 @@ def default_properties(given: Mapping[str, str], defaults: Mapping[str, str]) ->
 # ------------------------------------------------------------------------------------------------- properties
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Properties taken apart: what the table stores, and what they ask of the protocol."""
+    """Properties, separated into those that the table stores and those that change the protocol."""
 
     stored: dict[str, str]
     features: tuple[str, ...]
@@ -181,7 +182,7 @@ def _requested_feature(name: str, value: str) -> str:
 
 # --------------------------------------------------------------------------------------------------- protocol
 def _base_protocol(before: TableConfiguration | None, asked: _Asked, protocol: Protocol | None) -> Protocol | None:
-    """The protocol before features are requested, which keeps every feature that the table has."""
+    """Return the protocol before requested features are added; it keeps every feature of the table."""
     wanted = features_of(protocol) if protocol is not None else frozenset[str]()
     if before is not None:
         versions = implied_features(asked.reader or 1, asked.writer or 1)
@@ -192,11 +193,11 @@ def _base_protocol(before: TableConfiguration | None, asked: _Asked, protocol: P
 
 
 def _enable_requested(configuration: TableConfiguration, before: TableConfiguration | None) -> TableConfiguration:
-    """Support every feature that schema and properties make use of, with the properties that this implies."""
+    """Support every feature that schema and properties use, and set the properties that this implies."""
     while True:
         requested = [feature for feature in all_features() if feature.is_requested(configuration)]
         properties = dict(configuration.properties)
-        for feature in reversed(requested):  # what builds upon others knows best what it needs of them
+        for feature in reversed(requested):  # dependent features come first
             if before is None or not feature.is_requested(before):
                 for name, value in feature.implied_properties.items():
                     if lookup(properties, name) is None:
@@ -216,7 +217,7 @@ def _check_schema(configuration: TableConfiguration) -> None:
 
 
 def _check_retentions(configuration: TableConfiguration, before: TableConfiguration | None) -> None:
-    """The log must tell of deleted files for as long as they are kept."""
+    """Check that the log keeps tombstones as long as deleted files are kept."""
     properties = configuration.properties
     log, files = LOG_RETENTION.of(properties), DELETED_FILE_RETENTION.of(properties)
     unchanged = before is not None and (LOG_RETENTION.of(before.properties), files) == (

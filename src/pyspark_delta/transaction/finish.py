@@ -1,4 +1,4 @@
-"""A draft becomes the commit of one version: what depends on the base is completed here, in every attempt."""
+"""Turn a draft into the commit of one version: everything that depends on the base is completed in every attempt."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def finish(draft: CommitDraft, base: TableState) -> ReadyCommit:
 
 
 def encode(ready: ReadyCommit) -> bytes:
-    """The content of the commit file: one action per line, commitInfo first (C011, C193)."""
+    """Return the content of the commit file: one action per line, commitInfo first (C011, C193)."""
     single = (commit_info(ready), ready.protocol, ready.metadata, *ready.transactions, *ready.domains)
     lines = [encode_action(action) + b"\n" for action in single if action is not None]
     lines.extend(encode_removes(ready.removes, data_change=ready.data_change, deletion_timestamp=ready.timestamp))
@@ -51,14 +51,14 @@ def encode(ready: ReadyCommit) -> bytes:
 
 
 def _dated(transaction: SetTransaction, now: int) -> SetTransaction:
-    """With its time, without which it would be kept for ever (`delta.setTransactionRetentionDuration`)."""
+    """Return it with its time; without one it would never expire (`delta.setTransactionRetentionDuration`)."""
     return transaction if transaction.last_updated is not None else replace(transaction, last_updated=now)
 
 
 def _check_single(ready: ReadyCommit) -> None:
-    """A commit holds one action for each application and each metadata domain, and domains only where they may be.
+    """Check that a commit has one action per application and metadata domain, and domains only if they are supported.
 
-    It adds a file once, and removes it once, whatever its deletion vector (C145, C148).
+    A commit adds a file once, and removes it once, whatever its deletion vector (C145, C148).
     """
     for kind, files in (("add", ready.adds), ("remove", ready.removes)):
         if pc.count_distinct(files["path"]).as_py() != files.num_rows:

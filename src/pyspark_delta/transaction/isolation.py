@@ -1,4 +1,4 @@
-"""How strictly a commit is kept apart from concurrent ones: the isolation level that it uses."""
+"""The isolation level of a commit: how strictly it is kept apart from concurrent ones."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pyspark_delta.protocol.properties import ISOLATION_LEVEL
 
 
 def isolation_level(draft: CommitDraft, configuration: TableConfiguration | None) -> IsolationLevel:
-    """The level that the draft asks for, or the table's `delta.isolationLevel`.
+    """Return the isolation level of the draft, or the table's `delta.isolationLevel`.
 
-    A draft that only rearranges rows cannot be invalidated by rows that others add: the snapshot is isolation enough,
-    as in delta-spark. Raises InvalidTableError for an illegal property.
+    A draft that only rearranges rows stays valid if others add rows, so snapshot isolation suffices, as in delta-spark.
+    Raises InvalidTableError for an illegal property.
     """
     if draft.isolation is not None:
         return draft.isolation

@@ -1,4 +1,4 @@
-"""Where the files of a winner, or of another draft, meet a draft: those that it may match, and that both name."""
+"""Find files of a winner, or of another draft, that overlap with a draft: files that it may match or that both name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from pyspark_delta.schema.types import TIMESTAMP
 
 @dataclass(frozen=True)
 class PathSet:
-    """Paths of a log, compared decoded and resolved, without deletion vectors: the files as such."""
+    """Paths of a log, compared decoded and resolved, without deletion vectors."""
 
     location: str
     paths: pa.Array
@@ -39,7 +39,7 @@ class PathSet:
         return file_keys(self.paths, None, self.location)
 
     def holds(self, files: pa.Table) -> pa.BooleanArray:
-        """Which of the files, by their column `path`, are in the set."""
+        """Return a mask of the files whose column `path` is in the set."""
         if not len(self.paths) or not files.num_rows:
             return pa.repeat(pa.scalar(False), files.num_rows)
         keys = file_keys(files.column("path").combine_chunks(), None, self.location)
@@ -47,7 +47,7 @@ class PathSet:
 
 
 def shared(files: pa.Table, *sets: PathSet) -> pa.Table:
-    """The files that are in any of the sets."""
+    """Return the files that are in any of the sets."""
     mask = pa.repeat(pa.scalar(False), files.num_rows)
     for paths in sets:
         mask = pc.or_(mask, paths.holds(files))
@@ -55,7 +55,7 @@ def shared(files: pa.Table, *sets: PathSet) -> pa.Table:
 
 
 def matching(files: pa.Table, predicate: Expression, draft: CommitDraft, configuration: TableConfiguration) -> pa.Table:
-    """The files in which rows may match the predicate: it is not definitely false by partition values or statistics."""
+    """Return the files in which rows may match the predicate: partition values or statistics do not exclude it."""
     split = plan_skipping(predicate, configuration).split
     if NEVER in (split.partition, split.stats):
         return files.slice(0, 0)
@@ -67,9 +67,10 @@ def matching(files: pa.Table, predicate: Expression, draft: CommitDraft, configu
 
 
 def unseen(done: CommitDraft, more: CommitDraft, configuration: TableConfiguration, location: str) -> pa.Table:
-    """The files that `done` changes, and that `more`, made of the same version of the table, should have seen so.
+    """Return the files that `done` changes and that `more`, based on the same version, should have seen changed.
 
-    Without any, what both do is what they do one after another. `configuration` is what the table declares with both.
+    If there are none, the combination has the same result as the two operations one after the other. `configuration` is
+    the table configuration with the changes of both.
     """
     reads, gone = more.reads, done.removes
     come = done.adds.filter(pc.invert(PathSet.of(gone.column("path"), location).holds(done.adds)))
@@ -86,7 +87,7 @@ def _paths(*files: pa.Table) -> pa.Table:
 
 
 def partition_names(configuration: TableConfiguration) -> tuple[str, ...]:
-    """The physical names of the partition columns, the keys of partition values in the log."""
+    """Return the physical names of the partition columns, the keys of partition values in the log."""
     mode = mapping_mode(configuration)
     fields = (configuration.schema.find(name) for name in configuration.partition_columns)
     return tuple(physical_field(f, mode).name for f in fields if f is not None)

@@ -1,4 +1,4 @@
-"""What follows a commit: best effort, since the version exists whatever happens here."""
+"""Work that follows a commit. It is best effort, because the version exists even if this work fails."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ _cleaned: OrderedDict[str, tuple[Any, ...]] = OrderedDict()
 
 
 def post_commit(ready: ReadyCommit, base: TableState, store: ObjectStore) -> None:
-    """Write the version checksum and, when it is due, a checkpoint, which cleans up the log. Failures are warnings.
+    """Write the version checksum and, if it is due, a checkpoint, which cleans up the log. Failures are warnings.
 
-    Readers do without either (C025, C123). `base` is the state before the commit.
+    Readers work without either (C025, C123). `base` is the state before the commit.
     """
     location = base.location
 
     def attempt(what: str, action: Callable[[], T]) -> T | None:
         try:
             return action()
-        except Exception as error:  # whatever it is, the caller must learn that the commit is there
+        except Exception as error:  # for any error, the caller must learn that the commit succeeded
             reason = error.message if isinstance(error, DeltaError) else f"{type(error).__name__}: {error}"
             warnings.warn(
                 DeltaWarning(f"Version {ready.version} of '{location}' is committed, but {what}: {reason}"),
@@ -64,7 +64,7 @@ def post_commit(ready: ReadyCommit, base: TableState, store: ObjectStore) -> Non
 
 
 def _report(ready: ReadyCommit, base: TableState) -> None:
-    """Tell the catalog in which a table is registered what the commit has changed of its metadata."""
+    """Report changes of metadata to the catalog in which a table is registered."""
     known = known_table(base.storage_options)
     domains = tuple(domain for domain in ready.domains if domain.domain == CLUSTERING)
     if known is None or not (ready.protocol or ready.metadata or domains):
@@ -76,7 +76,7 @@ def _report(ready: ReadyCommit, base: TableState) -> None:
 
 
 def _checkpoint(ready: ReadyCommit, location: str, store: ObjectStore, *, counted: bool) -> bool:
-    """Write the checkpoint, and from what it counts the version checksum, where earlier ones did not lead to it."""
+    """Write the checkpoint, and the version checksum from its counts if no earlier checksum led to it."""
     if ready.configuration.is_catalog_managed and not _is_published(store, location, ready.version):
         return False
     replay = LogReplay(store, published_segment(store, location, ready.version))
@@ -88,7 +88,7 @@ def _checkpoint(ready: ReadyCommit, location: str, store: ObjectStore, *, counte
 
 
 def _is_published(store: ObjectStore, location: str, version: int) -> bool:
-    """Whether a commit is in the log, where checkpoints of it may be (C476)."""
+    """True if a commit is in the log, which is required for a checkpoint of it (C476)."""
     try:
         store.status(published_path(location, version))
     except FileNotFoundInStoreError:
@@ -97,9 +97,9 @@ def _is_published(store: ObjectStore, location: str, version: int) -> bool:
 
 
 def _clean(ready: ReadyCommit, base: TableState, store: ObjectStore) -> None:
-    """Clean up the log, unless this process has since the last midnight: what is old enough is told by midnights.
+    """Clean up the log, at most once per day and process, because the retention limit is a midnight.
 
-    To find out again that there is nothing more takes a listing of the whole log.
+    Another clean-up on the same day would list the whole log and find nothing.
     """
     table = managed_table(base.storage_options)
     allowed = table is not None and Maintenance.LOG_CLEANUP in table.info.allowed_maintenance
@@ -109,7 +109,7 @@ def _clean(ready: ReadyCommit, base: TableState, store: ObjectStore) -> None:
     if _cleaned.get(base.location) == state:
         return
     if clean_log(store, base.location, configuration, allowed_by_catalog=allowed).log_files:
-        clear_cache(base.location)  # its snapshots may be read from what is gone
+        clear_cache(base.location)  # its snapshots may be read from deleted files
     _cleaned[base.location] = state
     while len(_cleaned) > _REMEMBERED:
         _cleaned.popitem(last=False)

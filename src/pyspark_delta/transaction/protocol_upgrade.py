@@ -1,6 +1,6 @@
-"""Protocols as sets of features: the weakest versions that support a set, and how a table moves up (C225-C235).
+"""Protocols as sets of features: the lowest versions that support a set, and protocol upgrades (C225-C235).
 
-A protocol with feature lists is used only where no pair of older versions means exactly the same features.
+A protocol with feature lists is used only if no pair of older versions means exactly the same features.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ _FEATURE_READER, _FEATURE_WRITER = 3, 7
 
 
 def implied_features(reader: int, writer: int) -> frozenset[str]:
-    """The features that a pair of versions means without a list (C235); none from writer version 7 on."""
+    """Return the features that a pair of versions implies without a list (C235); none from writer version 7 on."""
     return frozenset(feature.name for feature in all_features() if feature.is_implied(reader, writer))
 
 
 def features_of(protocol: Protocol) -> frozenset[str]:
-    """The features that a protocol lists or implies, unknown ones too, by the names it uses."""
+    """Return the features that a protocol lists or implies, including unknown ones, by the names it uses."""
     return protocol.listed_features | implied_features(protocol.min_reader_version, protocol.min_writer_version)
 
 
 def weakest_protocol(names: Iterable[str]) -> Protocol:
-    """The protocol of the lowest versions that supports exactly these features.
+    """Return the protocol of the lowest versions that supports exactly these features.
 
     Raises InvalidOperationError for a feature that is not known.
     """
@@ -49,10 +49,10 @@ def weakest_protocol(names: Iterable[str]) -> Protocol:
 
 
 def with_features(protocol: Protocol | None, names: Iterable[str]) -> Protocol:
-    """The protocol with the features and those that they require; the same one when it supports them already.
+    """Return the protocol with the features and those that they require; the same one if it supports them already.
 
-    None stands for a new table that nothing else is asked of. A preview name in the protocol counts as the feature.
-    Raises InvalidOperationError for a feature that is not known.
+    None stands for a new table without other requirements. A preview name in the protocol counts as the feature. Raises
+    InvalidOperationError for a feature that is not known.
     """
     before = features_of(protocol) if protocol is not None else frozenset[str]()
     after = _with_requirements(before, names)
@@ -62,7 +62,7 @@ def with_features(protocol: Protocol | None, names: Iterable[str]) -> Protocol:
 
 
 def with_versions(protocol: Protocol, reader: int, writer: int) -> Protocol:
-    """The protocol raised to these versions: it gains the features that they imply, and never loses one.
+    """Return the protocol raised to these versions: it gains the features that they imply, and never loses one.
 
     Versions (3, 7) imply nothing by themselves: features are added by name. Raises InvalidOperationError for versions
     that do not exist.
@@ -96,7 +96,7 @@ def check_no_downgrade(before: Protocol, after: Protocol) -> None:
 
 
 def known_feature(name: str) -> TableFeature:
-    """The feature of that name. Raises InvalidOperationError when there is none."""
+    """Return the feature with that name. Raises InvalidOperationError if there is none."""
     feature = find_feature(name)
     if feature is None:
         raise InvalidOperationError(

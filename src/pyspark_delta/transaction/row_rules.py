@@ -1,4 +1,4 @@
-"""What a table asks of new rows, of all its features together."""
+"""Constraints and computed columns of a table, from its schema and all its features."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pyspark_delta.schema.text_lengths import length_condition
 
 @dataclass(frozen=True, slots=True)
 class RowRules:
-    """The conditions that new rows must meet, and the columns whose values the writer computes.
+    """The constraints of new rows, and the columns whose values the writer computes.
 
-    NOT NULL is not among them: the schema says it, and the writer of the files checks it.
+    NOT NULL is not among them: it is part of the schema, and the file writer checks it.
     """
 
     checks: tuple[RowCheck, ...] = ()
@@ -27,7 +27,7 @@ class RowRules:
 
 
 def row_rules(configuration: TableConfiguration) -> RowRules:
-    """The rules of the schema, then those of every supported feature, with SQL that is safe to evaluate.
+    """Return the rules of the schema, then those of every supported feature, with SQL that is safe to evaluate.
 
     Raises InvalidTableError, and InvalidOperationError for a rule whose text is not allowed (`check_safe`).
     """
@@ -43,7 +43,7 @@ def row_rules(configuration: TableConfiguration) -> RowRules:
 
 
 def check_declared(configuration: TableConfiguration, before: TableConfiguration | None) -> None:
-    """Check the SQL of rules that a change adds or edits. Others stay as they are, so that they can be dropped.
+    """Check the SQL of rules that a change adds or edits. Other rules are not checked, so that they can be dropped.
 
     Raises InvalidOperationError for a rule whose text is not allowed.
     """
@@ -54,7 +54,7 @@ def check_declared(configuration: TableConfiguration, before: TableConfiguration
 
 
 def _texts(rules: RowRules) -> Iterator[RowCheck | ComputedColumn]:
-    """The rules that are SQL text."""
+    """Return the rules that are SQL text."""
     yield from rules.checks
     yield from (column for column in rules.computed if column.kind in (ComputedKind.GENERATED, ComputedKind.DEFAULT))
 

@@ -1,4 +1,4 @@
-"""Rows that were read at an older version than the one that a commit starts from: they must be the same at both."""
+"""Check that rows read at an older version are the same at the version that a commit starts from."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def check_unchanged(
 ) -> None:
     """Check that no commit after `version`, up to that of the snapshot, changed what was read at `version`.
 
-    `configuration` is that of `version`, which the predicates of `reads` are bound to. Raises ConcurrentAppendError and
+    `configuration` is that of `version`; the predicates of `reads` are bound to it. Raises ConcurrentAppendError and
     ConcurrentDeleteReadError, the latter also if the log no longer has all these commits.
     """
     check = ConflictCheck(
@@ -48,7 +48,7 @@ def check_unchanged(
 
 
 def log_is_gone(version: int, snapshot: Snapshot, operation: str) -> ConcurrentDeleteReadError:
-    """The error for a version that is too old to be compared with that of the snapshot."""
+    """Return the error for a version that is too old to be compared with that of the snapshot."""
     return ConcurrentDeleteReadError(
         f"The DataFrame of this {operation} shows version {version} of '{snapshot.location}', which is now at version "
         f"{snapshot.version}. The log no longer has all versions between them, so nobody can tell whether its rows are "

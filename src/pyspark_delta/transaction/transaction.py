@@ -63,13 +63,13 @@ REMOVED_COLUMNS = (
     "base_row_id",
     "default_row_commit_version",
 )
-"""What of a live file its removal repeats."""
+"""The fields of a live file that its removal repeats."""
 
 _FIELDS = {f.name: f for f in FILE_FIELDS}
 _MANUAL, _CREATE = Operation("Manual Update"), Operation("CREATE TABLE")
 _PATIENT = AttemptPolicy()
-# After these, no attempt has landed and none can land any more. A failing store is not among them: a request that it
-# seemed to lose may still arrive.
+# After these errors, no attempt has succeeded and none can succeed later. Errors of the store are not among them: a
+# request that seemed to fail may still arrive.
 _NEVER_LANDED = (
     CommitConflictError,
     AttemptsExhaustedError,
@@ -80,7 +80,7 @@ _NEVER_LANDED = (
 
 
 class Phase(Enum):
-    """How far a transaction is; the values are the words that messages use."""
+    """The state of a transaction; the values are the words of messages."""
 
     OPEN = "open"
     COMMITTING = "being committed"
@@ -91,10 +91,10 @@ class Phase(Enum):
 class Transaction:
     """Changes that are committed together: at the end of a `with` block, or by `commit`.
 
-    A block that ends with an exception discards them. Data files that the transaction wrote are deleted then, but only
-    where it is sure that no commit names them. Not for use by several threads at once.
+    A block that ends with an exception discards them. The data files of the transaction are then deleted, but only if
+    no commit can refer to them. Do not share a transaction between threads.
 
-    Without a snapshot, as after a commit of one's own, a transaction can only append and declare: nothing is read then.
+    Without a snapshot, as after a commit of the transaction itself, it can only append and declare, not read.
     """
 
     def __init__(
@@ -116,10 +116,10 @@ class Transaction:
 
     @classmethod
     def on(cls, snapshot: Snapshot, operation: Operation = _MANUAL, **more: Any) -> Transaction:
-        """A transaction on the table as a snapshot shows it. Raises UnsupportedTableError where it cannot be written.
+        """Return a transaction on the table as a snapshot shows it.
 
-        `data_change=False` says that rows are only rearranged; `engine_info`, `committer` and `policy` as for
-        `commit_draft`.
+        Raises UnsupportedTableError if the table cannot be written. `data_change=False` declares that rows are only
+        rearranged; `engine_info`, `committer` and `policy` as for `commit_draft`.
         """
         check_writable(snapshot.configuration, snapshot.location)
         return cls(state_of(snapshot), snapshot, operation, **more)
@@ -132,7 +132,7 @@ class Transaction:
         operation: Operation = _CREATE,
         **more: Any,
     ) -> Transaction:
-        """A transaction whose commit is version 0 of a table. `storage_options` as everywhere; others as for `on`."""
+        """Return a transaction whose commit is version 0 of a table. The other parameters are as for `on`."""
         base = TableState(location=location, storage_options=dict(more.pop("storage_options", None) or {}))
         made = cls(base, None, operation, **more)
         return made.declare(configuration)
@@ -142,17 +142,17 @@ class Transaction:
 
     @property
     def draft(self) -> CommitDraft:
-        """What would be committed."""
+        """The draft that would be committed."""
         return self._draft
 
     @property
     def version(self) -> int:
-        """The version that was committed; before that, the one that the transaction is based on."""
+        """The committed version; before the commit, the version that the transaction is based on."""
         return self._base.version
 
     @property
     def configuration(self) -> TableConfiguration:
-        """What the table declares, with the changes of the transaction."""
+        """The table configuration, with the changes of the transaction."""
         before, draft = self._base.configuration, self._draft
         protocol = draft.protocol or (before.protocol if before else None)
         metadata = draft.metadata or (before.metadata if before else None)
@@ -164,9 +164,9 @@ class Transaction:
 
     # ------------------------------------------------------------------------------------------------ reading
     def read(self, columns: Sequence[str] | None = None, where: str | None = None, time_zone: str = "UTC") -> ScanPlan:
-        """The plan of a scan; from now on the transaction depends on the rows that `where` is true for.
+        """Plan a scan; from now on the transaction depends on the rows for which `where` is true.
 
-        Raises as `plan_scan`.
+        Raises the errors of `plan_scan`.
         """
         self.require_open()
         if self._snapshot is None:
@@ -184,7 +184,7 @@ class Transaction:
         return plan
 
     def application_version(self, app_id: str) -> int | None:
-        """What an application has committed last; the transaction depends on it now (C180)."""
+        """Return the last version that an application has committed; the transaction then depends on it (C180)."""
         self.require_open()
         reads = self._draft.reads
         self._draft = replace(self._draft, reads=replace(reads, transactions=reads.transactions | {app_id}))
@@ -193,13 +193,13 @@ class Transaction:
 
     # ------------------------------------------------------------------------------------------------- files
     def write(self, batches: Iterable[pa.RecordBatch], options: FileOptions | None = None) -> pa.Table:
-        """Write rows, with the columns of the table, to data files of the transaction; the files.
+        """Write rows, with the columns of the table, to data files of the transaction; return the files.
 
-        Rows of a partition need not come one after another: they are put in order, some hundred MiB at a time. Several
-        threads write files, so that rows without partitions go to one or more.
+        Rows of a partition need not be adjacent: they are sorted, some hundred MiB at a time. Several threads write
+        files, so rows without partitions may go to more than one file.
 
         Raises SchemaMismatchError for other columns than the table's, ConstraintViolationError, StorageError, and
-        InvalidOperationError where rows have to be checked or computed by Spark.
+        InvalidOperationError if rows have to be checked or computed by Spark.
         """
         self.require_open()
         _check_plain(self.configuration)
@@ -213,14 +213,14 @@ class Transaction:
         return files
 
     def add(self, files: pa.Table) -> Transaction:
-        """Stage files that exist already; columns as in `actions.columns`. The transaction never deletes them."""
+        """Stage existing files; columns as in `actions.columns`. The transaction never deletes them."""
         self.require_open()
         files = files.cast(pa.schema([_FIELDS[name] for name in files.column_names]))
         self._draft = replace(self._draft, adds=together(self._draft.adds, files))
         return self
 
     def remove(self, files: pa.Table) -> Transaction:
-        """Stage the removal of live files, which `files` names by its column `path`. Raises InvalidOperationError."""
+        """Stage the removal of live files, which the column `path` of `files` names. Raises InvalidOperationError."""
         self.require_open()
         if self._snapshot is None:
             raise InvalidOperationError("The transaction was begun without a snapshot, so there is nothing to remove.")
@@ -238,7 +238,7 @@ class Transaction:
 
     # ------------------------------------------------------------------------------------------ everything else
     def declare(self, configuration: TableConfiguration) -> Transaction:
-        """Stage new protocol and metadata, as far as they differ from those of the table."""
+        """Stage new protocol and metadata, if they differ from those of the table."""
         self.require_open()
         before, draft = self._base.configuration, self._draft
         if before is None or configuration.protocol != before.protocol:
@@ -249,11 +249,11 @@ class Transaction:
         return self
 
     def stage(self, draft: CommitDraft, written: Sequence[str] = ()) -> Transaction:
-        """Take over what another draft would commit on the same version; its new files belong to the transaction now.
+        """Add the changes of another draft on the same version; its new files now belong to the transaction.
 
-        `written` are new files that are no data files, such as those of deletion vectors, by their paths in the table.
-        Raises InvalidOperationError where one commit cannot say both, and where the draft would have to see what the
-        transaction does already.
+        `written` are new files other than data files, such as those of deletion vectors, by their paths in the table.
+        Raises InvalidOperationError if one commit cannot contain both, or if the draft would have to see earlier
+        changes of the transaction.
         """
         self.require_open()
         self._written += dict.fromkeys([*_new_files(draft), *written])
@@ -262,26 +262,26 @@ class Transaction:
         return self
 
     def depend_on(self, operation: Operation, reads: ReadSet) -> Transaction:
-        """Let the commit fail where a concurrent one would have changed what was read. Raises as `stage`."""
+        """Make the commit fail if a concurrent one changes what was read. Raises the errors of `stage`."""
         return self.stage(CommitDraft(operation=operation, reads=reads))
 
     def depend_on_source(self, reads: ReadSet) -> Transaction:
-        """Let the commit fail where a concurrent one would have changed what new rows were computed from.
+        """Make the commit fail if a concurrent one changes what new rows were computed from.
 
-        Those rows show the version that the transaction is based on, so its own changes do not matter.
+        Those rows come from the version that the transaction is based on, so its own changes do not matter.
         """
         self.require_open()
         self._draft = replace(self._draft, reads=self._draft.reads.union(reads))
         return self
 
     def set_operation(self, operation: Operation) -> Transaction:
-        """What the history says that the transaction did."""
+        """Set the operation that the history shows for the transaction."""
         self.require_open()
         self._draft = replace(self._draft, operation=operation)
         return self
 
     def set_user_metadata(self, text: str) -> Transaction:
-        """A text of the user's for the history (`userMetadata`). Raises InvalidOperationError (`check_text`)."""
+        """Set a text of the user for the history (`userMetadata`). Raises InvalidOperationError (`check_text`)."""
         self.require_open()
         check_text(text)
         self._draft = replace(self._draft, user_metadata=text)
@@ -296,11 +296,13 @@ class Transaction:
         return self
 
     def set_domain(self, domain: str, configuration: str) -> Transaction:
-        """Set a metadata domain of the user's. Raises InvalidOperationError for one of the system's (C201)."""
+        """Set a metadata domain of the user. Raises InvalidOperationError for a system domain (C201)."""
         return self._set_domain(DomainMetadata(domain=domain, configuration=configuration))
 
     def remove_domain(self, domain: str) -> Transaction:
-        """Remove a metadata domain of the user's, with a copy of what it was (C204). Raises InvalidOperationError."""
+        """Remove a metadata domain of the user, with a copy of its old configuration (C204). Raises
+        InvalidOperationError.
+        """
         before = self._base.domains.get(domain)
         if before is None:
             raise InvalidOperationError(f"The table has no metadata domain '{domain}' to remove.", domain=domain)
@@ -321,9 +323,9 @@ class Transaction:
 
     # --------------------------------------------------------------------------------------------- the end of it
     def commit(self) -> TableState:
-        """Commit everything as one version; the state of the table at it. Nothing is committed where nothing changes.
+        """Commit everything as one version and return the state of the table at it. If nothing changes, commit nothing.
 
-        Raises as `commit_draft`.
+        Raises the errors of `commit_draft`.
         """
         self.require_open()
         if not _changes(self._draft):
@@ -340,11 +342,11 @@ class Transaction:
         return self._base
 
     def discard(self) -> None:
-        """Forget the changes and delete the data files that the transaction wrote."""
+        """Discard the changes and delete the data files that the transaction wrote."""
         self.require_open()
         self.phase = Phase.DISCARDED
         store = store_for(self._base.location, self._base.storage_options)
-        with suppress(StorageError):  # what stays behind is named by no commit, and vacuum deletes it
+        with suppress(StorageError):  # no commit refers to files that are left behind, and vacuum deletes them
             store.delete([resolve_file(self._base.location, path) for path in self._written])
 
     def __enter__(self) -> Transaction:
@@ -362,7 +364,7 @@ class Transaction:
             self.discard()
 
     def require_open(self) -> None:
-        """Raises InvalidOperationError once the transaction has ended."""
+        """Raise InvalidOperationError if the transaction has ended."""
         if self.phase is not Phase.OPEN:
             raise InvalidOperationError(
                 f"The transaction on '{self._base.location}' is {self.phase.value}. Begin another one."
@@ -370,7 +372,7 @@ class Transaction:
 
 
 def _check_plain(configuration: TableConfiguration) -> None:
-    """Refuse rows that Spark would have to check or compute (conditions and defaults are SQL)."""
+    """Refuse rows that Spark has to check or compute (conditions and defaults are SQL)."""
     rules = row_rules(configuration)
     if rules:
         what = [f"{check.kind.value} '{check.name}'" for check in rules.checks]
@@ -381,7 +383,7 @@ def _check_plain(configuration: TableConfiguration) -> None:
 
 
 def _check_seen(done: CommitDraft, more: CommitDraft, configuration: TableConfiguration, location: str) -> None:
-    """Refuse a draft that speaks of rows as they were before the transaction changed or wrote them."""
+    """Refuse a draft that depends on rows which the transaction itself has changed or written."""
     if more.reads.is_empty:
         return
     files = unseen(done, more, configuration, location)
@@ -397,7 +399,7 @@ def _check_seen(done: CommitDraft, more: CommitDraft, configuration: TableConfig
 
 
 def _new_files(draft: CommitDraft) -> list[str]:
-    """The files that only this draft names: one that leaves and comes back, with deletion vectors, is the table's."""
+    """Return the files that only this draft names, not files that it removes and adds with a deletion vector."""
     adds, removed = draft.adds.column("path"), draft.removes.column("path").combine_chunks()
     new = adds.filter(pc.invert(pc.is_in(adds, value_set=removed)))
     return [*new.to_pylist(), *draft.changes.column("path").to_pylist()]

@@ -1,4 +1,4 @@
-"""The version checksum of a commit just made, computed from an earlier one (Version Checksum File; C105-C126)."""
+"""The version checksum of a new commit, computed from an earlier one (Version Checksum File; C105-C126)."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from pyspark_delta.storage import ObjectStore
 from pyspark_delta.storage.paths import join
 from pyspark_delta.transaction.winner import Winner
 
-# Concurrent writers see each other's commits before the checksums: so many commits are made up for.
+# Concurrent writers see each other's commits before the checksums: so many missing checksums are bridged.
 _FURTHEST_BACK = 8
 _MOST_TRANSACTIONS = 100  # more would make every checksum file long; the log has them
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What a version checksum says beside protocol and metadata; transactions and domains are None when not known."""
+    """A version checksum without protocol and metadata; transactions and domains are None if unknown."""
 
     files: FileTotals = field(default_factory=FileTotals)
     transactions: Mapping[str, SetTransaction] | None = field(default_factory=dict, hash=False)
@@ -40,7 +40,7 @@ class Totals:
     def with_small_actions(
         self, transactions: Iterable[SetTransaction], domains: Iterable[DomainMetadata], files: FileTotals
     ) -> Totals:
-        """After a commit with these actions, which leads to these files."""
+        """Return the contents after a commit with these actions, which leads to these files."""
         own_transactions = {t.app_id: t for t in transactions}
         own_domains = {d.domain: d for d in domains}
         return Totals(
@@ -51,10 +51,10 @@ class Totals:
 
 
 def write_version_checksum(ready: ReadyCommit, location: str, store: ObjectStore, totals: Totals | None = None) -> bool:
-    """Write the checksum of a version that was committed; whether there was enough to compute it from.
+    """Write the checksum of a committed version; return True if there was enough to compute it from.
 
-    Nothing is read but an earlier checksum and the few commits since; nothing at all where the totals of the version
-    are given. Raises StorageError.
+    Reads only an earlier checksum and the few commits after it; nothing if the totals of the version are given. Raises
+    StorageError.
     """
     after = totals or _after(_before(ready, location, store), ready)
     if after is None:
@@ -102,7 +102,7 @@ def _after(before: Totals | None, ready: ReadyCommit) -> Totals | None:
     if before is None:
         return None
     if ready.adds.num_rows and not ready.removes.num_rows and not ready.data_change:
-        # Files that are added again, with other fields: those of the table, where the commit depends on them.
+        # Files that are added again with other fields: those of the table, if the commit depends on them.
         files = before.files if _are_read(ready.adds, ready.draft.reads.paths) else None
     else:
         files = _changed(before.files, ready.adds, ready.removes)
@@ -110,7 +110,7 @@ def _after(before: Totals | None, ready: ReadyCommit) -> Totals | None:
 
 
 def _are_read(files: pa.Table, paths: frozenset[str]) -> bool:
-    """Whether a commit would be in conflict with the removal of any of the files."""
+    """True if a commit would conflict with the removal of any of the files."""
     return paths.issuperset(files.column("path").to_pylist())
 
 
@@ -126,7 +126,7 @@ def _cardinalities(files: pa.Table) -> pa.ChunkedArray | None:
 
 
 def _totals(version: int, location: str, store: ObjectStore) -> Totals | None:
-    """The totals of a version, from the nearest checksum; None when there is none near, or the way is not plain."""
+    """The totals of a version, from the nearest checksum; None if none is near, or a commit between is ambiguous."""
     later: list[Winner] = []
     for number in range(version, max(-1, version - _FURTHEST_BACK), -1):
         path = _path(location, VersionChecksumName(number))
@@ -148,7 +148,7 @@ def _advanced(totals: Totals | None, commits: Iterable[Winner]) -> Totals | None
             or removed.column("size").null_count
             or not pc.all(pc.fill_null(added.column("data_change"), False)).as_py()
         ):
-            return None  # a file added again, or changed in place: only reconciliation can tell
+            return None  # a file added again, or changed in place: only reconciliation can decide
         files = _changed(totals.files, added, removed)
         totals = totals.with_small_actions(commit.transactions, commit.domains, files)
     return totals

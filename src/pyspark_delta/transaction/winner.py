@@ -1,4 +1,4 @@
-"""A commit that won a race: what of it later writers must know, each part parsed when it is asked for."""
+"""A commit that won a race: the parts that later writers need, each parsed on first use."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _REMOVED = (PATH, SIZE, DELETION_VECTOR, DATA_CHANGE)
 
 @dataclass(frozen=True)
 class Winner:
-    """One committed version. Files are columns: a commit may hold very many."""
+    """One committed version. Files are columns, because a commit may hold very many."""
 
     text: CommitText
 
     @classmethod
     def parse(cls, taken: TakenVersion) -> Winner:
-        """Raises CorruptLogError naming the commit file; so do the properties."""
+        """Raise CorruptLogError naming the commit file; so do the properties."""
         return cls(commit_text(taken.version, f"{LOG_DIRECTORY}/{CommitName(taken.version)}", taken.content))
 
     @property
@@ -64,12 +64,12 @@ class Winner:
 
     @cached_property
     def info(self) -> CommitInfo:
-        """Its commitInfo; an empty one when it has none."""
+        """Its commitInfo; an empty one if it has none."""
         found = (value for _, value in self.text.find("commitInfo") if isinstance(value, Mapping))
         return CommitInfo(values=next(found, {}))
 
     def added(self, partition_names: Sequence[str] = ()) -> pa.Table:
-        """The files that it adds, with `data_change`; partition values of the columns named, by physical name."""
+        """The files that it adds, with `data_change`; partition values of the given columns, by physical name."""
         return self._files("add", _ADDED, partition_names)
 
     @cached_property
@@ -79,12 +79,12 @@ class Winner:
 
     @cached_property
     def has_removes(self) -> bool:
-        """Whether it removes any file; cheaper than to look at them."""
+        """True if it removes any file; cheaper than reading `removes`."""
         return bool(self.text.lines_of("remove"))
 
     @property
     def is_blind_append(self) -> bool:
-        """Whether it read nothing of the table, by its own word, and removed nothing."""
+        """True if it declares that it read nothing of the table, and it removes nothing."""
         return self.info.values.get("isBlindAppend") is True and not self.has_removes
 
     def __str__(self) -> str:
@@ -94,7 +94,7 @@ class Winner:
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """What errors say of the winner, as their facts."""
+        """The facts about the winner that errors carry."""
         values = self.info.values
         return {"version": self.version, "operation": values.get("operation"), "engine": values.get("engineInfo")}
 

@@ -1,4 +1,4 @@
-"""How rows for a table become its data files: the write context of a configuration."""
+"""The write context of a configuration: how rows of a table become data files."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from pyspark_delta.storage.credentials import CarriedOptions
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileOptions:
-    """What a user may choose about data files; None leaves it to the table's properties, then to the default.
+    """User options for data files; None uses the table's properties, then the default.
 
-    `partition_columns`: whether files hold the partition columns too.
+    `partition_columns` is True if files hold the partition columns too.
     """
 
     compression: str | None = None
@@ -46,10 +46,10 @@ def write_context(
     *,
     clustering: Sequence[tuple[str, ...]] = (),
 ) -> WriteContext:
-    """The context in which workers write files for a table: plain data.
+    """Return the context in which workers write files for a table; it is picklable.
 
-    `clustering` are the physical paths of its clustering columns, which have statistics in any case (C351).
-    Raises SchemaMismatchError for a schema that files cannot hold.
+    `clustering` are the physical paths of its clustering columns, which always have statistics (C351). Raises
+    SchemaMismatchError for a schema that files cannot hold.
     """
     schema = stored_schema(configuration.schema)
     mode = mapping_mode(configuration)
@@ -79,7 +79,7 @@ def write_context(
 
 
 def stores_partition_columns(configuration: TableConfiguration, options: FileOptions) -> bool:
-    """Whether files hold the partition columns too: a feature that asks for it decides, then the user, then the table.
+    """True if files hold the partition columns too: a feature that requires it decides, then the user, then the table.
 
     (Materialize Partition Columns; Iceberg Compatibility.)
     """

@@ -17,7 +17,7 @@ import pytest
 
 from pyspark_delta.data import parts
 from pyspark_delta.data.partitions import Piece, pieces
-from pyspark_delta.data.parts import PartWriter, write_all, write_files, write_in_any_order, write_side_by_side
+from pyspark_delta.data.parts import RollingFileWriter, write_all, write_files, write_in_any_order, write_side_by_side
 from pyspark_delta.data.writer import WriteContext, WrittenFile
 from pyspark_delta.errors import ConstraintViolationError, StorageError
 from pyspark_delta.schema.arrow import schema_from_arrow
@@ -106,7 +106,7 @@ def test_side_by_side_little_waits_in_memory(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(parts, "_MOST_BEGUN", 3)
     table = pa.table({"id": range(6000), "p": [i % partitions for i in range(6000)]})
     write = context(tmp_path, table.schema, "p", row_group_bytes=8000)
-    writer, found = PartWriter(write, 0, side_by_side=True), list[WrittenFile]()
+    writer, found = RollingFileWriter(write, 0, side_by_side=True), list[WrittenFile]()
     for piece in pieces(write, table.to_batches(max_chunksize=1500), 50_000):
         found += writer.append(piece)
         assert sum(file.gathered_bytes for file in writer._open.values()) <= 8000

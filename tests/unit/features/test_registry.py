@@ -76,5 +76,5 @@ print(sorted(name for name in sys.modules if name.startswith("pyspark_delta.feat
 
 def test_what_cannot_be_read_cannot_be_written() -> None:
     for feature in all_features():
-        if feature.read_obstacle:
-            assert feature.write_obstacle, feature.name
+        if feature.read_unsupported_reason:
+            assert feature.write_unsupported_reason, feature.name

@@ -42,7 +42,7 @@ def both(texts: list[str | None], leaves: tuple[Column, ...] = LEAVES) -> pa.Rec
     array = pa.array(texts, pa.string())
     found = parse_stats(array, leaves)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(parse, "cut_out", lambda *_: None)
+        patch.setattr(parse, "slice_uniform", lambda *_: None)
         assert parse_stats(array, leaves).to_pylist() == found.to_pylist()
     return found
 

@@ -72,7 +72,7 @@ def merge_in_driver(target: Target, merge: BoundMerge, files: pa.Table, source: 
     """Carry out a merge into the files that may have matching rows; `source` has the columns asked for, by name.
 
     Raises EngineDeclined and ComputationError for a row that is left to Spark, with nothing written; and as
-    `read_tasks` and `PartWriter`.
+    `read_tasks` and `RollingFileWriter`.
     """
     try:
         return _Merging(target, merge, files, _as_batch(source)).run()

@@ -16,7 +16,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType as SparkStruct
 
-from pyspark_delta.changes.eras import keeps_changes
+from pyspark_delta.changes.configuration_ranges import cdf_enabled
 from pyspark_delta.data.conform import conform
 from pyspark_delta.data.partitions import null_empty_partitions
 from pyspark_delta.data.parts import write_side_by_side
@@ -214,7 +214,7 @@ def _replaced(write: SourceWrite, snapshot: Snapshot, new: Written, time_zone: s
 def _write_kept(write: SourceWrite, snapshot: Snapshot, replaced: Replaced) -> Written:
     """The rows of partly replaced files that stay, written anew in this process."""
     before = snapshot.configuration
-    if has_row_ids(before) or (keeps_changes(before) and write.options.data_change):
+    if has_row_ids(before) or (cdf_enabled(before) and write.options.data_change):
         raise _needs_enable("rows of the table move, whose changes or ids it keeps")
     assert isinstance(write.selection, Where)
     predicate = write.selection.predicate

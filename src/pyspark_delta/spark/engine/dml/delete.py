@@ -145,4 +145,4 @@ class _SparkDelete:
 def _deleted(candidates: Candidates, rows: ChangedRows) -> int | None:
     """How many rows go; None where a file leaves whose number of rows nobody knows."""
     known = count_rows(candidates.fully_matched)
-    return None if known is None else known + rows.crossed_off
+    return None if known is None else known + rows.deletions

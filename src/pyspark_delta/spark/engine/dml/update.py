@@ -119,9 +119,7 @@ class Update:
         done = first_done("UPDATE", prepared.engines(), lambda engine: engine.find())
         files, rows = done.value.files, done.value.rows
         found = Done(rows, done.engine, done.declined)
-        return Found(
-            prepared.target, files, files.slice(0, 0), found, done.value.reads, rows.crossed_off, rows.crossed_off
-        )
+        return Found(prepared.target, files, files.slice(0, 0), found, done.value.reads, rows.deletions, rows.deletions)
 
     def _prepare(
         self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import pyarrow as pa
 
-from pyspark_delta.changes.eras import keeps_changes
+from pyspark_delta.changes.configuration_ranges import cdf_enabled
 from pyspark_delta.errors import (
     ConcurrentAppendError,
     ConcurrentDeleteDeleteError,
@@ -64,8 +64,8 @@ from pyspark_delta.spark.engine.write.selection import (
 from pyspark_delta.spark.frames.reading import read_files
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
+from pyspark_delta.transaction.identity_allocation import commit_numbered
 from pyspark_delta.transaction.new_table import check_distinct
-from pyspark_delta.transaction.numbering import commit_numbered
 from pyspark_delta.transaction.row_rules import row_rules
 from pyspark_delta.transaction.write_plan import write_context
 from pyspark_delta.write.drafts import Staged, draft_write
@@ -347,7 +347,7 @@ class _Staging:
         source = FileSource(snapshot.location, before, snapshot.storage_options)
         rows = read_files(self._spark, source, replaced.partly, row_tracking=has_row_ids(before))
         kept = write_kept(match.kept(rows), before, self._context)
-        if not kept.rows or not keeps_changes(self._target.configuration) or not self._options.data_change:
+        if not kept.rows or not cdf_enabled(self._target.configuration) or not self._options.data_change:
             return kept, no_files()
         deleted = match.matched(read_files(self._spark, source, replaced.removed))
         after = self._target.configuration.schema

@@ -1,4 +1,4 @@
-"""Drawing from an iterator ahead of its consumer, on a thread: reading and writing then overlap."""
+"""Read an iterator ahead of its consumer on a thread, so that reading and writing overlap."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_AHEAD = 16  # items; fewer than a written row group takes would leave one of the two waiting
+_AHEAD = 16  # items; with fewer than a row group takes, reader or writer would wait
 
 
-def drawn_ahead(items: Iterator[T], ahead: int = _AHEAD) -> Generator[T]:
-    """The items in order, at most `ahead` of which wait. Errors are raised where the item would have come.
+def prefetch(items: Iterator[T], ahead: int = _AHEAD) -> Generator[T]:
+    """Yield the items in order; at most `ahead` of them wait. Errors are raised at the position of their item.
 
-    When nobody asks for more, the thread stops at its next item, and has stopped when the generator is closed.
+    When the generator is closed, the thread stops after its current item, before `close` returns.
     """
     waiting: Queue[tuple[T | None, BaseException | None]] = Queue(ahead)
     stopped = threading.Event()
@@ -44,7 +44,7 @@ def drawn_ahead(items: Iterator[T], ahead: int = _AHEAD) -> Generator[T]:
             yield item  # type: ignore[misc]
     finally:
         stopped.set()
-        while thread.is_alive():  # it may be waiting for a free place
+        while thread.is_alive():  # it may wait for space in the queue
             _drop(waiting)
             thread.join(0.01)
 

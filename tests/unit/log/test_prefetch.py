@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pyspark_delta.log.ahead import drawn_ahead
+from pyspark_delta.log.prefetch import prefetch
 
 
 def _threads() -> list[str]:
@@ -13,8 +13,8 @@ def _threads() -> list[str]:
 
 
 def test_items_come_in_order():
-    assert list(drawn_ahead(iter(range(100)), 3)) == list(range(100))
-    assert list(drawn_ahead(iter(()))) == []
+    assert list(prefetch(iter(range(100)), 3)) == list(range(100))
+    assert list(prefetch(iter(()))) == []
     assert not _threads()
 
 
@@ -24,7 +24,7 @@ def test_an_error_is_raised_where_the_item_would_have_come():
         yield 2
         raise ValueError("three")
 
-    drawn = drawn_ahead(items())
+    drawn = prefetch(items())
     assert [next(drawn), next(drawn)] == [1, 2]
     with pytest.raises(ValueError, match="three"):
         next(drawn)
@@ -42,7 +42,7 @@ def test_no_more_than_the_limit_is_drawn_ahead_and_nothing_after_closing():
                 full.set()
             yield item
 
-    drawn = drawn_ahead(items(), 3)
+    drawn = prefetch(items(), 3)
     assert next(drawn) == 0
     assert full.wait(10)  # one with the consumer, three wait, and one has no place yet
     assert seen == [0, 1, 2, 3, 4]

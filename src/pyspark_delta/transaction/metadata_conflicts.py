@@ -1,8 +1,8 @@
-"""What a winner changed of protocol and metadata, and whether a draft prepared before that is still valid.
+"""Conflicts of a draft with protocol and metadata changes of a winner.
 
-Most changes invalidate what other writers have prepared. Two kinds do not: a table feature that asks nothing of
-prepared files, or whose demands the next attempt meets, may be enabled; and what features keep count of in the schema
-may go on counting. The features themselves say what is of that kind.
+Most of these changes invalidate prepared drafts. There are two exceptions. A table feature may be enabled if it
+requires nothing of prepared files, or if the next attempt meets its requirements. Counters that features keep in the
+schema may advance. The features themselves declare which changes are of these kinds.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft
 
 
-def protocol_obstacle(draft: CommitDraft, before: TableConfiguration, after: TableConfiguration) -> str:
-    """What of a new protocol the draft cannot follow; "" when there is nothing."""
+def protocol_conflict(draft: CommitDraft, before: TableConfiguration, after: TableConfiguration) -> str:
+    """Return why the draft cannot be rebased on a new protocol; "" if it can."""
     had, has = supported_features(before), supported_features(after)
     if had - has:
         return f"it no longer supports {_listed(had - has)}"
-    unsafe = [name for name in has - had if (feature := find_feature(name)) is None or not feature.may_follow(draft)]
+    unsafe = [name for name in has - had if (feature := find_feature(name)) is None or not feature.can_rebase(draft)]
     if unsafe:
         return f"it now supports {_listed(unsafe)}"
     return ""
 
 
-def metadata_obstacle(draft: CommitDraft, before: TableConfiguration, after: TableConfiguration) -> str:
-    """What of new metadata the draft cannot follow; "" when there is nothing. It has no metadata of its own."""
+def metadata_conflict(draft: CommitDraft, before: TableConfiguration, after: TableConfiguration) -> str:
+    """Return why the draft cannot be rebased on new metadata; "" if it can. The draft has no metadata of its own."""
     old, new = before.metadata, after.metadata
     if old.schema_string != new.schema_string and _schema(old) != _schema(new):
         return "the schema"
@@ -44,28 +44,28 @@ def metadata_obstacle(draft: CommitDraft, before: TableConfiguration, after: Tab
         for name in old.configuration.keys() | new.configuration.keys()
         if old.configuration.get(name) != new.configuration.get(name)
     }
-    harmful = changed - _harmless(draft, before, after) | (old.configuration.keys() - new.configuration.keys())
-    return f"the table properties {_listed(harmful)}" if harmful else ""
+    conflicting = changed - _rebase_safe(draft, before, after) | (old.configuration.keys() - new.configuration.keys())
+    return f"the table properties {_listed(conflicting)}" if conflicting else ""
 
 
-def _harmless(draft: CommitDraft, before: TableConfiguration, after: TableConfiguration) -> set[str]:
+def _rebase_safe(draft: CommitDraft, before: TableConfiguration, after: TableConfiguration) -> set[str]:
     found: set[str] = set()
     for feature in all_features():
-        concerned = feature.harmless_properties or feature.assigned_properties
-        if concerned and feature.listed_name(after) is not None and feature.may_follow(draft):
+        concerned = feature.rebase_safe_properties or feature.assigned_properties
+        if concerned and feature.listed_name(after) is not None and feature.can_rebase(draft):
             found.update(name for name in feature.assigned_properties if name not in before.properties)
             if feature.is_active(after):
-                found.update(feature.harmless_properties)
+                found.update(feature.rebase_safe_properties)
     return found
 
 
 def _schema(metadata: Metadata) -> Any:
-    keys = {key for feature in all_features() for key in feature.harmless_field_keys}
+    keys = {key for feature in all_features() for key in feature.rebase_safe_field_keys}
     return _without(orjson.loads(metadata.schema_string), keys)
 
 
 def _without(value: Any, keys: set[str]) -> Any:
-    """A schema as JSON, without some keys of field metadata."""
+    """Return a schema as JSON, without some keys of field metadata."""
     if isinstance(value, dict):
         return {
             name: {k: v for k, v in member.items() if k not in keys}

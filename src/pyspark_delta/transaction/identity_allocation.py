@@ -1,8 +1,8 @@
-"""Commits of rows that identity columns number: no number is given twice, however many writers there are (C401).
+"""Commit rows with identity values: no value is assigned twice, even with concurrent writers (C401).
 
-Numbers are in the data files before the commit is tried. When another commit took numbers meanwhile, the rows are
-written once more, with numbers that a small commit of its own has reserved: it moves the marks and nothing else, so it
-lands quickly, and the second attempt cannot lose the same race.
+The values are in the data files before the commit is attempted. A writer that loses a race for identity values reserves
+a range in its own commit, then retries. The reservation only moves the high-water marks, so it commits quickly, and the
+second attempt cannot lose the same race.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ def commit_numbered(
     stage: Callable[[TableState], CommitDraft],
     current: Callable[[], TableState],
 ) -> TableState:
-    """Write rows and commit them; the state of the table at the new version.
+    """Write rows and commit them; return the state of the table at the new version.
 
-    `stage` writes the rows for a state of the table, and gives the draft, whose metadata moves the marks as far as it
-    has given numbers. `current` loads the newest state. Raises as `commit_draft` does, and MetadataChangedError when
-    the metadata changed in more than marks, when the draft is no blind append, or after a few rounds.
+    `stage` writes the rows for a state of the table and returns the draft; the metadata of the draft move the
+    high-water marks to the last assigned values. `current` loads the newest state. Raises the errors of `commit_draft`,
+    and MetadataChangedError if the metadata changed in more than high-water marks, if the draft is not a blind append,
+    or after a few rounds.
     """
     draft = stage(base)
     for _ in range(_WRITES - 1):
@@ -48,7 +49,7 @@ def commit_numbered(
 def _reserve(
     base: TableState, current: Callable[[], TableState], needed: Mapping[str, int], draft: CommitDraft
 ) -> tuple[TableState, TableState]:
-    """Move the marks by so many numbers; the state after that, and the one that numbering begins from."""
+    """Reserve that many values; return the states after and before the reservation."""
     for attempt in range(_RESERVATIONS):
         newest = current()
         if not differ_in_marks_only(_known(base), _known(newest)):
@@ -70,7 +71,7 @@ def _reserve(
 
 
 def _numbers_used(base: TableState, draft: CommitDraft) -> dict[str, int]:
-    """How many numbers from the marks on the draft has passed, by column."""
+    """Return how many values after the high-water marks the draft has used, by column."""
     if draft.metadata is None:
         return {}
     after = TableConfiguration(_known(base).protocol, draft.metadata)
@@ -91,7 +92,7 @@ def _marks(configuration: TableConfiguration, needed: Mapping[str, int]) -> dict
 
 
 def _within_reservation(draft: CommitDraft, base: TableState) -> CommitDraft:
-    """The draft as it is committed on the reservation: numbers beyond it still move the marks."""
+    """Return the draft as committed on the reservation: values beyond it still move the high-water marks."""
     if draft.metadata is None:
         return draft
     staged = TableConfiguration(_known(base).protocol, draft.metadata)

@@ -20,7 +20,7 @@ from pyspark_delta.protocol.state import TableState
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
-from pyspark_delta.transaction.numbering import commit_numbered
+from pyspark_delta.transaction.identity_allocation import commit_numbered
 
 KEYS = {"delta.identity.start": 1, "delta.identity.step": 1, "delta.identity.allowExplicitInsert": False}
 

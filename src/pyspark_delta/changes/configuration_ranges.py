@@ -1,6 +1,6 @@
-"""Eras: runs of versions with the same protocol and metadata, and what the feed needs of each.
+"""Ranges of versions with the same protocol and metadata, and what the change data feed requires of each.
 
-A commit is read with the columns that the table had then; they must lead to the columns that it has at the end.
+A commit is read with the columns that the table had at that version; they must be convertible to the last columns.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pyspark_delta.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What one commit declares anew; None for what it leaves as it was."""
+    """The protocol and metadata that one commit declares; None if it leaves them unchanged."""
 
     version: int
     protocol: Protocol | None
@@ -31,8 +31,8 @@ class Declared:
 
 
 @dataclass(frozen=True, slots=True)
-class Era:
-    """The versions from `first` on, up to the next era, have this configuration."""
+class ConfigurationRange:
+    """The versions from `first` on, up to the next range, have this configuration."""
 
     first: int
     configuration: TableConfiguration
@@ -45,20 +45,23 @@ class Era:
         return tuple(physical_field(f, mode).name for f in fields if f is not None)
 
 
-def eras_of(latest: Snapshot, versions: VersionRange, declared: Sequence[Declared]) -> tuple[Era, ...]:
-    """The eras of a range, oldest first: that before the first version, and one for each commit that declares anything.
+def configuration_ranges(
+    latest: Snapshot, versions: VersionRange, declared: Sequence[Declared]
+) -> tuple[ConfigurationRange, ...]:
+    """Return the configuration ranges of some versions, oldest first.
 
-    The first may have no version in the range; what the first commit removes is of it. Raises what opening a version
-    raises, and UnsupportedFeatureError for a version that cannot be read.
+    The first range holds the configuration before the first version; each commit that declares anything begins another.
+    The first range may contain no requested version; files that the first commit removes belong to it. Raises the
+    errors of opening a version, and UnsupportedFeatureError for a version that cannot be read.
     """
-    eras = [Era(versions.first, _before(latest, versions, declared))]
+    ranges = [ConfigurationRange(versions.first, _before(latest, versions, declared))]
     for change in declared:
-        before = eras[-1].configuration
+        before = ranges[-1].configuration
         protocol, metadata = change.protocol or before.protocol, change.metadata or before.metadata
         configuration = TableConfiguration(protocol, metadata, latest.location)
         check_readable(configuration, latest.location)
-        eras.append(Era(change.version, configuration))
-    return tuple(eras)
+        ranges.append(ConfigurationRange(change.version, configuration))
+    return tuple(ranges)
 
 
 def _before(latest: Snapshot, versions: VersionRange, declared: Sequence[Declared]) -> TableConfiguration:
@@ -87,9 +90,9 @@ def _configuration(latest: Snapshot, version: int) -> TableConfiguration:
 
 
 # ------------------------------------------------------------------------------------------- was the feed enabled
-def check_enabled(eras: Sequence[Era], versions: VersionRange, location: str) -> None:
-    """Raise InvalidOperationError, naming the versions, when the feed was off in any version of the range (C167)."""
-    off = [(first, last) for first, last, era in _spans(eras, versions) if not keeps_changes(era.configuration)]
+def check_enabled(ranges: Sequence[ConfigurationRange], versions: VersionRange, location: str) -> None:
+    """Raise InvalidOperationError, naming the versions, if the feed was off in any version of the range (C167)."""
+    off = [(first, last) for first, last, current in _spans(ranges, versions) if not cdf_enabled(current.configuration)]
     if not off:
         return
     merged: list[tuple[int, int]] = []
@@ -116,38 +119,40 @@ def check_enabled(eras: Sequence[Era], versions: VersionRange, location: str) ->
     )
 
 
-def _spans(eras: Sequence[Era], versions: VersionRange) -> Iterator[tuple[int, int, Era]]:
-    """The first and last version of the range in each era that has any."""
-    for era, following in pairwise(eras):
-        if era.first < following.first:
-            yield era.first, following.first - 1, era
-    yield eras[-1].first, versions.last, eras[-1]
+def _spans(
+    ranges: Sequence[ConfigurationRange], versions: VersionRange
+) -> Iterator[tuple[int, int, ConfigurationRange]]:
+    """Yield the first and last requested version of each configuration range that has any."""
+    for current, following in pairwise(ranges):
+        if current.first < following.first:
+            yield current.first, following.first - 1, current
+    yield ranges[-1].first, versions.last, ranges[-1]
 
 
-def keeps_changes(configuration: TableConfiguration) -> bool:
-    """Whether commits tell which rows change: the property counts only where the protocol has the feature (C168)."""
+def cdf_enabled(configuration: TableConfiguration) -> bool:
+    """True if commits record changed rows: the property counts only if the protocol supports the feature (C168)."""
     return is_active(configuration, Feature.CHANGE_DATA_FEED)
 
 
 # --------------------------------------------------------------------------------- from its columns to those at the end
-def check_columns(used: Iterable[int], eras: Sequence[Era], versions: VersionRange) -> None:
-    """Check that rows of the `used` eras fit the columns at the end: no column is lost, and types are widened at most.
+def check_columns(used: Iterable[int], ranges: Sequence[ConfigurationRange], versions: VersionRange) -> None:
+    """Check that rows of the `used` ranges can be read with the last columns.
 
-    With column mapping, columns may be renamed and dropped in between; a dropped one is not shown. Nor is one that the
-    first commit itself drops, for it is no column in any version of the range. Raises UnsupportedTableError, naming
-    the versions.
+    No column may be lost, and a type may only be widened. With column mapping, columns may be renamed and dropped in
+    between; a dropped column is not shown. Neither is a column that the first commit itself drops, because no requested
+    version has it. Raises UnsupportedTableError, naming the versions.
     """
-    last = eras[-1]
+    last = ranges[-1]
     mapped = mapping_mode(last.configuration) != "none"
     for number in sorted(set(used)):
-        era = eras[number]
-        if era.configuration.metadata.schema_string == last.configuration.metadata.schema_string:
+        current = ranges[number]
+        if current.configuration.metadata.schema_string == last.configuration.metadata.schema_string:
             continue
-        outside = len(eras) > number + 1 and eras[number + 1].first == versions.first
-        changed = _first_obstacle(era, (*eras[number + 1 : -1], last), may_drop=mapped or outside)
+        outside = len(ranges) > number + 1 and ranges[number + 1].first == versions.first
+        changed = _first_difference(current, (*ranges[number + 1 : -1], last), may_drop=mapped or outside)
         if changed is not None:
             problem, at = changed
-            shown = f"before version {versions.first}" if outside else f"at version {era.first}"
+            shown = f"before version {versions.first}" if outside else f"at version {current.first}"
             raise UnsupportedTableError(
                 f"The changes of '{last.configuration.location}' from version {versions.first} to {versions.last} "
                 f"cannot be read together: {problem} between the columns {shown} and those at version {at}. Read the "
@@ -160,9 +165,11 @@ def check_columns(used: Iterable[int], eras: Sequence[Era], versions: VersionRan
             )
 
 
-def _first_obstacle(era: Era, later: Sequence[Era], *, may_drop: bool) -> tuple[str, int] | None:
-    """What keeps rows of an era from being read with the columns of the last one, and the version that brought it."""
-    before = _physical(era.configuration)
+def _first_difference(
+    current: ConfigurationRange, later: Sequence[ConfigurationRange], *, may_drop: bool
+) -> tuple[str, int] | None:
+    """Return why rows of a range cannot be read with the columns of the last one, and the version that caused it."""
+    before = _physical(current.configuration)
     found = [_difference(before, _physical(one.configuration), may_drop=may_drop, where="") for one in later]
     if found[-1] is None:
         return None
@@ -177,7 +184,7 @@ def _physical(configuration: TableConfiguration) -> list[tuple[str, StructField]
 def _difference(
     before: Sequence[tuple[str, StructField]], after: Sequence[tuple[str, StructField]], *, may_drop: bool, where: str
 ) -> str | None:
-    """What stands in the way of reading rows of the columns `before` as `after`: (logical name, physical field)."""
+    """Return why rows of the columns `before` cannot be read as `after`: (logical name, physical field)."""
     found = {field.name.casefold(): field for _, field in after}
     names = {name.casefold() for name, _ in after}
     for name, field in before:
