@@ -1,4 +1,4 @@
-"""Making a version exist: the contract of committers, and the committers of catalogs and of plain stores."""
+"""Creating a version: the contract of committers, and the committers of catalogs and of plain stores."""
 
 from pyspark_delta.commit.committers import check_committer, committer_for
 from pyspark_delta.commit.contract import (

@@ -1,7 +1,7 @@
 """Commits through the catalog that manages a table: staged, ratified, published (Commit Protocol; C468-C474).
 
-Whatever gets lost on the way, the catalog knows which commit a version has, and the transaction id in it says whose it
-is. Only what the catalog has ratified is ever published.
+If a response is lost, the catalog still knows which commit a version has, and the transaction id in the commit
+identifies its writer. Only ratified commits are published.
 """
 
 from __future__ import annotations
@@ -49,14 +49,16 @@ from pyspark_delta.log.provenance import transaction_id
 from pyspark_delta.storage import ObjectStore
 
 INLINE_LIMIT = 16 << 10
-"""Bytes up to which a commit is given to a catalog that takes its content: a file less to write and to read."""
+"""Bytes up to which a commit is sent inline to a catalog that accepts its content: one file less to write and to
+read.
+"""
 
 
 class CatalogCommitter:
     """Commits to one managed table.
 
-    A request that is made again is the same proposal, with the same staged file, so that the catalog recognises it; a
-    request for another version gets a file of its own (C446).
+    A repeated request is the same proposal, with the same staged file, so that the catalog recognises it; a request for
+    another version gets a file of its own (C446).
     """
 
     def __init__(self, table: ManagedTable, store: ObjectStore) -> None:
@@ -77,7 +79,7 @@ class CatalogCommitter:
             return Transient(error)
         try:
             result = self._ratify(request, proposal)
-        except (CatalogError, StorageError) as error:  # while finding out
+        except (CatalogError, StorageError) as error:  # while resolving the outcome
             return Unknown(error)
         if isinstance(result, Committed):
             self._publish(request, is_next=result.content is None and proposal.published_version == request.version - 1)
@@ -118,7 +120,7 @@ class CatalogCommitter:
 
     # ------------------------------------------------------------------------------------------------- ratifying
     def _ratify(self, request: CommitRequest, proposal: Proposal, *, published: bool = False) -> CommitResult:
-        """The outcome of one proposal. Raises CatalogError and StorageError where it could not be found out."""
+        """Return the outcome of one proposal. Raises CatalogError and StorageError if it cannot be resolved."""
         try:
             ratified = self._table.catalog.ratify(self._table.info, proposal)
         except RatificationConflictError as error:
@@ -140,7 +142,7 @@ class CatalogCommitter:
         return Committed(request.version, None if content == request.content else content)
 
     def _settle(self, request: CommitRequest, proposal: Proposal, tail: LogTail, error: CatalogError) -> CommitResult:
-        """Whose the version is, by what the catalog knows now."""
+        """Return whose commit the version has, by the present state of the catalog."""
         if tail.latest_version < request.version:
             return Transient(error)
         if self._is_own(proposal, tail):
@@ -151,12 +153,12 @@ class CatalogCommitter:
         return VersionTaken(winners)
 
     def _is_own(self, proposal: Proposal, tail: LogTail) -> bool:
-        """Whether the catalog names the very proposal as the commit of its version."""
+        """True if the catalog has this very proposal as the commit of its version."""
         found = next((c for c in tail.commits if c.version == proposal.version), None)
         return found is not None and proposal.file is not None and found.file_name == proposal.file.name
 
     def _taken(self, tail: LogTail, first: int) -> Iterator[TakenVersion]:
-        """The versions from `first` to the latest, with what the catalog or the published files hold."""
+        """Yield the versions from `first` to the latest, with their content from the catalog or the published files."""
         known: dict[int, RatifiedCommit] = {commit.version: commit for commit in tail.commits}
         for version in range(first, tail.latest_version + 1):
             commit = known.get(version)
@@ -187,7 +189,7 @@ class CatalogCommitter:
 
 
 class CreatingCommitter:
-    """Makes the first version of a table at its staging location, and gives the table its name with it (C481)."""
+    """Creates the first version of a table at its staging location, and thereby registers its name (C481)."""
 
     def __init__(
         self, catalog: Catalog, staging: StagingTable, store: ObjectStore, created: Callable[[TableInfo], None]

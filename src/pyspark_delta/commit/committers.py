@@ -1,4 +1,4 @@
-"""Who commits to a table: its catalog, or put-if-absent where no catalog manages it."""
+"""The committer of a table: its catalog, or put-if-absent if no catalog manages it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyspark_delta.storage import ObjectStore
 
 
 def committer_for(store: ObjectStore, storage_options: Mapping[str, str]) -> Committer:
-    """The committer of the table that is reached by these options. Raises CatalogError as `known_table`."""
+    """Return the committer of the table with these options. Raises CatalogError as `known_table`."""
     known = known_table(storage_options)
     if known is not None and isinstance(known[1], StagingTable):
         name = storage_options[CATALOG_KEY]
@@ -27,7 +27,8 @@ def committer_for(store: ObjectStore, storage_options: Mapping[str, str]) -> Com
 def check_committer(
     configuration: TableConfiguration, before: TableConfiguration | None, committer: Committer, location: str
 ) -> None:
-    """Check that no managed table is committed to past its catalog (C480), or made other than its catalog requires.
+    """Check that a managed table is not committed to without its catalog (C480), and is created as its catalog
+    requires.
 
     Raises PathAccessError, InvalidOperationError.
     """

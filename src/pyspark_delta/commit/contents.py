@@ -1,4 +1,4 @@
-"""What a commit file says of the table, apart from its files: what a catalog keeps a copy of."""
+"""The contents of a commit file apart from its files: a catalog stores a copy of them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyspark_delta.log.names import CommitName
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitContents:
-    """Protocol, metadata and domains of a commit, as far as it has them, and its in-commit timestamp in ms."""
+    """Protocol, metadata and domains of a commit, if it has them, and its in-commit timestamp in ms."""
 
     timestamp: int
     protocol: Protocol | None
@@ -22,7 +22,7 @@ class CommitContents:
 
     @classmethod
     def parse(cls, version: int, content: bytes) -> CommitContents:
-        """Raises CorruptLogError for a commit without an in-commit timestamp, which managed tables have (C450)."""
+        """Raise CorruptLogError for a commit without an in-commit timestamp, which managed tables have (C450)."""
         text = commit_text(version, str(CommitName(version)), content)
         infos = [decode_commit_info(fields) for fields in text.fields("commitInfo")]
         return cls(
@@ -34,5 +34,5 @@ class CommitContents:
 
     @property
     def changes_metadata(self) -> bool:
-        """Whether there is anything for a catalog to keep."""
+        """True if there is anything for a catalog to store."""
         return bool(self.protocol or self.metadata or self.domains)

@@ -1,6 +1,6 @@
-"""The contract of committers: one atomic attempt to make one version exist (Creation of New Log Entries; C012-C015).
+"""The contract of committers: one atomic attempt to create one version (Creation of New Log Entries; C012-C015).
 
-Outcomes are values. Whoever asks decides what to do next; a committer never retries on its own.
+Outcomes are values. The caller decides what to do next; a committer never retries on its own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pyspark_delta.errors import DeltaError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitRequest:
-    """One attempt: the whole content of the commit file of `version`.
+    """One attempt: the complete content of the commit file of `version`.
 
     `transaction_id` is the `commitInfo.txnId` in the content: by it a writer recognises its own commit.
     """
@@ -37,7 +37,7 @@ class TakenVersion:
 class Committed:
     """The version exists, is durable, and is this request's.
 
-    `content` is given where an earlier attempt with the same transaction id made it, with other content.
+    `content` is set if an earlier attempt with the same transaction id made it, with other content.
     """
 
     version: int
@@ -53,21 +53,21 @@ class VersionTaken:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """The version does not exist, and asking again is of no use. Nothing was changed."""
+    """The version does not exist, and a retry is useless. Nothing was changed."""
 
     error: DeltaError
 
 
 @dataclass(frozen=True, slots=True)
 class Transient:
-    """The version did not exist when it was looked for after a failure; the same request may be made again."""
+    """The version did not exist when it was checked after a failure; the same request may be retried."""
 
     error: DeltaError
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Whether the version exists could not be found out; the same request may be made again, and settles it."""
+    """It is unknown if the version exists; the same request may be retried, and resolves it."""
 
     error: DeltaError
 
@@ -76,16 +76,16 @@ CommitResult: TypeAlias = Committed | VersionTaken | Rejected | Transient | Unkn
 
 
 class Committer(Protocol):
-    """What makes versions exist: a store with put-if-absent, or a catalog.
+    """Creates versions: a store with put-if-absent, or a catalog.
 
-    For every version at most one request is ever answered with `Committed`. A request that is made again after
-    `Transient` or `Unknown` is answered with `Committed` when its first attempt had landed after all.
+    For every version at most one request is ever answered with `Committed`. A request that is retried after `Transient`
+    or `Unknown` is answered with `Committed` if its first attempt succeeded after all.
     """
 
     def commit(self, request: CommitRequest) -> CommitResult:
-        """Try to make the version exist with this content. Raises nothing but programming errors."""
+        """Try to create the version with this content. Raises only programming errors."""
         ...
 
     def later(self, table_location: str, version: int) -> Iterator[TakenVersion]:
-        """The versions that exist after one, in order. Raises StorageError, CatalogError."""
+        """Yield the versions that exist after one, in order. Raises StorageError, CatalogError."""
         ...

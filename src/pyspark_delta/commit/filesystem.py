@@ -30,10 +30,10 @@ _PARALLEL_READS = 32
 
 
 class FilesystemCommitter:
-    """Writes `_delta_log/<version>.json` where there is none.
+    """Writes `_delta_log/<version>.json` if it does not exist.
 
-    Stores may fail after they have done what was asked, and their clients repeat requests: so after any failure the
-    file is read, and the transaction id in it tells whose it is.
+    Stores may report a failure after success, and their clients repeat requests. So after any failure the file is read,
+    and the transaction id in it identifies its writer.
     """
 
     def __init__(self, store: ObjectStore) -> None:
@@ -52,7 +52,7 @@ class FilesystemCommitter:
         return Committed(request.version)
 
     def later(self, table_location: str, version: int) -> Iterator[TakenVersion]:
-        """More and more at once, as a writer that was slow has many to catch up with."""
+        """Yield later versions, read in batches of increasing size, because a slow writer has many to read."""
 
         def read(number: int) -> bytes | None:
             try:

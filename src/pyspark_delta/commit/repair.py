@@ -1,8 +1,8 @@
-"""Repairing a catalog that knows fewer commits of a table than are published, as one restored from an older backup.
+"""Repair a catalog that knows fewer commits of a table than are published, for example after a restore from a backup.
 
-Only what a catalog has ratified is ever published, so what is published after its latest version was ratified once and
-forgotten. It is proposed to the catalog again, version after version: what the catalog checks of a commit it checks of
-these too, and a repair that is interrupted can be made again.
+Only ratified commits are published, so published commits after the catalog's latest version were ratified once and then
+lost. They are proposed to the catalog again, version by version, with all its usual checks. An interrupted repair can
+be repeated.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from pyspark_delta.storage.paths import file_name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repair:
-    """What was found out about a table, and whether anything was done.
+    """The findings of a repair, and if anything was changed.
 
     `catalog_version` is the latest version that the catalog knew, `published_version` the newest published one.
-    `undecided` are the names of staged commits of versions after both: whether one of them was ratified, nothing says.
+    `undecided` are the names of staged commits of versions after both: it is unknown if one of them was ratified.
     """
 
     catalog_version: int
@@ -45,11 +45,11 @@ class Repair:
 
 
 def repair_table(table: ManagedTable, store: ObjectStore, *, apply: bool = False) -> Repair:
-    """Compare what the catalog knows of a table with what is published, and let it `apply` what it has forgotten.
+    """Compare the catalog's versions of a table with the published ones; with `apply`, restore the missing ones.
 
-    Raises PublishedMismatchError, before anything is changed, where the two contradict each other: where another
-    commit is published in place of a ratified one, where published versions have a gap, and where one of them is no
-    commit of a managed table; and where another writer commits meanwhile. CatalogError, StorageError.
+    Raises PublishedMismatchError, before anything is changed, if the two contradict each other: if another commit is
+    published in place of a ratified one, if published versions have a gap, or if one of them is not a commit of a
+    managed table; and if another writer commits at the same time. CatalogError, StorageError.
     """
     tail = table.log_tail()
     published = _published(table, store, tail)
@@ -68,13 +68,13 @@ def repair_table(table: ManagedTable, store: ObjectStore, *, apply: bool = False
 
 
 def _published(table: ManagedTable, store: ObjectStore, tail: LogTail) -> frozenset[int]:
-    """The published versions from the first on that the catalog does not take for published, and its latest one."""
+    """Return the published versions, from the first unpublished or the latest version of the catalog on."""
     first = min([tail.latest_version, *(commit.version for commit in tail.commits)])
     return frozenset(list_log(store, table.location, first).commits)
 
 
 def _check_ratified(table: ManagedTable, store: ObjectStore, tail: LogTail, published: frozenset[int]) -> None:
-    """What the catalog knows to be ratified must be what is published, as far as anything is."""
+    """Check that ratified commits equal the published ones, as far as they are published."""
     for commit in tail.commits:
         path = published_path(table.location, commit.version)
         if commit.version not in published:
@@ -98,7 +98,7 @@ def _check_ratified(table: ManagedTable, store: ObjectStore, tail: LogTail, publ
 def _check_forgotten(
     table: ManagedTable, store: ObjectStore, latest: int, newest: int, published: frozenset[int]
 ) -> None:
-    """What the catalog has forgotten must be commits of a managed table, one after another."""
+    """Check that the lost commits are consecutive commits of a managed table."""
     before = _timestamp(table, store, latest) if latest in published else -1
     for version in range(latest + 1, newest + 1):
         path = published_path(table.location, version)
@@ -133,14 +133,14 @@ def _timestamp(table: ManagedTable, store: ObjectStore, version: int) -> int:
 
 
 def _staged_after(table: ManagedTable, store: ObjectStore, newest: int) -> tuple[str, ...]:
-    """The staged commits of versions that nobody knows to be ratified."""
+    """Return the staged commits of versions that are not known to be ratified."""
     first = staged_path(table.location, str(CommitName(newest + 1)).removesuffix(".json"))
     names = (parse_name(file_name(file.path)) for file in store.list_from(first))
     return tuple(str(name) for name in names if isinstance(name, CommitName) and name.uuid is not None)
 
 
 def _take_in(table: ManagedTable, store: ObjectStore, versions: range) -> None:
-    """Propose published commits again, each as it is; publishing finds them there."""
+    """Propose published commits again, unchanged; publishing then finds their files."""
     for version in versions:
         content = store.read(published_path(table.location, version))
         request = CommitRequest(

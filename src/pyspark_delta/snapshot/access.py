@@ -1,4 +1,4 @@
-"""How a table may be reached: by its path, or through the catalog that manages it (C451, C462, C482, C484)."""
+"""How a table may be accessed: by its path, or through the catalog that manages it (C451, C462, C482, C484)."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from pyspark_delta.protocol.configuration import CATALOG_MANAGED, TableConfigura
 from pyspark_delta.storage import ACCESS_PREFIX
 
 PUBLISHED_ONLY = f"{ACCESS_PREFIX}published_only"
-"""The storage option, 'true', by which a managed table is read by its path as far as its commits are published."""
+"""The storage option that, if 'true', reads a managed table by its path up to its last published commit."""
 
 
 def reads_published_only(options: Mapping[str, str] | None) -> bool:
-    """Whether the user has asked for the published state, which may be older than the table."""
+    """True if the user requests the published state, which may be older than the table."""
     return bool(options) and str((options or {}).get(PUBLISHED_ONLY, "")).lower() == "true"
 
 
 def catalog_tail(location: str, options: Mapping[str, str] | None) -> TailFiles | None:
-    """What the catalog says of the log now; None for a table that is reached by its path.
+    """Return the present state of the log in the catalog; None for a table that is accessed by its path.
 
-    Asked before the log is listed: a commit that is published and forgotten meanwhile is then in the listing. Raises
-    CatalogError.
+    Read before the log is listed: a commit that is published and removed from the catalog in between is then in the
+    listing. Raises CatalogError.
     """
     known = known_table(options)
     if known is None:
@@ -44,16 +44,16 @@ def catalog_tail(location: str, options: Mapping[str, str] | None) -> TailFiles 
 
 
 def require_catalog(configuration: TableConfiguration, location: str, options: Mapping[str, str] | None) -> None:
-    """Check that no managed table is changed past its catalog (C480). Raises PathAccessError."""
+    """Check that no managed table is changed without its catalog (C480). Raises PathAccessError."""
     if configuration.is_catalog_managed and managed_table(options) is None:
         raise PathAccessError(managed_names(configuration.protocol), "write", location)
 
 
 def check_access(configuration: TableConfiguration, location: str, options: Mapping[str, str] | None) -> None:
-    """Check that a table is reached as its protocol asks for.
+    """Check that a table is accessed as its protocol requires.
 
     Raises PathAccessError for a managed table that is opened by its path, InvalidTableError for a table that its
-    catalog manages and that says nothing of it.
+    catalog manages but whose protocol does not support it.
     """
     through_catalog = managed_table(options) is not None
     if configuration.is_catalog_managed and not through_catalog and not reads_published_only(options):

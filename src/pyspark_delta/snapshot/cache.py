@@ -1,4 +1,4 @@
-"""The snapshots of a process, by table: opened once, and brought up to date with one listing at each use.
+"""The snapshots of a process, by table: opened once, and updated with one listing at each use.
 
 Bounded by the number of tables (`PYSPARK_DELTA_SNAPSHOT_CACHE_ENTRIES`, 16 unless set; 0 turns the cache off); the
 columns of files that a snapshot keeps are bounded by `PYSPARK_DELTA_FILE_CACHE_BYTES` for each table.
@@ -27,7 +27,7 @@ _snapshots: OrderedDict[_Key, Snapshot] = OrderedDict()
 def latest_snapshot(
     location: str, storage_options: Mapping[str, str] | None = None, *, tail: TailFiles | None = None
 ) -> Snapshot:
-    """The latest version of a table. `tail` and errors are as of `Snapshot.load`."""
+    """Return the latest version of a table. `tail` and errors are as in `Snapshot.load`."""
     key = _key(location, storage_options)
     with _lock:
         known = _snapshots.get(key)
@@ -35,7 +35,7 @@ def latest_snapshot(
         if known is None:
             snapshot = Snapshot.load(location, storage_options=storage_options, tail=tail)
         elif tail is not None and tail.latest_version < known.version:
-            snapshot = known.update()  # another thread has heard of more since, or the catalog was restored
+            snapshot = known.update()  # another thread has seen a newer version since, or the catalog was restored
         else:
             snapshot = known.update(tail=tail)
     except Exception:
@@ -54,7 +54,7 @@ def latest_snapshot(
 
 
 def remember(snapshot: Snapshot) -> None:
-    """Put a snapshot, for example that of a commit just made, in place of an older one of its table."""
+    """Replace an older snapshot of a table by a newer one, for example that of a new commit."""
     key = _key(snapshot.location, snapshot.storage_options)
     with _lock:
         known = _snapshots.get(key)

@@ -1,4 +1,4 @@
-"""The number of rows of a version from its log alone: numRecords of each file, less what its deletion vector marks."""
+"""The number of rows of a version from its log alone: numRecords of each file, less its deleted rows."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ NUM_RECORDS = Column(("numRecords",), LONG)
 
 @dataclass(frozen=True, slots=True)
 class RecordCount:
-    """The rows of the files whose statistics tell (C408), and the paths, as in the log, of those that must be opened.
+    """Return the rows of the files with statistics (C408), and the paths, as in the log, of files that must be opened.
 
-    A version checksum is no source: it counts files and deleted rows, not rows.
+    A version checksum cannot be used: it counts files and deleted rows, not rows.
     """
 
     known: int
@@ -26,7 +26,7 @@ class RecordCount:
 
     @property
     def total(self) -> int | None:
-        """The number of rows of the version; None when a file has to be opened for it."""
+        """Return the number of rows of the version; None if a file has to be opened for it."""
         return None if len(self.unknown) else self.known
 
 
@@ -39,7 +39,7 @@ def count_records(batches: Iterable[pa.RecordBatch]) -> RecordCount:
         if vectors.null_count < len(vectors):
             deleted = pc.struct_field(vectors, "cardinality")
             counts = pc.subtract(counts, pc.fill_null(deleted, 0))
-        # A number that cannot be right is as good as none.
+        # An impossible number is treated as missing.
         usable = pc.fill_null(pc.greater_equal(counts, 0), False)
         known += pc.sum(counts.filter(usable)).as_py() or 0
         if usable.true_count < len(batch):

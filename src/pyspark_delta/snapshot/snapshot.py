@@ -1,4 +1,4 @@
-"""A snapshot: the state of a table at one version. Opening reads protocol and metadata; files only when asked for."""
+"""A snapshot: the state of a table at one version. Opening reads protocol and metadata; files are read on request."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ class Snapshot:
     ) -> Snapshot:
         """Open the latest version of the table at `location`, or `version`, or the one current at `timestamp_ms`.
 
-        `tail` is what a catalog says of the log; unless it is given, the catalog that the storage options name is
-        asked. Raises TableNotFoundError, VersionNotFoundError, TimestampOutOfRangeError, CorruptLogError, CatalogError,
-        and UnsupportedTableError when this client may not read the table.
+        `tail` is the state of the log in a catalog; by default it is read from the catalog that the storage options
+        name. Raises TableNotFoundError, VersionNotFoundError, TimestampOutOfRangeError, CorruptLogError, CatalogError,
+        and UnsupportedTableError if this client may not read the table.
         """
         options = dict(storage_options or {})
         store = store_for(location, options)
@@ -83,7 +83,7 @@ class Snapshot:
 
     @classmethod
     def from_replay(cls, replay: LogReplay, storage_options: Mapping[str, str]) -> Snapshot:
-        """The snapshot of a log segment. Raises as `load`."""
+        """Return the snapshot of a log segment. Raises the errors of `load`."""
         location = replay.segment.table_location
         configuration = TableConfiguration(*replay.protocol_and_metadata(), location)
         check_access(configuration, location, storage_options)
@@ -151,7 +151,7 @@ class Snapshot:
     def transactions(self) -> dict[str, SetTransaction]:
         """The latest transaction of each application, by application id.
 
-        Those that have expired are there for as long as a file of the log holds them; checkpoints leave them out.
+        Expired ones are included as long as a file of the log contains them; checkpoints drop them.
         """
         return dict(self._transactions)
 
@@ -159,19 +159,19 @@ class Snapshot:
         return unexpired(transactions, self.properties, int(time.time() * 1000))
 
     def domains(self) -> dict[str, DomainMetadata]:
-        """The live metadata domains by name, understood or not."""
+        """The live metadata domains by name, including unknown ones."""
         return dict(self._domains)
 
     def checksum(self) -> VersionChecksum | None:
-        """The version checksum file of this version, when there is one and it is well-formed."""
+        """The version checksum file of this version, if there is one and it is well-formed."""
         return self._replay.checksum
 
     def commit_info(self) -> CommitInfo | None:
-        """The `commitInfo` of this version's commit; None when it has none, or when the commit is gone."""
+        """The `commitInfo` of this version's commit; None if it has none, or if the commit is gone."""
         return commit_info_of(self)
 
     def clustering_columns(self) -> list[str]:
-        """The logical names of the clustering columns, nested ones joined by dots; empty when there are none."""
+        """The logical names of the clustering columns, nested ones joined by dots; empty if there are none."""
         return [".".join(self._logical_path(path)) for path in clustering_paths(self._domains)]
 
     def _logical_path(self, physical: Sequence[str]) -> list[str]:
@@ -195,31 +195,31 @@ class Snapshot:
         return tuple(names)
 
     def read_files(self, request: FileRequest) -> Iterator[pa.RecordBatch]:
-        """The live files that the request's predicates do not rule out, with its columns. Raises CorruptLogError."""
+        """The live files that the request's predicates do not exclude, with its columns. Raises CorruptLogError."""
         yield from self._replay.files("add", request.columns, self.partition_names, request)
 
     @property
     def has_typed_statistics(self) -> bool:
-        """Whether a checkpoint keeps statistics as columns: files without their text may have them there."""
+        """True if a checkpoint stores statistics as columns; files may then have no statistics text."""
         checkpoint = self._replay.sources().checkpoint
         return checkpoint is not None and checkpoint.has_typed_statistics
 
     def files(self, columns: tuple[str, ...] = ("path", "partition_values", "size", "modification_time")) -> pa.Table:
-        """All live files with some columns of `actions.columns`."""
+        """Return all live files with some columns of `actions.columns`."""
         return _table(self._replay.files("add", columns, self.partition_names), "add", columns)
 
     def statistics(self, leaves: tuple[Column, ...], columns: tuple[str, ...] = ("path",)) -> Iterator[pa.RecordBatch]:
         """All live files in no order: some columns, then the statistics at each leaf, typed, named by its number.
 
-        Leaves are as in `stats.parse`. A checkpoint whose `stats_parsed` has numRecords is taken to have all the
-        statistics there; elsewhere they come from JSON. Raises CorruptLogError.
+        Leaves are as in `stats.parse`. If the `stats_parsed` of a checkpoint has numRecords, it is assumed to have all
+        the statistics; otherwise they come from JSON. Raises CorruptLogError.
         """
         yield from self._replay.statistics(leaves, columns, self.partition_names, (NUM_RECORDS,))
 
     def tombstones(
         self, columns: tuple[str, ...] = ("path", "deletion_timestamp", "size", "deletion_vector")
     ) -> pa.Table:
-        """The removed files that the log still remembers, expired or not (C217), with some columns."""
+        """Return the removed files that are still in the log, expired or not (C217), with some columns."""
         return _table(self._replay.files("remove", columns, self.partition_names), "remove", columns)
 
     @cached_property
@@ -238,9 +238,9 @@ class Snapshot:
         return number, size
 
     def checkpoint(self, top_level: TopLevelFormat | None = None) -> WrittenCheckpoint:
-        """Write a checkpoint of this version, of the kind that the table asks for (C020).
+        """Write a checkpoint of this version, of the kind that the table requires (C020).
 
-        A managed table's pending commits are published first (C476). `top_level` and errors as for `write_checkpoint`,
+        A managed table's pending commits are published first (C476). `top_level` and errors as in `write_checkpoint`,
         PathAccessError, and CatalogError.
         """
         require_catalog(self.configuration, self.location, self.storage_options)
@@ -249,27 +249,27 @@ class Snapshot:
             check_published(self.segment)
         else:
             managed.publish(self.store)
-        # An updated snapshot may have begun before the newest checkpoint, which holds what need not be made again.
+        # The segment of an updated snapshot may begin before the newest checkpoint, whose sidecars can be reused.
         replay = LogReplay(self.store, load_segment(self.store, self.location, self.version))
         return write_checkpoint(replay, self.configuration, top_level=top_level)
 
     def num_files(self) -> int:
-        """How many live files there are."""
+        """Return the number of live files."""
         return self._totals[0]
 
     def size_in_bytes(self) -> int:
-        """The sizes of the live files together."""
+        """Return the sum of the sizes of the live files, in bytes."""
         return self._totals[1]
 
     @cached_property
     def record_count(self) -> RecordCount:
-        """How many rows there are, by the statistics and the deletion vectors of all live files."""
+        """Return the number of rows, from the statistics and the deletion vectors of all live files."""
         return count_records(self.statistics((NUM_RECORDS,), ("path", "deletion_vector")))
 
     def update(self, *, tail: TailFiles | None = None) -> Snapshot:
-        """The latest version of the table: this snapshot itself when it is the latest.
+        """Return the latest version of the table: this snapshot itself if it is the latest.
 
-        Only the log from this version on is listed, and only new commits are read. `tail` and errors are as of `load`.
+        Only the log from this version on is listed, and only new commits are read. `tail` and errors are as in `load`.
         """
         tail = catalog_tail(self.location, self.storage_options) if tail is None else tail
         later = later_segment(self.store, self.segment, **_known(tail))
@@ -296,7 +296,7 @@ class Snapshot:
         return replay.changed_protocol_and_metadata(replay.newest_first(self.version))
 
     def _inherit(self, before: Snapshot) -> None:
-        """Take over the small state that an earlier snapshot has loaded, with the commits since."""
+        """Take over the small state that an earlier snapshot has loaded, updated with the commits since."""
         if "_transactions" in before.__dict__:
             commits = self._replay.oldest_first(before.version)
             self.__dict__["_transactions"] = reconciliation.transactions(before._transactions.values(), commits)
@@ -306,16 +306,16 @@ class Snapshot:
 
     # -------------------------------------------------------------------------------------------- validation
     def checksum_differences(self) -> tuple[str, ...]:
-        """Where the version checksum and the replayed log disagree, one sentence each; empty without a checksum.
+        """The differences between version checksum and replayed log, one sentence each; empty without a checksum.
 
-        Reads the whole state. A difference means that one of the two is corrupt (C121, C122).
+        Reads the complete state. A difference means that one of the two is corrupt (C121, C122).
         """
         checksum = self._replay.checksum
         if checksum is None:
             return ()
         protocol, metadata = self._replay.replayed_protocol_and_metadata()
         number, size = self._counted
-        if checksum.transactions is not None:  # checkpoints forget those that have expired, checksums do not
+        if checksum.transactions is not None:  # checkpoints drop expired transactions, checksums do not
             checksum = replace(checksum, transactions=self._unexpired(checksum.transactions))
         return differences(
             checksum,
@@ -329,7 +329,7 @@ class Snapshot:
 
 
 def validate_checksum(snapshot: Snapshot) -> None:
-    """Compare the version checksum with the log. Raises ChecksumMismatchError that says every difference."""
+    """Compare the version checksum with the log. Raises ChecksumMismatchError that lists every difference."""
     found = snapshot.checksum_differences()
     if found:
         file = snapshot.segment.checksum
@@ -342,7 +342,7 @@ def validate_checksum(snapshot: Snapshot) -> None:
 
 
 class _Known(TypedDict):
-    """What a catalog says of a log, as its segments ask for it."""
+    """Return the state of a log in a catalog in the form that segments take."""
 
     log_tail: tuple[FileStatus, ...]
     max_version: int | None

@@ -1,4 +1,4 @@
-"""Where tables live: the store of a location, and the one spelling of a location that a user gave."""
+"""Where tables are stored: the store of a location, and the normalised form of a user's location."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ __all__ = [
 ]
 
 ACCESS_PREFIX = "pyspark_delta."
-"""Begins the storage options that are not the store's: they say how the table is accessed."""
+"""The prefix of storage options that are not for the store: they configure how the table is accessed."""
 
 _LOCAL = LocalStore()
 _interceptors: list[Callable[[ObjectStore], ObjectStore]] = []
 
 
 def store_for(location: str, storage_options: Mapping[str, str] | None = None) -> ObjectStore:
-    """The store that serves `location`; one per scheme, authority and options.
+    """Return the store that serves `location`; one per scheme, authority and options.
 
-    Raises UnsupportedTableError for an unknown scheme, MissingDependencyError where a remote store needs the
-    `cloud` extra, InvalidOptionError for options that the store refuses.
+    Raises UnsupportedTableError for an unknown scheme, MissingDependencyError if a remote store needs the `cloud`
+    extra, InvalidOptionError for options that the store refuses.
     """
     store = _store(location, storage_options)
     for wrap in _interceptors:
@@ -42,7 +42,7 @@ def store_for(location: str, storage_options: Mapping[str, str] | None = None) -
 
 @contextlib.contextmanager
 def intercepted(wrap: Callable[[ObjectStore], ObjectStore]) -> Iterator[None]:
-    """While the block runs, `store_for` gives `wrap(store)`, on every thread; for tests and traces."""
+    """While the block runs, `store_for` returns `wrap(store)`, on every thread; for tests and traces."""
     _interceptors.append(wrap)
     try:
         yield
@@ -51,7 +51,7 @@ def intercepted(wrap: Callable[[ObjectStore], ObjectStore]) -> Iterator[None]:
 
 
 def own_options(storage_options: Mapping[str, str] | None) -> dict[str, str]:
-    """The options that are meant for the store: all but those that say who manages the table."""
+    """Return the options for the store: all except those of the catalog that manages the table."""
     return {key: value for key, value in (storage_options or {}).items() if not key.startswith(ACCESS_PREFIX)}
 
 

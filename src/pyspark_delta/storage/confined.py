@@ -1,8 +1,8 @@
-"""Local files below one directory, without following what others put there: for a server that runs as another user.
+"""Local files below one directory, without following links: for a server that runs as another user.
 
-Whoever may write to a table's directory could lead the server to other files by links, or stop its threads with named
-pipes. Every directory on the way is opened without following links, and only regular files are read. What is opened is
-what was checked, because names are looked up in open directories.
+A user who may write to a table's directory could lead the server to other files by links, or block its threads with
+named pipes. Every directory on the path is opened without following links, and only regular files are read. Names are
+looked up in open directories, so the opened file is the checked one.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ _CHUNK = 1 << 20  # bytes
 
 
 class ConfinedStore:
-    """The regular files below `root`, by absolute paths: what a catalog's server needs of an `ObjectStore`.
+    """The regular files below `root`, by absolute paths: the operations of an `ObjectStore` that a catalog's server
+    needs.
 
-    Links in the path of `root` itself are followed: it is chosen by whoever runs the server. Every method raises
-    PermissionDeniedError if a link, a pipe or a device is in the way. The file system must have hard links.
+    Links in the path of `root` itself are followed: the operator of the server chooses it. Every method raises
+    PermissionDeniedError if a link, a pipe or a device is in the path. The file system must have hard links.
     """
 
     def __init__(self, root: str) -> None:
@@ -42,7 +43,7 @@ class ConfinedStore:
         return f"ConfinedStore({self._root!r})"
 
     def read(self, path: str) -> bytes:
-        """The content of a file. Raises FileNotFoundInStoreError, PermissionDeniedError."""
+        """Return the content of a file. Raises FileNotFoundInStoreError, PermissionDeniedError."""
         with _translated("read", path), self._directory(path) as (directory, name):
             descriptor = os.open(name, _FILE, dir_fd=directory)
             try:
@@ -52,7 +53,7 @@ class ConfinedStore:
                 os.close(descriptor)
 
     def status(self, path: str) -> FileStatus:
-        """Size and time of a file. Raises FileNotFoundInStoreError, PermissionDeniedError."""
+        """Return size and time of a file. Raises FileNotFoundInStoreError, PermissionDeniedError."""
         with _translated("read", path), self._directory(path) as (directory, name):
             found = os.stat(name, dir_fd=directory, follow_symlinks=False)
             _require_regular(path, found)
@@ -91,7 +92,7 @@ class ConfinedStore:
 
     @contextlib.contextmanager
     def _directory(self, path: str) -> Iterator[tuple[int, str]]:
-        """The open directory of a file, and the name of the file in it."""
+        """Return the open directory of a file, and the name of the file in it."""
         prefix = self._root.rstrip("/") + "/"
         *parents, name = path.removeprefix(prefix).split("/")
         if not path.startswith(prefix) or any(part in ("", ".", "..") for part in (*parents, name)):

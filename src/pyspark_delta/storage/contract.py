@@ -1,7 +1,7 @@
-"""The storage contract: what the log needs of a file system or an object store.
+"""The storage contract: the operations on a file system or an object store that the log needs.
 
 A *location* is a decoded, absolute path without a trailing slash: `/dir/file` on the local file system,
-`scheme://authority/key` elsewhere. Percent-encoding exists only in the log and is undone where the log is read
+`scheme://authority/key` elsewhere. Percent-encoding exists only in the log and is decoded when the log is read
 (`paths.resolve_file`).
 """
 
@@ -23,18 +23,18 @@ class FileStatus(NamedTuple):
 
 
 class TableFiles(Protocol):
-    """What a catalog does with the files of a table. Every failure is a `StorageError` that names the path."""
+    """The operations of a catalog on the files of a table. Every failure is a `StorageError` that names the path."""
 
     def read(self, path: str) -> bytes:
-        """The content. Raises FileNotFoundInStoreError."""
+        """Return the content. Raises FileNotFoundInStoreError."""
         ...
 
     def status(self, path: str) -> FileStatus:
-        """Size and time of one file. Raises FileNotFoundInStoreError."""
+        """Return size and time of one file. Raises FileNotFoundInStoreError."""
         ...
 
     def list_from(self, start: str) -> Iterator[FileStatus]:
-        """As `ObjectStore.list_from`."""
+        """Like `ObjectStore.list_from`."""
         ...
 
     def write_if_absent(self, path: str, data: bytes) -> None:
@@ -49,26 +49,26 @@ class ObjectStore(Protocol):
     """
 
     def read(self, path: str, byte_range: tuple[int, int] | None = None) -> bytes:
-        """The content, or its bytes `[start, end)`. Raises FileNotFoundInStoreError."""
+        """Return the content, or its bytes `[start, end)`. Raises FileNotFoundInStoreError."""
         ...
 
     def status(self, path: str) -> FileStatus:
-        """Size and time of one file. Raises FileNotFoundInStoreError."""
+        """Return size and time of one file. Raises FileNotFoundInStoreError."""
         ...
 
     def list_from(self, start: str) -> Iterator[FileStatus]:
-        """The files of `start`'s directory whose names are >= `start`'s, in UTF-8 order, without sub-directories.
+        """Yield the files of `start`'s directory whose names are >= `start`'s, in UTF-8 order, without sub-directories.
 
         A directory that does not exist yields nothing.
         """
         ...
 
     def open_input(self, path: str) -> Any:
-        """A random-access binary file for `pyarrow.parquet.ParquetFile`. Raises FileNotFoundInStoreError."""
+        """Open a random-access binary file for `pyarrow.parquet.ParquetFile`. Raises FileNotFoundInStoreError."""
         ...
 
     def open_output(self, path: str) -> Any:
-        """A binary sink for a new data file; the file is visible and complete once it is closed without an error."""
+        """Open a binary sink for a new data file, which is visible and complete once it is closed without an error."""
         ...
 
     def write(self, path: str, data: bytes) -> None:
@@ -80,9 +80,9 @@ class ObjectStore(Protocol):
         ...
 
     def delete(self, paths: Iterable[str]) -> None:
-        """Remove; files that are not there are no error."""
+        """Remove the files; missing ones are not an error."""
         ...
 
     def delete_directory(self, path: str) -> None:
-        """Remove a directory with everything below it; one that is not there is no error. Links are not followed."""
+        """Remove a directory with everything below it; a missing one is not an error. Links are not followed."""
         ...

@@ -1,4 +1,4 @@
-"""A store that counts what is asked of another one: how the work grows is tested by numbers, not by clocks."""
+"""A store that counts the calls of another one: tests check growth by counts instead of times."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KINDS = ("read", "status", "list", "open_input", "open_output", "write", "write_
 class Counts:
     """Calls, bytes and listed files by kind of operation, and the paths in order; shared between threads and stores.
 
-    `bytes` counts content that came back or went in (of files opened: what was read or written through them);
+    `bytes` counts content that was returned or passed in (of open files: what was read or written through them);
     `files` counts what listings yielded.
     """
 
@@ -57,7 +57,7 @@ class Counts:
 
 
 class CountingStore:
-    """Passes every call on to `inner` and notes it in `counts`; a call counts even when it fails."""
+    """Passes every call to `inner` and counts it in `counts`; a call counts even if it fails."""
 
     def __init__(self, inner: ObjectStore, counts: Counts | None = None) -> None:
         self.inner = inner
@@ -109,11 +109,11 @@ class CountingStore:
         self.inner.delete_directory(path)
 
 
-_READS = frozenset({"read", "read1", "read_at", "read_buffer", "readall"})  # pyarrow takes the best it finds
+_READS = frozenset({"read", "read1", "read_at", "read_buffer", "readall"})  # pyarrow uses the best method that exists
 
 
 class CountingFile:
-    """A file whose reads and writes report their sizes; everything else is the wrapped file's."""
+    """A file whose reads and writes report their sizes; everything else is delegated to the wrapped file."""
 
     def __init__(self, inner: Any, report: Callable[[int], None]) -> None:
         self._inner = inner

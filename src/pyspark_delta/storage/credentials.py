@@ -1,7 +1,7 @@
-"""Short-lived credentials for stores: asked for when a store is used first, and again before they end.
+"""Short-lived credentials for stores: requested on first use of a store, and renewed before they expire.
 
-Storage options name where credentials come from (`CREDENTIALS_KEY`), and hold none: so two uses of a table are the same
-use, whatever its credentials are by then. Only this process can ask; what other processes get is in `CarriedOptions`.
+Storage options name the source of credentials (`CREDENTIALS_KEY`) and contain none, so two uses of a table compare
+equal even after credentials change. Only this process can request them; other processes get `CarriedOptions`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ CREDENTIALS_KEY = "pyspark_delta.credentials"
 
 _LATEST = 253_402_300_799_000  # the end of the year 9999, in milliseconds
 EARLY = 5 * 60_000
-"""Milliseconds before their end at which credentials are renewed; those that live shorter, when half of it is over."""
+"""Milliseconds before their expiry at which credentials are renewed; shorter-lived ones, after half their lifetime."""
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Storage options, credentials among them, and when those end: ms since the epoch, None for never."""
+    """Storage options, including credentials, and when those expire: ms since the epoch, None for never."""
 
     options: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)
     expires_at: int | None = None
@@ -38,7 +38,7 @@ class _Held:
 
 
 class CredentialSource:
-    """Credentials from `ask`, which are kept until they are about to end. Safe to be used by many threads."""
+    """Credentials from `ask`, which are kept until they are about to expire. Thread-safe."""
 
     def __init__(self, ask: Callable[[], Credentials]) -> None:
         self._ask = ask
@@ -46,7 +46,9 @@ class CredentialSource:
         self._held: _Held | None = None
 
     def current(self) -> Credentials:
-        """Valid credentials. Raises what asking raises; where nobody answers, only once the last ones have ended."""
+        """Return valid credentials. Raises the errors of `ask`, but if no answer comes, only once the last ones have
+        expired.
+        """
         with self._lock:
             now, held = _now(), self._held
             if held is not None and (held.renew_at is None or now < held.renew_at):
@@ -61,7 +63,7 @@ class CredentialSource:
             return found
 
     def reset(self) -> None:
-        """Forget the credentials that are held."""
+        """Forget the cached credentials."""
         with self._lock:
             self._held = None
 
@@ -81,14 +83,14 @@ _sources: dict[str, CredentialSource] = {}
 
 
 def register_source(name: str, make: Callable[[], CredentialSource]) -> None:
-    """Make a source that storage options can name; one of that name stays as it is."""
+    """Make a source that storage options can name; an existing one of that name stays."""
     with _lock:
         if name not in _sources:
             _sources[name] = make()
 
 
 def reset_sources(prefix: str) -> None:
-    """Let the sources whose names begin so ask again when they are used next: whoever is asked has changed."""
+    """Let the sources with this name prefix request new credentials on next use: their issuer has changed."""
     with _lock:
         found = [source for name, source in _sources.items() if name.startswith(prefix)]
     for source in found:
@@ -96,7 +98,7 @@ def reset_sources(prefix: str) -> None:
 
 
 def source_of(options: Mapping[str, str] | None) -> CredentialSource | None:
-    """The source that storage options name; None without one, and in another process than the one that made it."""
+    """The source that storage options name; None without one, and in other processes than the one that made it."""
     name = (options or {}).get(CREDENTIALS_KEY)
     if name is None:
         return None
@@ -105,13 +107,13 @@ def source_of(options: Mapping[str, str] | None) -> CredentialSource | None:
 
 
 def given_credentials(options: Mapping[str, str] | None) -> dict[str, str]:
-    """What the source gives now that storage options name; empty without one."""
+    """Return the present options of the source that storage options name; empty without one."""
     source = source_of(options)
     return {} if source is None else dict(source.current().options)
 
 
 class CarriedOptions(dict[str, str]):
-    """Storage options that other processes get with the credentials of the moment at which they are pickled."""
+    """Storage options for other processes, with the credentials of the moment at which they are pickled."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         lasting = {key: value for key, value in self.items() if key != CREDENTIALS_KEY}
@@ -119,7 +121,7 @@ class CarriedOptions(dict[str, str]):
 
 
 class ClientCredentials:
-    """What obstore's clients call for credentials: `fields` turns options into those that the client knows."""
+    """The credential callback of obstore's clients: `fields` turns options into those that the client knows."""
 
     refresh_threshold = timedelta(milliseconds=EARLY)
 

@@ -1,4 +1,4 @@
-"""A rename that refuses to replace: put-if-absent for file systems without hard links (FAT, some network shares)."""
+"""A rename that never replaces: put-if-absent for file systems without hard links (FAT, some network shares)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _RENAME_EXCL = 4  # macOS, renamex_np(2)
 
 
 def rename_exclusive(source: str, target: str) -> None:
-    """Rename in one step unless `target` exists. Raises FileExistsError, or OSError(ENOTSUP) where impossible."""
+    """Rename in one step unless `target` exists. Raises FileExistsError, or OSError(ENOTSUP) if that is impossible."""
     result = _call(os.fsencode(source), os.fsencode(target))
     if result == 0:
         return
@@ -28,7 +28,7 @@ def rename_exclusive(source: str, target: str) -> None:
 
 
 def _call(source: bytes, target: bytes) -> int:
-    """The error number of the system call, 0 for success."""
+    """Return the error number of the system call, 0 for success."""
     library = ctypes.CDLL(None, use_errno=True)
     try:
         if sys.platform == "darwin":

@@ -1,4 +1,4 @@
-"""What Hadoop's file systems are told of storage options, where Spark itself reads the files of a table."""
+"""Storage options in the form of Hadoop's file systems, for files that Spark itself reads."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _PATH_STYLE = "virtual_hosted_style_request"
 
 
 def hadoop_options(location: str, storage_options: Mapping[str, str] | None) -> dict[str, str] | None:
-    """The keys of Hadoop (`fs.`, `dfs.`) for a location; None where Hadoop cannot be told all that the options say.
+    """Return the keys of Hadoop (`fs.`, `dfs.`) for a location; None if the options have no complete Hadoop equivalent.
 
-    Credentials for S3 that a catalog gives are translated, as they are at this moment: they are not renewed. Raises
-    what asking for them raises.
+    Credentials for S3 from a catalog are translated in their present state: they are not renewed. Raises the errors of
+    requesting them.
     """
     own = own_options(storage_options)
     given = {**own, **given_credentials(storage_options)}
@@ -48,6 +48,6 @@ def _s3a_options(bucket: str, options: Mapping[str, str]) -> dict[str, str] | No
         **told,
         "fs.s3a.aws.credentials.provider": _PROVIDERS + kind,
         "fs.s3a.path.style.access": str(path_style).lower(),
-        # Hadoop keeps a file system for each bucket, whatever credentials it was made with.
+        # Hadoop caches a file system per bucket, regardless of the credentials it was made with.
         "fs.s3a.impl.disable.cache": "true",
     }

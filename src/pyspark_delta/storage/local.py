@@ -1,11 +1,10 @@
 """The local file system as a store: a file appears complete and durable, or not at all.
 
 `write_if_absent` writes a hidden temporary file beside the target, forces it to disk, and *links* it to its name:
-`link` fails when the name is taken, and publishes content and name in one step. (Opening the name with `O_EXCL`
-would reserve the name before the content is there, so a crash would leave half a commit.) Where the file system has
-no hard links, a rename that refuses to replace does the same; where it has neither, the store refuses to commit.
-The directory is forced to disk before success is reported. A crash leaves at most a temporary file, which no
-listing shows.
+`link` fails if the name is taken, and publishes content and name in one step. (Opening the name with `O_EXCL` would
+reserve the name before the content is there, so a crash would leave half a commit.) If the file system has no hard
+links, a rename that never replaces does the same; if it has neither, the store refuses to commit. The directory is
+forced to disk before success is reported. A crash leaves at most a temporary file, which no listing shows.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from pyspark_delta.storage.exclusive_rename import rename_exclusive
 _TEMPORARY = ".pyspark-delta-"
 _LEFTOVER = re.compile(re.escape(_TEMPORARY) + r"[0-9a-f]{32}\.tmp")
 LEFTOVER_AGE = 7 * 86_400_000
-"""Milliseconds since its last write after which a temporary file is that of a killed writer."""
+"""Milliseconds since its last write after which a temporary file counts as left by a killed writer."""
 
 _SMALL = 1 << 14  # bytes that hold most commits
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
@@ -59,7 +58,7 @@ class LocalStore:
                 if byte_range is None:
                     return _read_all(descriptor)
                 start, end = byte_range
-                end = min(end, os.fstat(descriptor).st_size)  # as much memory is taken as is asked for
+                end = min(end, os.fstat(descriptor).st_size)  # allocates as much memory as requested
                 return b"".join(_pread(descriptor, start, end - start))
             finally:
                 os.close(descriptor)
@@ -122,10 +121,11 @@ class LocalStore:
             _drop_hadoop_checksum(path)
 
     def remove_leftovers(self, directory: str, before_ms: int, *, recursive: bool = False) -> int:
-        """Remove what writers that were killed left in a directory: temporary files last written before a time.
+        """Remove temporary files of killed writers in a directory: those last written before a time. Return their
+        number.
 
-        With `recursive`, those below it too; links are not followed. No other file is touched, and what cannot be
-        removed stays. Gives their number.
+        With `recursive`, those below it too; links are not followed. No other file is touched, and files that cannot be
+        removed stay.
         """
         removed = 0
         for found, directories, names in os.walk(directory):
@@ -179,7 +179,7 @@ class LocalOutput:
             self._file.flush()
 
     def close(self) -> None:
-        """Make the file durable and visible. Raises StorageError, and then there is no file."""
+        """Make the file durable and visible. Raises StorageError, and then the file does not exist."""
         if self.closed:
             return
         try:
@@ -193,7 +193,7 @@ class LocalOutput:
             raise
 
     def discard(self) -> None:
-        """Forget what was written."""
+        """Discard what was written."""
         with contextlib.suppress(OSError):
             self._file.close()
         with contextlib.suppress(OSError):
@@ -215,7 +215,7 @@ class LocalOutput:
 
 # ----------------------------------------------------------------------------------------------------- reading
 def _read_all(descriptor: int) -> bytes:
-    """The content of a file. Logs have many small ones: finding the end costs less than asking for the size."""
+    """Return the content of a file. Logs have many small ones: reading to the end is faster than querying the size."""
     data = os.read(descriptor, _SMALL)
     if not os.read(descriptor, 1):
         return data
@@ -223,7 +223,7 @@ def _read_all(descriptor: int) -> bytes:
     size = os.fstat(descriptor).st_size
     data = os.read(descriptor, size + 1)
     if len(data) == size:
-        return data  # fewer than asked for: this is the end
+        return data  # fewer than requested: the end
     chunks = [data]
     while chunks[-1]:
         chunks.append(os.read(descriptor, 1 << 20))
@@ -245,7 +245,7 @@ def _status(path: str, found: os.stat_result) -> FileStatus:
 
 
 def _names_from(directory: str, first: bytes) -> list[bytes]:
-    """Names from `first` on, in UTF-8 order; nothing is asked about names before it."""
+    """List names from `first` on, in UTF-8 order; earlier names cost no system call."""
     with _translated("list", directory):
         try:
             names = os.listdir(os.fsencode(directory))
@@ -258,7 +258,7 @@ def _names_from(directory: str, first: bytes) -> list[bytes]:
 # ----------------------------------------------------------------------------------------------------- writing
 @contextlib.contextmanager
 def _temporary(path: str, data: bytes) -> Iterator[str]:
-    """A durable hidden file with `data` beside `path`; removed afterwards where it still stands."""
+    """A durable hidden file with `data` beside `path`; removed afterwards if it still exists."""
     temporary, descriptor = _create_temporary(path)
     try:
         try:
@@ -275,7 +275,7 @@ def _temporary(path: str, data: bytes) -> Iterator[str]:
 
 
 def _create_temporary(path: str) -> tuple[str, int]:
-    """A hidden file beside `path`, open to be written."""
+    """Open a hidden file beside `path` for writing."""
     directory = os.path.dirname(path)
     temporary = f"{directory.rstrip('/')}/{_TEMPORARY}{uuid.uuid4().hex}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
@@ -296,7 +296,7 @@ def _remove_old(path: str, before_ms: int) -> bool:
 
 
 def _make_directories(directory: str) -> None:
-    """Create what is missing of `directory`, each name durable in the directory above it."""
+    """Create missing parts of `directory`, each name durable in its parent directory."""
     missing = []
     while not os.path.isdir(directory) and directory != "/":
         missing.append(directory)
@@ -317,7 +317,7 @@ def _link(temporary: str, path: str) -> None:
     try:
         os.link(temporary, path)
     except FileExistsError:
-        # Over NFS the answer to a link that succeeded may be lost, and its repetition fails.
+        # Over NFS the reply to a successful link may be lost, and the retry fails.
         if not os.path.samestat(os.lstat(temporary), os.lstat(path)):
             raise
     except OSError as error:
@@ -338,7 +338,7 @@ def _sync_directory(directory: str) -> None:
 
 
 def _drop_hadoop_checksum(path: str) -> None:
-    """Remove the checksum that Hadoop's local file system keeps beside a file: it will not fit the new content."""
+    """Remove the checksum that Hadoop's local file system stores beside a file: it does not match the new content."""
     directory, _, name = path.rpartition("/")
     with contextlib.suppress(OSError):
         os.unlink(f"{directory}/.{name}.crc")
@@ -347,7 +347,7 @@ def _drop_hadoop_checksum(path: str) -> None:
 # ------------------------------------------------------------------------------------------------------ errors
 @contextlib.contextmanager
 def _translated(action: str, path: str) -> Iterator[None]:
-    """Turn an OSError into the StorageError that says what happened to `path`."""
+    """Convert an OSError to the StorageError for `path`."""
     try:
         yield
     except OSError as error:

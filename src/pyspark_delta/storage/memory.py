@@ -13,7 +13,7 @@ from pyspark_delta.storage.contract import FileStatus
 
 
 class MemoryStore:
-    """An `ObjectStore` of byte strings. Pickling keeps the name: within a process the copy is the same store."""
+    """An `ObjectStore` of byte strings. A pickled copy in the same process is the same store, found by its name."""
 
     _stores: ClassVar[dict[str, MemoryStore]] = {}
     _stores_lock: ClassVar[threading.Lock] = threading.Lock()
@@ -25,7 +25,7 @@ class MemoryStore:
 
     @classmethod
     def named(cls, name: str) -> MemoryStore:
-        """The store of that name, created at first use."""
+        """Return the store of that name, created at first use."""
         with cls._stores_lock:
             return cls._stores.setdefault(name, cls(name))
 
@@ -88,7 +88,7 @@ class MemoryStore:
 
 
 class MemoryOutput:
-    """A binary sink that stores its content when it is closed, and forgets it when a `with` block fails."""
+    """A binary sink that stores its content when it is closed, and discards it if a `with` block fails."""
 
     def __init__(self, store: MemoryStore, path: str) -> None:
         self._store = store

@@ -1,8 +1,8 @@
 """Object stores (S3, Google Cloud Storage, Azure) through obstore: one conditional request makes a commit.
 
-`write_if_absent` is a PUT with the condition that the key does not exist. The client repeats requests whose answer
-was lost, so a writer can meet its own file: whoever gets FileAlreadyExistsError compares the winner with what it
-wrote. Needs the `cloud` extra; nothing here is imported for local tables.
+`write_if_absent` is a PUT with the condition that the key does not exist. The client repeats requests whose response
+was lost, so a writer can find its own file: after FileAlreadyExistsError, the caller compares the winner with its own
+content. Needs the `cloud` extra; local tables import nothing of it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _DELETE_CHUNK = 1_000
 class ObjectStorage:
     """An `ObjectStore` on one bucket or container; `options` as in `storage.options`.
 
-    Where there is a `source`, its options come above those, and are asked for when the store is used.
+    If there is a `source`, its options take precedence, and are requested when the store is used.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class ObjectStorage:
             ) from error
 
     def _configured(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-        """Settings of the store and of HTTP, and who gives its credentials, where that is not among the settings."""
+        """Return settings of the store and of HTTP, and the credential provider, if it is not among the settings."""
         resolved = self._resolved
         if self._source is not None:
             credentials = self._source.current()
@@ -112,7 +112,7 @@ class ObjectStorage:
         except FileNotFoundInStoreError:
             raise
         except StorageError:
-            # An empty range, and one behind the end of the file, are errors over HTTP.
+            # An empty range, and one after the end of the file, are errors over HTTP.
             if end > start and start < self.status(path).size:
                 raise
             return b""
@@ -125,7 +125,7 @@ class ObjectStorage:
         directory = self._key(start[: start.rfind("/") + 1])
         first = self._key(start)
         if self._kind not in ("s3", "gs"):
-            # Azure has no listing from a name on, and does not promise the order of UTF-8.
+            # Azure cannot list from a name on, and does not guarantee UTF-8 order.
             files = [found for found, below in self._list(start, directory, first, None) if not below]
             yield from sorted(files, key=lambda status: status.path)
             return
@@ -134,13 +134,13 @@ class ObjectStorage:
             remaining, offset = self._list(start, directory, first, offset), ""
             for found, below in remaining:
                 if below and below >= first:
-                    offset = below + _LAST  # over what lies in the sub-directory without fetching it
+                    offset = below + _LAST  # skips the sub-directory without listing it
                     break
                 if not below:
                     yield found
 
     def _list(self, start: str, directory: str, first: str, offset: str | None) -> Iterator[tuple[FileStatus, str]]:
-        """The files from `first` on, and for those deeper down the key of their sub-directory."""
+        """Yield the files from `first` on, and for nested ones the key of their sub-directory."""
         with self._translated("list", start):
             chunks = self._obstore.list(self._client, directory or None, offset=offset, chunk_size=_LIST_CHUNK)
             for found in itertools.chain.from_iterable(chunks):
@@ -208,7 +208,7 @@ class ObjectStorage:
 
     @contextlib.contextmanager
     def _translated(self, action: str, path: str) -> Iterator[None]:
-        """Turn obstore's errors into the StorageError that says what happened to `path`."""
+        """Convert obstore's errors to the StorageError for `path`."""
         try:
             yield
         except (self._obstore.exceptions.BaseError, OSError, ValueError) as error:
@@ -235,7 +235,7 @@ class ObjectStorage:
 
 
 def _fields(kind: str, given: ClientOptions) -> dict[str, Any]:
-    """Credentials as obstore's clients are told them by a function."""
+    """Return credentials in the form that obstore's clients expect from a function."""
     match kind:
         case "s3":
             names = {
@@ -266,7 +266,7 @@ def _status(path: str, found: Mapping[str, Any]) -> FileStatus:
 
 
 def _just_before(directory: str, name: str) -> str | None:
-    """A key before `name` with few keys between: listings begin *after* their offset, and `list_from` at its start."""
+    """Return a key shortly before `name`: listings begin *after* their offset, and `list_from` at its start."""
     kept, last = name[:-1], ord(name[-1:] or "\0")
     before = chr(max(last - 1, 0))
     if before.isprintable() and before != "/":

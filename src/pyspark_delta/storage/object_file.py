@@ -1,4 +1,4 @@
-"""Files of an object store as Python file objects, with the read-ahead that Parquet wants."""
+"""Files of an object store as Python file objects, with a read-ahead suited to Parquet."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 _TAIL = 64 * 1024  # most Parquet footers fit
-_AHEAD = 256 * 1024  # at 100 MB/s some 3 ms, little beside the 20 to 100 ms that a request takes
+_AHEAD = 256 * 1024  # at 100 MB/s some 3 ms, little compared with the 20 to 100 ms of a request
 _MOST_AHEAD = 8 * 1024 * 1024
 
 
 class ObjectInput:
     """A seekable file over range requests.
 
-    The end of the file is fetched once and kept, because Parquet begins there. Elsewhere a read fetches what was
-    asked for and a little more; while reads continue where the last one ended, the surplus doubles.
+    The end of the file is fetched once and kept, because Parquet begins there. Elsewhere a read fetches a little more
+    than requested; while reads continue where the last one ended, the surplus doubles.
     """
 
     def __init__(self, fetch: Callable[[int, int], memoryview], size: int) -> None:
@@ -42,7 +42,7 @@ class ObjectInput:
         return True
 
     def size(self) -> int:
-        """In bytes."""
+        """The size in bytes."""
         return self._size
 
     def tell(self) -> int:
@@ -72,7 +72,7 @@ class ObjectInput:
         return len(data)
 
     def flush(self) -> None:
-        """Nothing is written."""
+        """Do nothing: the file is read-only."""
 
     def close(self) -> None:
         self._closed = True
@@ -164,7 +164,7 @@ class ObjectOutput:
             self._writer.close()
 
     def discard(self) -> None:
-        """Forget what was written: an upload that is not completed never becomes an object."""
+        """Discard what was written: an upload that is not completed never becomes an object."""
         self._closed = True
         self._writer = None
 

@@ -1,8 +1,8 @@
-"""Storage options: the names that object stores use and the names that Hadoop uses, brought to one set.
+"""Storage options: the names of object stores and those of Hadoop, converted to one set.
 
-`AWS_ACCESS_KEY_ID`, `aws_endpoint`, `allow_http`, `azure_storage_account_name`, `google_service_account`, ... go to the
-client as they are. `fs.s3a.*`, `fs.azure.*` and `fs.gs.*` (with or without `spark.hadoop.`) are translated where the
-client has an equal; Hadoop's tuning settings have none and are left out.
+`AWS_ACCESS_KEY_ID`, `aws_endpoint`, `allow_http`, `azure_storage_account_name`, `google_service_account`, ... are
+passed to the client unchanged. `fs.s3a.*`, `fs.azure.*` and `fs.gs.*` (with or without `spark.hadoop.`) are translated
+if the client has an equivalent; Hadoop's tuning settings have none and are left out.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ _CLIENT_KEYS = frozenset(
     }
 )
 _CLIENT_PREFIX = re.compile(r"^(?:aws|azure_storage|azure|google)_(?=" + "|".join(sorted(_CLIENT_KEYS)) + ")")
-# How other Delta clients lock commits on S3; here the store itself refuses the second writer of a version.
+# The settings of other Delta clients to lock commits on S3; here the store itself refuses the second writer of a
+# version.
 _LOCKING_KEY = "aws_s3_locking_provider"
 _IGNORED = re.compile(r"^(?:aws_s3_allow_unsafe_rename|aws_force_credential_load|delta_dynamo_.*|dynamo_.*)$")
 
@@ -72,9 +73,9 @@ _ANONYMOUS = "AnonymousAWSCredentialsProvider"
 
 @dataclass(frozen=True, slots=True)
 class ClientOptions:
-    """What the client of one bucket is made from: settings of the store, settings of HTTP, and the lock provider.
+    """The arguments for the client of one bucket: settings of the store, settings of HTTP, and the lock provider.
 
-    `oauth_token` is a token for Google Cloud Storage, such as a catalog gives; empty without one.
+    `oauth_token` is a token for Google Cloud Storage, for example from a catalog; empty without one.
     """
 
     store: dict[str, Any] = field(default_factory=dict, repr=False)
@@ -84,7 +85,7 @@ class ClientOptions:
 
 
 def client_options(scheme: str, authority: str, options: Mapping[str, str]) -> ClientOptions:
-    """The options of one store. Names are taken without regard to case; the store's own names win over Hadoop's."""
+    """Return the options of one store. Names are case-insensitive; the store's own names win over Hadoop's."""
     given = {key.lower().removeprefix("spark.hadoop."): value for key, value in options.items()}
     hadoop = {key: value for key, value in given.items() if key.startswith(("fs.", "google.cloud."))}
     token = given.get(_OAUTH_TOKEN, "") if scheme == "gs" else ""
@@ -110,7 +111,7 @@ def client_options(scheme: str, authority: str, options: Mapping[str, str]) -> C
 
 
 def _name(key: str) -> str:
-    """One name for each setting, so that a setting of the store's own replaces the translated one of Hadoop."""
+    """Return one name for each setting, so that a setting of the store's own replaces the translated one of Hadoop."""
     name = _PROVIDER.sub("", key)
     return "endpoint" if name == "endpoint_url" else name if name in _TRANSLATED else key
 

@@ -1,8 +1,8 @@
-"""The path of a file action is a URI, relative to the table or absolute: what it names, and how it is written.
+"""The path of a file action is a URI, relative to the table or absolute: how to read and write it.
 
-Reading: percent-escapes are undone once (C138), the rest stands for itself, and the result is a *location*
-(`storage.contract`). Writing: the same characters stay literal as with Hadoop's `Path.toUri`, so that paths
-written here and paths written by delta-spark meet as equal text.
+Reading: percent-escapes are decoded once (C138), everything else is literal, and the result is a *location*
+(`storage.contract`). Writing: the same characters stay literal as in Hadoop's `Path.toUri`, so that paths written here
+and by delta-spark compare equal as text.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
 _ALIASES = {"s3a": "s3", "s3n": "s3", "azure": "az"}
 _HADOOP_SCHEMES = {"s3": "s3a"}
 _UNUSUAL = re.compile(r"//|(?:^|/)\.{1,2}(?:/|$)|\0|/$")
-# java.net.URI: unreserved and reserved characters that a path may hold as they are, and the separators.
+# java.net.URI: unreserved and reserved characters that a path may contain unescaped, and the separators.
 _LITERAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-!.~'()*:@&=+$,;/")
 _PLAIN = re.compile(r"[A-Za-z0-9_\-!.~'()*:@&=+$,;/]*")
 
 
 # --------------------------------------------------------------------------------------- the parts of a location
 def split(location: str) -> tuple[str, str, str]:
-    """Scheme, authority and path of a location; `("file", "", path)` for a local one."""
+    """Return scheme, authority and path of a location; `("file", "", path)` for a local one."""
     if location.startswith("/"):
         return LOCAL_SCHEME, "", location
     scheme, _, rest = location.partition("://")
@@ -37,22 +37,22 @@ def split(location: str) -> tuple[str, str, str]:
 
 
 def canonical_scheme(scheme: str) -> str:
-    """The one spelling of a scheme that locations use: `s3` for `s3a`, `az` for `azure`."""
+    """Return the normalised scheme of locations: `s3` for `s3a`, `az` for `azure`."""
     return _ALIASES.get(scheme, scheme)
 
 
 def join(location: str, *names: str) -> str:
-    """The location of `names` below `location`."""
+    """Return the location of `names` below `location`."""
     return "/".join((location.rstrip("/"), *names))
 
 
 def file_name(location: str) -> str:
-    """The last segment of a location."""
+    """Return the last segment of a location."""
     return location.rpartition("/")[2]
 
 
 def parent(location: str) -> str:
-    """The directory that holds `location`; a root is its own parent."""
+    """Return the directory that holds `location`; a root is its own parent."""
     scheme, authority, path = split(location)
     above = path.rstrip("/").rpartition("/")[0]
     if scheme == LOCAL_SCHEME:
@@ -62,9 +62,9 @@ def parent(location: str) -> str:
 
 # ---------------------------------------------------------------------------------------------- reading the log
 def decode(raw: str) -> str:
-    """Undo the percent-escapes of a path; a '%' that begins no escape stands for itself.
+    """Decode the percent-escapes of a path; a '%' that begins no escape is literal.
 
-    Raises CorruptLogError where the escaped bytes are not UTF-8.
+    Raises CorruptLogError if the escaped bytes are not UTF-8.
     """
     if "%" not in raw:
         return raw
@@ -79,10 +79,10 @@ def decode(raw: str) -> str:
 
 
 def resolve_file(table_location: str, raw_path: str) -> str:
-    """The location that a path in the log of the table names (C138, C153, C260).
+    """Return the location of a path in the log of the table (C138, C153, C260).
 
-    A path without a scheme that begins with '/' lies on the table's own file system. Raises CorruptLogError for a
-    path that is empty, climbs with '..', holds a NUL, or has a scheme but no absolute path.
+    A path without a scheme that begins with '/' lies on the table's own file system. Raises CorruptLogError for a path
+    that is empty, climbs with '..', contains a NUL, or has a scheme but no absolute path.
     """
     if "%" not in raw_path and ":" not in raw_path and not _UNUSUAL.search(raw_path) and raw_path:
         if raw_path[0] != "/":
@@ -118,7 +118,7 @@ def _root(location: str) -> str:
 
 
 def _clean(path: str, raw: str) -> str:
-    """Without empty and '.' segments; refuses what no writer may name."""
+    """Return it without empty and '.' segments; refuse segments that no writer may use."""
     if "\0" in path:
         raise CorruptLogError(f"The path {raw!r} in the log holds a NUL character.", path=raw)
     segments = [segment for segment in path.split("/") if segment not in ("", ".")]
@@ -135,7 +135,7 @@ def _clean(path: str, raw: str) -> str:
 
 # ---------------------------------------------------------------------------------------------- writing the log
 def encode_path(relative: str) -> str:
-    """The text for `add.path` of a decoded path, as Hadoop's `Path.toUri` would put it.
+    """Return the text of a decoded path for `add.path`, as Hadoop's `Path.toUri` writes it.
 
     A ':' in the first segment of a relative path is escaped: URIs end their scheme there, and Java refuses the rest.
     """
@@ -144,13 +144,13 @@ def encode_path(relative: str) -> str:
 
 
 def to_uri(location: str) -> str:
-    """The location as a percent-encoded URI: `file:///dir/a%20b`, `s3://bucket/key`."""
+    """Return the location as a percent-encoded URI: `file:///dir/a%20b`, `s3://bucket/key`."""
     scheme, authority, path = split(location)
     return f"{scheme}://{authority}{_quote(path)}"
 
 
 def to_hadoop(location: str) -> str:
-    """The text from which Hadoop's `new Path(text)` makes this location: nothing encoded, and `s3a` for `s3`."""
+    """Return the text from which Hadoop's `new Path(text)` makes this location: nothing encoded, and `s3a` for `s3`."""
     scheme, authority, path = split(location)
     if scheme == LOCAL_SCHEME:
         return f"file:{path}"
@@ -176,10 +176,10 @@ def _escape(character: str) -> str:
 
 # ------------------------------------------------------------------------------------------------ what users give
 def normalize_location(text: str | os.PathLike[str]) -> str:
-    """The location that a user's path or URI names; a relative path starts from the working directory.
+    """Return the location of a user's path or URI; a relative path starts from the working directory.
 
-    URIs are taken literally, as Hadoop takes them; a `file:` URI whose literal path does not exist while its decoded
-    path does is taken decoded. '~' is not expanded. Raises InvalidOperationError, UnsupportedTableError (scheme).
+    URIs are literal, as in Hadoop; a `file:` URI is decoded if its literal path does not exist while its decoded path
+    does. '~' is not expanded. Raises InvalidOperationError, UnsupportedTableError (scheme).
     """
     given = os.fspath(text)
     if not given or "\0" in given:
@@ -202,7 +202,7 @@ def normalize_location(text: str | os.PathLike[str]) -> str:
 
 
 def require_supported(scheme: str, location: str) -> None:
-    """Raises UnsupportedTableError for a scheme that no store serves."""
+    """Raise UnsupportedTableError for a scheme that no store serves."""
     if scheme not in SUPPORTED_SCHEMES and scheme not in _ALIASES:
         raise UnsupportedTableError(
             f"Cannot open '{location}': the scheme '{scheme}' is not supported. Supported are a local path, file:, "
@@ -213,7 +213,7 @@ def require_supported(scheme: str, location: str) -> None:
 
 
 def _local(path: str) -> str:
-    # POSIX keeps two leading slashes apart from one; a location does not.
+    # POSIX distinguishes two leading slashes from one; a location does not.
     return "/" + os.path.abspath(path).lstrip("/")
 
 

@@ -1,7 +1,7 @@
-"""Paths of the log as whole columns: percent-escapes undone, and locations resolved, without a loop over rows.
+"""Paths of the log as whole columns: decode percent-escapes and resolve locations, without a loop over rows.
 
-The same rules as `paths.decode` and `paths.resolve_file`, which remain the definition: whatever is unusual is handed
-to them, one call for each distinct text.
+The same rules as `paths.decode` and `paths.resolve_file`, which remain the definition: unusual texts are passed to
+them, one call for each distinct text.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _NOT_PLAIN = r"^$|^/|^[A-Za-z][A-Za-z0-9+.\-]*:|//|/$|(?:^|/)\.{1,2}(?:/|$)|\x00
 
 
 def decode_column(column: Column) -> Column:
-    """The texts with their percent-escapes undone; null stays null, and no '%' at all costs one search.
+    """Return the texts with their percent-escapes decoded; null stays null. Without any '%' this costs one search.
 
-    Takes (large) string and dictionary columns, chunked or not, and keeps the type. Raises CorruptLogError where the
+    Takes (large) string and dictionary columns, chunked or not, and keeps the type. Raises CorruptLogError if the
     escaped bytes are not UTF-8.
     """
     return _over_chunks(column, _decode)
 
 
 def resolve_column(table_location: str, column: Column) -> Column:
-    """The locations that the texts of a path column name (`paths.resolve_file`); same types and errors."""
+    """Return the locations of the texts of a path column (`paths.resolve_file`); same types and errors."""
     return _over_chunks(column, lambda array: _resolve(table_location, array))
 
 
@@ -57,7 +57,7 @@ def _decode(array: pa.Array) -> pa.Array:
 def _decode_escaped(array: pa.Array) -> pa.Array:
     malformed = pc.match_substring_regex(array, _MALFORMED)
     if pc.any(malformed).as_py():
-        # A '%' that begins no escape may come to stand before digits that an escape produces.
+        # A decoded escape may put digits after a '%' that begins no escape.
         exact = pc.replace_with_mask(array, malformed, _each_distinct(array.filter(malformed), decode))
         regular = pc.invert(malformed)
         return pc.replace_with_mask(exact, regular, _replace_escapes(array.filter(regular)))
@@ -65,7 +65,7 @@ def _decode_escaped(array: pa.Array) -> pa.Array:
 
 
 def _replace_escapes(array: pa.Array) -> pa.Array:
-    """Every '%' begins an escape, so replacing one kind leaves the others as they were; '%25' makes '%': last."""
+    """Decode if every '%' begins an escape: each kind is replaced in turn; '%25' makes '%', so it is last."""
     wide = pa.types.is_large_string(array.type)
     octets = array.cast(pa.large_binary() if wide else pa.binary())
     for digits in sorted(_escapes(array), key=lambda digits: digits == "25"):
@@ -77,10 +77,10 @@ def _replace_escapes(array: pa.Array) -> pa.Array:
 
 
 def _escapes(array: pa.Array) -> list[str]:
-    """The distinct pairs of digits after a '%'."""
+    """Return the distinct pairs of digits after a '%'."""
     parts = pc.split_pattern(array, "%")
     after = np.ones(len(parts.values), dtype=bool)
-    after[parts.offsets.to_numpy()[:-1]] = False  # what stands before the first '%'
+    after[parts.offsets.to_numpy()[:-1]] = False  # the text before the first '%'
     digits = pc.unique(pc.utf8_slice_codeunits(parts.values.filter(pa.array(after)), 0, 2))
     return list(digits.filter(pc.match_substring_regex(digits, _HEX)).to_pylist())
 
@@ -89,7 +89,7 @@ def _escapes(array: pa.Array) -> list[str]:
 def _resolve(table_location: str, array: pa.Array) -> pa.Array:
     if not _any_match(array, _NOT_PLAIN):
         decoded = _decode(array)
-        # What an escape hid (a separator, a dot) counts as well.
+        # Decoded characters (a separator, a dot) count as well.
         if decoded is array or not _any_match(decoded, _HIDDEN):
             prefix = pa.scalar(table_location.rstrip("/"), array.type)
             return pc.binary_join_element_wise(prefix, decoded, pa.scalar("/", array.type))
