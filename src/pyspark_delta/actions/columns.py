@@ -1,7 +1,7 @@
 """The columnar form of file actions: the Arrow schema that the log reader fills and the scan planner reads.
 
-One row is one logical file. Columns that were not asked for are absent. `path` and the keys of `partition_values`
-are as in the log: URI-encoded, physical names.
+One row is one logical file. Columns that were not requested are absent. `path` and the keys of `partition_values` are
+as in the log: URI-encoded, physical names.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ FILE_FIELDS: tuple[pa.Field, ...] = (
 
 DATA_CHANGE = pa.field("data_change", pa.bool_())  # of actions in a commit, not of the state of a table
 
-# Of files in a plan: the deletion vector marks the only rows to show, not those that are gone.
+# Of files in a plan: True if the deletion vector marks the rows to show instead of the deleted ones.
 SELECTS_ROWS = pa.field("selects_rows", pa.bool_())
 
 DELETION_TIMESTAMP = pa.field("deletion_timestamp", pa.int64())  # ms since the epoch; absent counts as 0 (C154)
@@ -92,7 +92,7 @@ _FIELDS = {
 
 
 def field_of(action: str, name: str) -> pa.Field:
-    """The field of that name among those of `add` or `remove`. Raises InvalidOperationError."""
+    """Return the field of that name in `add` or `remove`. Raises InvalidOperationError."""
     field = _FIELDS[action].get(name)
     if field is None:
         raise InvalidOperationError(f"There is no column '{name}' of files; there are {', '.join(_FIELDS[action])}.")

@@ -34,9 +34,9 @@ _MAX_INT = 2**31 - 1
 
 
 class Fields:
-    """The members of one JSON object of the log, read with the type that each must have.
+    """The members of one JSON object of the log, read with their required types.
 
-    `where` says which object of which file it is, for messages.
+    `where` names the object and its file, for messages.
     """
 
     __slots__ = ("_values", "path", "where")
@@ -48,7 +48,7 @@ class Fields:
         self._values: JsonObject = values
 
     def error(self, problem: str) -> CorruptLogError:
-        """The error for a problem in this object."""
+        """Return the error for a problem in this object."""
         return CorruptLogError(
             f"'{self.path}' is not a valid file of a Delta log: {self.where}: {problem}. "
             "It was damaged or written by a faulty writer; restore it from a copy.",
@@ -56,26 +56,26 @@ class Fields:
         )
 
     def get(self, name: str) -> Any:
-        """The value as it is, None when absent."""
+        """Return the unconverted value, None if absent."""
         return self._values.get(name)
 
     def string(self, name: str) -> str:
-        """A required string."""
+        """Return a required string."""
         return self._required(name, self.optional_string(name))
 
     def optional_string(self, name: str) -> str | None:
-        """A string, or None."""
+        """Return a string, or None."""
         value = self._values.get(name)
         if value is None or isinstance(value, str):
             return value
         raise self._mistyped(name, "a string", value)
 
     def integer(self, name: str, maximum: int = _MAX_LONG) -> int:
-        """A required whole number of 64 bits, or up to `maximum`."""
+        """Return a required integer of 64 bits, or up to `maximum`."""
         return self._required(name, self.optional_integer(name, maximum))
 
     def optional_integer(self, name: str, maximum: int = _MAX_LONG) -> int | None:
-        """A whole number, or None."""
+        """Return an integer, or None."""
         value = self._values.get(name)
         if value is None:
             return None
@@ -88,22 +88,22 @@ class Fields:
         return value
 
     def boolean(self, name: str) -> bool:
-        """A required boolean."""
+        """Return a required boolean."""
         return self._required(name, self.optional_boolean(name))
 
     def optional_boolean(self, name: str) -> bool | None:
-        """A boolean, or None."""
+        """Return a boolean, or None."""
         value = self._values.get(name)
         if value is None or isinstance(value, bool):
             return value
         raise self._mistyped(name, "true or false", value)
 
     def map(self, name: str) -> dict[str, str | None]:
-        """A required object of strings and nulls."""
+        """Return a required object of strings and nulls."""
         return self._required(name, self.optional_map(name))
 
     def optional_map(self, name: str) -> dict[str, str | None] | None:
-        """An object of strings and nulls, or None; numbers and booleans count as their text, as other readers do it."""
+        """An object of strings and nulls, or None; numbers and booleans count as their text, as in other readers."""
         value = self._values.get(name)
         if value is None:
             return None
@@ -121,11 +121,11 @@ class Fields:
         raise self._mistyped(name, "a string", value)
 
     def strings(self, name: str) -> tuple[str, ...]:
-        """A required array of strings."""
+        """Return a required array of strings."""
         return self._required(name, self.optional_strings(name))
 
     def optional_strings(self, name: str) -> tuple[str, ...] | None:
-        """An array of strings, or None."""
+        """Return an array of strings, or None."""
         value = self._values.get(name)
         if value is None:
             return None
@@ -134,12 +134,12 @@ class Fields:
         return tuple(value)
 
     def child(self, name: str) -> Fields | None:
-        """A member object, or None."""
+        """Return a member object, or None."""
         value = self._values.get(name)
         return None if value is None else Fields(value, f"{self.where}.{name}", self.path)
 
     def objects(self, name: str) -> list[Fields] | None:
-        """The members of an array of objects, or None."""
+        """Return the members of an array of objects, or None."""
         value = self._values.get(name)
         if value is None:
             return None
@@ -162,7 +162,7 @@ class Fields:
 
 
 def decode_action(value: JsonObject, *, path: str, line: int) -> Action | None:
-    """The action on one line of the file `path`; None for an unknown action. Raises CorruptLogError."""
+    """Return the action on one line of the file `path`; None for an unknown action. Raises CorruptLogError."""
     where = f"line {line}"
     if not isinstance(value, Mapping):
         raise Fields({}, where, path).error(f"expected an object with one action, found {shortened(value)}")
@@ -287,7 +287,7 @@ def decode_sidecar(fields: Fields) -> Sidecar:
 
 
 def shortened(value: Any) -> str:
-    """The value as a message shows it: at most 80 characters."""
+    """Return the value for a message: at most 80 characters."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 

@@ -29,7 +29,7 @@ def encode_adds(files: pa.Table, *, data_change: bool) -> Iterator[bytes]:
 
 
 def encode_removes(files: pa.Table, *, data_change: bool, deletion_timestamp: int) -> Iterator[bytes]:
-    """The lines, each with its newline, of removing `files`; paths and deletion vectors as they were added (C161).
+    """Return the lines, each with its newline, of removing `files`; paths and deletion vectors as in their adds (C161).
 
     `deletion_timestamp` is in ms since the epoch. Statistics are left out.
     """
@@ -83,7 +83,7 @@ def _flat(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _lines(name: str, members: list[Any]) -> bytes:
-    """`{"name":{...}}` per row: the members begin with a comma, which the first one loses."""
+    """Return `{"name":{...}}` per row: the members begin with a comma, and the first comma is removed."""
     pieces = [f'{{"{name}":{{{members[0][1:]}', *members[1:], "}}\n"]
     text = pc.binary_join_element_wise(*_merged(pieces), "")
     offsets = memoryview(text.buffers()[1]).cast("i")
@@ -91,7 +91,7 @@ def _lines(name: str, members: list[Any]) -> bytes:
 
 
 def _merged(pieces: list[Any]) -> list[Any]:
-    """The pieces with neighbouring constants in one."""
+    """Return the pieces with adjacent constants joined."""
     merged: list[Any] = []
     for piece in pieces:
         if isinstance(piece, str) and merged and isinstance(merged[-1], str):
@@ -102,7 +102,7 @@ def _merged(pieces: list[Any]) -> list[Any]:
 
 
 def _member(name: str, values: pa.Array, quote: str = "") -> list[Any]:
-    """The pieces of `,"name":value`, which are nothing where the value is null."""
+    """Return the pieces of `,"name":value`, which are empty if the value is null."""
     if values.null_count == len(values):
         return []
     pieces = [f',"{name}":{quote}', values.cast(pa.string()), quote]
@@ -112,12 +112,12 @@ def _member(name: str, values: pa.Array, quote: str = "") -> list[Any]:
 
 
 def quote(text: pa.Array) -> pa.Array:
-    """Texts as JSON strings; null stays null."""
+    """Return texts as JSON strings; null stays null."""
     return pc.binary_join_element_wise('"', _escaped(text), '"', "")
 
 
 def _escaped(text: pa.Array) -> pa.Array:
-    """What stands between the quotes of JSON strings; null stays null."""
+    """Return the contents of JSON strings without quotes; null stays null."""
     if text.null_count == len(text):
         return text
     text = text.cast(pa.string())
@@ -144,7 +144,7 @@ def _escaped(text: pa.Array) -> pa.Array:
 
 
 def _objects(maps: pa.Array) -> pa.Array:
-    """JSON objects of maps from text to text; a null map stays null."""
+    """Return JSON objects of maps from text to text; a null map stays null."""
     entries = maps.cast(pa.map_(pa.string(), pa.string()))
     offsets = entries.offsets
     first, last = offsets[0].as_py(), offsets[-1].as_py()

@@ -43,7 +43,9 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionVectorDescriptor:
-    """Where the deletion vector of a file is (C257-C263). `size_in_bytes` is the bitmap's size, magic included."""
+    """The location of the deletion vector of a file (C257-C263). `size_in_bytes` is the bitmap's size, magic
+    included.
+    """
 
     storage_type: str
     path_or_inline_dv: str
@@ -123,7 +125,9 @@ class DomainMetadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitInfo:
-    """`commitInfo`: provenance of a commit, any JSON object (C192-C197). `values` keeps it whole, in wire names."""
+    """`commitInfo`: provenance of a commit, any JSON object (C192-C197). `values` is the complete object, in wire
+    names.
+    """
 
     values: Mapping[str, Any] = field(hash=False)
 

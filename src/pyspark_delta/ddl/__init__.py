@@ -1,1 +1,1 @@
-"""Changes to what a table declares: its columns, constraints, properties, clustering and protocol."""
+"""Changes to the declarations of a table: its columns, constraints, properties, clustering and protocol."""

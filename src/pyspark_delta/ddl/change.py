@@ -1,4 +1,4 @@
-"""A change to the metadata of a table: what it will declare, and which rows must allow that."""
+"""A change to the metadata of a table: the new configuration, and the condition that existing rows must meet."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from pyspark_delta.transaction.evolution import evolve
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableChange:
-    """One change, not committed yet. `metadata` is as asked for, `features` are those to support besides: enabling
-    what both need completes them.
+    """One change, not committed yet.
 
-    `row_check` is a condition that every row of the table must meet already: whoever commits the change looks at them
-    first, and no rows may be added meanwhile.
+    `metadata` is the requested one and `features` are supported in addition: enabling completes what both need.
+    `row_check` is a condition that every existing row must meet: the caller who commits the change checks it first, and
+    no rows may be added until then.
     """
 
     operation: Operation
@@ -33,18 +33,18 @@ class TableChange:
 
 
 def with_schema(metadata: Metadata, schema: StructType) -> Metadata:
-    """The metadata with another schema."""
+    """Return the metadata with another schema."""
     return replace(metadata, schema_string=schema_to_json(schema))
 
 
 def with_properties(metadata: Metadata, properties: dict[str, str]) -> Metadata:
-    """The metadata with exactly these properties."""
+    """Return the metadata with exactly these properties."""
     return replace(metadata, configuration=properties)
 
 
 @dataclass(frozen=True, slots=True)
 class CommittedChange:
-    """The version that a change became, and what the table declares in it."""
+    """The version of a committed change, and the table configuration at it."""
 
     version: int
     configuration: TableConfiguration = field(repr=False)
@@ -58,11 +58,11 @@ def draft_change(
     complying: tuple[str, ...] = (),
     engine_info: str = "",
 ) -> CommitDraft:
-    """The draft of a change to a table that declares `before`; `keeps_files` where files of it stay.
+    """Return the draft of a change to a table with configuration `before`; `keeps_files` is True if its files stay.
 
-    `complying` are features that they comply with already, as for `evolve`.
+    `complying` are features that the files comply with already, as for `evolve`.
 
-    Raises InvalidOperationError when the outcome breaks a rule of the table's features.
+    Raises InvalidOperationError if the result breaks a rule of the table's features.
     """
     after = evolve(before, change.metadata, features=change.features, keeps_files=keeps_files, complying=complying)
     return CommitDraft(
@@ -70,7 +70,7 @@ def draft_change(
         metadata=after.metadata if after.metadata != before.metadata else None,
         protocol=after.protocol if after.protocol != before.protocol else None,
         domains=change.domains,
-        # What may be declared of a table without files must not be declared once there are some.
+        # A declaration that is refused for a table with files must not be possible before the first file.
         reads=ReadSet(whole_table=change.row_check is not None or not keeps_files),
         engine_info=engine_info,
     )
@@ -84,11 +84,11 @@ def commit_change(
     engine_info: str = "",
     policy: AttemptPolicy | None = None,
 ) -> CommittedChange:
-    """Commit a change as the version after `snapshot`, or a later one if nobody changed the metadata meanwhile.
+    """Commit a change as the version after `snapshot`, or a later one if the metadata did not change in between.
 
-    Rows are not looked at: `row_check`, and that all files comply with the features `complying`, was established by
-    the caller, for this snapshot. Raises
-    InvalidOperationError when the outcome breaks a rule of the table's features, and CommitConflictError.
+    Rows are not checked: the caller has verified, for this snapshot, `row_check` and that all files comply with the
+    features `complying`. Raises InvalidOperationError if the result breaks a rule of the table's features, and
+    CommitConflictError.
     """
     keeps_files = snapshot.num_files() > 0
     draft = draft_change(

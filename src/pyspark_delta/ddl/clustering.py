@@ -1,4 +1,4 @@
-"""By which columns new files are clustered (Clustered Table; C347-C354)."""
+"""Change the columns by which new files are clustered (Clustered Table; C347-C354)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MOST_COLUMNS = 4
 
 
 def cluster_by(configuration: TableConfiguration, paths: Sequence[Path], *, before: Sequence[str] = ()) -> TableChange:
-    """Other clustering columns, none for an empty sequence; files that are there stay as they are.
+    """Set other clustering columns, none for an empty sequence; existing files are not changed.
 
     `before` are the present ones, as texts. Raises InvalidOperationError for a partitioned table, more than four
     columns, and types that have no order.
@@ -59,7 +59,7 @@ def cluster_by(configuration: TableConfiguration, paths: Sequence[Path], *, befo
 
 
 def recluster(snapshot: Snapshot, paths: Sequence[Path]) -> TableChange:
-    """Other clustering columns for a table that may have files. Raises as `cluster_by`.
+    """Set other clustering columns for a table that may have files. Raises the errors of `cluster_by`.
 
     Raises InvalidOperationError also if files have no statistics for a column that the table was not clustered by
     before (C351).
@@ -73,7 +73,7 @@ def recluster(snapshot: Snapshot, paths: Sequence[Path]) -> TableChange:
 
 
 def clustering_domain(configuration: TableConfiguration, paths: Sequence[Sequence[str]]) -> DomainMetadata:
-    """The metadata domain that names the clustering columns, by their physical names."""
+    """Return the metadata domain that names the clustering columns, by their physical names."""
     columns = [list(_physical(configuration, path)) for path in paths]
     return DomainMetadata(domain=DOMAIN, configuration=orjson.dumps({"clusteringColumns": columns}).decode())
 
@@ -90,7 +90,7 @@ def _physical(configuration: TableConfiguration, path: Sequence[str]) -> tuple[s
 
 
 def _check_statistics(configuration: TableConfiguration, paths: Sequence[tuple[str, ...]]) -> None:
-    """Clustering goes by the statistics of files (C351)."""
+    """Check that clustering columns have statistics, because clustering uses them (C351)."""
     measured = {column.path for column in table_stats_columns(configuration)}
     for path in paths:
         if _physical(configuration, path) not in measured:
@@ -103,9 +103,9 @@ def _check_statistics(configuration: TableConfiguration, paths: Sequence[tuple[s
 
 
 def _check_files(snapshot: Snapshot, paths: Sequence[tuple[str, ...]]) -> None:
-    """All files say how many rows they have, and how many of them are null in each column.
+    """True if all files have their number of rows, and the number of nulls in each column.
 
-    Bounds are not asked for: there are none where all values are null or NaN, or where a text has no upper bound.
+    Bounds are not required: there are none if all values are null or NaN, or if a text has no upper bound.
     """
     counts = [Column(("nullCount", *_physical(snapshot.configuration, path)), LONG) for path in paths]
     leaves = [Column(("numRecords",), LONG), *counts]

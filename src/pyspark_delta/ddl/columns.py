@@ -50,7 +50,7 @@ class NewColumn:
 
 
 def add_columns(configuration: TableConfiguration, columns: Sequence[NewColumn]) -> TableChange:
-    """New columns, null in every row there is. Raises InvalidOperationError for names in use and NOT NULL columns."""
+    """Add columns, null in every existing row. Raises InvalidOperationError for names in use and NOT NULL columns."""
     schema = configuration.schema
     described: list[dict[str, Any]] = []
     for parent, group in groupby(columns, key=lambda column: column.parent):
@@ -70,9 +70,10 @@ def add_columns(configuration: TableConfiguration, columns: Sequence[NewColumn])
 def drop_columns(
     configuration: TableConfiguration, paths: Sequence[Path], *, clustering_columns: Sequence[str] = ()
 ) -> TableChange:
-    """Columns leave the schema; data files keep what they hold of them.
+    """Drop columns from the schema; data files keep their values.
 
-    Raises InvalidOperationError where columns are not mapped by name or id, and for columns that something else needs.
+    Raises InvalidOperationError if columns are not mapped by name or id, and for columns that another part of the table
+    needs.
     """
     _require_mapping(configuration, "dropped", "DELTA_UNSUPPORTED_DROP_COLUMN")
     if not paths:
@@ -92,7 +93,7 @@ def drop_columns(
 
 
 def rename(configuration: TableConfiguration, path: Path, name: str) -> TableChange:
-    """Another name for a column, the same values. Raises as `drop_columns` does."""
+    """Rename a column, with the same values. Raises the errors of `drop_columns`."""
     _require_mapping(configuration, "renamed", "DELTA_UNSUPPORTED_RENAME_COLUMN")
     old = spelled(configuration.schema, path)
     check_no_dependents(configuration, [old], "renamed")
@@ -108,19 +109,19 @@ def rename(configuration: TableConfiguration, path: Path, name: str) -> TableCha
 
 
 def move(configuration: TableConfiguration, path: Path, position: Position) -> TableChange:
-    """Another place for a column in its struct."""
+    """Move a column in its struct."""
     old = spelled(configuration.schema, path)
     schema = follow_change(configuration.schema, move_column(configuration.schema, old, position), old, old)
     return _change(configuration, schema, old, position)
 
 
 def set_comment(configuration: TableConfiguration, path: Path, comment: str | None) -> TableChange:
-    """Another comment for a column; None removes it."""
+    """Set the comment of a column; None removes it."""
     return _with_metadata(configuration, path, {COMMENT: comment})
 
 
 def set_default(configuration: TableConfiguration, path: Path, expression: str | None) -> TableChange:
-    """The default of a top-level column for rows that do not give it a value; None removes it (C391-C394)."""
+    """Set the default of a top-level column for rows without a value; None removes it (C391-C394)."""
     path = spelled(configuration.schema, path)
     if len(path) > 1:
         raise InvalidOperationError(
@@ -139,7 +140,7 @@ def set_default(configuration: TableConfiguration, path: Path, expression: str |
 
 
 def set_nullable(configuration: TableConfiguration, path: Path, nullable: bool) -> TableChange:
-    """Whether a column may hold null. Forbidding it needs all rows to have a value already (`row_check`)."""
+    """Set if a column may hold null. Forbidding it requires that all rows have a value already (`row_check`)."""
     path = spelled(configuration.schema, path)
     field = find_column(configuration.schema, path)
     schema = change_column(configuration.schema, path, lambda f: replace(f, nullable=nullable))
@@ -163,7 +164,7 @@ def _not_null(path: Sequence[str]) -> RowCheck:
 
 # ------------------------------------------------------------------------------------------------------- details
 def replace_schema(configuration: TableConfiguration, schema: StructType) -> TableConfiguration:
-    """The configuration with another schema."""
+    """Return the configuration with another schema."""
     metadata = with_schema(configuration.metadata, schema)
     kept = tuple(name for name in metadata.partition_columns if schema.find(name) is not None)
     return TableConfiguration(configuration.protocol, replace(metadata, partition_columns=kept), configuration.location)
@@ -241,19 +242,19 @@ def _with_metadata(configuration: TableConfiguration, path: Path, changes: dict[
 def _change(
     configuration: TableConfiguration, schema: StructType, path: Sequence[str], position: Position | None = None
 ) -> TableChange:
-    """A CHANGE COLUMN, which describes the column as it is afterwards."""
+    """Return a CHANGE COLUMN with the description of the column after the change."""
     column = _json(find_column(schema, path), path)
     operation = Operation("CHANGE COLUMN", {"column": _text(column), **_position(position)})
     return TableChange(operation=operation, metadata=with_schema(configuration.metadata, schema))
 
 
 def _shown(path: Sequence[str]) -> str:
-    """A path as delta-spark's history shows it: only names with dots between backticks."""
+    """Return a path as delta-spark's history shows it: only names with dots between backticks."""
     return ".".join(f"`{part}`" if "." in part else part for part in path)
 
 
 def _json(field: StructField, path: Sequence[str]) -> dict[str, Any]:
-    """A column as delta-spark's history shows it: of a nested type, only which one."""
+    """Return a column as delta-spark's history shows it: of a nested type, only its name."""
     described = type_to_json(field.type)
     return {
         "name": _shown(path),
@@ -274,7 +275,7 @@ def _position(position: Position | None) -> dict[str, str]:
 
 
 def _stats_columns(configuration: TableConfiguration, change: Callable[[str], str | None]) -> dict[str, str]:
-    """The properties, with the columns that statistics are kept of changed one by one; None drops one."""
+    """Return the properties after changing the columns with statistics one by one; None drops one."""
     properties = dict(configuration.properties)
     text = lookup(properties, STATS_COLUMNS.name)
     if text is not None:

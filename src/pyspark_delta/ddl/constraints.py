@@ -14,7 +14,7 @@ from pyspark_delta.protocol.rows import CheckKind, RowCheck
 
 
 def add_constraint(configuration: TableConfiguration, name: str, condition: str) -> TableChange:
-    """A condition that rows have to meet from now on, and that those there must meet already (`row_check`).
+    """Add a condition that rows must meet from now on, and that existing rows must meet already (`row_check`).
 
     Raises InvalidOperationError for a name in use and an unknown column, InvalidPredicateError for a syntax error.
     """
@@ -46,7 +46,7 @@ def add_constraint(configuration: TableConfiguration, name: str, condition: str)
 
 
 def drop_constraint(configuration: TableConfiguration, name: str, *, if_exists: bool = False) -> TableChange | None:
-    """The constraint holds no longer; None when there is none of that name and `if_exists` allows that."""
+    """Drop the constraint; return None if there is none of that name and `if_exists` allows that."""
     key = _find(configuration, name)
     if key is None:
         if if_exists:

@@ -1,4 +1,4 @@
-"""Tables without rows are created, and existing ones replaced, from a definition."""
+"""Create tables without rows, and replace existing ones, from a definition."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from pyspark_delta.transaction.transaction import REMOVED_COLUMNS
 
 
 class CreateMode(Enum):
-    """What happens to a table that is there, or is not."""
+    """The action for an existing or a missing table."""
 
     CREATE = "create"
     CREATE_IF_NOT_EXISTS = "create if not exists"
@@ -41,13 +41,13 @@ class CreateMode(Enum):
 
     @property
     def operation(self) -> str:
-        """What the history calls it."""
+        """The name of the operation in the history."""
         return "CREATE TABLE" if self is CreateMode.CREATE_IF_NOT_EXISTS else f"{self.value} table".upper()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDefinition:
-    """What a new table declares. `clustering` are paths of columns."""
+    """The configuration of a new table. `clustering` are paths of columns."""
 
     schema: StructType
     partition_columns: tuple[str, ...] = ()
@@ -64,9 +64,9 @@ def create_table(
     storage_options: Mapping[str, str] | None = None,
     engine_info: str = "",
 ) -> int | None:
-    """Create or replace the table at a location; the version committed, None when it is there and may stay.
+    """Create or replace the table at a location; return the committed version, or None if the existing table may stay.
 
-    Raises TableAlreadyExistsError, TableNotFoundError (mode REPLACE), and what the definition breaks.
+    Raises TableAlreadyExistsError, TableNotFoundError (mode REPLACE), and the errors of an invalid definition.
     """
     try:
         snapshot = Snapshot.load(location, storage_options=storage_options)

@@ -1,4 +1,4 @@
-"""What else of a table names a column: it would break if the column went away, or changed its name or type."""
+"""Parts of a table that name a column, and would break if it were dropped, renamed or changed in type."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GENERATION_EXPRESSION = "delta.generationExpression"
 def check_no_dependents(configuration: TableConfiguration, paths: Sequence[Sequence[str]], what: str) -> None:
     """Check that no CHECK constraint, invariant or generated column names any of the columns.
 
-    `what` is the change that is to be made, as in "renamed". Raises InvalidOperationError naming all of one column.
+    `what` is the intended change, such as "renamed". Raises InvalidOperationError naming all dependents of one column.
     """
     constraints = [
         _Text.of(name[len(CONSTRAINT_PREFIX) :], text)
@@ -45,7 +45,7 @@ class _Text(NamedTuple):
 
     @classmethod
     def of(cls, owner: str, text: str) -> _Text:
-        """An expression, parsed."""
+        """Return an expression, parsed."""
         return cls(owner, text, referenced_columns(text))
 
     def __str__(self) -> str:
@@ -53,7 +53,7 @@ class _Text(NamedTuple):
 
 
 def _naming(path: Sequence[str], texts: Iterable[_Text]) -> str:
-    """The expressions that name a column, as text; empty if none does."""
+    """Return the expressions that name a column, as text; empty if none does."""
     return ", ".join(str(text) for text in texts if is_among(path, text.references))
 
 
@@ -83,7 +83,7 @@ def _check_not_named(
 
 
 def _described(data_type: DataType, prefix: tuple[str, ...]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The path and the metadata of every field that has any, nested ones too."""
+    """Yield the path and the metadata of every field that has any, nested ones too."""
     match data_type:
         case StructType(fields):
             for field in fields:

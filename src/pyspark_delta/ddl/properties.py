@@ -20,10 +20,11 @@ from pyspark_delta.schema.json import dump_json
 
 
 def set_properties(configuration: TableConfiguration, properties: Mapping[str, object]) -> TableChange:
-    """Properties with new values; those of delta-spark are checked and spelled as they are known.
+    """Set properties; those of delta-spark are validated and get their known spelling.
 
-    Requests for features (`delta.feature.`, protocol versions) count and are not stored. Raises InvalidOptionError for
-    an unknown `delta.` key or an illegal value, InvalidOperationError for what has a method of its own.
+    Requests for features (`delta.feature.`, protocol versions) take effect and are not stored. Raises
+    InvalidOptionError for an unknown `delta.` key or an illegal value, InvalidOperationError for a property that has a
+    method of its own.
     """
     if not properties:
         raise InvalidOperationError("No properties to set were given.")
@@ -43,7 +44,7 @@ def set_properties(configuration: TableConfiguration, properties: Mapping[str, o
 
 
 def property_text(name: str, value: object) -> str:
-    """The value of a property as text. Raises TypeError for what is neither text, bool nor number."""
+    """Return the value of a property as text. Raises TypeError for other types than text, bool and number."""
     if not isinstance(value, str | int | float):
         raise TypeError(
             f"The value of the property '{name}' is text, a bool or a number, found {type(value).__name__}."
@@ -54,7 +55,7 @@ def property_text(name: str, value: object) -> str:
 def unset_properties(
     configuration: TableConfiguration, names: Sequence[str], *, if_exists: bool = False
 ) -> TableChange:
-    """Properties go back to their defaults. Raises InvalidOperationError for one that is not set, unless allowed."""
+    """Reset properties to their defaults. Raises InvalidOperationError for one that is not set, unless allowed."""
     if not names:
         raise InvalidOperationError("No properties to unset were given.")
     changed = dict(configuration.properties)
@@ -76,7 +77,7 @@ def unset_properties(
 
 
 def set_description(configuration: TableConfiguration, text: str | None) -> TableChange:
-    """Another description (comment) of the table; None removes it."""
+    """Set the description (comment) of the table; None removes it."""
     return TableChange(
         operation=Operation("SET TBLPROPERTIES", {"properties": dump_json({"comment": text or ""}).decode()}),
         metadata=replace(configuration.metadata, description=text),
@@ -94,7 +95,7 @@ def _check_settable(name: str) -> None:
 
 
 def _spelled(name: str) -> str:
-    """The property as it is known, or the user's own spelling."""
+    """Return the known spelling of the property, or the user's own."""
     known = find_property(name)
     if known is not None:
         return known.name
@@ -102,7 +103,7 @@ def _spelled(name: str) -> str:
 
 
 def _remove(properties: dict[str, str], name: str) -> bool:
-    """Remove a property, by any spelling or alias; whether it was there."""
+    """Remove a property, by any spelling or alias; return True if it existed."""
     known = find_property(name)
     names = {name.casefold()} if known is None else {n.casefold() for n in (known.name, known.alias) if n}
     found = [key for key in properties if key.casefold() in names]

@@ -1,4 +1,4 @@
-"""Changes to the protocol of a table: higher versions, more features (Protocol Evolution; C184-C191)."""
+"""Change the protocol of a table: higher versions, more features (Protocol Evolution; C184-C191)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from pyspark_delta.transaction.evolution import check_listing, evolve
 
 
 def upgrade_protocol(configuration: TableConfiguration, reader_version: int, writer_version: int) -> TableChange | None:
-    """Versions that are at least these; None if the table has them already. A protocol is never lowered (C187)."""
+    """Raise the versions to at least these; return None if the table has them already. A protocol is never lowered
+    (C187).
+    """
     before = configuration.protocol
     reader_version = max(reader_version, before.min_reader_version)
     writer_version = max(writer_version, before.min_writer_version)
@@ -26,7 +28,7 @@ def upgrade_protocol(configuration: TableConfiguration, reader_version: int, wri
 
 
 def add_feature(configuration: TableConfiguration, name: str) -> TableChange | None:
-    """Support for one feature, and for those that it requires; None when the table has it already.
+    """Support one feature, and those that it requires; return None if the table has it already.
 
     Raises InvalidOperationError naming the nearest features for an unknown one.
     """

@@ -1,7 +1,7 @@
-"""Row tracking enabled on a table that has files: every file gets its row ids first (Row Tracking; C325, C336).
+"""Enable row tracking on a table with files: every file gets its row ids first (Row Tracking; C325, C336).
 
-From when the table supports the feature, every new file is numbered as it is committed. The files from before are then
-committed again, batch by batch, and numbered by that. Only when all have ids does a last commit promise them.
+Once the table supports the feature, every new file is numbered when it is committed. Existing files are then committed
+again, batch by batch, which numbers them. When all files have ids, a last commit enables row tracking.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.transaction.attempts import AttemptPolicy, commit_draft
 from pyspark_delta.transaction.base import state_of
 
-FILES_PER_COMMIT = 100_000  # as in delta-spark: a commit that writers who lose against it can still read at once
+FILES_PER_COMMIT = 100_000  # as in delta-spark: concurrent writers can still read such a commit at once
 
 _FEATURE = Feature.ROW_TRACKING
 _FEWEST_FILES = 1000
-_MOST_CONFLICTS = 100  # one after another, without a batch that lands
+_MOST_CONFLICTS = 100  # conflicts in a row without a successful batch
 _COLUMNS = tuple(field.name for field in FILE_FIELDS)
 
 
 def promises_row_ids(change: TableChange, snapshot: Snapshot) -> bool:
-    """Whether a change enables row tracking for files that may have no row ids."""
+    """True if a change enables row tracking for files that may have no row ids."""
     before = snapshot.configuration
     enabled = is_active(before, _FEATURE)
     wanted = is_requested(replace(before, metadata=change.metadata), _FEATURE)
@@ -50,12 +50,12 @@ def enable_row_ids(
     policy: AttemptPolicy | None = None,
     files_per_commit: int = FILES_PER_COMMIT,
 ) -> CommittedChange:
-    """Number all files of the table, in as many commits as that takes, and then commit the change that `make` makes.
+    """Number all files of the table, in as many commits as needed, and then commit the change that `make` returns.
 
-    Other writers may go on meanwhile: a batch that meets what they did is made anew from the table as it is then. A
-    file without statistics is opened for its number of rows. A run that was interrupted is continued by the next.
+    Other writers may continue: a batch that conflicts with them is made again from the present state of the table. A
+    file without statistics is opened for its number of rows. The next run continues an interrupted one.
 
-    Raises InvalidOperationError, before anything is written, when the outcome breaks a rule of the table's features;
+    Raises InvalidOperationError, before anything is written, if the result breaks a rule of the table's features;
     CommitConflictError; DataFileError for a file that must be opened and cannot be.
     """
     policy = policy or AttemptPolicy()
@@ -65,12 +65,12 @@ def enable_row_ids(
         commit_change(support, snapshot, engine_info=engine_info, policy=policy)
         snapshot = snapshot.update()
     snapshot = _number_files(snapshot, files_per_commit, engine_info, policy)
-    # Whoever adds files after this snapshot numbers them, or changes the protocol and conflicts.
+    # A writer that adds files after this snapshot numbers them, or changes the protocol and conflicts.
     return commit_change(make(snapshot), snapshot, engine_info=engine_info, policy=policy, complying=(_FEATURE,))
 
 
 def _number_files(snapshot: Snapshot, size: int, engine_info: str, policy: AttemptPolicy) -> Snapshot:
-    """A snapshot in which every file has row ids."""
+    """Return a snapshot in which every file has row ids."""
     number = conflicts = 0
     while True:
         _check_numbering(snapshot)
@@ -86,7 +86,7 @@ def _number_files(snapshot: Snapshot, size: int, engine_info: str, policy: Attem
         )
         try:
             commit_draft(draft, state_of(snapshot), policy=policy)
-        except CommitConflictError:  # the files are no longer what they were: see what there is now
+        except CommitConflictError:  # the files have changed: load the present state
             conflicts += 1
             if conflicts > _MOST_CONFLICTS:
                 raise
@@ -97,7 +97,7 @@ def _number_files(snapshot: Snapshot, size: int, engine_info: str, policy: Attem
 
 
 def _check_numbering(snapshot: Snapshot) -> None:
-    """Refuse to go on where commits do not number files: another writer has changed the table."""
+    """Stop if commits do not number files, because another writer has changed the table."""
     if not is_supported(snapshot.configuration, _FEATURE) or ROW_TRACKING_SUSPENDED.of(snapshot.properties):
         raise InvalidOperationError(
             f"Version {snapshot.version} of '{snapshot.location}' gives no row ids to files any more: the feature "
@@ -107,7 +107,7 @@ def _check_numbering(snapshot: Snapshot) -> None:
 
 
 def _unnumbered(snapshot: Snapshot, limit: int) -> pa.Table:
-    """Files without row ids or commit version, with all that the log says of them: `limit` at most."""
+    """Return at most `limit` files without row ids or commit version, with all their columns in the log."""
     found: list[pa.RecordBatch] = []
     missing = 0
     with closing(_batches(snapshot)) as batches:

@@ -1,4 +1,4 @@
-"""Another type for a column, which the values in old data files fit too (Type Widening; beyond the 2024-12 text)."""
+"""Change the type of a column to one that old values also fit (Type Widening; beyond the 2024-12 text)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from pyspark_delta.schema.widening import TYPE_CHANGES, is_widening
 
 
 def change_type(configuration: TableConfiguration, path: Path, data_type: DataType) -> TableChange:
-    """A wider type for the column, element, key or value at a path.
+    """Set a wider type for the column, element, key or value at a path.
 
-    Raises SchemaMismatchError for a type that old values may not fit, InvalidOperationError where the table does not
-    allow types to change, and for a column that constraints or generated columns name.
+    Raises SchemaMismatchError for a type that old values may not fit, InvalidOperationError if the table does not allow
+    types to change, and for a column that constraints or generated columns name.
     """
     schema = configuration.schema
     path = spelled(schema, path)
@@ -79,7 +79,7 @@ def _check_widening(configuration: TableConfiguration, path: Sequence[str], befo
 
 
 def _owner(schema: StructType, path: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The path of the nearest field, and the way from there into its arrays and maps."""
+    """Return the path of the nearest field, and the path from there into its arrays and maps."""
     last = 0
     for depth in range(1, len(path) + 1):
         if isinstance(type_at(schema, path[: depth - 1]), StructType):

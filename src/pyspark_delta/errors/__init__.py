@@ -1,19 +1,19 @@
 """Every error that pyspark-delta raises, as one tree under `DeltaError`.
 
-Each class carries delta-spark's error class and SQLSTATE, and the facts as attributes. The text of an error says
-what happened, what was found and what to do. It begins with `[ERROR_CLASS]`, because errors that cross Spark's
-Python Data Source boundary lose their Python class and keep their text.
+Each class carries delta-spark's error class and SQLSTATE, and the facts as attributes. The text of an error says what
+happened, what was found and what to do. It begins with `[ERROR_CLASS]`, because errors that cross Spark's Python Data
+Source boundary lose their Python class and keep their text.
 
-    DeltaError
+DeltaError
       TableNotFoundError  TableAlreadyExistsError  VersionNotFoundError  TimestampOutOfRangeError
       InvalidTableError            the table breaks the protocol
         CorruptLogError  ChecksumMismatchError  DeletionVectorError
         DataFileError
           UnsupportedDataFileError
-      UnsupportedTableError        the table is fine, this version of pyspark-delta is not able
+      UnsupportedTableError        the table is valid, but not supported by this version
         UnsupportedFeatureError
           PathAccessError
-      InvalidOperationError        the caller may not
+      InvalidOperationError        the operation is not allowed
         InvalidPredicateError
           ComputationError
         InvalidOptionError  SchemaMismatchError  ConstraintViolationError  AppendOnlyTableError
@@ -31,8 +31,8 @@ Python Data Source boundary lose their Python class and keep their text.
         FileNotFoundInStoreError  FileAlreadyExistsError  PermissionDeniedError
       MissingDependencyError
 
-The concurrency classes have delta-spark's names too: `DeltaConcurrentModificationException` is
-`CommitConflictError`, and `ConcurrentAppendException` is `ConcurrentAppendError`, for example.
+The concurrency classes have delta-spark's names too: `DeltaConcurrentModificationException` is `CommitConflictError`,
+and `ConcurrentAppendException` is `ConcurrentAppendError`, for example.
 
 Where PySpark is imported, `DeltaError` is a `PySparkException`.
 """

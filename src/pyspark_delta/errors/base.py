@@ -17,8 +17,8 @@ class _WithoutPySpark(Exception):
 class DeltaError(_WithoutPySpark):
     """The root of the tree; a `pyspark.errors.PySparkException` in every process that has imported PySpark.
 
-    `message` is the sentence without the error class; `facts` holds the values it was made from. The methods are
-    those of PySpark's exceptions.
+    `message` is the sentence without the error class; `facts` holds the values in it. The methods are those of
+    PySpark's exceptions.
     """
 
     error_class: str = "DELTA_ERROR"
@@ -82,7 +82,7 @@ derive_from_pyspark()
 
 
 def rebuild(cls: type[DeltaError], args: tuple[Any, ...], state: dict[str, Any]) -> DeltaError:
-    """An error as it was pickled, without its constructor."""
+    """Restore a pickled error without its constructor."""
     error = cls.__new__(cls)
     Exception.__init__(error, *args)
     error.__dict__.update(state)
@@ -90,6 +90,6 @@ def rebuild(cls: type[DeltaError], args: tuple[Any, ...], state: dict[str, Any])
 
 
 class DeltaWarning(UserWarning):
-    """Something was worked around; the result is right, and the message says what to mend."""
+    """A problem was worked around; the result is right, and the message says what to repair."""
 
     error_class: ClassVar[str] = "DELTA_WARNING"

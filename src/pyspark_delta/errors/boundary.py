@@ -19,7 +19,7 @@ _IN_TRACEBACK = re.compile(
 
 @contextmanager
 def annotate() -> Iterator[None]:
-    """Let the facts of a DeltaError raised in the block travel in its traceback, where only text arrives."""
+    """Add the facts of a DeltaError raised in the block to its traceback, because only text crosses the boundary."""
     try:
         yield
     except DeltaError as error:
@@ -30,10 +30,10 @@ def annotate() -> Iterator[None]:
 
 @contextmanager
 def translate() -> Iterator[None]:
-    """Raise the DeltaError itself where Spark reports it as an exception of its own.
+    """Raise the original DeltaError if Spark reports it as an exception of its own.
 
-    Spark turns an error of a Python Data Source into an AnalysisException or PythonException that holds the original
-    as text. Any other exception passes unchanged. Also usable as a decorator.
+    Spark turns an error of a Python Data Source into an AnalysisException or PythonException that holds the original as
+    text. Any other exception passes unchanged. Also usable as a decorator.
 
     >>> with translate():                                              # doctest: +SKIP
     ...     spark.read.format("delta").load("/no/table").show()
@@ -51,7 +51,7 @@ def translate() -> Iterator[None]:
 
 
 def from_text(text: str) -> DeltaError | None:
-    """The last DeltaError whose traceback is in `text`, with its class, message and facts; None if there is none."""
+    """The last DeltaError with a traceback in `text`, with its class, message and facts; None if there is none."""
     matches = list(_IN_TRACEBACK.finditer(text))
     if not matches:
         return None
@@ -64,7 +64,7 @@ def from_text(text: str) -> DeltaError | None:
 
 
 def _classes() -> dict[str, type[DeltaError]]:
-    """Every class of the tree by name."""
+    """Return every class of the tree by name."""
     found, remaining = {DeltaError.__name__: DeltaError}, [DeltaError]
     while remaining:
         for cls in remaining.pop().__subclasses__():

@@ -8,7 +8,7 @@ from pyspark_delta.errors.base import DeltaError
 
 
 class CatalogError(DeltaError):
-    """A catalog refused or failed."""
+    """A catalog refused a request or failed."""
 
     error_class = "DELTA_CATALOG_ERROR"
 
@@ -35,21 +35,21 @@ class CatalogNameExistsError(CatalogError):
 
 
 class NotAuthorizedError(CatalogError):
-    """The catalog does not know the caller, or does not let the caller do this."""
+    """The catalog does not know the caller, or does not allow this operation."""
 
     error_class = "DELTA_CATALOG_NOT_AUTHORIZED"
     sqlstate = "42501"
 
 
 class CatalogUnavailableError(CatalogError):
-    """The catalog did not answer, or said that it failed: what was asked for may have been done, or not."""
+    """The catalog did not answer, or reported a failure: the request may have succeeded or not."""
 
     error_class = "DELTA_CATALOG_UNAVAILABLE"
     sqlstate = "08000"
 
 
 class RatificationConflictError(CatalogError):
-    """The catalog has ratified another commit for the version; `tail` is its log tail, where it said so (C471)."""
+    """The catalog has ratified another commit for the version; `tail` is its log tail, if it sent one (C471)."""
 
     error_class = "DELTA_CATALOG_COMMIT_CONFLICT"
     sqlstate = "2D521"
@@ -61,14 +61,14 @@ class RatificationConflictError(CatalogError):
 
 
 class TooManyUnpublishedError(CatalogError):
-    """The catalog takes no further commit of the table before earlier ones are published."""
+    """The catalog accepts no further commit of the table before earlier ones are published."""
 
     error_class = "DELTA_CATALOG_TOO_MANY_UNPUBLISHED_COMMITS"
     sqlstate = "54000"
 
 
 class StaleMetadataError(CatalogError):
-    """The metadata that the catalog keeps of the table have changed since they were read (its etag is another)."""
+    """The catalog's metadata of the table have changed since they were read (the etag differs)."""
 
     error_class = "DELTA_CATALOG_STALE_METADATA"
     sqlstate = "40000"
@@ -82,14 +82,14 @@ class TableReplacedError(CatalogError):
 
 
 class InvalidProposalError(CatalogError):
-    """The catalog refuses a request as such; asking again is of no use."""
+    """The catalog refuses the request itself; a retry is useless."""
 
     error_class = "DELTA_CATALOG_INVALID_REQUEST"
     sqlstate = "22023"
 
 
 class PublishedMismatchError(CatalogError):
-    """A published commit is not the one that the catalog ratified: somebody wrote past the catalog."""
+    """A published commit is not the one that the catalog ratified: a writer bypassed the catalog."""
 
     error_class = "DELTA_CATALOG_PUBLISHED_MISMATCH"
     sqlstate = "XX001"

@@ -1,4 +1,4 @@
-"""Errors of what a caller asks for, and of commits."""
+"""Errors of requests by the caller, and of commits."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyspark_delta.errors.base import DeltaError
 
 # ------------------------------------------------------------------------------------------ the caller may not
 class InvalidOperationError(DeltaError):
-    """The caller asked for something that is not allowed, or not possible with these arguments."""
+    """The requested operation is not allowed, or not possible with these arguments."""
 
     error_class = "DELTA_INVALID_OPERATION"
     sqlstate = "42000"
@@ -37,14 +37,14 @@ class InvalidOptionError(InvalidOperationError):
 
 
 class SchemaMismatchError(InvalidOperationError):
-    """The schema of the data does not fit the schema of the table."""
+    """The schema of the data does not match the schema of the table."""
 
     error_class = "DELTA_FAILED_TO_MERGE_FIELDS"
     sqlstate = "22005"
 
 
 class ConstraintViolationError(InvalidOperationError):
-    """A row breaks a constraint, an invariant, or a NOT NULL column of the table."""
+    """A row violates a constraint, an invariant, or a NOT NULL column of the table."""
 
     error_class = "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES"
     sqlstate = "23001"
@@ -66,13 +66,13 @@ class CommitError(DeltaError):
 
 
 class CommitStateUnknownError(CommitError):
-    """The store did not answer whether the commit landed, and reading the log could not settle it."""
+    """The store did not report if the commit succeeded, and reading the log could not resolve it."""
 
     error_class = "DELTA_COMMIT_STATE_UNKNOWN"
 
 
 class AttemptsExhaustedError(CommitError):
-    """Other writers took the next version at every one of the allowed attempts."""
+    """Other writers won the next version in every allowed attempt."""
 
     error_class = "DELTA_MAX_COMMIT_RETRIES_EXCEEDED"
     sqlstate = "40000"
@@ -89,7 +89,7 @@ class CommitConflictError(CommitError):
 
 
 class ConcurrentWriteError(CommitConflictError):
-    """The table has moved on from the version that the operation is bound to."""
+    """The table has changed since the version that the operation is bound to."""
 
 
 class ConcurrentAppendError(CommitConflictError):

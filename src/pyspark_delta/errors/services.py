@@ -1,4 +1,4 @@
-"""Errors of stores, and of what is not installed."""
+"""Errors of stores, and of missing packages."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class TableNotFoundError(DeltaError):
 
 
 class TableAlreadyExistsError(DeltaError):
-    """The location holds a Delta table already, and the caller asked for a new one; `remedy` says what to do."""
+    """The location holds a Delta table already, and the caller requested a new one; `remedy` says what to do."""
 
     error_class = "DELTA_TABLE_ALREADY_EXISTS"
     sqlstate = "42P07"
@@ -33,7 +33,7 @@ class TableAlreadyExistsError(DeltaError):
 
 
 class VersionNotFoundError(DeltaError):
-    """A version was asked for that the log does not hold (any more, or yet)."""
+    """The requested version is not in the log (any more, or yet)."""
 
     error_class = "DELTA_VERSION_NOT_FOUND"
     sqlstate = "22003"
@@ -53,7 +53,7 @@ class VersionNotFoundError(DeltaError):
 
 
 class TimestampOutOfRangeError(DeltaError):
-    """A timestamp was asked for that lies before the first or after the last version of the log."""
+    """The requested timestamp is before the first or after the last version of the log."""
 
     error_class = "DELTA_TIMESTAMP_GREATER_THAN_COMMIT"
     sqlstate = "42816"
@@ -61,7 +61,7 @@ class TimestampOutOfRangeError(DeltaError):
 
 # ------------------------------------------------------------------------------------ the table is not valid
 class InvalidTableError(DeltaError):
-    """The table breaks the protocol; `path` names the file where it shows."""
+    """The table violates the protocol; `path` names the file with the violation."""
 
     error_class = "DELTA_INVALID_TABLE"
     sqlstate = "KD000"
@@ -96,7 +96,7 @@ class DeletionVectorError(InvalidTableError):
 
 
 class DataFileError(InvalidTableError):
-    """A data file is missing or does not hold what the log and the schema say."""
+    """A data file is missing or does not match the log and the schema."""
 
     error_class = "DELTA_DATA_FILE_INVALID"
 

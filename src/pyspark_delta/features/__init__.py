@@ -1,8 +1,8 @@
-"""The table features, one module each, found by looking into this package.
+"""The table features, one module each, discovered in this package.
 
-To add a feature, add a module that declares one `TableFeature` named `FEATURE`; nothing else has to know. Code that
-depends on one feature asks `is_supported` or `is_active`, which know legacy versions and preview names, and names the
-feature by a member of `Feature`.
+To add a feature, add a module that declares one `TableFeature` named `FEATURE`; no other code changes. Code that
+depends on one feature calls `is_supported` or `is_active`, which handle legacy versions and preview names, and names
+the feature by a member of `Feature`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 
 
 class Feature(StrEnum):
-    """The features that code outside this package asks for; the values are their final names in the protocol."""
+    """The features that code outside this package refers to; the values are their final names in the protocol."""
 
     APPEND_ONLY = "appendOnly"
     CATALOG_MANAGED = "catalogManaged"
@@ -56,7 +56,7 @@ _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 @cache
 def all_features() -> tuple[TableFeature, ...]:
-    """Every known feature, each after the features it requires, otherwise by name."""
+    """Return every known feature, each after the features it requires, otherwise by name."""
     known = {feature.name: feature for feature in sorted(_discover(), key=lambda feature: feature.name)}
     ordered: dict[str, TableFeature] = {}
 
@@ -71,12 +71,12 @@ def all_features() -> tuple[TableFeature, ...]:
     return tuple(ordered.values())
 
 
-@lru_cache(maxsize=256)  # logs may name anything
+@lru_cache(maxsize=256)  # logs may contain any name
 def find_feature(name: str) -> TableFeature | None:
-    """The feature with that final or preview name; None for an unknown one.
+    """Return the feature with that final or preview name; None for an unknown one.
 
-    One whose module has its name (`rowTracking` in `row_tracking`) is found without importing the others, which takes
-    longer than opening a table.
+    If its module has its name (`rowTracking` in `row_tracking`), the others are not imported, which would take longer
+    than opening a table.
     """
     return _named_like_its_module(name) or _by_name().get(name)
 
@@ -84,32 +84,32 @@ def find_feature(name: str) -> TableFeature | None:
 def is_supported(configuration: TableConfiguration, feature: Feature) -> bool:
     """True if the protocol lists the feature, by any of its names, or has versions that imply it (C231, C235).
 
-    Ask this where files or commits may hold what the feature allows, whether it is in use now or not.
+    Use this if files or commits may contain what the feature allows, in use now or not.
     """
     return _known(feature).listed_name(configuration) is not None
 
 
 def is_active(configuration: TableConfiguration, feature: Feature) -> bool:
-    """True if the protocol supports the feature and the metadata make use of it (C231).
+    """True if the protocol supports the feature and the metadata use it (C231).
 
-    Ask this where the feature changes what is written or refused from now on.
+    Use this if the feature changes what is written or refused from now on.
     """
     return _known(feature).is_active(configuration)
 
 
 def is_requested(configuration: TableConfiguration, feature: Feature) -> bool:
-    """True if schema or properties make use of the feature, supported or not: a change to them then enables it."""
+    """True if schema or properties use the feature, supported or not: a change to them then enables it."""
     return _known(feature).is_requested(configuration)
 
 
 def supported_features(configuration: TableConfiguration) -> frozenset[str]:
-    """The features that the protocol lists, or implies by a legacy version, by the names the protocol uses (C231)."""
+    """Return the features that the protocol lists, or implies by a legacy version, by its names for them (C231)."""
     implied = (feature.listed_name(configuration) for feature in all_features())
     return configuration.protocol.listed_features | {name for name in implied if name is not None}
 
 
 def active_features(configuration: TableConfiguration) -> frozenset[str]:
-    """The supported features that the metadata makes use of (C231); unknown ones count as active."""
+    """Return the supported features that the metadata use (C231); unknown ones count as active."""
     return frozenset(
         name
         for name in supported_features(configuration)

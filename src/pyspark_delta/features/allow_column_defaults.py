@@ -1,4 +1,4 @@
-"""allowColumnDefaults: columns have a default for rows that give no value (Default Columns; C391-C394)."""
+"""allowColumnDefaults: columns have a default for rows without a value (Default Columns; C391-C394)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class AllowColumnDefaults(TableFeature):
         return self.uses(configuration)
 
     def validate(self, configuration: TableConfiguration) -> None:
-        """Defaults are SQL that names no column (C391)."""
+        """Check that defaults are SQL that names no column (C391)."""
         for field in configuration.schema:
             text = field.metadata.get(self.KEY)
             if isinstance(text, str) and (named := referenced_columns(text)):
@@ -32,7 +32,7 @@ class AllowColumnDefaults(TableFeature):
                 )
 
     def computed_columns(self, configuration: TableConfiguration) -> tuple[ComputedColumn, ...]:
-        """The columns with a default, which counts for rows that lack the column; null is a value (C392)."""
+        """Return the columns with a default, which applies to rows that lack the column; null is a value (C392)."""
         return tuple(
             ComputedColumn(field.name, ComputedKind.DEFAULT, str(field.metadata[self.KEY]))
             for field in configuration.schema

@@ -23,10 +23,10 @@ class AppendOnly(TableFeature):
         return self.uses(configuration)
 
     def can_rebase(self, draft: CommitDraft) -> bool:
-        return True  # `finish` looks at it once more
+        return True  # `finish` checks it again
 
     def finish(self, commit: ReadyCommit, base: TableState) -> ReadyCommit:
-        """Refuse to remove rows (C376): rearranging them is no change of data."""
+        """Refuse to remove rows (C376). Rearranging them does not change data."""
         if commit.removes.num_rows and commit.data_change and self.is_active(commit.configuration):
             raise AppendOnlyTableError(
                 f"This {commit.draft.operation.name} would remove rows, but the table has the property "

@@ -1,7 +1,7 @@
 """catalogManaged: the newest commits are known to a catalog, not to the file system (C444-C484).
 
-Where a table may be reached from is settled before its features are looked at (`snapshot.access`), and who commits is
-settled by the options that it is reached by (`commit.committers`). Here is what its protocol and metadata must be like.
+`snapshot.access` decides how a table may be accessed, before its features are checked, and `commit.committers` decides
+who commits, from the storage options. This module holds the rules for protocol and metadata.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class CatalogManaged(TableFeature):
             )
 
     def validate(self, configuration: TableConfiguration) -> None:
-        """Its commits are dated by what is in them, as published files say nothing about times (C450, C475)."""
+        """Require in-commit timestamps, because published files have no reliable times (C450, C475)."""
         if not is_active(configuration, Feature.IN_COMMIT_TIMESTAMP):
             raise InvalidOperationError(
                 f"A table that a catalog manages needs in-commit timestamps. Leave "

@@ -1,4 +1,4 @@
-"""changeDataFeed: commits tell which rows changed (Change Data Feed; C162-C176).
+"""changeDataFeed: commits record which rows changed (Change Data Feed; C162-C176).
 
 A commit that only adds files is its own change feed, so appending needs no change files.
 """
@@ -26,7 +26,7 @@ class ChangeDataFeed(TableFeature):
         return self.uses(configuration)
 
     def validate(self, configuration: TableConfiguration) -> None:
-        """No column has a name that the change feed adds to the others."""
+        """Check that no column has the name of a column of the change feed."""
         if not self.is_active(configuration):
             return
         for name in RESERVED_COLUMNS:

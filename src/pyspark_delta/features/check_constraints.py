@@ -20,14 +20,14 @@ class CheckConstraints(TableFeature):
         return self.uses(configuration)
 
     def validate(self, configuration: TableConfiguration) -> None:
-        """Every condition is SQL over columns that the table has (C384)."""
+        """Check that every condition is SQL over columns of the table (C384)."""
         for key, condition in configuration.properties.items():
             if key.casefold().startswith(CONSTRAINT_PREFIX):
                 name = key[len(CONSTRAINT_PREFIX) :]
                 check_expression(condition, configuration.schema, f"The CHECK constraint '{name}'")
 
     def row_checks(self, configuration: TableConfiguration) -> tuple[RowCheck, ...]:
-        """The constraints, by name."""
+        """Return the constraints, by name."""
         return tuple(
             RowCheck(key[len(CONSTRAINT_PREFIX) :], condition, CheckKind.CONSTRAINT)
             for key, condition in sorted(configuration.properties.items())

@@ -1,6 +1,6 @@
 """checkpointProtection: checkpoints before a version must stay (Checkpoint Protection).
 
-It binds the cleanup of the log; commits are not affected.
+It restricts log cleanup; commits are not affected.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ class Clustering(TableFeature):
     listing_unsupported_reason = "Name the clustering columns instead, and the table supports it."
 
     def validate(self, configuration: TableConfiguration) -> None:
-        """A table is partitioned or clustered, not both (C348)."""
+        """Refuse a table that is both partitioned and clustered (C348)."""
         if configuration.partition_columns:
             raise InvalidOperationError(
                 f"The table is partitioned by {', '.join(configuration.partition_columns)}, so it cannot be clustered "

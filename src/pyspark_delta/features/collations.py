@@ -1,6 +1,6 @@
 """collations: texts compare by the rules of a language (Collated String Type).
 
-Values are stored as they are, so reading is not affected; skipping must not use statistics of collated columns.
+Values are stored unchanged, so reading is not affected; skipping must not use statistics of collated columns.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""columnMapping: columns of the schema find those of data files by physical name or id (Column Mapping; C236-C250)."""
+"""columnMapping: columns of the schema map to those of data files by physical name or id (Column Mapping;
+C236-C250).
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ class ColumnMapping(TableFeature):
     def prepare(self, configuration: TableConfiguration, before: TableConfiguration | None) -> TableConfiguration:
         """Give new columns ids and physical names (C243, C244); the physical name of an old one never changes (C245).
 
-        Columns of a table without mapping keep their names as physical names, because its files have them (C250).
+        Columns of a table without mapping keep their names as physical names, because its files use them (C250).
         """
         was_active = before is not None and mapping_mode(before) != "none"
         if not self.is_active(configuration):
@@ -60,7 +62,7 @@ class ColumnMapping(TableFeature):
         return replace(configuration, metadata=metadata)
 
     def check_change(self, configuration: TableConfiguration, before: TableConfiguration, *, keeps_files: bool) -> None:
-        """The mode stays, but for turning it on by name: files resolve their columns by it."""
+        """Refuse a change of the mode, except from none to name: files resolve their columns by it."""
         old, new = mapping_mode(before), mapping_mode(configuration)
         if keeps_files and old != new and (old, new) != ("none", "name"):
             raise InvalidOperationError(
@@ -73,7 +75,9 @@ class ColumnMapping(TableFeature):
             )
 
     def validate(self, configuration: TableConfiguration) -> None:
-        """Every field has a physical name and an id of its own (C236), at most the largest id ever given (C244)."""
+        """Check that every field has a unique physical name and id (C236), at most the largest id ever assigned
+        (C244).
+        """
         mode = _mode(configuration)
         if mode == "none":
             return
@@ -97,7 +101,7 @@ def _mode(configuration: TableConfiguration) -> str:
 
 
 def _naming(configuration: TableConfiguration, before: TableConfiguration | None, was_active: bool) -> Naming:
-    """How new columns are named: by id where Iceberg writers share the table (C304)."""
+    """Return the function that names new columns: by id if Iceberg writers share the table (C304)."""
     if before is not None and not was_active:
         return same_name
     properties = configuration.properties

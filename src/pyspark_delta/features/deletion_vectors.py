@@ -1,6 +1,6 @@
-"""deletionVectors: rows of a data file that are deleted without a new file (Deletion Vectors; C250-C282).
+"""deletionVectors: rows of a data file are deleted without rewriting the file (Deletion Vectors; C250-C282).
 
-Appending adds files that have none, whatever the other files have.
+Appended files have none, whatever the other files have.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""domainMetadata: named configurations that features and users keep in the log (Domain Metadata; C198-C210).
+"""domainMetadata: named configurations that features and users store in the log (Domain Metadata; C198-C210).
 
-A commit leaves the domains it does not name as they are.
+A commit does not change the domains that it does not name.
 """
 
 from __future__ import annotations

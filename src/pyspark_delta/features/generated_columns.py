@@ -1,4 +1,4 @@
-"""generatedColumns: columns whose values an expression gives (Generated Columns; C389-C390)."""
+"""generatedColumns: columns with values computed by an expression (Generated Columns; C389-C390)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class GeneratedColumns(TableFeature):
         return self.uses(configuration)
 
     def validate(self, configuration: TableConfiguration) -> None:
-        """Expressions are SQL over other columns that are not generated themselves."""
+        """Check that expressions are SQL over other columns that are not generated themselves."""
         generated = {f.name.casefold(): f for f in configuration.schema if self.KEY in f.metadata}
         for field in generated.values():
             what = f"The expression of the generated column '{field.name}'"
@@ -34,7 +34,7 @@ class GeneratedColumns(TableFeature):
                     )
 
     def computed_columns(self, configuration: TableConfiguration) -> tuple[ComputedColumn, ...]:
-        """The generated columns: of every row, the value is that of the expression (C390)."""
+        """Return the generated columns: in every row, the value is that of the expression (C390)."""
         return tuple(
             ComputedColumn(field.name, ComputedKind.GENERATED, str(field.metadata[self.KEY]))
             for field in configuration.schema

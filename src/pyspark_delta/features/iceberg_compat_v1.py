@@ -42,7 +42,7 @@ class IcebergCompatV1(TableFeature):
             )
 
     def check_change(self, configuration: TableConfiguration, before: TableConfiguration, *, keeps_files: bool) -> None:
-        """Files of a partitioned table would have to hold the partition columns (C286, C288); others may stay."""
+        """Refuse existing files of a partitioned table: they would have to hold the partition columns (C286, C288)."""
         if not self.is_active(configuration):
             return
         if self.is_active(before):

@@ -48,7 +48,9 @@ class IcebergCompatV3(TableFeature):
             )
 
     def check_change(self, configuration: TableConfiguration, before: TableConfiguration, *, keeps_files: bool) -> None:
-        """Files from before have no ids for list elements and map entries, and perhaps no partition columns."""
+        """Refuse existing files: they have no ids for list elements and map entries, and perhaps no partition
+        columns.
+        """
         if not self.is_active(configuration):
             return
         if self.is_active(before):

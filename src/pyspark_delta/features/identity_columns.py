@@ -1,4 +1,4 @@
-"""identityColumns: columns that number new rows (Identity Columns; C395-C401)."""
+"""identityColumns: columns with generated, unique values for new rows (Identity Columns; C395-C401)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ class IdentityColumns(TableFeature):
         return self.uses(configuration)
 
     def validate(self, configuration: TableConfiguration) -> None:
-        """Identity columns are of type long, step forwards or backwards, and partition nothing (C395)."""
+        """Check that identity columns are of type long, have a step other than 0, and are no partition columns
+        (C395).
+        """
         for field in configuration.schema:
             if not any(key in field.metadata for key in self.KEYS):
                 continue
@@ -35,7 +37,7 @@ class IdentityColumns(TableFeature):
                 raise _illegal(field, "is a partition column", "PARTITION_NOT_SUPPORTED")
 
     def computed_columns(self, configuration: TableConfiguration) -> tuple[ComputedColumn, ...]:
-        """The identity columns, each with the first number beyond its high-water mark (C399)."""
+        """Return the identity columns, each with the next value after its high-water mark (C399)."""
         return tuple(_computed(field) for field in configuration.schema if START in field.metadata)
 
 

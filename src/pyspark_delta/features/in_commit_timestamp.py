@@ -1,4 +1,4 @@
-"""inCommitTimestamp: the time of a commit is in the commit itself (In-Commit Timestamps; C355-C363)."""
+"""inCommitTimestamp: a commit contains its own time (In-Commit Timestamps; C355-C363)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class InCommitTimestamp(TableFeature):
         return True
 
     def finish(self, commit: ReadyCommit, base: TableState) -> ReadyCommit:
-        """Give the commit a time after that of the base (C357, C359, C363), and record when that began (C358)."""
+        """Set the time of a commit after that of the base (C357, C359, C363), and record when this began (C358)."""
         if not self.is_active(commit.configuration):
             return commit
         time = max(commit.timestamp, base.timestamp + 1)
@@ -43,7 +43,7 @@ class InCommitTimestamp(TableFeature):
             return commit
         if not self.is_active(before):
             return _with_enablement(commit, dict(zip(_ENABLEMENT, (str(commit.version), str(time)), strict=True)))
-        if commit.metadata is not None:  # metadata made anew, as by a replaced table, still have the same history
+        if commit.metadata is not None:  # new metadata, as of a replaced table, still have the same history
             known = {name: before.properties[name] for name in _ENABLEMENT if name in before.properties}
             return _with_enablement(commit, known)
         return commit

@@ -25,7 +25,7 @@ class Invariants(TableFeature):
         return self.uses(configuration) or any(not f.nullable for f in fields_in(configuration.schema))
 
     def row_checks(self, configuration: TableConfiguration) -> tuple[RowCheck, ...]:
-        """One condition for each column with an invariant, columns inside structs too.
+        """Return one condition for each column with an invariant, columns inside structs too.
 
         Raises UnsupportedTableError for an invariant inside an array or map: no condition names a single element.
         """

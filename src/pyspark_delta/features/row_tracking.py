@@ -1,7 +1,7 @@
 """rowTracking: rows have stable ids and commit versions (Row Tracking; C321-C342).
 
-The rows of a new file are numbered from its base row id on. What is given out is counted in a metadata domain, so that
-no id is ever given twice.
+The rows of a new file are numbered from its base row id. A metadata domain keeps the high-water mark, so that no id is
+assigned twice.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class RowTracking(TableFeature):
         return self.uses(configuration)
 
     def prepare(self, configuration: TableConfiguration, before: TableConfiguration | None) -> TableConfiguration:
-        """Name the columns that stored ids and commit versions go to, once and for all (C336, C337)."""
+        """Name the columns of stored ids and commit versions, once (C336, C337)."""
         properties = dict(configuration.properties)
         known = before.properties if before is not None else {}
         for stored, stem in ((MATERIALIZED_ROW_ID, "row-id"), (MATERIALIZED_ROW_COMMIT_VERSION, "row-commit-version")):
@@ -65,7 +65,7 @@ class RowTracking(TableFeature):
         return replace(configuration, metadata=replace(configuration.metadata, configuration=properties))
 
     def validate(self, configuration: TableConfiguration) -> None:
-        """Ids are not suspended while they are promised, and no column has the name of a stored one (C337)."""
+        """Check that ids are not suspended while enabled, and that no column has the name of a stored one (C337)."""
         properties = configuration.properties
         if self.is_active(configuration) and ROW_TRACKING_SUSPENDED.of(properties):
             raise InvalidOperationError(
@@ -84,7 +84,7 @@ class RowTracking(TableFeature):
                     )
 
     def check_change(self, configuration: TableConfiguration, before: TableConfiguration, *, keeps_files: bool) -> None:
-        """Ids are promised only when every file has them, which the files from before may not (C325, C336)."""
+        """Refuse existing files without ids: row tracking is enabled only if every file has them (C325, C336)."""
         was_active = self.is_active(before)
         if keeps_files and self.is_active(configuration) and not was_active:
             raise InvalidOperationError(
@@ -97,10 +97,10 @@ class RowTracking(TableFeature):
         return True
 
     def finish(self, commit: ReadyCommit, base: TableState) -> ReadyCommit:
-        """Number the rows of new files above every id given before (C330, C333, C334), as of this version (C335).
+        """Number the rows of new files above every existing id (C330, C333, C334), as of this version (C335).
 
-        Files that have a base row id or a default row commit version keep them. Raises InvalidOperationError for a
-        file whose statistics do not tell how many rows it has.
+        Files that have a base row id or a default row commit version keep them. Raises InvalidOperationError for a file
+        whose statistics lack the number of rows.
         """
         if ROW_TRACKING_SUSPENDED.of(commit.configuration.properties):
             return commit
@@ -116,7 +116,9 @@ class RowTracking(TableFeature):
         )
 
     def _tagged(self, commit: ReadyCommit) -> dict[str, str]:
-        """C341: ids are preserved where rows are only added or only removed; else the draft itself must say so."""
+        """Check C341: ids are preserved if rows are only added or only removed; else the draft itself must declare
+        it.
+        """
         if not self.is_active(commit.configuration):
             return dict(commit.tags)
         copied = bool(commit.adds.num_rows and commit.removes.num_rows)
@@ -124,13 +126,13 @@ class RowTracking(TableFeature):
 
 
 def _numbered(adds: pa.Table, mark: int, version: int) -> tuple[pa.Table, int]:
-    """The files with row ids and commit versions, and the highest id that is given out."""
+    """Return the files with row ids and commit versions, and the highest assigned id."""
     versions = _column(adds, DEFAULT_ROW_COMMIT_VERSION)
     adds = _with(adds, DEFAULT_ROW_COMMIT_VERSION, pc.fill_null(versions, version))
     known = _column(adds, BASE_ROW_ID)
     new = np.asarray(pc.is_null(known))
     counts, first = _record_counts(adds, new), np.asarray(pc.fill_null(known, 0))
-    taken = int((first + counts - 1).max(initial=mark, where=~new))  # by files from elsewhere, too
+    taken = int((first + counts - 1).max(initial=mark, where=~new))  # also by files from other tables
     given = np.where(new, counts, 0)
     first = np.where(new, taken + 1 + np.cumsum(given) - given, first)
     adds = _with(adds, BASE_ROW_ID, pa.array(first, pa.int64()))
@@ -138,7 +140,7 @@ def _numbered(adds: pa.Table, mark: int, version: int) -> tuple[pa.Table, int]:
 
 
 def _record_counts(adds: pa.Table, new: np.ndarray) -> np.ndarray:
-    """How many rows each file has; of a file that has its ids already, 1 where it is not known."""
+    """Return how many rows each file has; 1 if unknown for a file that has its ids already."""
     counts = parse_stats(_column(adds, STATS), [_NUM_RECORDS]).column(0)
     unknown = np.asarray(pc.is_null(counts))
     if (unknown & new).any():
@@ -173,7 +175,7 @@ def _domain(mark: int) -> DomainMetadata:
 
 
 def _mark(domain: DomainMetadata | None) -> int:
-    """The highest row id given out; -1 before the first."""
+    """Return the highest assigned row id; -1 before the first."""
     if domain is None or domain.removed:
         return -1
     try:

@@ -1,6 +1,6 @@
-"""Whether this client may read or write a table: the support check, by versions and by features (C184-C191, C222-C226).
+"""Check if this client may read or write a table, by versions and by features (C184-C191, C222-C226).
 
-Reading asks only for what readers must know; features that concern writers never stand in its way.
+Reading requires only reader features; writer features never prevent it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _UNKNOWN = "It is not known to this version: upgrade pyspark-delta, or use an en
 
 
 def check_readable(configuration: TableConfiguration, location: str = "") -> None:
-    """Check that this client may read the table. The schema is not looked at.
+    """Check that this client may read the table. The schema is not checked.
 
-    Raises UnsupportedTableError for a version beyond support or data files of another format than Parquet (C019),
+    Raises UnsupportedTableError for an unsupported version or data files of another format than Parquet (C019),
     UnsupportedFeatureError naming each reader feature that is unknown or not supported, InvalidTableError for a
     protocol that contradicts itself.
     """
@@ -36,8 +36,8 @@ def check_readable(configuration: TableConfiguration, location: str = "") -> Non
 def check_writable(configuration: TableConfiguration, location: str = "") -> None:
     """Check that this client may add rows to the table, which includes reading it.
 
-    Raises as `check_readable` does, and UnsupportedFeatureError naming each feature whose rules for writers are not
-    supported, or not while the metadata make use of it.
+    Raises the errors of `check_readable`, and UnsupportedFeatureError naming each feature whose rules for writers are
+    not supported, or not while the metadata use it.
     """
     check_readable(configuration, location)
     protocol = configuration.protocol
@@ -63,9 +63,9 @@ def check_removable(configuration: TableConfiguration, operation: str) -> None:
 
 
 def check_known(configuration: TableConfiguration, location: str = "") -> None:
-    """Check that every feature of a table is known: its log may then be rearranged, whether rows may be added or not.
+    """Check that every feature of a table is known: its log may then be rearranged, even if rows cannot be added.
 
-    Raises as `check_readable` does, and UnsupportedFeatureError naming each unknown feature.
+    Raises the errors of `check_readable`, and UnsupportedFeatureError naming each unknown feature.
     """
     check_readable(configuration, location)
     _check_writer_version(configuration.protocol, location)
@@ -93,7 +93,7 @@ def _check_reader_version(protocol: Protocol, location: str) -> None:
             raise _contradiction(location, f"reader version 3 needs writer version 7, found {writer}")
         if protocol.reader_features is None:
             raise _contradiction(location, "reader version 3 needs the list readerFeatures, which is absent")
-    elif protocol.reader_features:  # an empty list says nothing, and checkpoints may hold one in place of null
+    elif protocol.reader_features:  # an empty list means none, and checkpoints may hold one in place of null
         listed = ", ".join(sorted(protocol.reader_features))
         raise _contradiction(location, f"it lists readerFeatures ({listed}) at reader version {reader} instead of 3")
     _check_writer_lists(protocol, location)
@@ -122,7 +122,7 @@ def _check_requirements(configuration: TableConfiguration, location: str) -> Non
     for name in sorted(supported):
         feature = find_feature(name)
         if feature is None or name in feature.preview_names:
-            continue  # what a preview needed was not settled
+            continue  # the requirements of a preview were not final
         for required in feature.requires:
             needed = find_feature(required)
             if needed is not None and supported.isdisjoint(needed.names):
@@ -130,7 +130,7 @@ def _check_requirements(configuration: TableConfiguration, location: str) -> Non
 
 
 def _unreadable(protocol: Protocol) -> dict[str, str]:
-    """The listed features that stand in the way of reading, with the reason.
+    """Return the listed features that prevent reading, with the reason.
 
     A reader-writer feature that only writerFeatures lists counts too: the table was written with it.
     """

@@ -23,7 +23,7 @@ class TypeWidening(TableFeature):
         return self.uses(configuration)
 
     def validate(self, configuration: TableConfiguration) -> None:
-        """The history of every column holds changes only that files can be read after."""
+        """Check that the history of every column holds only changes after which files can be read."""
         check_type_changes(configuration.schema)
 
 

@@ -1,4 +1,4 @@
-"""vacuumProtocolCheck: vacuum looks at the write protocol first (VACUUM Protocol Check; C343-C346)."""
+"""vacuumProtocolCheck: vacuum checks the write protocol first (VACUUM Protocol Check; C343-C346)."""
 
 from __future__ import annotations
 
