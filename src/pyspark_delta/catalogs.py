@@ -1,4 +1,4 @@
-"""The catalogs that a process is connected to, as their users see them: schemas, and tables by name."""
+"""The catalogs that a process is connected to, for users: schemas, and tables by name."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class DeltaCatalog:
 
     # -------------------------------------------------------------------------------------------------- schemas
     def create_schema(self, schema: str, *, if_not_exists: bool = False) -> None:
-        """Raises CatalogNameExistsError, unless `if_not_exists`."""
+        """Create a schema. Raises CatalogNameExistsError, unless `if_not_exists`."""
         try:
             self.catalog.create_schema(self.name, schema)
         except CatalogNameExistsError:
@@ -50,7 +50,7 @@ class DeltaCatalog:
                 raise
 
     def schemas(self) -> list[str]:
-        """The names of the schemas."""
+        """Return the names of the schemas."""
         return self.catalog.list_schemas(self.name)
 
     def drop_schema(self, schema: str) -> None:
@@ -59,36 +59,37 @@ class DeltaCatalog:
 
     # --------------------------------------------------------------------------------------------------- tables
     def tables(self, schema: str) -> list[str]:
-        """The full names of the tables of a schema. Raises CatalogNameNotFoundError."""
+        """Return the full names of the tables of a schema. Raises CatalogNameNotFoundError."""
         return [str(name) for name in self.catalog.list_tables(self.name, schema)]
 
     def table(self, name: str, *, version: int | None = None, timestamp: str | datetime | int | None = None) -> Table:
-        """Open a table, without Spark; arguments and errors as of `Table.open`, and CatalogNameNotFoundError."""
+        """Open a table, without Spark; arguments and errors as in `Table.open`, and CatalogNameNotFoundError."""
         return Table.for_name(str(self._name(name)), version=version, timestamp=timestamp)
 
     def register(self, name: str, location: str | PathLike[str]) -> None:
-        """Name a table that lies at a path and that no catalog manages; it stays one. Raises CatalogNameExistsError.
+        """Register a table at a path that no catalog manages; it stays unmanaged. Raises CatalogNameExistsError.
 
-        The catalog is told of its columns, properties and protocol, and of changes by commits that find it by its name.
+        The catalog stores its columns, properties and protocol, and is updated by commits that access the table by its
+        name.
 
-        Raises TableNotFoundError where there is no table, and PathAccessError for one that a catalog manages.
+        Raises TableNotFoundError if there is no table, and PathAccessError for one that a catalog manages.
         """
         table = Table.open(location)
         self.catalog.register_table(self._name(name), table.location, _described(table.snapshot))
 
     def rename(self, name: str, new: str) -> None:
-        """Raises CatalogNameNotFoundError, CatalogNameExistsError."""
+        """Rename a table. Raises CatalogNameNotFoundError, CatalogNameExistsError."""
         self.catalog.rename_table(self._name(name), self._name(new))
 
     def drop(self, name: str) -> None:
-        """Take the name from a table. Its files stay until `purge`, where the catalog keeps track of them (C481)."""
+        """Drop a table. The catalog may keep its files until `purge` (C481)."""
         self.catalog.drop_table(self._name(name))
 
     def purge(self, older_than: timedelta = 7 * _DAY) -> list[str]:
-        """Delete the files of managed tables that were dropped longer ago than that; their names.
+        """Delete the files of managed tables that were dropped longer ago than that; return their names.
 
-        A catalog of files purges only what it put below its storage root, whatever its files name.
-        One that was interrupted half way can be made again. There is no way back.
+        A file-based catalog deletes only files below its storage root, whatever its own entries name. An interrupted
+        purge can be repeated. It cannot be undone.
         """
         purged = []
         for table in self.catalog.dropped_tables(_now() - older_than // timedelta(milliseconds=1)):
@@ -102,10 +103,10 @@ class DeltaCatalog:
         return purged
 
     def clean(self, older_than: timedelta = 7 * _DAY, *, apply: bool = False) -> list[LeftBehind]:
-        """The tables that somebody began to create longer ago than that, and never finished; `apply` removes them.
+        """Return the tables whose creation began longer ago than that and never finished; with `apply`, remove them.
 
-        What was written to them goes for good. A catalog of files does not remember such tables, and a server cleans
-        up itself: there is nothing then.
+        Data written to them is deleted for good. A file-based catalog does not record such tables, and a server cleans
+        up itself: the result is then empty.
         """
         before = _now() - older_than // timedelta(milliseconds=1)
         if apply:
@@ -113,10 +114,10 @@ class DeltaCatalog:
         return self.catalog.left_behind(before)
 
     def publish(self, name: str) -> int | None:
-        """Publish the commits of a managed table that only the catalog knows so far; the newest published version.
+        """Publish the commits of a managed table that only the catalog has; return the newest published version.
 
-        Commits do this by themselves; it is for those whose writers did not live to see it. None where the catalog has
-        nothing to publish. Raises PublishedMismatchError.
+        Commits are published automatically; this is for commits whose writers crashed before. Returns None if the
+        catalog has nothing to publish. Raises PublishedMismatchError.
         """
         info = load_table(self._name(name))
         if not info.catalog_managed:
@@ -125,13 +126,13 @@ class DeltaCatalog:
         return ManagedTable(self.catalog, info).publish(store_for(info.location, options), info.tail)
 
     def repair(self, name: str, *, apply: bool = False) -> Repair:
-        """Find out whether the catalog knows fewer commits of a managed table than are published, and `apply` those.
+        """Check if the catalog lacks published commits of a managed table, and with `apply` restore them.
 
-        That is so once the database of a catalog was restored from an older backup: until then the versions that it
-        has forgotten cannot be read, and nothing can be committed. Without `apply` nothing is changed.
+        This happens when the database of a catalog is restored from an older backup: until the repair, the lost
+        versions cannot be read, and nothing can be committed. Without `apply` nothing is changed.
 
         Raises InvalidOperationError for a table that the catalog does not manage, and PublishedMismatchError, before
-        anything is changed, where catalog and log contradict each other: that is for a human to decide.
+        anything is changed, if catalog and log contradict each other: that needs a manual decision.
         """
         info = load_table(self._name(name))
         if not info.catalog_managed:
@@ -169,18 +170,18 @@ def connect_catalog(
 ) -> DeltaCatalog:
     """Connect this process to a catalog; from now on `name.schema.table` names its tables, in Spark too.
 
-    `url` says which kind it is:
+    `url` determines the kind:
 
     - `sqlite:///path/to/catalog.db`, `postgresql://user@host/database`: a catalog in a database;
     - `file:///path/to/directory`, `s3://bucket/path`: a catalog of files, on any store with put-if-absent;
     - `https://host/api/2.1/unity-catalog`: a server with Unity Catalog's API. `name` is the name of the catalog there;
-      `token` a bearer token, or a function that gives one when it is needed.
+      `token` a bearer token, or a function that returns one on request.
 
-    `storage_root` is where a catalog in a database or of files puts new tables, by default the directory `tables`
-    beside it. `storage_options` are options of the store for all tables. Connecting again under a name replaces the
-    catalog.
+    `storage_root` is the location of new tables of a catalog in a database or of files, by default the directory
+    `tables` beside it. `storage_options` are options of the store for all tables. Connecting again with the same name
+    replaces the catalog.
 
-    Raises CatalogError for a URL of another kind, MissingDependencyError for a package that the kind needs.
+    Raises CatalogError for a URL of another kind, MissingDependencyError for a missing package.
     """
     catalog = connections.connect(
         url,

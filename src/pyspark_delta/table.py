@@ -1,4 +1,4 @@
-"""The Spark-free entry point: open a version of a table, look at it, and scan it into Arrow."""
+"""The Spark-free entry point: open a version of a table, inspect it, and scan it into Arrow."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ class Table:
         """Open the latest version, or the one that `version` or `timestamp` names.
 
         `timestamp` is a text such as `2024-01-31` or `2024-01-31 12:00:00` (UTC unless it has a zone), a datetime
-        (naive means UTC), or milliseconds since the epoch; the newest version not after it is opened. A table that a
-        catalog manages is opened by its name, with `for_name`; `published_only` opens it by its path nevertheless, for
-        reading, as far as its commits are published.
+        (naive means UTC), or milliseconds since the epoch; the newest version not after it is opened. A catalog-managed
+        table is opened by its name, with `for_name`. With `published_only` it can also be opened by its path, for
+        reading, up to its last published commit.
 
         Raises TableNotFoundError, VersionNotFoundError, TimestampOutOfRangeError, UnsupportedFeatureError, and
-        CorruptLogError when the log cannot be read.
+        CorruptLogError if the log cannot be read.
         """
         if published_only:
             storage_options = {**(storage_options or {}), PUBLISHED_ONLY: "true"}
@@ -95,9 +95,9 @@ class Table:
 
     @classmethod
     def for_name(cls, name: str, *, version: int | None = None, timestamp: str | datetime | int | None = None) -> Table:
-        """Open a table of a connected catalog, such as `main.sales.orders`; otherwise as `open`.
+        """Open a table of a connected catalog, such as `main.sales.orders`; the other arguments are as for `open`.
 
-        Raises CatalogNameNotFoundError, CatalogError, and as `open`.
+        Raises CatalogNameNotFoundError, CatalogError, and the errors of `open`.
         """
         resolved = resolve(required_name(name))
         return cls._open(resolved.location, version, timestamp, resolved.storage_options, resolved.tail)
@@ -107,7 +107,7 @@ class Table:
 
     @property
     def location(self) -> str:
-        """Where the table is: a path, or `scheme://authority/key`."""
+        """The location of the table: a path, or `scheme://authority/key`."""
         return self._snapshot.location
 
     @property
@@ -137,11 +137,11 @@ class Table:
 
     @property
     def snapshot(self) -> Snapshot:
-        """The snapshot under this table."""
+        """The snapshot that this table reads."""
         return self._snapshot
 
     def detail(self) -> dict[str, Any]:
-        """What `DESCRIBE DETAIL` shows, by the same names: format, id, location, numFiles, sizeInBytes, ...
+        """Return the columns of `DESCRIBE DETAIL`, by the same names: format, id, location, numFiles, sizeInBytes, ...
 
         Times are datetimes in UTC, sizes are bytes.
         """
@@ -166,9 +166,9 @@ class Table:
         }
 
     def history(self, limit: int | None = None) -> list[dict[str, Any]]:
-        """The commits from this version back, newest first, by the names of `DESCRIBE HISTORY`.
+        """Return the commits from this version back, newest first, by the names of `DESCRIBE HISTORY`.
 
-        `limit` commits at most; only so many are read. Fields that a commit does not give are None.
+        At most `limit` commits are read and returned. Fields that a commit lacks are None.
         """
         if limit is not None and limit < 0:
             raise InvalidOptionError(f"The limit of a history is a number of commits from 0 on, found {limit}.")
@@ -181,33 +181,33 @@ class Table:
         )
 
     def stats(self) -> pa.Table:
-        """The statistics of the live data files, typed, one row each, in no order.
+        """Return the statistics of the live data files, typed, one row each, in no order.
 
-        Columns: `path` as in the log; `numRecords`, rows without regard to a deletion vector; `tightBounds` (false:
+        Columns: `path` as in the log; `numRecords`, the number of rows including deleted ones; `tightBounds` (false:
         the bounds may be wider than the values, C410); and the structs `minValues`, `maxValues` and `nullCount` with
-        the columns of the table that can have them, by logical name and of the type in the schema. Bounds of strings
-        are cut after 32 characters or so, those of timestamps to milliseconds (C412). Null is what a writer did not
-        give. Partition columns have no statistics: see `files`.
+        the columns of the table that can have them, by logical name and with the type in the schema. Bounds of strings
+        are truncated to about 32 characters, those of timestamps to milliseconds (C412). Null means that the writer
+        gave no value. Partition columns have no statistics: see `files`.
 
         Read from `stats_parsed` of a checkpoint that has it, and from JSON otherwise. Raises CorruptLogError.
         """
         return statistics_table(self._snapshot)
 
     def count(self) -> int:
-        """How many rows this version has, without reading data: from statistics and deletion vectors.
+        """Return the number of rows of this version, from statistics and deletion vectors, without reading data.
 
-        Only for files without the number of records in their statistics the Parquet footers are read. Raises
-        CorruptLogError, and DataFileError for a file that must be opened and cannot be.
+        Reads the Parquet footers only of files whose statistics lack the number of records. Raises CorruptLogError, and
+        DataFileError for a file that must be opened and cannot be.
         """
         return count_rows(self._snapshot)
 
     def checkpoint(self, top_level_format: TopLevelFormat | None = None) -> None:
         """Write a checkpoint of this version, so that later readers need not replay the commits before it.
 
-        Its kind is that of the table property `delta.checkpointPolicy`; `top_level_format` is how the top level of a
-        V2 checkpoint is written, by default as JSON, and as Parquet where it is large. Commits make checkpoints by
-        themselves, as often as `delta.checkpointInterval` says. Raises InvalidOptionError for another format,
-        UnsupportedFeatureError for a table with unknown features, ChecksumMismatchError where log and version checksum
+        The table property `delta.checkpointPolicy` determines its kind. `top_level_format` is the format of the top
+        level of a V2 checkpoint: JSON by default, and Parquet if it is large. Commits write checkpoints automatically,
+        as often as `delta.checkpointInterval` requires. Raises InvalidOptionError for another format,
+        UnsupportedFeatureError for a table with unknown features, ChecksumMismatchError if log and version checksum
         disagree, CorruptLogError, StorageError.
         """
         self._snapshot.checkpoint(top_level_format)
@@ -230,10 +230,10 @@ class Table:
     def clean_log(self) -> int:
         """Delete the files of the log that are older than `delta.logRetentionDuration` and that no newer version needs.
 
-        Returns how many went. On local storage, temporary files of writers that were killed go too, also those beside
-        data files, a week after their last write; they are not counted. For log files a checkpoint that is old enough
-        must stand; without one, none goes. Checkpoints that commits make do this by themselves, unless
-        `delta.enableExpiredLogCleanup` is false.
+        Returns the number of deleted log files. On local storage, it also deletes temporary files of killed writers,
+        including those beside data files, a week after their last write; they are not counted. Log files are deleted
+        only up to a checkpoint that is old enough; without one, none is deleted. Automatic checkpoints of commits also
+        clean up the log, unless `delta.enableExpiredLogCleanup` is false.
 
         Raises MaintenanceNotAllowedError for a managed table whose catalog does not allow it.
         """
@@ -252,7 +252,7 @@ class Table:
         return cleaned.log_files + cleaned.sidecars
 
     def scan(self, columns: Sequence[str] | None = None, where: str | None = None) -> Scan:
-        """Plan a read of some columns (all by default) of the rows that the SQL predicate `where` is true for.
+        """Plan a read of some columns (all by default) of the rows for which the SQL predicate `where` is true.
 
         Raises InvalidPredicateError for a predicate that cannot be parsed, names an unknown column, or uses a function
         that is only available in Spark.
@@ -272,15 +272,15 @@ class Table:
     ) -> Changes:
         """Plan a read of the change data feed: the rows that changed from one version to another, both included.
 
-        A start is needed, by version or by time: the first version not before `starting_timestamp` (written as in
-        `open`). Without an end, changes up to this version are read. The rows have the columns that the table has at
-        the end, and `_change_type` (insert, update_preimage, update_postimage, delete), `_commit_version` and
+        A start is required, by version or by time: the first version not before `starting_timestamp` (in the form of
+        `open`). Without an end, changes up to this version are read. The rows have the columns of the table at the end,
+        and `_change_type` (insert, update_preimage, update_postimage, delete), `_commit_version` and
         `_commit_timestamp`; `columns` and `where` may name these too.
 
-        With `allow_out_of_range`, there are no changes after this version; without, a start or a time after it is an
-        error. Raises VersionNotFoundError, TimestampOutOfRangeError, InvalidOptionError; InvalidOperationError where
-        the feed was not enabled or the range is reversed; UnsupportedTableError where the columns changed in a way
-        that no one schema can show.
+        With `allow_out_of_range`, the result is empty after this version; otherwise a start or a time after it is an
+        error. Raises VersionNotFoundError, TimestampOutOfRangeError, InvalidOptionError; InvalidOperationError if the
+        feed was not enabled or the range is reversed; UnsupportedTableError if the columns changed in a way that no
+        single schema can represent.
         """
         request = ChangeRequest(
             starting_version,
@@ -295,7 +295,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Scan:
-    """A planned read: which files, which columns. Nothing is read from data files before it is asked for."""
+    """A planned read: its files and columns. Data files are not read until rows are requested."""
 
     plan: ScanPlan
     snapshot: Snapshot
@@ -306,30 +306,30 @@ class Scan:
         return self.plan.schema
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The rows as Arrow record batches, read as they are consumed: memory does not grow with the table."""
+        """Yield the rows as Arrow record batches, read as they are consumed: memory does not grow with the table."""
         reader = read_plan(self.plan)
         yield from reader
 
     def to_arrow(self) -> pa.Table:
-        """The rows as one Arrow table."""
+        """Return the rows as one Arrow table."""
         return read_plan(self.plan).read_all()
 
     def files(self) -> pa.Table:
-        """The files that skipping kept, columns as in `Table.files`."""
+        """Return the files that skipping kept, columns as in `Table.files`."""
         return self.plan.files
 
     def stages(self) -> tuple[PruningStage, ...]:
-        """The stages of skipping, with how many files each of them kept."""
+        """Return the stages of skipping, with the number of files that each of them kept."""
         return count_stages(self.plan, self.snapshot)
 
     def explain(self) -> str:
-        """How many files each stage of skipping kept, and why, as text."""
+        """Explain as text how many files each stage of skipping kept, and why."""
         return explain_plan(self.plan, self.snapshot)
 
 
 @dataclass(frozen=True)
 class Changes:
-    """A planned read of the change data feed. Nothing is read from data files before it is asked for."""
+    """A planned read of the change data feed. Data files are not read until rows are requested."""
 
     plan: ChangePlan
 
@@ -340,13 +340,13 @@ class Changes:
 
     @property
     def versions(self) -> VersionRange:
-        """The versions whose changes are read; none where `last` is less than `first`."""
+        """The versions whose changes are read; empty if `last` is less than `first`."""
         return self.plan.versions
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """The changed rows as Arrow record batches, read as they are consumed."""
+        """Yield the changed rows as Arrow record batches, read as they are consumed."""
         yield from read_changes(self.plan)
 
     def to_arrow(self) -> pa.Table:
-        """The changed rows as one Arrow table."""
+        """Return the changed rows as one Arrow table."""
         return pa.Table.from_batches(read_changes(self.plan), changes_schema(self.plan))

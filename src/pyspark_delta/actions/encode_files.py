@@ -29,7 +29,7 @@ def encode_adds(files: pa.Table, *, data_change: bool) -> Iterator[bytes]:
 
 
 def encode_removes(files: pa.Table, *, data_change: bool, deletion_timestamp: int) -> Iterator[bytes]:
-    """Return the lines, each with its newline, of removing `files`; paths and deletion vectors as in their adds (C161).
+    """Yield the lines, each with its newline, of removing `files`; paths and deletion vectors as in their adds (C161).
 
     `deletion_timestamp` is in ms since the epoch. Statistics are left out.
     """

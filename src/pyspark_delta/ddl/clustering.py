@@ -103,7 +103,7 @@ def _check_statistics(configuration: TableConfiguration, paths: Sequence[tuple[s
 
 
 def _check_files(snapshot: Snapshot, paths: Sequence[tuple[str, ...]]) -> None:
-    """True if all files have their number of rows, and the number of nulls in each column.
+    """Check that all files have their number of rows, and the number of nulls in each column.
 
     Bounds are not required: there are none if all values are null or NaN, or if a text has no upper bound.
     """

@@ -1,7 +1,7 @@
 """The bitmap of a deletion vector: 64-bit row indexes in the portable Roaring format behind a magic number (C271-C275).
 
 Three layouts are read: the portable one, the native one of older writers (a dense list of 32-bit bitmaps), and the
-big-endian form of the latter that the sample in the specification has. Only the portable one is written.
+big-endian form of the latter in the specification's sample. Only the portable one is written.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PIECE = 1 << 20  # rows that are expanded at a time: a bitmap of a few bytes ma
 
 
 def deserialize(data: bytes, *, where: str = "deletion vector") -> BitMap64:
-    """The set of row indexes. Raises DeletionVectorError, naming `where`, when the bytes are no such bitmap."""
+    """Return the set of row indexes. Raises DeletionVectorError, naming `where`, if the bytes are not such a bitmap."""
     if len(data) < 8:
         raise DeletionVectorError(f"The {where} has {len(data)} bytes; a bitmap has at least 8.")
     magic = int.from_bytes(data[:4], "little")
@@ -50,7 +50,7 @@ def deserialize(data: bytes, *, where: str = "deletion vector") -> BitMap64:
 
 
 def serialize(bitmap: BitMap64) -> bytes:
-    """The magic number and the portable Roaring form, with runs where they are shorter."""
+    """Return the magic number and the portable Roaring form, with runs if they are shorter."""
     if bitmap and bitmap.max() >= 2**63:
         raise DeletionVectorError(f"The row index {bitmap.max()} is beyond 63 bits.")
     optimized = bitmap.copy()
@@ -59,22 +59,22 @@ def serialize(bitmap: BitMap64) -> bytes:
 
 
 def of_indexes(indexes: Indexes) -> BitMap64:
-    """The set of the given row indexes, in any order."""
+    """Return the set of the given row indexes, in any order."""
     return BitMap64(np.sort(np.asarray(indexes).astype(np.uint64)))  # sorted input is built several times faster
 
 
 def to_indexes(bitmap: BitMap64) -> Indexes:
-    """The row indexes in ascending order, 8 bytes each: of a bitmap whose number of rows is known to be small."""
+    """Return the row indexes in ascending order, 8 bytes each. Only for a bitmap known to have few rows."""
     return np.frombuffer(bitmap.to_array(), dtype=np.uint64).view(np.int64)
 
 
 def indexes_between(bitmap: BitMap64, start: int, end: int) -> Indexes:
-    """The row indexes within `[start, end)` in ascending order; no others are expanded."""
+    """Return the row indexes within `[start, end)` in ascending order; no others are expanded."""
     return to_indexes(bitmap & BitMap64(range(start, end)))
 
 
 def index_pieces(bitmap: BitMap64) -> Iterator[Indexes]:
-    """The row indexes in ascending order, some at a time."""
+    """Yield the row indexes in ascending order, in chunks."""
     start = bitmap.min() if bitmap else 0
     end = bitmap.max() + 1 if bitmap else 0
     while start < end:
@@ -87,7 +87,7 @@ def index_pieces(bitmap: BitMap64) -> Iterator[Indexes]:
 def check_rows(bitmap: BitMap64, rows: int, path: str) -> None:
     """Check that a vector marks no row beyond those of its file. Raises DeletionVectorError.
 
-    It comes before a vector is expanded: no more memory is taken than the rows of the file allow.
+    Call it before a vector is expanded: the rows of the file then bound the memory.
     """
     if bitmap and bitmap.max() >= rows:
         raise DeletionVectorError(
@@ -98,7 +98,7 @@ def check_rows(bitmap: BitMap64, rows: int, path: str) -> None:
 
 
 def to_words(bitmap: BitMap64, rows: int | None = None) -> Indexes:
-    """The set as packed 64-bit words: bit `i & 63` of word `i >> 6` stands for row `i`.
+    """Return the set as packed 64-bit words: bit `i & 63` of word `i >> 6` stands for row `i`.
 
     There are words for `rows` rows, or just enough for the last member. Members beyond `rows` are left out.
     """
@@ -114,7 +114,7 @@ def to_words(bitmap: BitMap64, rows: int | None = None) -> Indexes:
 
 
 def _portable(data: bytes, number: str, where: str) -> bytes:
-    """The native layout (magic, bitmap count, then size and 32-bit bitmap per upper half) in portable form."""
+    """Return the native layout (magic, bitmap count, then size and 32-bit bitmap per upper half) in portable form."""
     try:
         (count,) = struct.unpack_from(number, data, 4)
         position, buckets = 8, []

@@ -31,7 +31,7 @@ _MAX_GAP = 1 << 20  # closer vectors of one file are fetched in one request
 
 
 def deletion_vector_path(table_location: str, descriptor: DeletionVectorDescriptor) -> str | None:
-    """The location of the file that holds the vector, None for an inline one (C267)."""
+    """Return the location of the file that holds the vector, None for an inline one (C267)."""
     text = descriptor.path_or_inline_dv
     match descriptor.storage_type:
         case "i":
@@ -57,9 +57,9 @@ def deletion_vector_path(table_location: str, descriptor: DeletionVectorDescript
 def read_deletion_vector(
     store_for: StoreFor, table_location: str, descriptor: DeletionVectorDescriptor, *, data_file: str = ""
 ) -> BitMap64:
-    """The deleted row indexes of one data file (`data_file` is for messages).
+    """Return the deleted row indexes of one data file (`data_file` is for messages).
 
-    Raises DeletionVectorError when the vector is missing, damaged, or not as its descriptor says.
+    Raises DeletionVectorError if the vector is missing, damaged, or does not match its descriptor.
     """
     return read_deletion_vectors(store_for, table_location, [descriptor], data_files=[data_file])[0]
 
@@ -71,7 +71,7 @@ def read_deletion_vectors(
     *,
     data_files: Sequence[str] | None = None,
 ) -> list[BitMap64]:
-    """The vectors of many data files, in order; neighbours in one file are fetched together."""
+    """Return the vectors of many data files, in order; adjacent ones in a file are fetched together."""
     found: dict[int, BitMap64] = {}
     stored: dict[str, list[_Stored]] = {}
     for position, descriptor in enumerate(descriptors):
@@ -90,7 +90,7 @@ def read_deletion_vectors(
 
 
 def encode_inline(bitmap: BitMap64) -> DeletionVectorDescriptor:
-    """The descriptor that holds the vector itself."""
+    """Return the descriptor that holds the vector itself."""
     data = serialize(bitmap)
     return DeletionVectorDescriptor(
         storage_type="i", path_or_inline_dv=z85.encode(data), size_in_bytes=len(data), cardinality=len(bitmap)
@@ -100,7 +100,7 @@ def encode_inline(bitmap: BitMap64) -> DeletionVectorDescriptor:
 def write_deletion_vectors(
     store: ObjectStore, table_location: str, bitmaps: Sequence[BitMap64], *, prefix: str = ""
 ) -> list[DeletionVectorDescriptor]:
-    """Write the vectors to one new file below the table (C278) and give their descriptors, in order."""
+    """Write the vectors to one new file below the table (C278) and return their descriptors, in order."""
     identifier = uuid.uuid4()
     content, spans = encode_file(bitmaps)
     store.write_if_absent(join(table_location, *([prefix] if prefix else []), _file_name(identifier)), content)
@@ -114,7 +114,7 @@ def write_deletion_vectors(
 
 
 def encode_file(bitmaps: Sequence[BitMap64]) -> tuple[bytes, list[tuple[int, int]]]:
-    """The content of a deletion vector file, and the offset and size of each vector in it (C276, C277)."""
+    """Return the content of a deletion vector file, and the offset and size of each vector in it (C276, C277)."""
     parts, spans, offset = [bytes([FILE_VERSION])], [], _FIRST_OFFSET
     for bitmap in bitmaps:
         data = serialize(bitmap)
@@ -178,7 +178,7 @@ def _neighbours(wanted: list[_Stored]) -> list[list[_Stored]]:
 
 
 def _read_group(store_for: StoreFor, path: str, group: list[_Stored]) -> dict[int, BitMap64]:
-    # The version byte comes along where it is near.
+    # The version byte is included if it is close.
     start = 0 if group[0].start <= _MAX_GAP else group[0].start
     end = max(one.end for one in group)
     try:
@@ -200,7 +200,7 @@ def _read_group(store_for: StoreFor, path: str, group: list[_Stored]) -> dict[in
 
 
 def _framed(content: bytes, one: _Stored, start: int, path: str) -> bytes:
-    """The bitmap of one frame; the size and the checksum around it must agree with it (C277)."""
+    """Return the bitmap of one frame after checking the size and the checksum around it (C277)."""
     size = one.descriptor.size_in_bytes
     frame = content[one.start - start : one.end - start]
     if len(frame) < size + _FRAME:

@@ -21,7 +21,7 @@ _VALUES[_CHARACTERS] = np.arange(85, dtype=np.uint8)
 
 
 def encode(data: bytes) -> str:
-    """The text of `data`, zero-padded to a multiple of four bytes."""
+    """Return the text of `data`, zero-padded to a multiple of four bytes."""
     padded = data + b"\0" * (-len(data) % 4)
     rest = np.frombuffer(padded, dtype=">u4").astype(np.uint32)
     digits = np.empty((len(rest), _DIGITS), np.uint8)
@@ -33,7 +33,7 @@ def encode(data: bytes) -> str:
 
 
 def decode(text: str) -> bytes:
-    """The bytes of `text`, padding included. Raises ValueError for text that is not Z85."""
+    """Return the bytes of `text`, padding included. Raises ValueError for text that is not Z85."""
     if len(text) % _DIGITS:
         raise ValueError(f"its length {len(text)} is not a multiple of five")
     tail = b""

@@ -116,9 +116,7 @@ class RowTracking(TableFeature):
         )
 
     def _tagged(self, commit: ReadyCommit) -> dict[str, str]:
-        """Check C341: ids are preserved if rows are only added or only removed; else the draft itself must declare
-        it.
-        """
+        """Return tags that preserve ids if rows are only added or only removed; else the draft must set them (C341)."""
         if not self.is_active(commit.configuration):
             return dict(commit.tags)
         copied = bool(commit.adds.num_rows and commit.removes.num_rows)

@@ -72,7 +72,7 @@ _LAST_CODE_POINT = 0x10FFFF
 
 @dataclass(frozen=True, slots=True)
 class StatisticsColumn:
-    """What the statistics hold of one column: its physical path, and why its bounds cannot be used ("" if they can)."""
+    """The statistics of one column: its physical path, and why its bounds cannot be used ("" if they can)."""
 
     path: tuple[str, ...]
     unusable: str = ""
@@ -82,9 +82,9 @@ class StatisticsColumn:
 class Rewriter:
     """Rewrites conditions on the columns in `columns` (by logical path); others are unknown.
 
-    `prefix_length` is the number of code points that string bounds are cut to. `by_partition` gives what partition
-    values say about a condition on them alone, and None for any other. `reasons` collects, for explanations, why
-    conditions could not be used.
+    `prefix_length` is the number of code points that string bounds are truncated to. `by_partition` returns the
+    condition on partition values that is equivalent to a condition on them alone, and None for any other. `reasons`
+    collects, for explanations, why conditions could not be used.
     """
 
     columns: Mapping[tuple[str, ...], StatisticsColumn]
@@ -93,7 +93,7 @@ class Rewriter:
     reasons: list[str] = field(default_factory=list)
 
     def rewrite(self, conditions: Sequence[Expression]) -> list[Expression | None]:
-        """Each of some conditions that all must hold, on statistics; None for one that every file may meet."""
+        """Return each of some conditions that all must hold, on statistics; None for one that every file may meet."""
         normal = [negation_normal(condition) for condition in conditions]
         without_nan: frozenset[Column] = frozenset().union(*(_excluding_nan(c) for c in normal))
         return [self._may_match(condition, without_nan) for condition in normal]
@@ -101,7 +101,7 @@ class Rewriter:
     def _may_match(
         self, condition: Expression, without_nan: frozenset[Column], *, in_or: bool = False
     ) -> Expression | None:
-        # Outside of OR, what partition values decide has been decided by them already.
+        # Outside of OR, conditions on partition values have been evaluated already.
         decided = self.by_partition(condition) if in_or and not isinstance(condition, And | Or) else None
         if decided is not None:
             return decided
@@ -135,7 +135,7 @@ class Rewriter:
         return self._unused(f"'{to_sql(condition)}' has no form on statistics")
 
     def _unused(self, reason: str) -> Expression | None:
-        """None, after noting why."""
+        """Note why a condition cannot be used, and return None."""
         if reason not in self.reasons:
             self.reasons.append(reason)
         return None
@@ -144,7 +144,7 @@ class Rewriter:
     def _compare(
         self, condition: Expression, op: str, left: Expression, right: Expression, without_nan: frozenset[Column]
     ) -> Expression | None:
-        if left == right and op in ("=", "<>"):  # made of comparisons that all values but null decide alike
+        if left == right and op in ("=", "<>"):  # made of comparisons that have the same result for all values but null
             return NEVER if op == "<>" else self._null(left, is_null=False)
         if not isinstance(right, Literal):
             return self._unused(f"'{to_sql(condition)}' compares no column with a constant")
@@ -226,7 +226,7 @@ class Rewriter:
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """Conditions on the minimum and maximum of `column`, or of a monotone function of it (`operand`)."""
+    """Return conditions on the minimum and maximum of `column`, or of a monotone function of it (`operand`)."""
 
     column: Column
     operand: Expression
@@ -238,13 +238,13 @@ class _Bounds:
         return self.column.type in (FLOAT, DOUBLE)
 
     def at_most(self, op: str, constant: Literal) -> Expression | None:
-        """Some value may be `<` or `<=` the constant."""
+        """Return the condition that some value may be `<` or `<=` the constant."""
         if self.operand == self.column and isinstance(self.column.type, DecimalType):
             constant = _with_margin(constant, self.column.type, up=True)
         return Comparison(op, self._on("minValues"), constant)
 
     def at_least(self, op: str, constant: Literal) -> Expression | None:
-        """Some value (other than NaN) may be `>` or `>=` the constant."""
+        """Return the condition that some value (other than NaN) may be `>` or `>=` the constant."""
         if _is_nan(constant):
             return None
         if self.operand != self.column:
@@ -261,7 +261,7 @@ class _Bounds:
         return Comparison(op, self._on("maxValues"), constant)
 
     def differs(self, constant: Literal) -> Expression | None:
-        """Some value may be other than the constant: not so when both exact bounds are the constant."""
+        """The condition that some value may differ from the constant: not if both exact bounds are the constant."""
         exact = self.column.type in INTEGRAL_BITS or self.column.type == DATE
         if isinstance(self.column.type, DecimalType):
             exact = self.column.type.precision <= _EXACT_DIGITS
@@ -282,7 +282,7 @@ class _Bounds:
 
 
 def _substitute(operand: Expression, bound: Expression) -> Expression:
-    """The same chain of casts and functions, over a bound in place of the column."""
+    """Return the same chain of casts and functions, over a bound in place of the column."""
     match operand:
         case Cast(inner, data_type):
             return Cast(_substitute(inner, bound), data_type)
@@ -292,7 +292,7 @@ def _substitute(operand: Expression, bound: Expression) -> Expression:
 
 
 def _monotone_of(operand: Expression) -> Column | None:
-    """The column under casts and functions that keep the order of values, or None."""
+    """Return the column under casts and functions that keep the order of values, or None."""
     match operand:
         case Column():
             return operand
@@ -304,7 +304,7 @@ def _monotone_of(operand: Expression) -> Column | None:
 
 
 def _excluding_nan(condition: Expression) -> frozenset[Column]:
-    """The columns that are surely not NaN where the condition is true."""
+    """Return the columns that are certainly not NaN if the condition is true."""
     match condition:
         case Comparison("<" | "<=" | "=" | "<=>" as op, left, Literal(float() as value, _)):
             column = _monotone_of(left)
@@ -320,7 +320,7 @@ def _excluding_nan(condition: Expression) -> frozenset[Column]:
 
 
 def conjunction(parts: Iterable[Expression | None]) -> Expression | None:
-    """All of what is known, each once; NEVER when one of them is."""
+    """Return the conjunction of the known conditions, each once; NEVER if one of them is."""
     known = [part for part in parts if part is not None]
     return NEVER if NEVER in known else all_of(*dict.fromkeys(known))
 
@@ -348,7 +348,7 @@ def _is_nan(literal: Literal) -> bool:
 
 
 def successor(prefix: str) -> str | None:
-    """The least string above every string with that prefix; None when there is none."""
+    """Return the least string above every string with that prefix; None if there is none."""
     for end in range(len(prefix), 0, -1):
         code = ord(prefix[end - 1])
         if code < _LAST_CODE_POINT:
@@ -358,7 +358,7 @@ def successor(prefix: str) -> str | None:
 
 
 def _with_margin(constant: Literal, data_type: DecimalType, *, up: bool) -> Literal:
-    """A constant moved outwards by the error of bounds that a writer rounded through a double."""
+    """Return a constant moved outwards by the error of bounds that a writer rounded through a double."""
     value: Decimal = constant.value
     if EXACT.scaleb(abs(value), data_type.scale) < 10**_EXACT_DIGITS:
         return constant

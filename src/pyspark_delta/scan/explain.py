@@ -35,7 +35,7 @@ def explain_plan(plan: ScanPlan, snapshot: Snapshot) -> str:
 
 
 def count_stages(plan: ScanPlan, snapshot: Snapshot) -> tuple[PruningStage, ...]:
-    """The stages of a plan with the number of files before and after each."""
+    """Return the stages of a plan with the number of files before and after each."""
     counted: list[PruningStage] = []
     before = snapshot.num_files() if plan.stages else plan.files.num_rows
     for stage in plan.stages:
@@ -47,7 +47,7 @@ def count_stages(plan: ScanPlan, snapshot: Snapshot) -> tuple[PruningStage, ...]
 
 
 def _count(plan: ScanPlan, stage: PruningStage, snapshot: Snapshot) -> int:
-    """The files that partition pruning alone keeps."""
+    """Return the files that partition pruning alone keeps."""
     if stage.pushed == NEVER:
         return 0
     request = file_request(snapshot.configuration, ("size",), stage.pushed, None, plan.context.time_zone)

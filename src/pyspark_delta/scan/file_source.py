@@ -1,4 +1,4 @@
-"""What data files belong to: a table, and the version of its schema to read them with."""
+"""The source of data files: a table, and the version of its schema to read them with."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyspark_delta.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class FileSource:
-    """What files belong to: a table, and the version of its schema to read them with.
+    """A table, and the version of its schema with which to read its files.
 
     The rows have further columns: those in the files by the names `stored_too`, and the `constants` of each file, which
     are among its partition values.
@@ -37,7 +37,7 @@ class FileSource:
         row_ids: bool = False,
         row_index: str | None = None,
     ) -> ReadContext:
-        """How tasks of the Arrow reader read the files: as `planner.read_context`, which it raises as."""
+        """Return how tasks of the Arrow reader read the files. Arguments and errors as in `planner.read_context`."""
         return read_context(
             self.location,
             self.configuration,
@@ -51,5 +51,5 @@ class FileSource:
 
 
 def file_source(snapshot: Snapshot) -> FileSource:
-    """The table of a snapshot, with the schema that it has there."""
+    """Return the table of a snapshot, with the schema of that snapshot."""
     return FileSource(snapshot.location, snapshot.configuration, snapshot.storage_options, snapshot.version)

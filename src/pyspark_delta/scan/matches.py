@@ -1,4 +1,4 @@
-"""The files that a condition on rows concerns: those of which every row meets it, and those of which some rows may."""
+"""The files that a condition on rows may match: fully matched files and partially matched ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pyspark_delta.scan.planner import file_request
 from pyspark_delta.scan.skipping import Split, plan_skipping
 from pyspark_delta.snapshot import Snapshot
 
-_MANY_TEXTS = 50_000  # take longer to parse than the same statistics of a large log take to read as columns
+_MANY_TEXTS = 50_000  # parsing more takes longer than reading the statistics of a large log as columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +39,18 @@ class MatchedFiles:
     """Files with columns of `actions.columns`. No row of any other file of the snapshot meets the condition."""
 
     inside: pa.Table  # every row meets it, by partition values and statistics
-    partly: pa.Table  # rows have to be looked at
+    partly: pa.Table  # rows have to be checked
 
 
 def match_files(
     snapshot: Snapshot, predicate: Expression, columns: tuple[str, ...], *, time_zone: str = "UTC"
 ) -> MatchedFiles:
-    """The files of a snapshot that a condition, bound to its schema, concerns; `columns` has "path" among them."""
+    """Return the files of a snapshot that a condition, bound to its schema, may match; `columns` includes "path"."""
     first = plan_skipping(predicate, snapshot.configuration).split
     if first.residual is None:
         candidates = _files(snapshot, first, columns, time_zone)
         return MatchedFiles(candidates, candidates.slice(0, 0))
-    # Partition values have decided all but the residual, of which statistics may show that no row fails it.
+    # Partition values have decided all but the residual; statistics may show that no row fails it.
     second = plan_skipping(is_not_true(first.residual), snapshot.configuration).split
     request = _request(snapshot, second, columns, time_zone)
     candidates = _files(snapshot, first, (*columns, *_decided_by(request)), time_zone)
@@ -68,34 +68,34 @@ def match_files(
 def possible_files(
     snapshot: Snapshot, predicate: Expression, columns: tuple[str, ...], *, time_zone: str = "UTC"
 ) -> pa.Table:
-    """Both kinds of files of `match_files` together, not told apart."""
+    """Return fully and partially matched files of `match_files` together."""
     return _files(snapshot, plan_skipping(predicate, snapshot.configuration).split, columns, time_zone)
 
 
 def _decided_by(request: FileRequest) -> tuple[str, ...]:
-    """The columns of files that the predicates of a request are decided by."""
+    """Return the columns of files that the predicates of a request need."""
     by_partition = request.partition_predicate is not None or bool(request.mixed_columns())
     by_stats = request.stats_predicate is not None
     return (*(("partition_values",) if by_partition else ()), *(("stats",) if by_stats else ()))
 
 
 def _is_better_typed(files: pa.Table, request: FileRequest) -> bool:
-    """Whether a request is decided by statistics that not all files have as text, or that are many to parse."""
+    """True if a request needs statistics that not all files have as text, or that are too many to parse."""
     if request.stats_predicate is None:
         return False
     return bool(files.num_rows > _MANY_TEXTS or files["stats"].null_count > 0)
 
 
 def _both(first: Split, second: Split) -> Split:
-    """What two predicates together say of a file by partition values and statistics."""
+    """Return the combined decision of two predicates on a file, by partition values and statistics."""
     partition = all_of(first.partition, second.partition)
     return Split(partition, all_of(first.stats, second.stats), second.residual)
 
 
 def is_not_true(condition: Expression) -> Expression:
-    """TRUE for at least the rows for which `condition` is FALSE or unknown; in a form that statistics can use.
+    """A condition that is TRUE at least for rows for which `condition` is FALSE or unknown, usable on statistics.
 
-    May be true of more rows, where a part could be unknown for a reason other than a null column.
+    It may be true for more rows, if a part could be unknown for a reason other than a null column.
     """
     match negation_normal(condition):
         case And(operands):
@@ -113,7 +113,7 @@ def is_not_true(condition: Expression) -> Expression:
 
 
 def _may_be_unknown(part: Expression) -> bool:
-    """Whether a condition may be unknown although no column in it is null, as casts are where ANSI mode is off."""
+    """True if a condition may be unknown although no column in it is null, as with casts if ANSI mode is off."""
     return is_opaque(part) or any(
         isinstance(inner, Cast | Call)
         or (isinstance(inner, Literal) and inner.value is None)

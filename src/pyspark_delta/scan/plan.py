@@ -1,4 +1,4 @@
-"""The plan of a scan: plain data that every engine can interpret and that travels to workers.
+"""The plan of a scan: picklable data that every engine can interpret and that is sent to workers.
 
 The planner makes a `ScanPlan`; the Arrow reader runs its tasks, Spark's scans read its file table.
 """
@@ -46,7 +46,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class RowId:
-    """The stable row id (C327): the materialised column where it is not null, else base row id + position."""
+    """The stable row id (C327): the materialised column if it is not null, else base row id + position."""
 
     field: StructField
     materialized_name: str | None
@@ -54,7 +54,7 @@ class RowId:
 
 @dataclass(frozen=True, slots=True)
 class RowCommitVersion:
-    """The row commit version (C328): the materialised column where it is not null, else the file's default."""
+    """The row commit version (C328): the materialised column if it is not null, else the file's default."""
 
     field: StructField
     materialized_name: str | None
@@ -62,14 +62,14 @@ class RowCommitVersion:
 
 @dataclass(frozen=True, slots=True)
 class RowIndex:
-    """The position of a row in its data file, deleted rows counted (C271)."""
+    """The position of a row in its data file, including deleted rows (C271)."""
 
     field: StructField
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeType:
-    """The kind of change of a row (C163): that of its file, in the file's partition values, else what the file holds.
+    """The kind of change of a row (C163): that of its file, in the file's partition values, else the value in the file.
 
     Files are searched for the column by its name, which column mapping does not change.
     """
@@ -101,8 +101,8 @@ class ReadContext:
 class ScanTask:
     """One data file to read. `path` is as in the log; `partition_values` by physical name, as text.
 
-    `deletion_vector` marks rows that are gone or, with `selects_rows`, the only rows to show. With `share` = (n, of),
-    only the n-th of so many like shares of its row groups is read.
+    `deletion_vector` marks deleted rows or, with `selects_rows`, the only rows to show. With `share` = (n, of), only
+    the n-th of so many equal shares of its row groups is read.
     """
 
     path: str
@@ -117,11 +117,11 @@ class ScanTask:
 
 @dataclass(frozen=True, slots=True)
 class PruningStage:
-    """One way in which files were skipped, or why none were.
+    """One stage of file skipping, and why it skipped none, if so.
 
-    `name` is `partition pruning` or `data skipping`; `predicate` the conditions it could use, as SQL, and `pushed`
-    what they became on partition values or statistics (None when none could be used); `note` says why others could
-    not. Planning passes over the log only once and leaves the counts None; `scan.explain.count_stages` fills them in.
+    `name` is `partition pruning` or `data skipping`; `predicate` contains the conditions it could use, as SQL, and
+    `pushed` their form on partition values or statistics (None if none could be used); `note` explains why others could
+    not. Planning reads the log only once and leaves the counts None; `scan.explain.count_stages` sets them.
     """
 
     name: str
@@ -144,5 +144,5 @@ class ScanPlan:
 
 
 def column_type(column: ColumnPlan) -> DataType:
-    """The logical type of a planned column."""
+    """Return the logical type of a planned column."""
     return column.field.type

@@ -1,4 +1,4 @@
-"""The scan planner: a snapshot, columns and a predicate to the files to read and how to read them."""
+"""The scan planner: from a snapshot, columns and a predicate to the files to read and how to read them."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def plan_scan(
 ) -> ScanPlan:
     """Plan a read of some columns (all by default, in the order given) of the rows for which `where` is true.
 
-    `where` is SQL text, of which every part must be computable here, or an expression bound to the table's schema; of
-    the latter, conjuncts with Opaque parts only skip files, and the caller checks them on the rows. `row_ids` adds the
+    `where` is SQL text, whose every part must be computable here, or an expression bound to the table's schema; in an
+    expression, conjuncts with Opaque parts only skip files, and the caller checks them on the rows. `row_ids` adds the
     columns `_row_id` and `_row_commit_version`, `statistics` the column `stats` of the files. `time_zone` is the
-    session time zone: of timestamps in `where` and of partition values that name none (C421).
+    session time zone: for timestamps in `where` and for partition values without a zone (C421).
 
     Raises InvalidPredicateError, UnsupportedTableError for a recorded change of type that cannot be read, and
     InvalidOperationError for unknown columns or a table without row tracking.
@@ -105,8 +105,8 @@ def read_context(
     """How tasks read files of a table: the columns `output` (all by default) of rows for which `residual` is true.
 
     `row_ids` adds the columns `_row_id` and `_row_commit_version`; `row_index` names one for the position of each row
-    in its file. Raises UnsupportedTableError for a recorded change
-    of type that cannot be read, and InvalidOperationError for a table without row tracking.
+    in its file. Raises UnsupportedTableError for a recorded change of type that cannot be read, and
+    InvalidOperationError for a table without row tracking.
     """
     if is_supported(configuration, Feature.TYPE_WIDENING):
         check_type_changes(configuration.schema)
@@ -129,9 +129,9 @@ def read_context(
 
 # ------------------------------------------------------------------------------------------------------ columns
 def select_columns(columns: Sequence[str] | None, schema: StructType) -> tuple[StructField, ...]:
-    """The columns of these names in the order given, all when None.
+    """Return the columns of these names in the given order, all if None.
 
-    Raises InvalidOperationError for a name that is no column, InvalidOptionError for one that is given twice.
+    Raises InvalidOperationError for an unknown name, InvalidOptionError for one that is given twice.
     """
     if columns is None:
         return schema.fields
@@ -153,7 +153,7 @@ def select_columns(columns: Sequence[str] | None, schema: StructType) -> tuple[S
 
 
 def _only_in(residual: Expression | None, output: Sequence[StructField], schema: StructType) -> list[StructField]:
-    """The columns that are read only to check the rows."""
+    """Return the columns that are read only to check the rows."""
     shown = {f.name for f in output}
     names = {} if residual is None else dict.fromkeys(column.path[0] for column in columns_of(residual))
     return [f for name in names if name not in shown and (f := schema.find(name)) is not None]
@@ -169,9 +169,9 @@ def _plan_column(f: StructField, configuration: TableConfiguration) -> ColumnPla
 
 
 def require_row_tracking(configuration: TableConfiguration) -> None:
-    """Raise InvalidOperationError when rows have no ids that readers can rely on, or no room for their columns.
+    """Raise InvalidOperationError if rows have no reliable ids, or a column already has the name of an id column.
 
-    They have where row tracking is enabled (C327, C328); where it is only supported, rewriting a row may change its id
+    Ids are reliable if row tracking is enabled (C327, C328); if it is only supported, rewriting a row may change its id
     (C321).
     """
     for shown in ROW_TRACKING_FIELDS:
@@ -192,7 +192,7 @@ def require_row_tracking(configuration: TableConfiguration) -> None:
 
 
 def has_row_tracking(configuration: TableConfiguration) -> bool:
-    """Whether `require_row_tracking` raises nothing."""
+    """True if `require_row_tracking` raises nothing."""
     try:
         require_row_tracking(configuration)
     except InvalidOperationError:
@@ -211,7 +211,7 @@ def _row_tracking_columns(configuration: TableConfiguration) -> list[ColumnPlan]
 
 
 def _computable(residual: Expression | None) -> Expression | None:
-    """Without the conjuncts that only Spark evaluates."""
+    """Return the condition without the conjuncts that only Spark evaluates."""
     if residual is None or not is_opaque(residual):
         return residual
     return all_of(*(condition for condition in conjuncts(residual) if not is_opaque(condition)))
@@ -219,13 +219,13 @@ def _computable(residual: Expression | None) -> Expression | None:
 
 # -------------------------------------------------------------------------------------------------------- files
 def _read_files(snapshot: Snapshot, skipping: Skipping, names: Sequence[str], time_zone: str) -> pa.Table:
-    """The files that no predicate drops, as one table of only the columns that reading needs."""
+    """Return the files that no predicate drops, as one table of only the columns that reading needs."""
     schema = pa.schema([f for f in FILE_FIELDS if f.name in names])
     split = skipping.split
     if NEVER in (split.partition, split.stats):
         return schema.empty_table()
     request = file_request(snapshot.configuration, tuple(schema.names), split.partition, split.stats, time_zone)
-    request = replace(request, makes_texts=False)  # no more is asked of statistics than a few checks
+    request = replace(request, makes_texts=False)  # statistics are used only for a few checks
     batches = [batch.select(schema.names) for batch in snapshot.read_files(request)]
     return pa.Table.from_batches(batches, schema) if batches else schema.empty_table()
 
@@ -237,7 +237,7 @@ def file_request(
     stats: Expression | None = None,
     time_zone: str = "UTC",
 ) -> FileRequest:
-    """The request for the files of a table that two split predicates do not drop."""
+    """Return the request for the files of a table that two split predicates do not drop."""
     mode = mapping_mode(configuration)
     fields = (configuration.schema.find(name) for name in configuration.partition_columns)
     partition_schema = StructType(tuple(physical_field(f, mode) for f in fields if f is not None))

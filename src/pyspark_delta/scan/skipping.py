@@ -1,4 +1,4 @@
-"""A predicate on rows, split for file skipping: what partition values decide, what statistics decide, what is left."""
+"""Split a predicate on rows for file skipping: conditions on partition values, on statistics, and the rest."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _TRUE = Literal(True, BOOLEAN)
 
 
 class Split(NamedTuple):
-    """The parts of a predicate; None where nothing is asked.
+    """The parts of a predicate; None if a part has no condition.
 
-    A file is dropped when `partition` or `stats` is definitely FALSE for it. `partition` is over the partition
-    columns, by physical name and typed; `stats` over `minValues`, `maxValues`, `nullCount` (and the physical path),
-    `numRecords`, and `partitionValues` (and the physical name) where an OR joins both kinds. `residual` is what the
-    rows of the kept files must still be checked for, over logical columns.
+    A file is dropped if `partition` or `stats` is definitely FALSE for it. `partition` is over the partition columns,
+    by physical name and typed; `stats` over `minValues`, `maxValues`, `nullCount` (and the physical path),
+    `numRecords`, and `partitionValues` (and the physical name) if an OR joins both kinds. `residual` is the condition
+    that must still be checked on the rows of the kept files, over logical columns.
     """
 
     partition: Expression | None
@@ -52,7 +52,7 @@ class Split(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Skipping:
-    """A split predicate with what explanations need: the conditions behind each part, and why others did not help."""
+    """A split predicate with its explanation: the conditions behind each part, and why others were not used."""
 
     split: Split
     partition_conditions: tuple[Expression, ...]
@@ -116,7 +116,7 @@ def _is_decided(condition: Expression, partitions: Mapping[tuple[str, ...], Colu
 
 
 def _definite(condition: Expression) -> Expression:
-    """FALSE where the condition is unknown: then it holds for no row of the file, and the file is dropped."""
+    """Replace an unknown condition by FALSE: then it holds for no row of the file, and the file is dropped."""
     match condition:
         case Comparison("<=>", _, _) | IsNull() | Not(IsNull()):
             return condition
@@ -130,7 +130,7 @@ def _definite(condition: Expression) -> Expression:
 
 
 def _weakened(condition: Expression, partitions: Mapping[tuple[str, ...], Column]) -> Expression | None:
-    """What partition values alone say about a condition in negation normal form; None when nothing."""
+    """Return the condition on partition values alone for a condition in negation normal form; None if there is none."""
     match condition:
         case And(operands):
             return all_of(*(_weakened(o, partitions) for o in operands))
@@ -142,7 +142,7 @@ def _weakened(condition: Expression, partitions: Mapping[tuple[str, ...], Column
 
 
 def _on_partition_values(condition: Expression, partitions: Mapping[tuple[str, ...], Column]) -> Expression | None:
-    """A condition on partition columns alone over the given form of them; None for any other."""
+    """Return a condition on partition columns alone over the given form of them; None for any other."""
     return _definite(_physical(condition, partitions)) if _is_decided(condition, partitions) else None
 
 
@@ -161,7 +161,7 @@ def _partition_reasons(predicate: Expression, configuration: TableConfiguration)
 
 # --------------------------------------------------------------------------------------------------- statistics
 def _statistics_columns(configuration: TableConfiguration) -> dict[tuple[str, ...], StatisticsColumn]:
-    """Every column that may have statistics, nested fields too, by logical path (C407, C414)."""
+    """Return every column that may have statistics, nested fields too, by logical path (C407, C414)."""
     mode = mapping_mode(configuration)
     partitions = {name.casefold() for name in configuration.partition_columns}
     found: dict[tuple[str, ...], StatisticsColumn] = {}

@@ -25,10 +25,11 @@ def collect_stats(
     *,
     string_prefix: int = DEFAULT_STRING_PREFIX,
 ) -> str:
-    """The `stats` of an add action: numRecords, minValues, maxValues, nullCount, tightBounds.
+    """Return the `stats` of an add action: numRecords, minValues, maxValues, nullCount, tightBounds.
 
-    A bound that cannot be given safely is left out: readers take what is missing as unknown (C414). Strings are cut to
-    `string_prefix` characters, a cut maximum is padded upwards; timestamps have milliseconds, rounded outwards (C412).
+    A bound that cannot be given safely is left out: readers treat missing values as unknown (C414). Strings are
+    truncated to `string_prefix` characters, a truncated maximum is padded upwards; timestamps have milliseconds,
+    rounded outwards (C412).
     """
     minimum: dict[str, Any] = {}
     maximum: dict[str, Any] = {}
@@ -56,7 +57,7 @@ def collect_stats(
 def _footer_column(
     footer: pq.FileMetaData, column: StatsColumn, leaf: int, observations: Observations
 ) -> tuple[int | None, Any, Any]:
-    """Null count and physical bounds over all row groups; None for what some row group does not tell."""
+    """Return null count and physical bounds over all row groups; None for values that some row group lacks."""
     if column.type in (FLOAT, DOUBLE):
         low, high = observations.ranges.get(column.path, (None, None))
         return observations.null_counts.get(column.path, 0), low, high
@@ -82,7 +83,7 @@ def _footer_column(
 
 
 def _ordered(column: StatsColumn, value: Any) -> Any:
-    """The physical value as one whose order is that of the type: large decimals are signed big-endian bytes."""
+    """Return the physical value in the order of the type: large decimals are signed big-endian bytes."""
     if isinstance(column.type, DecimalType) and isinstance(value, bytes):
         return int.from_bytes(value, "big", signed=True)
     return value
@@ -142,7 +143,7 @@ def _padded(value: bytes, string_prefix: int) -> str | None:
     end = string_prefix
     while end < len(text) and text[end] == _LAST_CODE_POINT:
         end += 1
-    # nothing sorts after a text that ends in last code points, however it goes on
+    # nothing sorts after a text that ends in last code points
     return text[:end] + _LAST_CODE_POINT
 
 

@@ -1,4 +1,4 @@
-"""Which columns have per-file statistics, and where the Parquet footer keeps them (section Per-file Statistics)."""
+"""Which columns have per-file statistics, and where the Parquet footer stores them (section Per-file Statistics)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _WITHOUT_BOUNDS = frozenset(["boolean", "binary", "void", "variant"])
 
 @dataclass(frozen=True, slots=True)
 class StatsColumn:
-    """A column that statistics are collected for: its physical path and type.
+    """A column with statistics: its physical path and type.
 
-    `leaf` is the number of its Parquet leaf column, None for arrays, maps, variants and
-    structs of a user-defined type: their leaves do not count rows.
+    `leaf` is the number of its Parquet leaf column, None for arrays, maps, variants and structs of a user-defined type:
+    their leaves do not count rows.
     """
 
     path: tuple[str, ...]
@@ -28,7 +28,7 @@ class StatsColumn:
 
     @property
     def has_bounds(self) -> bool:
-        """Whether minValues and maxValues are kept, or only nullCount (C415)."""
+        """True if the column has minValues and maxValues, False if only nullCount (C415)."""
         if self.leaf is None or self.type.annotation is not None:
             return False
         return not (
@@ -43,11 +43,11 @@ def stats_columns(
     names: Sequence[tuple[str, ...]] | None = None,
     always: Sequence[tuple[str, ...]] = (),
 ) -> tuple[StatsColumn, ...]:
-    """The columns of `schema` that statistics are collected for.
+    """Return the columns of `schema` with statistics.
 
     `schema` is that of the data files: physical names, without partition columns, and without void columns. `limit` is
     the number of leading columns (nested fields count, an array or map counts as one), -1 for all. `names` (paths of
-    columns or of structs) takes precedence over `limit`. The columns at the paths of `always` come on top.
+    columns or of structs) takes precedence over `limit`. The columns at the paths of `always` are added.
     """
     columns = tuple(_walk(schema, (), count()))
     if names is None:

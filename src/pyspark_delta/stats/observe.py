@@ -1,4 +1,4 @@
-"""What a Parquet footer does not tell about the rows of a file, gathered while they are written."""
+"""Statistics that a Parquet footer lacks, collected while the rows of a file are written."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Observations:
         self._nested = [c for c in columns if c.leaf is None]
 
     def add(self, rows: pa.Table) -> None:
-        """Look at the rows of the next row group; columns as in the file."""
+        """Observe the rows of the next row group; columns as in the file."""
         for column in self._floats:
             self._observe_numbers(column, select(rows, column.path))
         for column in self._nested:
@@ -63,14 +63,14 @@ class Observations:
         longest = pc.max(pc.binary_length(values)).as_py()
         if longest is None or longest <= _LONGEST_FOOTER_BOUND or column.leaf is None:
             return
-        # The order of UTF-8 is that of code points, so cut strings are ordered as the whole ones are.
+        # The order of UTF-8 is that of code points, so truncated strings have the order of the complete ones.
         cut = pc.min_max(pc.utf8_slice_codeunits(values, 0, self._string_prefix + 1)).as_py()
-        if not cut["max"].endswith("\U0010ffff"):  # what follows the cut would matter
+        if not cut["max"].endswith("\U0010ffff"):  # the text after the cut would matter
             self.bounds[(self._row_groups, column.leaf)] = (cut["min"], cut["max"])
 
 
 def select(rows: pa.Table, path: Sequence[str]) -> Any:
-    """The column at a path of nested fields; null where a parent is null."""
+    """Return the column at a path of nested fields; null if a parent is null."""
     column = rows.column(rows.schema.get_field_index(path[0]))
     for name in path[1:]:
         column = pc.struct_field(column, [column.type.get_field_index(name)])

@@ -1,8 +1,8 @@
-"""Statistics of files as the log keeps them, JSON text, to typed columns of exactly the leaves that are asked for.
+"""Parse statistics from the JSON text of the log to typed columns of exactly the requested leaves.
 
-A text that is malformed, and a value of another type than its column's, count as missing: statistics only help to
-skip files, and a file without any is read (C414). Where numRecords alone is asked for and begins a text, the rest of it
-is not looked at.
+A malformed text, and a value of another type than its column's, count as missing: statistics only help to skip files,
+and a file without any is read (C414). If only numRecords is requested and begins a text, the rest of the text is not
+parsed.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ _NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "+
 _EXACT = Context(prec=400)
 _OPEN, _CLOSE, _COMMA, _ZERO = map(ord, "{},0")
 _LEADING, _LEADING_TEXT = Column(("numRecords",), LONG), b'{"numRecords":'
-_EXACT_DOUBLES = 2**53  # below, every whole number is a double of its own
-_LEADING_DIGITS = 18  # any number of so many fits a long
+_EXACT_DOUBLES = 2**53  # below, every integer is exact as a double
+_LEADING_DIGITS = 18  # any number of so many digits fits a long
 
 
 def parse_stats(texts: pa.Array, leaves: Sequence[Column]) -> pa.RecordBatch:
-    """The statistics at some leaves, one row per text: nested as in the JSON, each leaf of its column's Arrow type.
+    """The statistics at some leaves, one row per text: nested as in the JSON, with the Arrow type of each column.
 
     A leaf is `("numRecords",)`, `("tightBounds",)`, or `minValues`, `maxValues` or `nullCount` and a physical path.
     """
@@ -79,7 +79,7 @@ def leaf_tree(leaves: Sequence[Column]) -> Tree:
 
 
 def assemble(tree: Tree, leaves: Mapping[tuple[str, ...], pa.Array], length: int) -> pa.RecordBatch:
-    """Columns at leaves as one batch, nested as the tree is; leaves without a column are null."""
+    """Return columns at leaves as one batch, nested as the tree is; leaves without a column are null."""
     arrays = [_nested(node, (name,), leaves, length) for name, node in tree.items()]
     if not arrays:
         return pa.RecordBatch.from_struct_array(pa.StructArray.from_arrays([pa.nulls(length)], ["nothing"]))
@@ -96,7 +96,7 @@ def _nested(node: Any, path: tuple[str, ...], leaves: Mapping[tuple[str, ...], p
 
 # ------------------------------------------------------------------------------------------- the whole block at once
 def _parse_block(texts: pa.Array, tree: Tree) -> dict[tuple[str, ...], pa.Array] | None:
-    """All texts as one stream of objects, without copying them; None when one of them is out of the ordinary."""
+    """Return all texts as one stream of objects, without copying them; None if one of them is unusual."""
     found = _objects(texts)
     if found is None:
         return None
@@ -118,7 +118,7 @@ def _parse_block(texts: pa.Array, tree: Tree) -> dict[tuple[str, ...], pa.Array]
 
 
 def _cut_block(objects: _Objects, tree: Tree) -> dict[tuple[str, ...], pa.Array] | None:
-    """The values of texts that are all alike, which are cut out of them; None of others."""
+    """Return the values of texts with uniform shape, which are sliced out of them; None for others."""
     leaves = {leaf.path: leaf.type for leaf in _leaves(tree)}
     if not all(data_type in _BARE or data_type in _QUOTED for data_type in leaves.values()):
         return None
@@ -141,12 +141,12 @@ def _leaves(tree: Tree) -> Iterator[Column]:
 
 
 def _read_block(data: pa.Buffer, count: int, tree: Tree) -> dict[tuple[str, ...], pa.Array] | None:
-    """The values of so many texts, as Arrow reads a stream of objects; None when it does not."""
+    """Return the values of so many texts, parsed by Arrow as a stream of objects; None if it fails."""
     fields = [_wire_field(name, node) for name, node in tree.items()]
     try:
         table = pj.read_json(
             pa.BufferReader(data),
-            # One block and no line ends: Arrow then never looks for the borders of rows.
+            # One block and no line ends: Arrow then does not search for the boundaries of rows.
             read_options=pj.ReadOptions(use_threads=False, block_size=len(data) + 1),
             parse_options=pj.ParseOptions(explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore"),
         )
@@ -175,7 +175,7 @@ class _Objects(NamedTuple):
 
 
 def _objects(texts: pa.Array) -> _Objects | None:
-    """All texts that there are; None unless each looks like an object."""
+    """Return all non-null texts; None unless each looks like an object."""
     if not pa.types.is_string(texts.type):
         return None
     buffers = texts.buffers()
@@ -203,9 +203,9 @@ def _objects(texts: pa.Array) -> _Objects | None:
 
 
 def _leading_counts(texts: pa.Array) -> pa.Array | None:
-    """The numbers of records of texts that begin with them, as nearly all writers have it; None for any other text.
+    """Return the numbers of records of texts that begin with them, as from nearly all writers; None for any other text.
 
-    The rest of the texts is not looked at.
+    The rest of the texts is not parsed.
     """
     _, offsets_buffer, data_buffer = texts.buffers()
     offsets = np.frombuffer(offsets_buffer, dtype=np.int32)[texts.offset : texts.offset + len(texts) + 1]
@@ -220,7 +220,7 @@ def _leading_counts(texts: pa.Array) -> pa.Array | None:
     numbers = np.zeros(len(texts), dtype=np.int64)
     reading = np.ones(len(texts), dtype=bool)
     for _ in range(_LEADING_DIGITS):  # the closing brace of a text ends its digits at the latest
-        digits = data[at] - np.uint8(_ZERO)  # wraps around: what is no digit is larger than 9
+        digits = data[at] - np.uint8(_ZERO)  # wraps around: a byte that is not a digit is larger than 9
         reading &= digits <= 9
         if not reading.any():
             break
@@ -237,7 +237,7 @@ def _wire_field(name: str, node: Any) -> pa.Field:
 
 
 def _wire_type(data_type: DataType) -> pa.DataType:
-    """The type that Arrow's JSON reader parses a value as, before it is brought to the column's type."""
+    """Return the type as which Arrow's JSON reader parses a value, before the cast to the column's type."""
     if data_type in _INTEGERS:
         return pa.int64()
     if data_type in (FLOAT, DOUBLE):
@@ -284,7 +284,7 @@ def _calendar(column: pa.Array, data_type: DataType, target: pa.DataType) -> pa.
         days = np.where(fits, parsed.days, 0).astype(np.int32)
         return pa.array(days, mask=~fits).cast(target)
     micros, fits = parsed.local_micros()
-    if data_type == TIMESTAMP:  # a zone is needed: which one a writer meant that gave none, nobody knows
+    if data_type == TIMESTAMP:  # a zone is required: without one, the writer's zone is unknown
         valid, micros = parsed.valid & fits & parsed.zoned, micros - parsed.offset
     else:
         valid = parsed.valid & fits & (parsed.offset == 0)
@@ -325,7 +325,7 @@ def _at(value: Any, path: tuple[str, ...]) -> Any:
 
 
 def _value(value: Any, data_type: DataType) -> Any:
-    """The value as the type's, None where it is none."""
+    """Return the value as the type's, None if it is not one."""
     if value is None or data_type == BOOLEAN:
         return value if isinstance(value, bool) else None
     if isinstance(value, bool):
@@ -345,7 +345,7 @@ def _value(value: Any, data_type: DataType) -> Any:
 
 
 def _has_surrogates(text: str) -> bool:
-    """Whether a text has half a surrogate pair, as a JSON escape may; no UTF-8 text has one."""
+    """True if a text has half a surrogate pair, which a JSON escape may produce; no UTF-8 text has one."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""JSON texts of statistics: made of typed columns (C053), and split into members of which each keeps its text."""
+"""JSON texts of statistics: written from typed columns (C053), and split into members that keep their text."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _SPACE = " \t\n\r"
 
 
 def members_of(text: str | None) -> dict[str, str] | None:
-    """The members of a JSON object by name, each with its name and value exactly as in `text`.
+    """Return the members of a JSON object by name, each with its name and value exactly as in `text`.
 
-    Changing one member this way keeps all others: no number is converted, so decimals and whole numbers of any length
-    stay exact. Of a name that occurs twice, the last member counts. None if the text is no JSON object.
+    Changing one member this way preserves all others: no number is converted, so decimals and integers of any length
+    stay exact. If a name occurs twice, the last member counts. None if the text is not a JSON object.
     """
     if not text:
         return None
@@ -28,7 +28,7 @@ def members_of(text: str | None) -> dict[str, str] | None:
 
 
 def object_of(*members: str) -> str:
-    """The JSON object with these members, each the text of a name and a value."""
+    """Return the JSON object with these members, each the text of a name and a value."""
     return "{" + ",".join(members) + "}"
 
 
@@ -36,7 +36,7 @@ def _not_json(constant: str) -> NoReturn:
     raise ValueError(f"{constant} is not JSON")
 
 
-# Values are scanned for where they end: their numbers stay texts, which also have no limit of digits.
+# Values are scanned only for their end: numbers stay texts, with any number of digits.
 _DECODER = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_not_json)
 
 
@@ -73,7 +73,7 @@ def _skipped(text: str, position: int) -> int:
 
 
 def stats_texts(parsed: pa.StructArray) -> pa.StringArray:
-    """The text of each row of `stats_parsed`, null where the row is; members without a value are left out."""
+    """Return the text of each row of `stats_parsed`, null if the row is; members without a value are left out."""
     return _object(parsed).cast(pa.string())
 
 
@@ -98,7 +98,7 @@ def _member(name: str, values: pa.Array) -> pa.Array:
 
 
 def _value(values: pa.Array) -> pa.Array:
-    """One JSON value for each row, null for null."""
+    """Return one JSON value for each row, null for null."""
     kind = values.type
     if pa.types.is_timestamp(kind):
         text = pc.strftime(values.cast(pa.timestamp("us")), "%Y-%m-%dT%H:%M:%S")

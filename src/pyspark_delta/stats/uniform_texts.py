@@ -1,7 +1,8 @@
-"""Values out of many JSON texts with the same members in the same order, as the statistics of one writer are.
+"""Slice values out of many JSON texts with the same members in the same order, such as the statistics of one writer.
 
-The first text says between which of its quotation marks the values lie. Where all texts have as many of these, the same
-between them but for numbers, and the same names before the values, the values lie there too: nothing has to be parsed.
+The first text shows between which of its quotation marks the values are. If all texts have as many marks, the same text
+between them except for numbers, and the same names before the values, the values are at the same marks in each: no text
+has to be parsed.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _AFTER_TEXT = re.compile(rb"\}*,|\}+")
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """Where a value lies: after the mark of a number, from 0 on, in a text (`quoted`) or bare, in the gap after a name.
+    """The position of a value: after mark number `mark` (from 0), in a text (`quoted`), or bare in the gap after a name.
 
     `names` are the marks that begin the names on the way to it. `gap` is the one that follows its name.
     """
@@ -45,7 +46,7 @@ class _Value:
 
 @dataclass(frozen=True, slots=True)
 class _Gap:
-    """What lies between two texts in quotation marks: how it begins and ends, and whether a bare value is between."""
+    """The text between two quoted strings: how it begins and ends, and if a bare value is between."""
 
     begin: bytes
     end: bytes
@@ -54,7 +55,7 @@ class _Gap:
 
 @dataclass(frozen=True)
 class _Shape:
-    """What all texts have in common; `gaps` lie before the marks 0, 2, 4 and so on, and after the last one."""
+    """The common shape of all texts; `gaps` lie before the marks 0, 2, 4 and so on, and after the last one."""
 
     gaps: list[_Gap] = field(default_factory=list)
     values: dict[Path, _Value] = field(default_factory=dict)
@@ -63,7 +64,7 @@ class _Shape:
 def slice_uniform(
     data: Bytes, starts: Places, ends: Places, quoted: Mapping[Path, bool]
 ) -> dict[Path, pa.Array] | None:
-    """The values at some paths, in quotation marks or bare, as they are spelled; None where texts are not that alike.
+    """Return the values at some paths, quoted or bare, with their spelling; None if the texts have no uniform shape.
 
     `starts` and `ends` are those of the texts in `data`, which has nothing else between them.
     """
@@ -77,7 +78,7 @@ def slice_uniform(
     count, number = 2 * (len(shape.gaps) - 1), len(starts)
     if count > _MOST_MARKS or (data == _BACKSLASH).any():
         return None
-    for bracket in _BRACKETS:  # more of them are inside of texts, or between them where they do not belong
+    for bracket in _BRACKETS:  # more of them are inside of texts, or misplaced between them
         in_shape = sum(gap.begin.count(bracket) + gap.end.count(bracket) for gap in shape.gaps)
         if np.count_nonzero(data == bracket) != number * in_shape:
             return None
@@ -95,13 +96,13 @@ def slice_uniform(
 
 
 def _sample_is_alike(data: Bytes, starts: Places, ends: Places) -> bool:
-    """Whether a few of the texts have as many marks: a glance at them before all are looked at."""
+    """True if a sample of the texts has as many marks: a quick test before all are checked."""
     chosen = range(0, len(starts), max(1, len(starts) // _SAMPLE))
     return len({data[int(starts[i]) : int(ends[i])].tobytes().count(b'"') for i in chosen}) == 1
 
 
 def _shape(text: bytes) -> _Shape | None:
-    """The shape of one text; None for one with spaces, lists or empty objects, or that is no object at all."""
+    """Return the shape of one text; None if it has spaces, lists or empty objects, or is not an object."""
     parts = text.split(b'"')
     if len(parts) % 2 == 0 or len(parts) < 3 or parts[0] != b"{":
         return None
@@ -138,9 +139,10 @@ def _shape(text: bytes) -> _Shape | None:
 
 
 def _fits(data: Bytes, starts: Places, ends: Places, marks: Places, shape: _Shape, needed: Container[int]) -> bool:
-    """Whether all texts have the brackets of the shape, and those gaps that are `needed`.
+    """True if all texts have the brackets of the shape, and those gaps that are `needed`.
 
-    Since there are no other brackets, every name and value is then as deep, and in the same objects, as in the shape.
+    Since there are no other brackets, every name and value is then at the same depth, and in the same objects, as in
+    the shape.
     """
     last = len(shape.gaps) - 1
     for number, gap in enumerate(shape.gaps):
@@ -157,7 +159,7 @@ def _fits(data: Bytes, starts: Places, ends: Places, marks: Places, shape: _Shap
 
 
 def _has(data: Bytes, places: Places, expected: bytes) -> bool:
-    """Whether some bytes are at all places; eight of them are compared at a time."""
+    """True if some bytes are at all places; eight of them are compared at a time."""
     offset = 0
     if len(expected) >= 8:
         words = np.ndarray((len(data) - 7,), np.uint64, data, strides=(1,))
