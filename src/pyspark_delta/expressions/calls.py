@@ -12,12 +12,12 @@ _Value: TypeAlias = Any  # pa.Array | pa.Scalar
 
 
 def call(name: str, arguments: list[_Value]) -> _Value:
-    """The result of a function over arrays or scalars. Raises pa.ArrowInvalid when a result overflows."""
+    """Return the result of a function over arrays or scalars. Raises pa.ArrowInvalid if a result overflows."""
     return _CALLS[name](*arguments)
 
 
 def _remainder(value: _Value, divisor: _Value) -> _Value:
-    """Of a division that rounds toward zero."""
+    """Return the remainder of a division that rounds toward zero."""
     return pc.subtract(value, pc.multiply(pc.divide(value, divisor), divisor))
 
 
@@ -39,7 +39,7 @@ def _int32(kernel: Callable[[_Value], _Value]) -> Callable[[_Value], _Value]:
 
 
 def _plus_millisecond(value: _Value) -> _Value:
-    """The end of the millisecond that a truncated timestamp stands for."""
+    """Return the end of the millisecond of a truncated timestamp."""
     return pc.add(value, pa.scalar(1000, pa.duration("us")))
 
 

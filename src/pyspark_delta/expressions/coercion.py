@@ -1,7 +1,7 @@
-"""Comparisons between unlike types, typed as Spark does (ANSI) and without losing a digit.
+"""Comparisons between different types, typed as in Spark (ANSI) and without losing a digit.
 
-A column compared with a constant of another type is turned into a comparison in the column's own type wherever that
-is exact (`int > 5.5` becomes `int > 5`), so that statistics and row groups can be compared as they are.
+A column compared with a constant of another type becomes a comparison in the column's own type if that is exact (`int >
+5.5` becomes `int > 5`), so that statistics and row groups can be compared without casts.
 """
 
 from __future__ import annotations
@@ -47,12 +47,12 @@ _TIMES = (DATE, TIMESTAMP_NTZ, TIMESTAMP)  # each is cast to the ones after it
 
 
 def is_comparable(data_type: DataType) -> bool:
-    """Whether values of the type are ordered, so that comparisons and min/max make sense here."""
+    """True if values of the type are ordered, so that comparisons and min/max are supported here."""
     return isinstance(data_type, DecimalType) or data_type in COMPARABLE
 
 
 def compare(op: str, left: Expression, right: Expression, zone: tzinfo) -> Expression:
-    """The comparison with both sides in one type. Raises NotExactError where Spark's result is not certain."""
+    """Return the comparison with both sides in one type. Raises NotExactError if Spark's result is not certain."""
     if isinstance(left, Literal) and not isinstance(right, Literal):
         return compare(MIRRORED[op], right, left, zone)
     if isinstance(right, Literal):
@@ -101,7 +101,7 @@ def _compare_constant(op: str, operand: Expression, constant: Literal, zone: tzi
 
 
 def _compare_uncast(op: str, operand: Cast, constant: Literal, zone: tzinfo) -> Expression | None:
-    """The same comparison without a cast that only widens; None when the cast does more."""
+    """Return the same comparison without a cast that only widens; None if the cast does more."""
     inner = type_of(operand.operand)
     try:
         if common_type(inner, operand.type) == operand.type:
@@ -112,7 +112,7 @@ def _compare_uncast(op: str, operand: Cast, constant: Literal, zone: tzinfo) -> 
 
 
 def _type_for_text(source: DataType) -> DataType:
-    """The type a string constant gets beside a column: long, double, or the column's own."""
+    """Return the type of a string constant beside a column: long, double, or the column's own."""
     if source in INTEGRAL_BITS:
         return LONG
     if source == FLOAT or isinstance(source, DecimalType):
@@ -123,7 +123,7 @@ def _type_for_text(source: DataType) -> DataType:
 
 
 def _require_same_value(constant: Literal, source: DataType, zone: tzinfo) -> None:
-    """Without ANSI, a text is read as a value of the column's own type."""
+    """Check that a text also has this value in the column's own type, which Spark uses without ANSI."""
     if source in INTEGRAL_BITS:
         is_same = fits_integral(constant.value, source)
     elif source == FLOAT:
@@ -144,7 +144,7 @@ def _is_number(data_type: DataType) -> bool:
 
 
 def common_type(left: DataType, right: DataType) -> DataType:
-    """The type in which Spark compares the two. Raises NotExactError when it is not known to be one of ours."""
+    """Return the type in which Spark compares the two. Raises NotExactError if it is unknown or unsupported here."""
     if left == right and is_comparable(left):
         return left
     if left in INTEGRAL_BITS and right in INTEGRAL_BITS:
@@ -173,7 +173,7 @@ def _wider_decimal(left: DecimalType, right: DecimalType) -> DecimalType:
 
 
 def always(operand: Expression, outcome: bool) -> Expression:
-    """A condition that is `outcome` where the operand is not null, and unknown where it is."""
+    """Return a condition that is `outcome` if the operand is not null, and unknown if it is."""
     while isinstance(operand, Cast):  # no cast of ours makes a null
         operand = operand.operand
     return Comparison("=" if outcome else "<>", operand, operand)
@@ -211,7 +211,7 @@ def _compare_number(op: str, operand: Expression, constant: Literal, common: Dat
 
 
 def _outcome(op: str, below: bool) -> bool:
-    """What a comparison gives for every value when all of them are below (or else above) the constant."""
+    """Return the result of a comparison if all values are below (or else above) the constant."""
     return op == "<>" or (op in ("<", "<=") if below else op in (">", ">="))
 
 
@@ -261,7 +261,7 @@ def cast(operand: Expression, target: DataType, zone: tzinfo) -> Expression:
 
 
 def can_cast(source: DataType, target: DataType, zone: tzinfo) -> bool:
-    """Whether Arrow gives Spark's result for every value of the source type."""
+    """True if Arrow gives Spark's result for every value of the source type."""
     if source in INTEGRAL_BITS:
         bits = INTEGRAL_BITS[source]
         if target in INTEGRAL_BITS:
@@ -281,12 +281,12 @@ def can_cast(source: DataType, target: DataType, zone: tzinfo) -> bool:
 
 
 def is_monotone_cast(source: DataType, target: DataType) -> bool:
-    """Whether a cast that `can_cast` allows keeps the order of values (never swaps two)."""
+    """True if a cast that `can_cast` allows keeps the order of values (never swaps two)."""
     return target != STRING and isinstance(target, PrimitiveType | DecimalType) and is_comparable(source)
 
 
 def column_or_cast(expression: Expression) -> Column | None:
-    """The column under a chain of casts, or None."""
+    """Return the column under a chain of casts, or None."""
     while isinstance(expression, Cast):
         expression = expression.operand
     return expression if isinstance(expression, Column) else None

@@ -1,4 +1,6 @@
-"""Names in a predicate to columns of a schema: regardless of case, nested by dots, with a suggestion when unknown."""
+"""Resolve names in a predicate to columns of a schema: case-insensitive, nested by dots, with a suggestion if
+unknown.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ CHAR_VARCHAR_KEY = "__CHAR_VARCHAR_TYPE_STRING"
 
 
 def find_fields(parts: Sequence[str], schema: StructType) -> tuple[StructField, ...] | None:
-    """The fields from the top-level column down to the named one; None when the schema has no such column."""
+    """Return the fields from the top-level column down to the named one; None if the schema has no such column."""
     fields: list[StructField] = []
     current: DataType = schema
     for part in parts:
@@ -28,22 +30,22 @@ def find_fields(parts: Sequence[str], schema: StructType) -> tuple[StructField, 
 
 
 def column_of(fields: Sequence[StructField]) -> Column:
-    """The column that a chain of fields names, spelled as in the schema."""
+    """Return the column that a chain of fields names, spelled as in the schema."""
     return Column(tuple(f.name for f in fields), fields[-1].type)
 
 
 def is_collated(fields: Sequence[StructField]) -> bool:
-    """Whether the column has a collation: its strings then do not compare byte by byte."""
+    """True if the column has a collation: its strings then do not compare byte by byte."""
     return any(f.metadata.get(COLLATIONS_KEY) for f in fields)  # on nested fields, the key may sit on the column
 
 
 def is_padded(fields: Sequence[StructField]) -> bool:
-    """Whether the column is a char(n): Spark pads its values and the constants compared with it."""
+    """True if the column is a char(n): Spark pads its values and the constants compared with it."""
     return str(fields[-1].metadata.get(CHAR_VARCHAR_KEY, "")).lower().startswith("char")
 
 
 def suggestion(parts: Sequence[str], schema: StructType) -> str:
-    """A sentence that names the nearest columns, or all of them when none is near."""
+    """Return a sentence that names the nearest columns, or all of them if none is near."""
     names = list(_all_names(schema))
     folded = {name.casefold(): name for name in names}
     near = difflib.get_close_matches(".".join(parts).casefold(), folded, n=3, cutoff=0.6)

@@ -58,10 +58,10 @@ _KERNELS = {
 
 
 def evaluate(expression: Expression, data: _Data) -> pa.BooleanArray:
-    """A condition over a batch, a table or a struct array: true, false, or null where it is unknown.
+    """Return a condition over a batch, a table or a struct array: true, false, or null if it is unknown.
 
-    Columns are found by the parts of their path. Raises InvalidPredicateError when one is absent or of another type,
-    and ComputationError if a value cannot be computed (overflow).
+    Columns are found by the parts of their path. Raises InvalidPredicateError if one is absent or of another type, and
+    ComputationError if a value cannot be computed (overflow).
     """
     if type_of(expression) not in (BOOLEAN, VOID):
         raise InvalidPredicateError(f"'{to_sql(expression)}' is not a condition.")
@@ -75,7 +75,7 @@ def evaluate(expression: Expression, data: _Data) -> pa.BooleanArray:
 
 
 def compute(expression: Expression, data: pa.RecordBatch) -> pa.Array:
-    """The values of an expression for the rows of a batch; a column comes as it is. Raises as `evaluate`."""
+    """The values of an expression for the rows of a batch; a column is returned unchanged. Raises as `evaluate`."""
     if isinstance(expression, Column):
         return _find(expression, data)
     try:
@@ -155,7 +155,7 @@ def _boolean(value: _Value) -> _Value:
 
 
 def _operand(expression: Expression, data: Any) -> _Value:
-    """A value that is only asked whether it is null: columns of any type."""
+    """Return a value that is only tested for null: columns of any type."""
     return _find(expression, data) if isinstance(expression, Column) else _evaluate(expression, data)
 
 
@@ -234,14 +234,14 @@ def _is_in(expression: In, data: Any) -> _Value:
         )
     found = pc.is_in(operand, value_set=pa.array(known, to_arrow(data_type)))
     if len(known) < len(values):
-        found = pc.if_else(found, True, _UNKNOWN)  # it might be the NULL
+        found = pc.if_else(found, True, _UNKNOWN)  # it may equal the NULL
     return pc.if_else(pc.is_null(operand), _UNKNOWN, found)
 
 
 def _cast(value: _Value, source: DataType, target: DataType) -> _Value:
     arrow = to_arrow(target)
     if isinstance(source, DecimalType) and target == DOUBLE:
-        # By way of the text: correctly rounded, as in Java; Arrow's own conversion can be off by a bit.
+        # Through the text: correctly rounded, as in Java; Arrow's own conversion can be off by a bit.
         return value.cast(pa.string()).cast(arrow)
     if source in (TIMESTAMP, TIMESTAMP_NTZ) and target == DATE:
         return pc.floor_temporal(value, unit="day").cast(pa.timestamp("us")).cast(arrow)

@@ -1,7 +1,7 @@
-"""Conditions and values of statements that Arrow computes exactly as Spark would, whatever the session's settings.
+"""Conditions and values of statements that Arrow computes exactly as Spark would, with any session settings.
 
-A statement of which every part can be bound here needs no job of Spark. A computation that fails, because a number is
-too large for its type, says nothing about the statement: Spark decides by its settings what becomes of such a row.
+If every part of a statement can be bound here, it needs no Spark job. If a computation fails, because a number is too
+large for its type, Spark runs the statement: its settings determine the result for such a row.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from pyspark_delta.schema.types import (
 )
 
 Names: TypeAlias = Callable[[Sequence[str]], "tuple[StructField, ...] | None"]
-"""The column of a schema that the parts of a name stand for; None where that is not beyond doubt."""
+"""Return the column of a schema for the parts of a name; None if it is ambiguous."""
 
 
 def exact_condition(text: str | exp.Expression, schema: StructType, names: Names, time_zone: str) -> Expression | None:
-    """A condition on the columns of a schema, as text or parsed; None where a part of it is left to Spark."""
+    """A condition on the columns of a schema, from text or parsed; None if only Spark can evaluate a part of it."""
     try:
         node = parse(text) if isinstance(text, str) else text
         return _settled(_Binder(str(text), schema, names, time_zone).condition(node))
@@ -47,9 +47,9 @@ def exact_condition(text: str | exp.Expression, schema: StructType, names: Names
 
 
 def exact_value(text: str, data_type: DataType, schema: StructType, names: Names, time_zone: str) -> Expression | None:
-    """A value of a type, but for what is nullable in it; None where a part of it, or a cast, is left to Spark.
+    """Return a value of a type, ignoring nullability; None if only Spark can evaluate a part of it, or a cast.
 
-    A whole number for a narrower type is computed where it fits; for a row where it does not, computing it fails.
+    An integer for a narrower type is computed if it fits; for a row with a value that does not, the computation fails.
     """
     try:
         found = _settled(_Binder(text, schema, names, time_zone).value(parse(text)))
@@ -63,7 +63,7 @@ def exact_value(text: str, data_type: DataType, schema: StructType, names: Names
 
 
 def names_of_table(schema: StructType, alias: str | None) -> Names:
-    """The names of a table's columns, which may have its alias before them."""
+    """Return the names of a table's columns, optionally prefixed by its alias."""
 
     def names(parts: Sequence[str]) -> tuple[StructField, ...] | None:
         found = find_fields(parts, schema)
@@ -75,7 +75,7 @@ def names_of_table(schema: StructType, alias: str | None) -> Names:
 
 
 def _settled(expression: Expression) -> Expression | None:
-    """The expression, where it has one meaning in every session: what a FLOAT is widened to is a setting (ANSI)."""
+    """Return the expression if its meaning is independent of the session: ANSI decides what FLOAT widens to."""
     casts = (part for part in parts_of(expression) if isinstance(part, Cast))
     return None if any(type_of(cast.operand) == FLOAT for cast in casts) else expression
 
@@ -100,7 +100,7 @@ class _Binder(Binder):
         return super().membership(node)
 
     def _require_alike(self, operands: Sequence[Expression], *, in_list: bool = False) -> None:
-        """Without ANSI, texts beside numbers are of their types, or the numbers are texts; in lists, dates too are."""
+        """Refuse types that Spark compares differently without ANSI: texts beside numbers; in lists, also dates."""
         types = {type_of(operand) for operand in operands} - {VOID}
         others = types - {STRING} if in_list else types - {STRING, BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ}
         if STRING in types and others:

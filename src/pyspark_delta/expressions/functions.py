@@ -51,7 +51,7 @@ _UNITS = {
 def bind_function(node: exp.Expression, bind: Bind, zone: tzinfo, keep: bool) -> Expression:
     """Bind a function call. Raises NotExactError for one that is unknown or would not give exactly Spark's result.
 
-    `keep`: the text comes from Spark, which decides by its own settings what an overflow is; no arithmetic then.
+    `keep`: the text comes from Spark, whose settings determine what an overflow is; arithmetic is then not bound.
     """
     kind = type(node)
     if kind in _ARITHMETIC:
@@ -79,7 +79,7 @@ def bind_function(node: exp.Expression, bind: Bind, zone: tzinfo, keep: bool) ->
 
 
 def _unwrapped(node: exp.Expression) -> exp.Expression:
-    """The SQL library wraps the argument of date functions in a cast that Spark does not write."""
+    """Remove the cast around the argument of date functions that the SQL library adds and Spark does not write."""
     return node.this if isinstance(node, exp.TsOrDsToDate) else node
 
 

@@ -1,4 +1,4 @@
-"""Spark's casts of constants: number, date, timestamp and boolean texts to values, exactly or not at all."""
+"""Spark's casts of constants: number, date, timestamp and boolean texts to exact values, or an error."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ _BOOLEAN_TEXTS = {
 
 
 class NotExactError(ValueError):
-    """The constant cannot be cast so that Spark would surely give the same value."""
+    """The constant cannot be cast with certainty that Spark gives the same value."""
 
 
 class AmbiguousTimeError(NotExactError):
-    """The local time happens twice (the clock was set back), so its text does not tell the instant."""
+    """The local time happens twice (the clock was set back), so its text does not determine the instant."""
 
 
 def zone_of(name: str) -> tzinfo:
@@ -65,7 +65,7 @@ def zone_of(name: str) -> tzinfo:
 
 
 def is_utc(zone: tzinfo) -> bool:
-    """Whether the zone is UTC under any of its names."""
+    """True if the zone is UTC under any of its names."""
     return (
         zone is UTC
         or getattr(zone, "key", None) in ("UTC", "Etc/UTC", "GMT", "Z")
@@ -78,7 +78,7 @@ _ESCAPED = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", 
 
 
 def unescape(text: str) -> str:
-    """The inside of a quoted string, by Spark's escapes."""
+    """Return the contents of a quoted string, by Spark's escapes."""
     if "\\" not in text:
         return text
 
@@ -92,7 +92,7 @@ def unescape(text: str) -> str:
 
 
 def number_literal(text: str) -> Literal:
-    """An unsuffixed number as Spark types it: int, long, decimal, or double where it has an exponent."""
+    """Return an unsuffixed number with Spark's type: int, long, decimal, or double if it has an exponent."""
     if "e" in text.lower():
         return Literal(float(text), DOUBLE)
     if "." not in text:
@@ -106,7 +106,7 @@ def number_literal(text: str) -> Literal:
 
 
 def decimal_type_of(value: Decimal) -> DecimalType:
-    """The narrowest decimal type that holds the value. Raises NotExactError beyond 38 digits."""
+    """Return the narrowest decimal type that holds the value. Raises NotExactError beyond 38 digits."""
     _, digits, exponent = value.as_tuple()
     if not isinstance(exponent, int):
         raise NotExactError(f"{value} is not a finite number")
@@ -118,13 +118,13 @@ def decimal_type_of(value: Decimal) -> DecimalType:
 
 
 def fits_integral(value: int, data_type: DataType) -> bool:
-    """Whether an integral type holds the value."""
+    """True if an integral type holds the value."""
     limit = 1 << (INTEGRAL_BITS[data_type] - 1)
     return -limit <= value < limit
 
 
 def cast_literal(literal: Literal, target: DataType, zone: tzinfo) -> Literal:
-    """The constant as `target`, as Spark's CAST gives it. Raises NotExactError where that is not certain."""
+    """Return the constant as `target`, as Spark's CAST gives it. Raises NotExactError if that is not certain."""
     if literal.type == target:
         return literal
     if literal.value is None:
@@ -166,7 +166,7 @@ def _from_number(value: int | float | Decimal, target: DataType) -> Any:
 
 
 def to_scale(value: Decimal, target: DecimalType) -> Decimal:
-    """The value with exactly the scale of the type. Raises NotExactError when digits would be lost."""
+    """Return the value with exactly the scale of the type. Raises NotExactError if digits would be lost."""
     unscaled = EXACT.scaleb(value, target.scale)
     if unscaled != unscaled.to_integral_value() or abs(unscaled) >= 10**target.precision:
         raise NotExactError(f"{value} has no exact value of type {target}")
@@ -210,7 +210,7 @@ def _parse_float(text: str, target: DataType) -> float:
 
 
 def parse_date(text: str) -> date:
-    """`yyyy[-M[-d]]`, with anything after a blank or a T, as Spark reads it. Raises NotExactError for other texts."""
+    """Parse `yyyy[-M[-d]]`, with any text after a blank or a T, as Spark does. Raises NotExactError for other texts."""
     found = _DATE_TEXT.fullmatch(text)
     if found is None:
         raise NotExactError(f"'{text}' is not a date such as 2024-01-31")
@@ -222,8 +222,10 @@ def parse_date(text: str) -> date:
 
 
 def parse_timestamp(text: str, target: DataType, zone: tzinfo) -> datetime:
-    """A timestamp text as Spark reads it, in `zone` where it names none: an instant in UTC, or a naive value for
-    timestamp_ntz. Raises NotExactError for texts it does not know."""
+    """Parse a timestamp text as Spark does, in `zone` if it names none.
+
+    Returns an instant in UTC, or a naive value for timestamp_ntz. Raises NotExactError for unsupported texts.
+    """
     found = _TIMESTAMP_TEXT.fullmatch(text)
     if found is None:
         raise NotExactError(f"'{text}' is not a timestamp such as 2024-01-31 12:30:00")
@@ -246,7 +248,7 @@ def parse_timestamp(text: str, target: DataType, zone: tzinfo) -> datetime:
 
 
 def to_instant(local: datetime, zone: tzinfo) -> datetime:
-    """The instant of a local time. Raises AmbiguousTimeError for one that occurs twice."""
+    """Return the instant of a local time. Raises AmbiguousTimeError for one that occurs twice."""
     try:
         first = local.replace(tzinfo=zone, fold=0).astimezone(UTC)
         second = local.replace(tzinfo=zone, fold=1).astimezone(UTC)

@@ -1,4 +1,4 @@
-"""Negation normal form: NOT moved inwards until it stands before conditions that have no opposite."""
+"""Negation normal form: NOT is moved inwards to conditions that have no opposite."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OPPOSITES = {"=": "<>", "<>": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 def negation_normal(expression: Expression, *, negated: bool = False) -> Expression:
-    """An expression that is TRUE for exactly the same rows; which others are FALSE or unknown may differ.
+    """Return an expression that is TRUE for exactly the same rows; others may change between FALSE and unknown.
 
     Values are totally ordered (NaN is the greatest), so `NOT (a < b)` is `a >= b`, unknown for the same rows.
     """

@@ -1,4 +1,4 @@
-"""Which columns an SQL expression names, without knowing the schema it is for."""
+"""The columns that an SQL expression names, without knowing the schema."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark_delta.expressions.syntax import parse
 
 
 def referenced_columns(text: str) -> tuple[tuple[str, ...], ...]:
-    """The paths of all names in the expression, spelled as there. Raises InvalidPredicateError for a syntax error."""
+    """Return the paths of all names in the expression, as spelled. Raises InvalidPredicateError for a syntax error."""
     found: dict[tuple[str, ...], None] = {}
     for column in parse(text).find_all(exp.Column):
         path = [part.name for part in column.parts]
@@ -23,7 +23,7 @@ def referenced_columns(text: str) -> tuple[tuple[str, ...], ...]:
 
 
 def is_literal(text: str) -> bool:
-    """Whether the expression is one constant, such as 5, -1.5, 'text', NULL or DATE '2024-01-31'."""
+    """True if the expression is one constant, such as 5, -1.5, 'text', NULL or DATE '2024-01-31'."""
     found = parse(text)
     if isinstance(found, exp.Neg | exp.Cast):
         found = found.this
@@ -31,7 +31,7 @@ def is_literal(text: str) -> bool:
 
 
 def is_among(path: Sequence[str], references: Iterable[tuple[str, ...]]) -> bool:
-    """True if one of the references is the path, something inside it, or something that it is inside of."""
+    """True if one of the references is the path, something inside it, or something around it."""
     wanted = [part.casefold() for part in path]
     for reference in references:
         shared = [part.casefold() for part in reference[: len(wanted)]]

@@ -1,7 +1,7 @@
 """Predicates as SQL text, in Spark's dialect, to bound and typed expressions.
 
-Two kinds of text come in: conditions that users write, where a part that cannot be evaluated is an error, and
-conditions that Spark pushes down (Catalyst's `Expression.sql`), where such a part becomes `Opaque` and prunes nothing.
+There are two kinds of text: conditions of users, in which an unsupported part is an error, and conditions that Spark
+pushes down (Catalyst's `Expression.sql`), in which such a part becomes `Opaque` and prunes nothing.
 """
 
 from __future__ import annotations
@@ -108,18 +108,18 @@ def parse_predicate(
 
 
 def bind_part(node: exp.Expression, schema: StructType, time_zone: str) -> Expression:
-    """A part of a parsed condition, bound as `parse_predicate` binds with `on_opaque="keep"`."""
+    """Bind a part of a parsed condition like `parse_predicate` with `on_opaque="keep"`."""
     return Binder(_sql(node), schema, zone_of(time_zone), True).condition(node)
 
 
 class Binder:
-    """Binds one parsed expression; `keep` turns what cannot be bound into Opaque."""
+    """Binds one parsed expression; `keep` turns unsupported parts into Opaque."""
 
     def __init__(self, text: str, schema: StructType, zone: tzinfo, keep: bool) -> None:
         self.text, self.schema, self.zone, self.keep = text, schema, zone, keep
 
     def condition(self, node: exp.Expression) -> Expression:
-        """A boolean expression; the smallest condition around an unknown part becomes Opaque."""
+        """Return a boolean expression; the smallest condition around an unknown part becomes Opaque."""
         match node:
             case exp.Paren():
                 return self.condition(node.this)
@@ -144,7 +144,7 @@ class Binder:
             ) from None
 
     def value(self, node: exp.Expression) -> Expression:
-        """Any expression. Raises NotExactError for what has no exact evaluation here."""
+        """Return any expression. Raises NotExactError for one without exact evaluation here."""
         for kind, op in _COMPARISONS.items():
             if type(node) is kind:
                 return self.compare(op, node.this, node.expression)
@@ -157,7 +157,7 @@ class Binder:
         return coercion.compare(op, self.ordered(left), self.ordered(right), self.zone)
 
     def ordered(self, node: exp.Expression) -> Expression:
-        """A side of a comparison; collated and char(n) columns do not compare byte by byte."""
+        """Return a side of a comparison; collated and char(n) columns do not compare byte by byte."""
         bound = self.value(node)
         for column in columns_of(bound):
             fields = find_fields(column.path, self.schema)
@@ -171,7 +171,7 @@ class Binder:
         return column_of(self.fields(_identifiers(node)))
 
     def fields(self, names: list[exp.Identifier]) -> tuple[StructField, ...]:
-        """The column that names stand for, from the top level down."""
+        """Return the column for some names, from the top level down."""
         if self.keep:
             return self.pushed_column(names)
         parts = [str(name.this) for name in names]
@@ -184,7 +184,7 @@ class Binder:
         return fields
 
     def pushed_column(self, names: list[exp.Identifier]) -> tuple[StructField, ...]:
-        """Spark writes the table's name or alias before a column; where the column starts must be beyond doubt."""
+        """The names without the table's name or alias, which Spark writes before a column; refuse ambiguous ones."""
         parts = [str(name.this) for name in names]
         readings = [
             fields
@@ -222,7 +222,7 @@ class Binder:
         return Not(self.compare("<=>", node.this, node.expression))
 
     def test(self, node: exp.Expression) -> Expression:
-        """`x IS NULL`, `x IS TRUE`, `x IS FALSE`."""
+        """Bind `x IS NULL`, `x IS TRUE`, `x IS FALSE`."""
         if isinstance(node.expression, exp.Null):
             return IsNull(self.value(node.this))
         if isinstance(node.expression, exp.Boolean):
@@ -243,7 +243,7 @@ class Binder:
         return _one_of(operand, literals, self.zone)
 
     def like(self, node: exp.Expression) -> Expression:
-        """`x LIKE 'prefix%'`; other patterns are not evaluated."""
+        """Bind `x LIKE 'prefix%'`; other patterns are not evaluated."""
         operand, pattern = self.ordered(node.this), self.value(node.expression)
         if type_of(operand) != STRING or not isinstance(pattern, Literal) or pattern.type != STRING:
             raise NotExactError("LIKE takes a string column and a constant pattern")
@@ -263,7 +263,7 @@ class Binder:
         return StartsWith(operand, prefix.value)
 
     def is_nan(self, node: exp.Expression) -> Expression:
-        """`isnan(x)`: false where x is null."""
+        """Bind `isnan(x)`: false if x is null."""
         operand = self.value(node.this)
         if type_of(operand) not in (FLOAT, DOUBLE):
             raise NotExactError("isnan takes a float or double")
@@ -296,7 +296,7 @@ class Binder:
             raise NotExactError(f"X'{digits}' is not hexadecimal") from None
 
     def anonymous(self, node: exp.Expression) -> Expression:
-        """Functions that the SQL library does not know by name."""
+        """Bind functions that the SQL library does not know by name."""
         name, arguments = str(node.this).lower(), node.expressions
         if name in ("isnull", "isnotnull") and len(arguments) == 1:
             test = IsNull(self.value(arguments[0]))
@@ -337,7 +337,7 @@ _BINDERS: dict[type[exp.Expression], _Bind] = {
 
 
 def _one_of(operand: Expression, values: list[Literal], zone: tzinfo) -> Expression:
-    """IN with values of other types: equal to one of them, each compared in its own way."""
+    """Bind IN with values of other types: equal to one of them, each compared in its own way."""
     tests = [coercion.compare("=", operand, value, zone) for value in values if value.value is not None]
     plain = [t for t in tests if isinstance(t, Comparison) and isinstance(t.right, Literal)]
     nulls = [Literal(None, type_of(operand)) for value in values if value.value is None][:1]
@@ -349,7 +349,7 @@ def _one_of(operand: Expression, values: list[Literal], zone: tzinfo) -> Express
 
 
 def _operands(node: exp.Expression, kind: type[exp.Expression]) -> list[exp.Expression]:
-    """The operands of a chain of ANDs or ORs, flat, in order; without recursion, as chains can be long."""
+    """Return the operands of a chain of ANDs or ORs, flat, in order; without recursion, because chains can be long."""
     found: list[exp.Expression] = []
     open_nodes = [node]
     while open_nodes:

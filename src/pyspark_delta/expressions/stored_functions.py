@@ -77,21 +77,21 @@ TYPES, UNITS = frozenset(_TYPES.split()), frozenset(_UNITS.split())
 """Words that are names unless they stand where a type or a unit of time does, in lower case."""
 
 FUNCTIONS = frozenset(_SCALAR.split()) | frozenset(_BUILTIN_TYPES.split())
-"""What may stand before a bracket, in lower case. All are Spark's own: another name could be a function of the user."""
+"""Words allowed before a bracket, in lower case. All are Spark's own: another name could be a function of the user."""
 
 SYNTAX_BEFORE_BRACKET = frozenset(_BEFORE_BRACKET.split())
 """Syntax that a bracket may follow, in lower case."""
 
 SYNTAX = SYNTAX_BEFORE_BRACKET | frozenset(_SYNTAX.split())
-"""Words that are not names wherever they stand, in lower case."""
+"""Words that are never names, in lower case."""
 
 QUERY_STARTS = frozenset(["from", "map", "reduce", "select", "table", "values", "with"])
-"""Words that a query begins with, in lower case."""
+"""Words that begin a query, in lower case."""
 
 LARGEST_SIZE = 1000
 _ROUNDING = ("round", "bround", "ceil", "ceiling", "floor")
 SIZED = {"lpad": 1, "rpad": 1, "space": 0, "format_number": 1} | dict.fromkeys(_ROUNDING, 1)
-"""The position of an argument that sets how large a result, or a number on the way to it, gets."""
+"""The position of an argument that determines the size of a result, or of an intermediate number."""
 
 TAKES_UNIT = frozenset(["date_add", "date_diff", "dateadd", "datediff", "timestampadd", "timestampdiff"])
 """Functions whose first argument may be a unit of time."""

@@ -1,13 +1,13 @@
 """The check of SQL text that a table stores, before Spark evaluates it.
 
-Whoever wrote the table chose the text of its conditions, generated columns and defaults. The check reads it by the
-tokens of Spark's lexer, and accepts what is listed. It needs no syntax tree: in Spark's grammar a function is a name
+The writers of a table choose the text of its conditions, generated columns and defaults. The check splits it into the
+tokens of Spark's lexer, and accepts only listed ones. It needs no syntax tree: in Spark's grammar a function is a name
 before a bracket, a query begins with one of a few words after a bracket, and anything else is an operator, a constant
-or a name. Text that two lexers could divide differently is refused: comments, variables (`${...}`, which Spark replaces
-even inside strings), letters that are not ASCII outside quotes.
+or a name. Text that two lexers could tokenise differently is refused: comments, variables (`${...}`, which Spark
+replaces even inside strings), letters that are not ASCII outside quotes.
 
-A word of the syntax counts as such wherever it stands. Where its grammar has no place for it, Spark reads a name: so
-text may reach a function or variable of the session that is called like a keyword, such as `case`, and no other.
+A word of the syntax counts as such in every position. In positions that its grammar does not allow, Spark reads it as a
+name: so text may use a function or variable of the session that is named like a keyword, such as `case`, and no other.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class NotAllowedError(ValueError):
 
 
 def check_stored_sql(text: str, columns: Collection[str], *, current: bool) -> None:
-    """Check that evaluating the text runs nothing but listed functions on these columns and constants.
+    """Check that evaluating the text runs only listed functions on these columns and constants.
 
     `columns` are the top-level names, compared regardless of case. `current` allows functions of the moment and the
     user. Raises NotAllowedError.
@@ -78,12 +78,12 @@ class _Token:
 
     @property
     def word(self) -> str:
-        """The token in lower case if it is a word without quotes; a sign as it is; otherwise nothing."""
+        """Return the token in lower case if it is a word without quotes; a sign unchanged; otherwise nothing."""
         return self.text.lower() if self.kind in (_Kind.WORD, _Kind.SIGN) else ""
 
     @property
     def name(self) -> str:
-        """What a word or a quoted name stands for."""
+        """Return the name that a word or a quoted name stands for."""
         return self.text[1:-1].replace("``", "`") if self.kind is _Kind.QUOTED else self.text
 
     @property
@@ -250,7 +250,7 @@ def _is_like(token: _Token) -> bool:
 
 
 def _is_small(tokens: list[_Token], function: str) -> bool:
-    """Whether an argument is a small whole number, or the text that `format_number` takes in place of one."""
+    """True if an argument is a small integer, or the text that `format_number` takes in place of one."""
     if function == "format_number" and all(token.kind in _CONSTANT for token in tokens):
         return True
     number = tokens[-1].text
@@ -259,7 +259,7 @@ def _is_small(tokens: list[_Token], function: str) -> bool:
 
 
 def _parameters(tokens: list[_Token], opening: int) -> Iterator[str]:
-    """The names in brackets before an arrow, as in `(a, b) -> a + b`."""
+    """Yield the names in brackets before an arrow, as in `(a, b) -> a + b`."""
     names: list[str] = []
     for number in range(opening + 1, len(tokens) - 1):
         token = tokens[number]

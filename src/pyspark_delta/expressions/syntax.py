@@ -1,4 +1,4 @@
-"""The syntax of conditions: text to a tree of the SQL library, with Spark's own rules for strings and numbers."""
+"""The syntax of conditions: parse text to a tree of the SQL library, with Spark's own rules for strings and numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DIALECT = sqlglot.Dialect.get_or_raise("spark")
 
 
 def parse(text: str) -> exp.Expression:
-    """The syntax tree of one condition. Raises InvalidPredicateError, with the position where there is one."""
+    """Return the syntax tree of one condition. Raises InvalidPredicateError, with the position if there is one."""
     try:
         statements = _DIALECT.parser().parse(_as_spark(_DIALECT.tokenize(text), text), text)
     except SqlglotError as error:
@@ -35,7 +35,7 @@ def parse(text: str) -> exp.Expression:
 
 
 def _as_spark(tokens: list[Token], text: str) -> list[Token]:
-    """The tokens, with strings and `BD` numbers by Spark's rules, which the SQL library knows only in part."""
+    """The tokens, with strings and `BD` numbers by Spark's rules, which the SQL library supports only in part."""
     read: list[Token] = []
     for token in tokens:
         if token.token_type == TokenType.STRING:
@@ -57,7 +57,7 @@ def _add_string(read: list[Token], token: Token, text: str) -> None:
 
 
 def _decimal_of(number: Token, suffix: Token) -> list[Token]:
-    """`1.50BD` arrives as `1.50::BD`; its type has the digits that it is written with."""
+    """Return the tokens of `1.50BD`, which the library reads as `1.50::BD`; its type has the digits of the text."""
     size = decimal_type_of(Decimal(number.text))
     parts = [
         (TokenType.DECIMAL, "DECIMAL"),
@@ -86,5 +86,5 @@ def _syntax_error(text: str, error: SqlglotError) -> InvalidPredicateError:
 
 
 def short(text: str) -> str:
-    """The text as messages show it."""
+    """Return the text for messages."""
     return repr(text if len(text) <= 200 else f"{text[:197]}...") if text.strip() else ""

@@ -1,4 +1,4 @@
-"""What an expression says: as SQL text, its columns, its conjuncts."""
+"""The SQL text, the columns and the conjuncts of an expression."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _PRECEDENCE_AND, _PRECEDENCE_OR = 2, 1
 
 
 def to_sql(expression: Expression) -> str:
-    """The expression as Spark SQL, in timestamps of UTC; `parse_predicate` reads it back to the same expression."""
+    """Return the expression as Spark SQL, in timestamps of UTC; `parse_predicate` parses it to the same expression."""
     match expression:
         case Column(path):
             return ".".join(_quote(part) for part in path)
@@ -69,7 +69,7 @@ def to_sql(expression: Expression) -> str:
 
 
 def columns_of(expression: Expression) -> tuple[Column, ...]:
-    """The columns an expression names, each once, in order of appearance; those inside Opaque are not known."""
+    """Return the columns an expression names, each once, in order of appearance; those inside Opaque are unknown."""
     found: dict[Column, None] = {}
     for part in parts_of(expression):
         if isinstance(part, Column):
@@ -78,12 +78,12 @@ def columns_of(expression: Expression) -> tuple[Column, ...]:
 
 
 def is_opaque(expression: Expression) -> bool:
-    """Whether any part is Opaque."""
+    """True if any part is Opaque."""
     return any(isinstance(part, Opaque) for part in parts_of(expression))
 
 
 def parts_of(expression: Expression) -> Iterator[Expression]:
-    """The expression and everything in it, outermost first."""
+    """Yield the expression and everything in it, outermost first."""
     open_parts = [expression]
     while open_parts:
         part = open_parts.pop()
@@ -92,7 +92,7 @@ def parts_of(expression: Expression) -> Iterator[Expression]:
 
 
 def conjuncts(expression: Expression) -> tuple[Expression, ...]:
-    """The conditions that must all hold: the operands of the outermost ANDs, flat, in order."""
+    """Return the conditions that must all hold: the operands of the outermost ANDs, flat, in order."""
     if not isinstance(expression, And):
         return (expression,)
     return tuple(inner for operand in expression.operands for inner in conjuncts(operand))
@@ -103,14 +103,14 @@ def _wrapped(expression: Expression) -> str:
 
 
 def _operand(expression: Expression) -> str:
-    """A side of an operator: in brackets unless it is a name, a constant or a function."""
+    """Return a side of an operator: in brackets unless it is a name, a constant or a function."""
     if isinstance(expression, Column | Literal | Cast | Call):
         return to_sql(expression)
     return _wrapped(expression)
 
 
 def is_plain(name: str) -> bool:
-    """Whether a name needs no backticks."""
+    """True if a name needs no backticks."""
     return name.isascii() and name.replace("_", "a").isalnum() and not name[0].isdigit()
 
 

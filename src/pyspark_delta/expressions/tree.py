@@ -86,7 +86,7 @@ class StartsWith:
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """A cast with Spark's meaning (ANSI); only those that Arrow does with the same result are evaluated."""
+    """A cast with Spark's meaning (ANSI); only casts with the same result in Arrow are evaluated."""
 
     operand: Expression
     type: DataType
@@ -112,7 +112,7 @@ Expression: TypeAlias = Column | Literal | Comparison | And | Or | Not | IsNull 
 
 
 def type_of(expression: Expression) -> DataType:
-    """The type of the value of an expression; conditions are boolean."""
+    """Return the type of the value of an expression; conditions are boolean."""
     match expression:
         case Column() | Literal() | Cast() | Call():
             return expression.type
@@ -121,7 +121,7 @@ def type_of(expression: Expression) -> DataType:
 
 
 def children_of(expression: Expression) -> tuple[Expression, ...]:
-    """The direct parts of an expression, left to right."""
+    """Return the direct parts of an expression, left to right."""
     match expression:
         case Comparison(_, left, right):
             return (left, right)
@@ -140,7 +140,7 @@ def children_of(expression: Expression) -> tuple[Expression, ...]:
 
 
 def replace_columns(expression: Expression, replacement: Callable[[Column], Expression]) -> Expression:
-    """The expression with every column replaced."""
+    """Return the expression with every column replaced."""
 
     def visit(part: Expression) -> Expression:
         match part:
@@ -173,7 +173,7 @@ def replace_columns(expression: Expression, replacement: Callable[[Column], Expr
 
 
 def all_of(*operands: Expression | None) -> Expression | None:
-    """The conjunction of what is given, flattened; None when nothing is."""
+    """Return the conjunction of the given conditions, flattened; None if there are none."""
     parts: list[Expression] = []
     for operand in operands:
         if isinstance(operand, And):

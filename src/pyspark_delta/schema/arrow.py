@@ -76,7 +76,7 @@ _PRIMITIVES: dict[PrimitiveType, pa.DataType] = {
 
 
 def to_arrow(data_type: DataType, *, all_nullable: bool = False) -> pa.DataType:
-    """The Arrow type of a Delta type. With `all_nullable`, everything below it but map keys admits null."""
+    """Return the Arrow type of a Delta type. With `all_nullable`, everything below it except map keys is nullable."""
     match data_type:
         case PrimitiveType():
             return _PRIMITIVES[data_type]
@@ -97,20 +97,20 @@ def to_arrow(data_type: DataType, *, all_nullable: bool = False) -> pa.DataType:
 
 
 def field_to_arrow(field: StructField, *, all_nullable: bool = False) -> pa.Field:
-    """The Arrow field of a column, without the metadata of the column."""
+    """Return the Arrow field of a column, without the metadata of the column."""
     arrow_type = to_arrow(field.type, all_nullable=all_nullable)
     return pa.field(field.name, arrow_type, nullable=all_nullable or field.nullable)
 
 
 def schema_to_arrow(schema: StructType, *, all_nullable: bool = False) -> pa.Schema:
-    """The Arrow schema of a table's schema. `all_nullable` is how scans read: NOT NULL binds writers only."""
+    """Return the Arrow schema of a table's schema. Scans read with `all_nullable`: NOT NULL binds writers only."""
     return pa.schema([field_to_arrow(f, all_nullable=all_nullable) for f in schema])
 
 
 def schema_to_parquet(schema: StructType) -> pa.Schema:
-    """The Arrow schema in which files are written: everything nullable, with the field ids that columns have.
+    """Return the Arrow schema in which files are written: everything nullable, with the field ids of columns.
 
-    List elements, map keys and map values have ids too where the metadata of the field above keeps them (C241, C293).
+    List elements, map keys and map values have ids too if the metadata of the field above contains them (C241, C293).
     """
     return pa.schema([_field_to_parquet(f) for f in schema])
 
@@ -144,10 +144,10 @@ def _id_metadata(column_id: int | None) -> dict[bytes, bytes] | None:
 
 
 def from_arrow(arrow_type: pa.DataType, *, where: str = "column", depth: int = 0) -> DataType:
-    """The narrowest Delta type that holds every value of an Arrow type.
+    """Return the narrowest Delta type that holds every value of an Arrow type.
 
-    Raises SchemaMismatchError, naming `where`, for types without such a Delta type (times, for example), and for those
-    that are nested more deeply than schemas are.
+    Raises SchemaMismatchError, naming `where`, for types without such a Delta type (times, for example), and for types
+    that are nested too deeply for a schema.
     """
     if depth > MAX_DEPTH:
         raise SchemaMismatchError(f"The type of {where} is nested more than {MAX_DEPTH} levels deep.", column=where)
@@ -185,14 +185,14 @@ def from_arrow(arrow_type: pa.DataType, *, where: str = "column", depth: int = 0
 
 
 def schema_from_arrow(schema: pa.Schema) -> StructType:
-    """The Delta schema of Arrow data. Raises SchemaMismatchError for a column without a Delta type."""
+    """Return the Delta schema of Arrow data. Raises SchemaMismatchError for a column without a Delta type."""
     return StructType(
         tuple(StructField(f.name, from_arrow(f.type, where=f"column '{f.name}'"), f.nullable) for f in schema)
     )
 
 
 def is_list_like(arrow_type: pa.DataType) -> bool:
-    """Whether the type is any of Arrow's lists: plain, large, of a fixed size, or a view."""
+    """True if the type is any of Arrow's lists: plain, large, of a fixed size, or a view."""
     types = pa.types
     return bool(
         types.is_list(arrow_type)
@@ -204,7 +204,7 @@ def is_list_like(arrow_type: pa.DataType) -> bool:
 
 
 def is_variant_storage(arrow_type: pa.DataType) -> bool:
-    """Whether a struct is a variant: two binaries `value` and `metadata`, the latter marked."""
+    """True if a struct is a variant: two binaries `value` and `metadata`, the latter marked."""
     if arrow_type.num_fields != 2 or {f.name for f in arrow_type} != {"value", "metadata"}:
         return False
     metadata = arrow_type.field("metadata")

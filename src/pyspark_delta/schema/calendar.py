@@ -26,9 +26,9 @@ _PATTERN = (
 
 
 class CalendarText:
-    """Parsed text of dates or timestamps: `valid` tells which entries are a date, with or without a time of day.
+    """Parsed text of dates or timestamps: `valid` marks entries that are a date, with or without a time of day.
 
-    `days` since 1970-01-01; `micros` of the day; `zoned` where the text names its offset, `offset` in microseconds.
+    `days` since 1970-01-01; `micros` of the day; `zoned` if the text contains its offset, `offset` in microseconds.
     """
 
     __slots__ = ("days", "micros", "offset", "valid", "zoned")
@@ -66,7 +66,7 @@ class CalendarText:
 
     @property
     def is_date(self) -> Booleans:
-        """Which entries are valid and count days in 32 bits."""
+        """Return which entries are valid and count days in 32 bits."""
         return self.valid & (self.days >= -(2**31)) & (self.days < 2**31)
 
     def local_micros(self) -> tuple[Integers, Booleans]:
@@ -75,7 +75,7 @@ class CalendarText:
         return np.where(fits, self.days, 0) * MICROS_PER_DAY + self.micros, fits
 
     def all_local_micros(self) -> tuple[Integers, Booleans]:
-        """The same, up to the last microsecond."""
+        """Return the same, up to the last microsecond."""
         last, last_micros = divmod(_MAX_MICROS, MICROS_PER_DAY)
         first, first_micros = divmod(-_MAX_MICROS - 1, MICROS_PER_DAY)
         fits = (self.days > first) & (self.days < last)
@@ -86,7 +86,7 @@ class CalendarText:
 
 
 def days_from_civil(year: Integers, month: Integers, day: Integers) -> Integers:
-    """Days since 1970-01-01 of valid dates (years count from March, in eras of 400 years)."""
+    """Return days since 1970-01-01 of valid dates (years count from March, in eras of 400 years)."""
     shifted = year - (month <= 2)
     era = shifted // 400
     year_of_era = shifted - era * 400
@@ -96,7 +96,7 @@ def days_from_civil(year: Integers, month: Integers, day: Integers) -> Integers:
 
 
 def civil_from_days(days: Integers) -> tuple[Integers, Integers, Integers]:
-    """Year, month and day of days since 1970-01-01."""
+    """Return year, month and day of days since 1970-01-01."""
     shifted = days + 719_468
     era = shifted // 146_097
     day_of_era = shifted - era * 146_097
@@ -109,7 +109,7 @@ def civil_from_days(days: Integers) -> tuple[Integers, Integers, Integers]:
 
 
 def date_text(days: Integers) -> pa.Array:
-    """`yyyy-MM-dd`, with a sign where the year is not of four digits."""
+    """Return `yyyy-MM-dd`, with a sign if the year does not have four digits."""
     year, month, day = civil_from_days(days)
     digits = _padded(np.abs(year), 4)
     sign = pc.if_else(pa.array(year < 0), "-", pc.if_else(pa.array(year > 9999), "+", ""))
@@ -119,7 +119,7 @@ def date_text(days: Integers) -> pa.Array:
 
 
 def time_text(micros: Integers) -> pa.Array:
-    """`HH:mm:ss.ffffff` of microseconds within a day."""
+    """Return `HH:mm:ss.ffffff` of microseconds within a day."""
     seconds, fraction = micros // 1_000_000, micros % 1_000_000
     clock = pc.binary_join_element_wise(
         _padded(seconds // 3600, 2), _padded(seconds // 60 % 60, 2), _padded(seconds % 60, 2), ":"

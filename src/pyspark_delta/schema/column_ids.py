@@ -24,24 +24,24 @@ Naming = Callable[[StructField, int], str]
 
 
 def random_name(field: StructField, column_id: int) -> str:
-    """A physical name that no other column has: `col-` and a random UUID."""
+    """Return a unique physical name: `col-` and a random UUID."""
     return f"col-{uuid.uuid4()}"
 
 
 def name_by_id(field: StructField, column_id: int) -> str:
-    """The physical name that follows from the id, `col-<id>` (C304)."""
+    """Return the physical name that follows from the id, `col-<id>` (C304)."""
     return f"col-{column_id}"
 
 
 def same_name(field: StructField, column_id: int) -> str:
-    """The logical name: what the files of a table without column mapping have (C250)."""
+    """Return the logical name, which files of a table without column mapping use (C250)."""
     return field.name
 
 
 def assign_ids(schema: StructType, largest: int, naming: Naming) -> tuple[StructType, int]:
-    """The schema with an id and a physical name on every field, nested ones too, and the largest id then in use.
+    """The schema with an id and a physical name on every field, including nested ones, and the largest id in use.
 
-    Fields that have them keep them; new ids count from `largest`, outer fields first.
+    Existing ids and names stay; new ids count from `largest`, outer fields first.
     """
     counter = _Counter(max(largest, largest_id(schema)))
 
@@ -57,9 +57,9 @@ def assign_ids(schema: StructType, largest: int, naming: Naming) -> tuple[Struct
 
 
 def assign_nested_ids(schema: StructType, largest: int) -> tuple[StructType, int]:
-    """The schema with an id for every list element, map key and map value, and the largest id then in use (C293).
+    """Return the schema with an id for every list element, map key and map value, and the largest id in use (C293).
 
-    They lie with the nearest field above, under paths that begin with its physical name; ids that are there stay.
+    They are stored with the nearest field above, under paths that begin with its physical name; existing ids stay.
     """
     counter = _Counter(max(largest, largest_id(schema)))
 
@@ -77,21 +77,21 @@ def assign_nested_ids(schema: StructType, largest: int) -> tuple[StructType, int
 
 
 def largest_id(schema: StructType) -> int:
-    """The largest id of any field, list element, map key or map value; 0 when there is none."""
+    """Return the largest id of any field, list element, map key or map value; 0 if there is none."""
     return max((*(field_id(f) or 0 for f in fields_in(schema)), *_all_nested_ids(schema)), default=0)
 
 
 def inherit_ids(schema: StructType, before: StructType) -> StructType:
-    """The schema with the ids and physical names that columns of the same name and kind of type had before.
+    """Return the schema with the ids and physical names that columns of the same name and kind of type had before.
 
-    Only fields without an id take one over, and none that another field has: a schema may come from outside the table,
-    or from its log with columns renamed and others added.
+    Only fields without an id inherit one, and none that another field has: a schema may come from outside the table, or
+    from its log with columns renamed and others added.
     """
     return _inherit_struct(schema, before, frozenset(all_ids(schema)))
 
 
 def without_ids(schema: StructType) -> StructType:
-    """The schema without ids and physical names."""
+    """Return the schema without ids and physical names."""
 
     def strip(field: StructField) -> StructField:
         return replace(field, metadata={k: v for k, v in field.metadata.items() if k not in MAPPING_KEYS})
@@ -100,7 +100,7 @@ def without_ids(schema: StructType) -> StructType:
 
 
 def missing_nested_ids(schema: StructType) -> list[str]:
-    """The physical paths of list elements, map keys and map values that have no id."""
+    """Return the physical paths of list elements, map keys and map values that have no id."""
     return [
         f"{field.metadata.get(PHYSICAL_NAME, field.name)}.{path}"
         for field in fields_in(schema)
@@ -110,7 +110,7 @@ def missing_nested_ids(schema: StructType) -> list[str]:
 
 
 def all_ids(schema: StructType) -> list[int]:
-    """Every id in the schema, as often as it is there."""
+    """Return every id in the schema, including duplicates."""
     return [*(found for f in fields_in(schema) if (found := field_id(f)) is not None), *_all_nested_ids(schema)]
 
 
@@ -143,7 +143,7 @@ def _map_type(data_type: DataType, change: Callable[[StructField], StructField])
 
 
 def _element_paths(data_type: DataType, prefix: str) -> Iterator[str]:
-    """The paths of list elements, map keys and map values down to the next struct or user-defined type."""
+    """Yield the paths of list elements, map keys and map values down to the next struct or user-defined type."""
     match data_type:
         case _ if data_type.annotation is not None:
             return
@@ -183,7 +183,7 @@ def _inherit(field: StructField, known: StructField | None, taken: frozenset[int
 
 
 def _counterpart(field: StructField, before: StructType, by_id: Mapping[int, StructField]) -> StructField | None:
-    """The field that this one was: of the same id, or of the same name where it has none."""
+    """Return the earlier version of the field: of the same id, or of the same name if it has none."""
     column_id = field_id(field)
     return before.find(field.name) if column_id is None else by_id.get(column_id)
 
@@ -205,7 +205,7 @@ def _inherit_type(data_type: DataType, before: DataType, taken: frozenset[int]) 
 
 
 def _is_same_kind(before: DataType, after: DataType) -> bool:
-    """Whether old files, if any are left, could still be read as the new type."""
+    """True if old files, if any are left, could still be read as the new type."""
     if isinstance(after, StructType | ArrayType | MapType):
         return type(before) is type(after)
     return before == after or is_lossless(before, after)

@@ -1,7 +1,7 @@
 """Column mapping: the names and field ids that columns have in data files, statistics and partition values (C236-C250).
 
-`metaData.configuration` names the mode; the metadata of each field, nested ones too, holds its physical name and id.
-Columns inside arrays and maps have no field of their own: their ids, where there are any, are with the nearest field
+`metaData.configuration` names the mode; the metadata of each field, including nested ones, contains its physical name
+and id. Columns inside arrays and maps have no field of their own: their ids, if any, are stored with the nearest field
 above, keyed by a path of `element`, `key` and `value`.
 """
 
@@ -35,14 +35,14 @@ class Configured(Protocol):
 
     @property
     def reads_mapped_columns(self) -> bool:
-        """True if the protocol has readers honour the mode."""
+        """True if the protocol requires readers to honour the mode."""
         ...
 
 
 def mapping_mode(configuration: Configured) -> str:
-    """`none`, `name` or `id`; the property counts only where the protocol supports column mapping (C237).
+    """Return `none`, `name` or `id`; the property counts only if the protocol supports column mapping (C237).
 
-    Raises UnsupportedTableError for a mode that is not defined.
+    Raises UnsupportedTableError for an undefined mode.
     """
     text = configuration.properties.get(MODE)
     if text is None or not configuration.reads_mapped_columns:
@@ -57,9 +57,9 @@ def mapping_mode(configuration: Configured) -> str:
 
 
 def physical_schema(schema: StructType, mode: str) -> StructType:
-    """The schema with physical names at every nesting level; the metadata of the fields is kept.
+    """Return the schema with physical names at every nesting level; the metadata of the fields is kept.
 
-    Raises CorruptLogError when a field lacks what the mode needs.
+    Raises CorruptLogError if a field lacks what the mode needs.
     """
     if mode == "none":
         return schema
@@ -67,7 +67,7 @@ def physical_schema(schema: StructType, mode: str) -> StructType:
 
 
 def physical_field(field: StructField, mode: str, *, parent: str = "") -> StructField:
-    """One field with physical names; `parent` is the logical path above it, for messages."""
+    """Return one field with physical names; `parent` is the logical path above it, for messages."""
     if mode == "none":
         return field
     where = f"{parent}.{field.name}" if parent else field.name
@@ -82,7 +82,7 @@ def physical_field(field: StructField, mode: str, *, parent: str = "") -> Struct
 
 
 def field_id(field: StructField) -> int | None:
-    """The column id of a field, None when it has none. Raises CorruptLogError when it is not a 32-bit number."""
+    """Return the column id of a field, None if it has none. Raises CorruptLogError if it is not a 32-bit number."""
     value = field.metadata.get(ID)
     if value is None:
         return None
@@ -92,10 +92,10 @@ def field_id(field: StructField) -> int | None:
 
 
 def nested_ids(field: StructField) -> dict[str, int]:
-    """The ids of list elements, map keys and map values below a field, keyed by path: `element`, `value.key`, ...
+    """Return the ids of list elements, map keys and map values below a field, by path: `element`, `value.key`, ...
 
-    The paths in the log begin with the physical name (or, as the older text of the specification had it, the logical
-    one) of the field; it is cut off here. Both spellings of the metadata key are read.
+    The paths in the log begin with the physical name of the field (or the logical one, in older versions of the
+    specification), which is removed here. Both spellings of the metadata key are read.
     """
     ids = field.metadata.get(NESTED_IDS, field.metadata.get(LEGACY_NESTED_IDS))
     if not isinstance(ids, Mapping):

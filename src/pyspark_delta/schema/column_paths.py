@@ -1,4 +1,4 @@
-"""Names of columns as texts: the parts of a path such as a.`b.c`.element, and back."""
+"""Convert column paths to text and back: the parts of a path such as a.`b.c`.element."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PLAIN = re.compile(r"\w+")
 
 
 def parse_column_path(text: str) -> tuple[str, ...]:
-    """The parts of a column path; backticks quote a part that holds dots. Raises InvalidOperationError."""
+    """Return the parts of a column path; backticks quote a part with dots. Raises InvalidOperationError."""
     if not isinstance(text, str) or not _PATH.fullmatch(text := text.strip()):
         raise InvalidOperationError(
             f"{text!r} is not a column name. Join the names of nested columns by dots, and put a name that holds dots "
@@ -24,5 +24,5 @@ def parse_column_path(text: str) -> tuple[str, ...]:
 
 
 def column_path_text(path: Sequence[str]) -> str:
-    """The text of a path, quoted where needed."""
+    """Return the text of a path, quoted if needed."""
     return ".".join(part if _PLAIN.fullmatch(part) else f"`{part.replace('`', '``')}`" for part in path)

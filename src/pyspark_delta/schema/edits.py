@@ -1,7 +1,7 @@
 """Changes to a schema: columns are added, dropped, renamed, moved and retyped, at any nesting level.
 
-A path names a column from the top level down. Inside arrays and maps it goes on with `element`, `key` or `value`.
-Names compare regardless of case; the schema keeps its own spelling. Every function gives a new schema.
+A path names a column from the top level down. Inside arrays and maps it continues with `element`, `key` or `value`.
+Names compare regardless of case; the schema keeps its own spelling. Every function returns a new schema.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class First:
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """Behind the field of that name, in the same struct."""
+    """After the field of that name, in the same struct."""
 
     name: str
 
@@ -34,7 +34,7 @@ Position = First | After
 
 
 def find_column(schema: StructType, path: Path) -> StructField:
-    """The field at a path. Raises InvalidOperationError naming the nearest columns."""
+    """Return the field at a path. Raises InvalidOperationError naming the nearest columns."""
     *parents, name = path
     struct = _struct_at(schema, parents)
     field = struct.find(name)
@@ -44,7 +44,7 @@ def find_column(schema: StructType, path: Path) -> StructField:
 
 
 def spelled(schema: StructType, path: Path) -> tuple[str, ...]:
-    """The path as the schema spells it. Raises InvalidOperationError for a column that is not there."""
+    """Return the path as the schema spells it. Raises InvalidOperationError for an unknown column."""
     names: list[str] = []
     current: DataType = schema
     for position, part in enumerate(path):
@@ -61,7 +61,7 @@ def spelled(schema: StructType, path: Path) -> tuple[str, ...]:
 
 
 def add_column(schema: StructType, parent: Path, field: StructField, position: Position | None = None) -> StructType:
-    """The schema with a field added to the struct at `parent` (empty for the top level), by default as the last one.
+    """Return the schema with a field added to the struct at `parent` (empty for the top level), by default at the end.
 
     Raises InvalidOperationError for a name that the struct has already, regardless of case.
     """
@@ -69,7 +69,7 @@ def add_column(schema: StructType, parent: Path, field: StructField, position: P
 
 
 def add_columns(schema: StructType, parent: Path, new: Sequence[tuple[StructField, Position | None]]) -> StructType:
-    """The schema with fields added to the struct at `parent` in turn, as `add_column` does; it is rebuilt once."""
+    """Return the schema with fields added to the struct at `parent` in turn, as by `add_column`; it is rebuilt once."""
 
     def add(struct: StructType) -> StructType:
         fields = list(struct)
@@ -86,19 +86,19 @@ def add_columns(schema: StructType, parent: Path, new: Sequence[tuple[StructFiel
 
 
 def drop_column(schema: StructType, path: Path) -> StructType:
-    """The schema without the field at the path. Raises InvalidOperationError for the only field of a struct."""
+    """Return the schema without the field at the path. Raises InvalidOperationError for the only field of a struct."""
     return drop_columns(schema, [path])
 
 
 def drop_columns(schema: StructType, paths: Sequence[Path]) -> StructType:
-    """The schema without the fields at the paths, each struct rebuilt once.
+    """Return the schema without the fields at the paths, each struct rebuilt once.
 
     Raises InvalidOperationError for a path that is missing or given twice, and if no field of a struct would stay.
     """
     by_parent: dict[tuple[str, ...], list[str]] = {}
     for *parents, name in paths:
         by_parent.setdefault(spelled(schema, parents), []).append(name)
-    for parent in sorted(by_parent, key=len, reverse=True):  # what is inside a dropped struct goes before it
+    for parent in sorted(by_parent, key=len, reverse=True):  # nested columns of a dropped struct are dropped first
         schema = _edit(schema, parent, partial(_without, names=by_parent[parent], parent=parent))
     return schema
 
@@ -120,9 +120,9 @@ def _without(struct: StructType, names: Sequence[str], parent: Path) -> StructTy
 
 
 def rename_column(schema: StructType, path: Path, name: str) -> StructType:
-    """The schema with another name for the field at the path.
+    """Return the schema with another name for the field at the path.
 
-    Raises InvalidOperationError when the struct has a field of that name already.
+    Raises InvalidOperationError if the struct has a field of that name already.
     """
     *parents, _ = path
     renamed = find_column(schema, path)
@@ -137,7 +137,7 @@ def rename_column(schema: StructType, path: Path, name: str) -> StructType:
 
 
 def move_column(schema: StructType, path: Path, position: Position) -> StructType:
-    """The schema with the field at the path in another place of its struct."""
+    """Return the schema with the field at the path in another position of its struct."""
     *parents, name = path
     find_column(schema, path)
 
@@ -154,7 +154,7 @@ def move_column(schema: StructType, path: Path, position: Position) -> StructTyp
 
 
 def change_column(schema: StructType, path: Path, change: Callable[[StructField], StructField]) -> StructType:
-    """The schema with what `change` makes of the field at the path."""
+    """Return the schema with `change` applied to the field at the path."""
     *parents, name = path
     find_column(schema, path)
 
@@ -166,7 +166,7 @@ def change_column(schema: StructType, path: Path, change: Callable[[StructField]
 
 
 def type_at(schema: StructType, path: Path) -> DataType:
-    """The type at a path, which may end inside an array or a map."""
+    """Return the type at a path, which may end inside an array or a map."""
     current: DataType = schema
     for position, part in enumerate(path):
         if isinstance(current, StructType):
@@ -229,7 +229,7 @@ def _inside(current: DataType, part: str, path: Path) -> DataType:
 
 
 def _place(fields: Sequence[StructField], position: Position | None, parent: Path) -> int:
-    """The index among the fields at which a new one goes."""
+    """Return the index of a new field among the fields."""
     match position:
         case None:
             return len(fields)

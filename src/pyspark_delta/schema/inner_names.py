@@ -1,7 +1,7 @@
-"""Field metadata that names the columns inside a field: kept in step with the schema when these columns change.
+"""Field metadata that names the columns inside a field: updated when these columns change.
 
 These are the declared char and varchar types, collations, and ids of elements whose path begins with the logical name.
-All lie with a field at or above the column that they name.
+All are stored with a field at or above the column that they name.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Where = Callable[[tuple[str, ...]], tuple[str, ...] | None]
 
 
 def follow_change(before: StructType, after: StructType, old: Path, new: Path | None) -> StructType:
-    """`after`, with metadata of fields that names the columns as they are there.
+    """Return `after`, with the field metadata updated to its column names.
 
     `before` has the column that changed at `old`; `new` is its path in `after`, None if it was dropped. The paths are
     equal for a column that has another type or other columns inside.
@@ -37,7 +37,7 @@ def follow_change(before: StructType, after: StructType, old: Path, new: Path | 
 
 
 def follow_drops(before: StructType, after: StructType, dropped: Sequence[Path]) -> StructType:
-    """As `follow_change`, for several columns of `before` that `after` lacks; paths as the schema spells them."""
+    """Like `follow_change`, for several columns of `before` that `after` lacks; paths as the schema spells them."""
     gone = {tuple(path) for path in dropped}
 
     def where(path: tuple[str, ...]) -> tuple[str, ...] | None:
@@ -63,7 +63,7 @@ def _follow(before: StructType, after: StructType, owners: Iterable[tuple[str, .
 
 
 def _changed(after: StructField, before: StructField, owner: tuple[str, ...], where: _Where) -> StructField:
-    """The field with the metadata that it had in `before`, where its path was `owner`, by the names that hold now."""
+    """Return the field with its metadata from `before`, where its path was `owner`, updated to the present names."""
     metadata = dict(after.metadata)
     declared = _declared(after, before, owner, where)
     if declared is None:
@@ -92,7 +92,7 @@ def _declared(after: StructField, before: StructField, owner: tuple[str, ...], w
 def _collations(
     collations: Mapping[str, Any], field: StructField, owner: tuple[str, ...], where: _Where
 ) -> dict[str, Any]:
-    """Collations by the path of their text, which begins with the name of the field; unknown paths stay."""
+    """Return collations by the path of their text, which begins with the name of the field; unknown paths stay."""
     found = {}
     for text, value in collations.items():
         inside = _resolve(text, field)
@@ -104,7 +104,7 @@ def _collations(
 
 
 def _resolve(text: str, field: StructField) -> tuple[str, ...] | None:
-    """The path inside a field that a text such as `field.element.member` means; names may hold dots."""
+    """Return the path inside a field for a text such as `field.element.member`; names may contain dots."""
     if text == field.name:
         return ()
     return _inside(text[len(field.name) + 1 :], field.type) if text.startswith(f"{field.name}.") else None

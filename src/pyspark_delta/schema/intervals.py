@@ -31,7 +31,7 @@ _DAY_TIME = (
 
 
 def parse_intervals(text: pa.Array, data_type: DataType) -> pa.Array:
-    """Distinct literals as values of `data_type`; null for what is not a literal of it, or does not fit."""
+    """Return distinct literals as values of `data_type`; null for one that is not a literal of it, or does not fit."""
     units, storage = (_YEAR_MONTH, pa.int32()) if data_type == YEAR_MONTH_INTERVAL else (_DAY_TIME, pa.int64())
     limit = 2 ** (storage.bit_width - 1)
     values = [_amount(literal, units) for literal in text.to_pylist()]
@@ -40,7 +40,7 @@ def parse_intervals(text: pa.Array, data_type: DataType) -> pa.Array:
 
 
 def interval_text(values: pa.Array, data_type: DataType) -> pa.Array:
-    """The literals of intervals in the form that names both ends, as Spark writes them."""
+    """Return the literals of intervals in the form that names both ends, as Spark writes them."""
     if data_type == YEAR_MONTH_INTERVAL:
         months = np.asarray(values.cast(pa.int64()))
         size = np.abs(months)

@@ -68,7 +68,7 @@ MAX_DEPTH = 128  # types inside each other, more than Arrow reads of Parquet; re
 def parse_schema(text: str) -> StructType:
     """Parse a `schemaString`.
 
-    Raises CorruptLogError when it is not a schema, UnsupportedTableError when it names an unknown type.
+    Raises CorruptLogError if it is not a schema, UnsupportedTableError if it names an unknown type.
     """
     try:
         value = orjson.loads(text)
@@ -81,12 +81,12 @@ def parse_schema(text: str) -> StructType:
 
 
 def schema_to_json(schema: StructType) -> str:
-    """The `schemaString` of a schema; parsing it gives an equal schema."""
+    """Return the `schemaString` of a schema; parsing it gives an equal schema."""
     return dump_json(type_to_json(schema)).decode()
 
 
 def dump_json(value: Any) -> bytes:
-    """JSON of values that may hold texts of the user. Raises InvalidOperationError for one that is not Unicode."""
+    """Return JSON of values that may contain user texts. Raises InvalidOperationError for one that is not Unicode."""
     try:
         return orjson.dumps(value)
     except TypeError:
@@ -108,7 +108,7 @@ def check_text(text: str) -> None:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """All texts of a JSON value, keys included."""
+    """Yield all texts of a JSON value, keys included."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -149,7 +149,7 @@ def parse_type(value: Any, *, where: str = "schema", depth: int = 0) -> DataType
 
 
 def type_to_json(data_type: DataType) -> Any:
-    """The JSON form of one type, as plain Python values."""
+    """Return the JSON form of one type, as plain Python values."""
     if data_type.annotation is not None:
         stored = type_to_json(replace(data_type, annotation=None))
         return {"type": "udt", **data_type.annotation, "sqlType": stored}
@@ -181,7 +181,7 @@ def type_to_json(data_type: DataType) -> Any:
 
 
 def _parse_user_defined(value: Mapping[str, Any], where: str, depth: int) -> DataType:
-    """The type that values of a user-defined type are stored as, with the rest as its annotation."""
+    """Return the storage type of a user-defined type, with the rest as its annotation."""
     stored = parse_type(_member(value, "sqlType", where), where=where, depth=depth + 1)
     annotation = {key: found for key, found in value.items() if key not in ("type", "sqlType")}
     for key, found in annotation.items():

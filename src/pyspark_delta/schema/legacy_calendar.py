@@ -1,8 +1,8 @@
 """Dates and times of files that Spark wrote in the calendar that changes from Julian to Gregorian in October 1582.
 
-Spark 2 always did, and later versions do when they are told to; the footer says so. Taken as they are, such values lie
-up to ten days off. Timestamps before 1900 lie some minutes off besides: Java's old clocks showed the standard time of
-their zone then, those of today show its local mean time. They become what Spark reads of them.
+Spark 2 always wrote it, and later versions do so if configured; the file footer records it. Read unconverted, such
+values are up to ten days off. Timestamps before 1900 are also some minutes off: Java's old clocks used the standard
+time of their zone then, modern ones use its local mean time. The values are converted as Spark converts them.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ Days = Integers
 
 @dataclass(frozen=True, slots=True)
 class LegacyCalendar:
-    """Which values of a column are in the legacy calendar; `time_zone` is that of the clocks of the writer."""
+    """Which values of a column are in the legacy calendar; `time_zone` is the zone of the writer's clocks."""
 
     dates: bool
     timestamps: bool
     time_zone: str = "UTC"
 
     def rebased(self, array: pa.Array) -> pa.Array:
-        """The values of columns of a table in the calendar of today, at every level of nesting.
+        """Return the values of columns of a table in the modern calendar, at every level of nesting.
 
-        Timestamps without a zone are: Spark never writes these in another calendar.
+        Timestamps without a zone are in it already: Spark never writes them in another calendar.
         """
         if not self.concerns(array.type):
             return array
@@ -58,7 +58,7 @@ class LegacyCalendar:
         return pa.ListArray.from_arrays(array.offsets, self.rebased(array.values), type=array.type, mask=mask)
 
     def concerns(self, data_type: pa.DataType) -> bool:
-        """Whether values of a type may be in the legacy calendar."""
+        """True if values of a type may be in the legacy calendar."""
         if data_type.num_fields:
             return any(self.concerns(data_type.field(i).type) for i in range(data_type.num_fields))
         return (self.dates and pa.types.is_date(data_type)) or (self.timestamps and pa.types.is_timestamp(data_type))
@@ -67,10 +67,10 @@ class LegacyCalendar:
 def legacy_calendar(
     footer: Mapping[bytes, bytes] | None, physical_types: Iterable[str], time_zone: str = "UTC"
 ) -> LegacyCalendar | None:
-    """The legacy values of a column with leaves of these physical types, by the metadata of its file; None for none.
+    """Return the legacy values of a column with leaves of these physical types, by the metadata of its file, or None.
 
-    The rules are those of Spark: files without its version are not in the legacy calendar. `time_zone` is taken to be
-    that of the writer where the file does not name one, as by Spark 2.
+    The rules are those of Spark: files without its version are not in the legacy calendar. If the file names no zone,
+    as with Spark 2, `time_zone` is assumed to be that of the writer.
     """
     version = None if footer is None else footer.get(_VERSION)
     if footer is None or version is None:
@@ -103,7 +103,7 @@ def _rebased_timestamps(array: pa.Array, time_zone: str) -> pa.Array:
 
 
 def _rebased_instants(micros: Integers, time_zone: str) -> Integers:
-    """The instants, in microseconds, at which clocks of today show what Java's old ones showed before 1900."""
+    """Return the instants, in microseconds, at which modern clocks show what Java's old ones showed before 1900."""
     offset = _standard_offset(time_zone)
     days, time = np.divmod(micros + (offset or 0), MICROS_PER_DAY)
     local = _gregorian(days) * MICROS_PER_DAY + time
@@ -111,7 +111,7 @@ def _rebased_instants(micros: Integers, time_zone: str) -> Integers:
 
 
 def _standard_offset(time_zone: str) -> int | None:
-    """Microseconds that the clocks of a zone are ahead of UTC in winter; None where the zone is not known."""
+    """Return the microseconds that the clocks of a zone are ahead of UTC in winter; None if the zone is unknown."""
     if is_utc(time_zone):
         return 0
     times = np.array([_MIDWINTER, _MIDSUMMER])
@@ -126,7 +126,7 @@ def _nulls(array: pa.Array) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 
 def _gregorian(days: Days) -> Days:
-    """The days whose Gregorian date has the year, month and day of the date that the legacy calendar gives `days`."""
+    """Return the days whose Gregorian date has the year, month and day of the legacy date of `days`."""
     gregorian: Days = np.where(days < _FIRST_GREGORIAN, _day_of(*_julian_date(days)), days)
     return gregorian
 

@@ -29,17 +29,17 @@ from pyspark_delta.schema.types import (
 )
 from pyspark_delta.schema.widening import TYPE_CHANGES, is_widening
 
-# Of the changes that keep old files valid, those that a write may make on its own: within one family of types.
-# The others, such as integer to double, change what values mean, and are made by ALTER alone.
+# Of the changes that keep old files valid, those that a write may make automatically: within one family of types. The
+# others, such as integer to double, change what values mean, and need ALTER.
 _FAMILIES: tuple[tuple[DataType, ...], ...] = ((BYTE, SHORT, INTEGER, LONG), (FLOAT, DOUBLE))
 
 
 def merge_schemas(table: StructType, data: StructType, *, widen: bool = False) -> StructType:
-    """The table's schema with the columns of `data` that it lacks, nested ones too.
+    """Return the table's schema with the missing columns of `data`, including nested ones.
 
-    With `widen`, a column becomes as wide as the data where old files stay readable; its metadata record it. A type
-    that fits neither way stays the table's: whether the data can be stored in it is for
-    `store_assignment.check_storable` to say.
+    With `widen`, a column becomes as wide as the data if old files stay readable; its metadata record it. If a type
+    fits neither way, the table's type stays, and `store_assignment.check_storable` decides if the data can be stored in
+    it.
     """
     present = [_merge_field(field, data.find(field.name), widen) for field in table]
     added = [replace(f, type=without_void(f.type)) for f in data if f.type != VOID and table.find(f.name) is None]
@@ -47,7 +47,7 @@ def merge_schemas(table: StructType, data: StructType, *, widen: bool = False) -
 
 
 def without_void(data_type: DataType) -> DataType:
-    """The type without void fields in its structs."""
+    """Return the type without void fields in its structs."""
     match data_type:
         case _ if data_type.annotation is not None:
             return data_type
@@ -75,7 +75,7 @@ def _merge_field(field: StructField, data: StructField | None, widen: bool) -> S
 
 
 def _type_changes(before: DataType, after: DataType, path: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    """The changes to record with a field: its own, and those of the elements, keys and values in it."""
+    """Yield the changes to record with a field: its own, and those of its elements, keys and values."""
     match before, after:
         case StructType(), StructType():
             return  # recorded with the members
@@ -110,7 +110,7 @@ def _merge_types(table: DataType, data: DataType, widen: bool) -> DataType:
 
 
 def _wider_decimal(table: DecimalType, data: DecimalType) -> DecimalType:
-    """The least decimal that holds both, where there is one of at most 38 digits."""
+    """Return the least decimal that holds both, if there is one of at most 38 digits."""
     scale = max(table.scale, data.scale)
     precision = max(table.precision - table.scale, data.precision - data.scale) + scale
     wider = DecimalType(precision, scale)
@@ -148,7 +148,7 @@ def _keep_inner(data_type: DataType, before: DataType) -> DataType:
 
 
 def _is_same_kind(data_type: DataType, before: DataType) -> bool:
-    """Whether values keep their type; the members of structs are told apart one by one."""
+    """True if values keep their type; the members of structs are compared one by one."""
     match data_type, before:
         case StructType(), StructType():
             return True
@@ -161,7 +161,7 @@ def _is_same_kind(data_type: DataType, before: DataType) -> bool:
 
 
 def is_same_shape(one: StructType, other: StructType) -> bool:
-    """Whether the schemas have the same columns, in the same order, whatever their nullability and metadata."""
+    """True if the schemas have the same columns, in the same order, ignoring nullability and metadata."""
     return len(one) == len(other) and all(
         a.name == b.name and _is_same_shape(a.type, b.type) for a, b in zip(one, other, strict=True)
     )

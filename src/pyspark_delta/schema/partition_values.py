@@ -40,23 +40,23 @@ from pyspark_delta.schema.types import (
     DecimalType,
 )
 
-# The name of Hive's directory of nulls. Tables that were made from such directories have it for null, as other readers
-# take it, too; a text may be just that.
+# The name of Hive's directory of nulls. Tables converted from such directories use it for null, as other readers do;
+# but a text may have the same value.
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 _FAR = 2**62  # microseconds
 
-# Each parser gets distinct texts without nulls, and answers null for what it cannot read.
+# Each parser gets distinct texts without nulls, and returns null for invalid ones.
 _Parser = Callable[[pa.Array, DataType, str], pa.Array]
 
 
 def parse_partition_column(
     text: pa.Array | pa.ChunkedArray, data_type: DataType, time_zone: str = "UTC", *, column: str = "?", table: str = ""
 ) -> pa.Array:
-    """The values of one partition column, one entry per file, from the text in the log.
+    """Return the values of one partition column, one per file, from the text in the log.
 
-    `time_zone` is the zone of timestamps without one. Raises CorruptLogError, naming `column`, `table` and the
-    value, when a text is not of the type, and InvalidOptionError for an unknown zone.
+    `time_zone` is the zone of timestamps without one. Raises CorruptLogError, naming `column`, `table` and the value,
+    if a text is not of the type, and InvalidOptionError for an unknown zone.
     """
     arrow_type = to_arrow(data_type)
     of_table = f" of table '{table}'" if table else ""
@@ -90,9 +90,10 @@ def parse_partition_column(
 
 
 def serialize_partition_column(values: pa.Array | pa.ChunkedArray, data_type: DataType) -> pa.Array:
-    """The text that the log stores for each value: null for null and for the empty string (C416, C422).
+    """Return the text that the log stores for each value: null for null and for the empty string (C416, C422).
 
-    Raises InvalidOperationError for a string or binary value that is not UTF-8: the text could not give it back (C425).
+    Raises InvalidOperationError for a string or binary value that is not UTF-8, because the text could not represent it
+    (C425).
     """
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
@@ -113,13 +114,13 @@ def has_empty_values(data_type: DataType) -> bool:
 
 
 def null_empty_values(values: pa.Array) -> pa.Array:
-    """The values of a partition column of strings or binary values as readers get them: null for empty ones (C416)."""
+    """Return the values of a string or binary partition column as readers get them: null for empty ones (C416)."""
     empty = pc.equal(pc.binary_length(values), 0)
     return pc.if_else(empty, pa.scalar(None, values.type), values) if pc.any(empty).as_py() else values
 
 
 def serialize_partition_value(value: Any, data_type: DataType) -> str | None:
-    """The text of one value, given as the Python value that pyarrow takes for the type."""
+    """Return the text of one value, given as the Python value that pyarrow takes for the type."""
     result: str | None = serialize_partition_column(pa.array([value], to_arrow(data_type)), data_type)[0].as_py()
     return result
 
@@ -252,7 +253,7 @@ def _scaled(text: str, precision: int, scale: int) -> decimal.Decimal | None:
 
 # -------------------------------------------------------------------------------------------------- serializing
 def _texts(values: pa.Array, data_type: DataType) -> pa.Array:
-    """The texts of distinct values."""
+    """Return the texts of distinct values."""
     if isinstance(data_type, DecimalType):
         return pa.array([format(value, "f") for value in values.to_pylist()], pa.string())
     if data_type in (FLOAT, DOUBLE):
@@ -287,7 +288,7 @@ def _binary_text(values: pa.Array) -> pa.Array:
 
 
 def _valid(values: pa.Array) -> pa.Array:
-    """The strings. Spark makes some that are not UTF-8, by a cast of binary values."""
+    """Return the strings. Spark makes some that are not UTF-8, by a cast of binary values."""
     try:
         values.validate(full=True)
     except pa.ArrowInvalid:
@@ -299,7 +300,7 @@ def _valid(values: pa.Array) -> pa.Array:
 
 
 def _java_text(value: np.floating[Any]) -> str:
-    """The shortest text that gives the number back, in Java's notation (1.0E10, Infinity)."""
+    """Return the shortest text that parses to the same number, in Java's notation (1.0E10, Infinity)."""
     if np.isnan(value):
         return "NaN"
     if np.isinf(value):

@@ -1,7 +1,8 @@
-"""Whether data of one schema may be stored in a table of another: by name, and without changing a value.
+"""Check if data of one schema may be stored in a table of another: by name, and without changing a value.
 
-Types may differ where every value that fits is kept exactly: numbers that widen, or that narrow to a type in which
-they fit (a value that does not is an error), and anything to text. What would round or cut values is refused.
+Types may differ if every value that fits is kept exactly: numbers that widen, or that narrow to a type in which they
+fit (a value that does not is an error), and anything to text. Conversions that would round or truncate values are
+refused.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ from pyspark_delta.schema.types import (
 )
 
 _INTEGERS = (BYTE, SHORT, INTEGER, LONG)
-_TIMES = (DATE, TIMESTAMP, TIMESTAMP_NTZ)  # where one has a zone and the other has none, that of the session counts
+_TIMES = (DATE, TIMESTAMP, TIMESTAMP_NTZ)  # if only one has a zone, the session's zone applies
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One column, by its path, whose data does not fit the table; None where one side lacks it."""
+    """One column, by its path, whose data does not match the table; None if one side lacks it."""
 
     path: tuple[str, ...]
     table: DataType | None
@@ -48,7 +49,7 @@ class Difference:
 def check_storable(
     data: StructType, table: StructType, *, can_overwrite: bool = False, merging: bool = False, casts: bool = False
 ) -> None:
-    """Raises SchemaMismatchError with a table of every column that does not fit, and the option that mends it.
+    """Raise SchemaMismatchError with a table of every mismatched column, and the option that allows it.
 
     `can_overwrite`: the write may replace the schema; `merging`: it adds new columns already; `casts`: it casts values,
     so that only names and kinds of types must agree.
@@ -59,7 +60,7 @@ def check_storable(
 
 
 def differences(data: StructType, table: StructType, prefix: tuple[str, ...] = ()) -> Iterator[Difference]:
-    """The columns of `data` that cannot be stored in `table`. A column that `data` lacks is stored as null."""
+    """Yield the columns of `data` that cannot be stored in `table`. A column that `data` lacks is stored as null."""
     for field in data:
         path = (*prefix, field.name)
         target = table.find(field.name)
@@ -71,7 +72,7 @@ def differences(data: StructType, table: StructType, prefix: tuple[str, ...] = (
 
 
 def is_numeric_narrowing(data: DataType, table: DataType) -> bool:
-    """Whether values must be checked to fit: the table's type holds fewer numbers than that of the data."""
+    """True if values must be checked to fit: the table's type holds fewer numbers than that of the data."""
     return _is_exact(data) and _is_exact(table) and data != table
 
 
@@ -89,7 +90,7 @@ def _type_differences(path: tuple[str, ...], data: DataType, table: DataType) ->
 
 
 def _problem(data: DataType, table: DataType) -> str:
-    """Why values of one type cannot be stored as another without a change; empty when they can."""
+    """Return why values of one type cannot be stored as another without a change; empty if they can."""
     if data in (table, VOID):
         return ""
     if _is_nested(data) or _is_nested(table) or VARIANT in (data, table):
@@ -112,7 +113,7 @@ def _problem(data: DataType, table: DataType) -> str:
 
 
 def _is_castable(difference: Difference) -> bool:
-    """Whether Spark may know how to cast: both sides are there, and neither is a nested type or a variant."""
+    """True if Spark may have a cast: both sides exist, and neither is a nested type or a variant."""
     sides = (difference.data, difference.table)
     return not any(side is None or _is_nested(side) or side == VARIANT for side in sides)
 

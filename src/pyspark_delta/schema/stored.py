@@ -19,9 +19,9 @@ from pyspark_delta.schema.types import (
 
 
 def stored_schema(schema: StructType) -> StructType:
-    """The columns that files hold; void columns, and void members of structs, are left out.
+    """Return the columns that files hold; void columns, and void members of structs, are left out.
 
-    Raises SchemaMismatchError for a schema that no file may be written with: void inside an array or a map, a struct or
+    Raises SchemaMismatchError for a schema that no file can be written with: void inside an array or a map, a struct or
     a table of void columns only, and intervals, which Delta does not store.
     """
     columns = tuple(_stored(field) for field in schema if field.type != VOID)
@@ -31,7 +31,7 @@ def stored_schema(schema: StructType) -> StructType:
 
 
 def without_void(schema: StructType) -> StructType:
-    """The schema without void columns and void members of structs, whether files may be written with it or not."""
+    """Return the schema without void columns and void members of structs, also if no file can be written with it."""
     kept = (field for field in schema if field.type != VOID)
     return StructType(
         tuple(

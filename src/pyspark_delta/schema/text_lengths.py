@@ -19,7 +19,7 @@ _SPARK_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long"
 
 
 def length_condition(field: StructField) -> str:
-    """The SQL condition that every text in the column has at most its declared length; empty where there is none.
+    """Return the SQL condition that every text in the column has at most its declared length; empty if there is none.
 
     A type text that cannot be parsed sets no limit.
     """
@@ -37,7 +37,7 @@ def declared_lengths(field: StructField) -> dict[tuple[str, ...], str]:
 
 
 def declared_type(data_type: DataType, lengths: Mapping[tuple[str, ...], str], path: tuple[str, ...] = ()) -> str:
-    """The text that declares a type with these char and varchar types inside, as Spark writes it."""
+    """Return the text that declares a type with these char and varchar types inside, as Spark writes it."""
     match data_type:
         case _ if path in lengths:
             return lengths[path]
@@ -86,7 +86,7 @@ def _condition(value: str, declared: exp.DataType, depth: int) -> str:
     inner = declared.expressions
     element = f"e{depth}"
     match declared.this:
-        case kind if kind in _LIMITED and inner and inner[0].name.isdecimal():  # the table may say anything here
+        case kind if kind in _LIMITED and inner and inner[0].name.isdecimal():  # the table may contain any text here
             return f"coalesce(length({value}) <= {int(inner[0].name)}, true)"
         case exp.DataType.Type.ARRAY if inner:
             return _every(value, _condition(element, inner[0], depth + 1), element)

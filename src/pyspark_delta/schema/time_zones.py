@@ -16,14 +16,14 @@ _OFFSET = re.compile(r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::?(?P<m
 
 
 def is_utc(time_zone: str) -> bool:
-    """Whether the clocks of a zone always show UTC; not every name of such a zone is known."""
+    """True if the clocks of a zone always show UTC; some names of such zones are not recognised."""
     return time_zone in _UTC
 
 
 def instants(local: Integers, time_zone: str, *, ambiguous: Literal["earliest", "latest"] = "earliest") -> Integers:
-    """Instants of local times. Where a clock was set back there are two; where it was set forward, the offset from
-    before the change counts, as Java resolves it.
+    """Return the instants of local times.
 
+    If a clock was set back there are two; if it was set forward, the offset from before the change applies, as in Java.
     Raises pa.ArrowInvalid for an unknown zone.
     """
     if is_utc(time_zone):
@@ -39,12 +39,12 @@ def instants(local: Integers, time_zone: str, *, ambiguous: Literal["earliest", 
 
 
 def local_times(instants: Integers, time_zone: str) -> Integers:
-    """What the clocks of a zone show at instants. Raises pa.ArrowInvalid for an unknown zone."""
+    """Return local times of a zone at instants. Raises pa.ArrowInvalid for an unknown zone."""
     zoned = pa.array(instants).cast(pa.timestamp("us", tz=_arrow_name(time_zone)))
     return np.asarray(pc.local_timestamp(zoned).cast(pa.int64()))
 
 
 def _arrow_name(time_zone: str) -> str:
-    """The name by which Arrow knows a zone; of offsets it knows one spelling, and Spark takes several."""
+    """Return Arrow's name of a zone; Arrow accepts one spelling of offsets, and Spark several."""
     offset = _OFFSET.fullmatch(time_zone)
     return f"{offset['sign']}{offset['hours']:0>2}:{offset['minutes'] or '00'}" if offset else time_zone

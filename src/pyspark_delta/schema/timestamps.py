@@ -1,4 +1,4 @@
-"""Points in time as users write them: text, datetime, or milliseconds since the epoch."""
+"""Points in time in user input: text, datetime, or milliseconds since the epoch."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _PATH_SUFFIX = re.compile(r"(\d{4})(\d{2})(\d{2})(\d{2})(\d{2})(\d{2})(\d{3})")
 
 
 def parse_timestamp(value: str | datetime | date | int, *, time_zone: str = "UTC") -> int:
-    """The point in time in milliseconds since the epoch, rounded down.
+    """Return the point in time in milliseconds since the epoch, rounded down.
 
-    Text is `yyyy[-M[-d]]` or `yyyy-M-d H[:m[:s[.ffffff]]]`, with `T` in place of the space and with a zone (`Z`,
-    `+01:00`, `Europe/Paris`) if wanted; without one it is in `time_zone`, as is a naive datetime. These are the texts
-    that Spark casts to a timestamp. Raises InvalidOptionError.
+    Text is `yyyy[-M[-d]]` or `yyyy-M-d H[:m[:s[.ffffff]]]`, optionally with `T` in place of the space and with a zone
+    (`Z`, `+01:00`, `Europe/Paris`); without one it is in `time_zone`, as is a naive datetime. These are the texts that
+    Spark casts to a timestamp. Raises InvalidOptionError.
     """
     if isinstance(value, bool):
         raise InvalidOptionError(f"A timestamp is a text, a datetime or milliseconds, found {value!r}.")
@@ -42,7 +42,7 @@ def parse_timestamp(value: str | datetime | date | int, *, time_zone: str = "UTC
 
 
 def utc_datetime(milliseconds: int | None) -> datetime | None:
-    """The time of milliseconds since the epoch; None if there are none, or if its year is not from 1 to 9999."""
+    """Return the time of milliseconds since the epoch; None if there are none, or if its year is not from 1 to 9999."""
     try:
         return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
     except (ValueError, OverflowError, OSError):

@@ -8,7 +8,7 @@ from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructField
 
 
 def types_in(data_type: DataType) -> Iterator[DataType]:
-    """The type itself and all types inside it, each before those inside it. No recursion, whatever the depth."""
+    """Yield the type itself and all types inside it, each before those inside it. No recursion, whatever the depth."""
     stack = [data_type]
     while stack:
         found = stack.pop()
@@ -23,7 +23,7 @@ def types_in(data_type: DataType) -> Iterator[DataType]:
 
 
 def fields_in(data_type: DataType) -> Iterator[StructField]:
-    """All fields of all structs inside the type."""
+    """Yield all fields of all structs inside the type."""
     for found in types_in(data_type):
         if isinstance(found, StructType):
             yield from found.fields

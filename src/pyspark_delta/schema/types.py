@@ -1,14 +1,14 @@
 """The types of the Delta schema as frozen values (Schema Serialization Format; C426-C433).
 
-    DataType = PrimitiveType | DecimalType | ArrayType | MapType | StructType
+DataType = PrimitiveType | DecimalType | ArrayType | MapType | StructType
 
 Primitive names are the serialized ones: string, long, integer, short, byte, float, double, boolean, binary, date,
 timestamp, timestamp_ntz, void, variant, `interval year to month`, `interval day to second`. Geometry and geography
 types are recognised, so that they can be refused by name.
 
-A user-defined type is the type that its values are stored as, with an `annotation`: what its engine finds the code of
-the type by, kept as it is (RFC of user-defined types). Types that differ in nothing else are equal. Column mapping,
-statistics and changes of the schema take it as one column, whatever is in it.
+A user-defined type is the type that its values are stored as, with an `annotation`, by which its engine finds the code
+of the type; it is kept unchanged (RFC of user-defined types). Types that differ in nothing else are equal. Column
+mapping, statistics and changes of the schema treat it as one column.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class MapType:
 
 @dataclass(frozen=True, slots=True)
 class StructField:
-    """A named member of a struct, or a column of the table. `metadata` is kept as it is, unknown keys too (C434)."""
+    """A named member of a struct, or a column of the table. `metadata` is kept unchanged, unknown keys too (C434)."""
 
     name: str
     type: DataType
@@ -110,7 +110,7 @@ class StructType:
         return exact.get(name) or folded.get(name.casefold())
 
     def _make_index(self) -> _Index:
-        """The fields by name, made once: a search per column of a wide struct must not take quadratic time."""
+        """The fields by name, built once: a search per column of a wide struct would take quadratic time."""
         index: _Index = ({}, {})
         for f in self.fields:
             index[0].setdefault(f.name, f)
@@ -120,7 +120,7 @@ class StructType:
 
 
 def _struct(fields: tuple[StructField, ...], annotation: Annotation | None) -> StructType:
-    """Rebuild a pickled struct; its index does not travel."""
+    """Rebuild a pickled struct; its index is not pickled."""
     return StructType(fields, annotation=annotation)
 
 
@@ -145,7 +145,7 @@ DAY_TIME_INTERVAL = PrimitiveType("interval day to second")
 
 
 def is_same_type(data: DataType, table: DataType) -> bool:
-    """Whether the types agree in everything but nullability and metadata."""
+    """True if the types agree in everything but nullability and metadata."""
     match data, table:
         case StructType(ours), StructType(theirs):
             return len(ours) == len(theirs) and all(

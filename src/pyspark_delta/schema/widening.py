@@ -102,9 +102,9 @@ def check_type_changes(schema: StructType) -> None:
 
 
 def _changes(column: str, field: StructField) -> Iterator[tuple[str, DataType, DataType]]:
-    """The recorded changes of a field, each with the path of what changed.
+    """Yield the recorded changes of a field, each with the path of the changed type.
 
-    Raises CorruptLogError for a history that is malformed.
+    Raises CorruptLogError for a malformed history.
     """
     changes = field.metadata.get(TYPE_CHANGES)
     if changes is None:
@@ -121,7 +121,7 @@ def _changes(column: str, field: StructField) -> Iterator[tuple[str, DataType, D
 
 
 def _fields(schema: StructType) -> Iterator[tuple[str, StructField]]:
-    """Every field with its path, outer ones first."""
+    """Yield every field with its path, outer ones first."""
     stack: list[tuple[str, DataType]] = [("", schema)]
     while stack:
         path, found = stack.pop()

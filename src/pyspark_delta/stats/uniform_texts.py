@@ -30,7 +30,7 @@ _AFTER_TEXT = re.compile(rb"\}*,|\}+")
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """The position of a value: after mark number `mark` (from 0), in a text (`quoted`), or bare in the gap after a name.
+    """The position of a value: after mark `mark` (from 0) in a text (`quoted`), or bare in the gap after a name.
 
     `names` are the marks that begin the names on the way to it. `gap` is the one that follows its name.
     """
