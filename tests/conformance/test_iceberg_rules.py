@@ -274,7 +274,7 @@ def test_c309_c310_c311_c312_c313_c314_c315_c317_features_that_may_be_supported_
 ) -> None:
     created({WRITERS_V1: "true"}, features=[name])
     schema = StructType((StructField("id", LONG), *([extra] if extra else [])))
-    with refused("UNSUPPORTED_FEATURES", "does not go with"):
+    with refused("UNSUPPORTED_FEATURES", "is not compatible with"):
         created({WRITERS_V1: "true", **properties}, schema)
 
 

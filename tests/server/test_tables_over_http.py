@@ -86,7 +86,7 @@ def test_the_catalog_is_told_of_a_registered_table_and_of_its_changes(warehouse:
     assert before.properties == {"owner": "ada"}
     warehouse.catalog.drop("s.r")
     snapshot = snapshot.update()
-    with pytest.warns(DeltaWarning, match="committed, but the catalog could not be told"):
+    with pytest.warns(DeltaWarning, match="committed, but its metadata could not be reported"):
         commit_change(set_properties(snapshot.configuration, {"owner": "eve"}), snapshot)
     assert Table.open(path).metadata.configuration["owner"] == "eve"
 

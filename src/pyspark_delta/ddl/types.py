@@ -64,8 +64,8 @@ def _check_widening(configuration: TableConfiguration, path: Sequence[str], befo
     name = column_path_text(path)
     if not is_widening(before, after):
         raise SchemaMismatchError(
-            f"The column '{name}' of type {before} cannot become {after}: values in data files may not fit. Types only "
-            "grow, as from integer to long; otherwise write the table anew with a cast.",
+            f"The column '{name}' of type {before} cannot become {after}: values in data files may not fit. Types can "
+            "only become wider, as from integer to long; otherwise rewrite the table with a cast.",
             error_class="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
             column=name,
         )

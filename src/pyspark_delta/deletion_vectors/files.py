@@ -185,7 +185,7 @@ def _read_group(store_for: StoreFor, path: str, group: list[_Stored]) -> dict[in
         content = store_for(path).read(path, (start, end))
     except FileNotFoundInStoreError:
         raise DeletionVectorError(
-            f"The {group[0].where} does not exist. Without it the deleted rows cannot be told from the others; "
+            f"The {group[0].where} does not exist. Without it the deleted rows are unknown; "
             "restore the file, or restore the table to a version before it.",
             path=path,
         ) from None

@@ -34,7 +34,7 @@ from pyspark_delta.schema.types import (
 )
 
 Names: TypeAlias = Callable[[Sequence[str]], "tuple[StructField, ...] | None"]
-"""Return the column of a schema for the parts of a name; None if it is ambiguous."""
+"""The column of a schema for the parts of a name; None if it is ambiguous."""
 
 
 def exact_condition(text: str | exp.Expression, schema: StructType, names: Names, time_zone: str) -> Expression | None:

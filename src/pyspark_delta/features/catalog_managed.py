@@ -34,8 +34,8 @@ class CatalogManaged(TableFeature):
     def check_change(self, configuration: TableConfiguration, before: TableConfiguration, *, keeps_files: bool) -> None:
         if configuration.properties.get(TABLE_ID) != before.properties.get(TABLE_ID):
             raise InvalidOperationError(
-                f"The table property {TABLE_ID} says which table of the catalog this is, and cannot be changed. Leave "
-                "it as it is.",
+                f"The table property {TABLE_ID} says which table of the catalog this is, and cannot be changed. Do "
+                "not set it.",
                 error_class="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
                 property=TABLE_ID,
             )

@@ -107,7 +107,7 @@ class CheckpointReader:
         name = file_name(decode(sidecar.path))
         if not name or name in (".", ".."):
             raise fields.error(f"the sidecar path {sidecar.path!r} names no file")
-        # Sidecars are in the table's own directory, whatever the path says (C072).
+        # Sidecars are in the table's own directory, for any path (C072).
         location = join(log_location(self._table_location), SIDECAR_DIRECTORY, name)
         return FileStatus(location, sidecar.size_in_bytes, sidecar.modification_time)
 

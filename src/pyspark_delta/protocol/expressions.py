@@ -61,7 +61,7 @@ def check_safe(rule: RowCheck | ComputedColumn, schema: StructType) -> None:
     except NotAllowedError as error:
         raise InvalidOperationError(
             f"{what} is not evaluated, because its text uses {error}: {short(text)}. The text is stored in the table "
-            f"({where}), and whoever wrote the table chose it, so only constants, "
+            f"({where}), where any writer of the table may have chosen it, so only constants, "
             f"{'' if is_default else 'columns, '}operators and deterministic built-in functions of Spark are allowed. "
             f"Nothing was written. {remedy}",
             error_class=_ERROR_CLASSES[rule.kind],

@@ -101,7 +101,7 @@ def check_num_records(commit: ReadyCommit, feature: str) -> None:
             feature,
             "FILES_MISSING_STATS",
             f"{commit.adds.num_rows - counted} of the files to add have no number of records in their statistics. "
-            "Write them anew with statistics.",
+            "Rewrite them with statistics.",
         )
 
 

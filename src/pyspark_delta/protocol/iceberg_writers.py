@@ -28,7 +28,7 @@ def check_names(schema: StructType, feature: str) -> None:
             raise violation(
                 feature,
                 "WRONG_PHYSICAL_NAME",
-                f"the physical name of the column '{field.name}' is '{physical}', where its id asks for "
+                f"the physical name of the column '{field.name}' is '{physical}', but its id requires "
                 f"'col-{column_id}'. Physical names never change: create a new table with the property, and copy the "
                 "rows.",
             )
@@ -49,14 +49,14 @@ def check_features(
         raise violation(
             feature,
             "UNSUPPORTED_FEATURES",
-            f"it does not go with {', '.join(unknown)}. Iceberg writers do not know what that asks of them: drop the "
-            "feature, or do without this one.",
+            f"it is not compatible with {', '.join(unknown)}, which Iceberg writers do not support: drop the "
+            "feature, or do not enable this one.",
         )
     for name in sorted(idle & active):
         raise violation(
             feature,
             "UNSUPPORTED_FEATURES",
-            f"it does not go with {INACTIVE[name]}, which the table has. Remove them first.",
+            f"it is not compatible with {INACTIVE[name]}, which the table has. Remove them first.",
         )
 
 

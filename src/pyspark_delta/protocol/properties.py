@@ -272,7 +272,7 @@ MIN_WRITER_VERSION = TableProperty(
     "delta.minWriterVersion", 2, _integer(1), "The writer version of a new table; never stored."
 )
 IGNORE_PROTOCOL_DEFAULTS = TableProperty(
-    "delta.ignoreProtocolDefaults", False, _boolean, "A new table ignores the protocol that the session asks for."
+    "delta.ignoreProtocolDefaults", False, _boolean, "A new table ignores the protocol defaults of the session."
 )
 ISOLATION_LEVEL = TableProperty(
     "delta.isolationLevel",
@@ -390,7 +390,7 @@ MATERIALIZE_PARTITION_COLUMNS: TableProperty[bool | None] = TableProperty(
     "delta.enableMaterializePartitionColumnsFeature",
     None,
     _optional_boolean,
-    "Asks for the feature that stores partition columns in data files.",
+    "Enables the feature that stores partition columns in data files.",
 )
 WRITE_PARTITION_COLUMNS: TableProperty[bool | None] = TableProperty(
     "delta.writePartitionColumnsToParquet",

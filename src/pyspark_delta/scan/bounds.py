@@ -226,7 +226,7 @@ class Rewriter:
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """Return conditions on the minimum and maximum of `column`, or of a monotone function of it (`operand`)."""
+    """Conditions on the minimum and maximum of `column`, or of a monotone function of it (`operand`)."""
 
     column: Column
     operand: Expression

@@ -12,7 +12,7 @@ from pyspark_delta.snapshot import Snapshot
 
 
 def explain_plan(plan: ScanPlan, snapshot: Snapshot) -> str:
-    """The plan as lines of text; `snapshot` is the one it was made for, and is asked for the counts.
+    """The plan as lines of text; `snapshot` is the one it was made for, and gives the counts.
 
     12 of 20,000 files after partition pruning on date = DATE '2024-01-01'
     3 of 12 files after data skipping on id > 5L

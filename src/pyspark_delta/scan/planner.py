@@ -147,7 +147,7 @@ def select_columns(columns: Sequence[str] | None, schema: StructType) -> tuple[S
                 column=name,
             )
         if f.name in selected:
-            raise InvalidOptionError(f"The column '{f.name}' is asked for twice.")
+            raise InvalidOptionError(f"The column '{f.name}' is selected twice.")
         selected[f.name] = f
     return tuple(selected.values())
 

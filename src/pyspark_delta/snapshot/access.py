@@ -61,8 +61,8 @@ def check_access(configuration: TableConfiguration, location: str, options: Mapp
     if through_catalog and not configuration.is_catalog_managed:
         raise InvalidTableError(
             f"The catalog manages the table at '{location}', and its protocol does not list the feature "
-            f"{CATALOG_MANAGED[0]}: writers that do not know the catalog could break it. Nothing is read; have whoever "
-            "made the table register it anew.",
+            f"{CATALOG_MANAGED[0]}: writers that do not know the catalog could break it. Nothing is read; ask the "
+            "owner of the table to register it again.",
             error_class="DELTA_INVALID_PROTOCOL",
             location=location,
         )

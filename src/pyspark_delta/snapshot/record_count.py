@@ -16,7 +16,7 @@ NUM_RECORDS = Column(("numRecords",), LONG)
 
 @dataclass(frozen=True, slots=True)
 class RecordCount:
-    """Return the rows of the files with statistics (C408), and the paths, as in the log, of files that must be opened.
+    """The rows of the files with statistics (C408), and the paths, as in the log, of files that must be opened.
 
     A version checksum cannot be used: it counts files and deleted rows, not rows.
     """

@@ -342,7 +342,7 @@ def validate_checksum(snapshot: Snapshot) -> None:
 
 
 class _Known(TypedDict):
-    """Return the state of a log in a catalog in the form that segments take."""
+    """The state of a log in a catalog in the form that segments take."""
 
     log_tail: tuple[FileStatus, ...]
     max_version: int | None

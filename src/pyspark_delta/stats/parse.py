@@ -164,7 +164,7 @@ def _read_block(data: pa.Buffer, count: int, tree: Tree) -> dict[tuple[str, ...]
 class _Objects(NamedTuple):
     """The texts of a block, one after another in `buffer`, and which rows have one (None: all).
 
-    `starts` and `ends` are those of the texts in `data`, of which the buffer is a part.
+    `starts` and `ends` are those of the texts in `data`, and the buffer is a part of it.
     """
 
     buffer: pa.Buffer

@@ -125,7 +125,7 @@ def _clean(path: str, raw: str) -> str:
     if ".." in segments:
         raise CorruptLogError(
             f"The path '{raw}' in the log climbs out of its directory with '..', which the protocol does not allow. "
-            "Do not trust this table before you know who wrote that path.",
+            "Do not trust this table until you know its origin.",
             path=raw,
         )
     if not segments:

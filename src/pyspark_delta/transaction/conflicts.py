@@ -215,7 +215,7 @@ class ConflictCheck:
             self._raise(
                 ConcurrentDeleteDeleteError,
                 winner,
-                f"{winner} committed the file '{path}'{others} anew, as this {self._name} would, or to remove it",
+                f"{winner} committed the file '{path}'{others} again, which this {self._name} would recommit or remove",
                 _AGAIN,
                 path=path,
             )

@@ -65,7 +65,7 @@ def _check_single(ready: ReadyCommit) -> None:
             counts = pc.value_counts(files["path"])
             path = counts.field("values")[pc.index(pc.greater(counts.field("counts"), 1), True).as_py()].as_py()
             raise InvalidOperationError(
-                f"One commit cannot {kind} the file '{path}' twice, with whatever deletion vectors. Name it once.",
+                f"One commit cannot {kind} the file '{path}' twice, even with two deletion vectors. Name it once.",
                 path=path,
             )
     for kind, names in (

@@ -49,7 +49,7 @@ def post_commit(ready: ReadyCommit, base: TableState, store: ObjectStore) -> Non
             )
             return None
 
-    attempt("the catalog could not be told of its metadata", lambda: _report(ready, base))
+    attempt("its metadata could not be reported to the catalog", lambda: _report(ready, base))
     complete = attempt(
         "its version checksum could not be written", lambda: write_version_checksum(ready, location, store)
     )
