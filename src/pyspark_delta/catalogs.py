@@ -126,7 +126,7 @@ class DeltaCatalog:
         return ManagedTable(self.catalog, info).publish(store_for(info.location, options), info.tail)
 
     def repair(self, name: str, *, apply: bool = False) -> Repair:
-        """Check if the catalog lacks published commits of a managed table, and with `apply` restore them.
+        """Find published commits of a managed table that the catalog lacks, and with `apply` restore them.
 
         This happens when the database of a catalog is restored from an older backup: until the repair, the lost
         versions cannot be read, and nothing can be committed. Without `apply` nothing is changed.

@@ -212,7 +212,7 @@ class FileSchema:
 
 
 def leaves(column: Column) -> Iterator[int]:
-    """Return the indexes of the Parquet leaves that the column is read from."""
+    """Yield the indexes of the Parquet leaves that the column is read from."""
     match column:
         case Leaf(source) | Variant(source):
             yield from range(source.first, source.end)

@@ -137,7 +137,7 @@ class DataFileReader:
             done += count
 
     def _found(self, file: _Opened, groups: Sequence[int], marks: RowMarks) -> Iterator[tuple[Indexes, pa.RecordBatch]]:
-        """Return the rows for which the residual is true: their positions, and the columns in the residual."""
+        """Yield the rows for which the residual is true: their positions, and the columns in the residual."""
         residual = self._context.residual
         assert residual is not None
         names = [self._names[i] for i in self._asked]

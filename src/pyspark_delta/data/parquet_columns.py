@@ -8,7 +8,7 @@ import pyarrow as pa
 
 
 def parquet_columns(path: str, data_type: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
-    """Return the Parquet columns of a column, each with the type of its values."""
+    """Yield the Parquet columns of a column, each with the type of its values."""
     if pa.types.is_struct(data_type):
         for field in data_type:
             yield from parquet_columns(f"{path}.{field.name}", field.type)

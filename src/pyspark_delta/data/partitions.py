@@ -36,7 +36,7 @@ class Piece:
         return sum(batch.num_rows for batch in self.batches) if self.chosen is None else len(self.chosen)
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """Return the rows. A selection copies them."""
+        """Yield the rows. A selection copies them."""
         for batch in self.batches:
             yield batch if self.chosen is None else batch.take(pa.array(self.chosen))
 
@@ -123,7 +123,7 @@ class _Keys:
         return cls(codes.astype(np.uint16 if small else np.int64), texts, places)
 
     def partitions(self, rows: Numbers) -> Iterator[Partition]:
-        """Return the partitions of some rows."""
+        """Yield the partitions of some rows."""
         columns = [
             text.take(pa.array(place[rows])).to_pylist() for text, place in zip(self.texts, self.places, strict=True)
         ]

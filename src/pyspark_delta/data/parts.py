@@ -238,7 +238,7 @@ class _Crew:
         self._written: list[list[WrittenFile]] = [[] for _ in range(threads)]
 
     def write(self, source: Iterable[Piece]) -> list[WrittenFile]:
-        """Yield the files of all pieces."""
+        """Return the files of all pieces."""
         try:
             if self._threads == 1:
                 self._work(0, iter(source))

@@ -84,7 +84,7 @@ def read_each(
 
 
 def read_plan(plan: ScanPlan, threads: int | None = None) -> pa.RecordBatchReader:
-    """Yield the rows of a plan, file by file in the plan's order, decoded by `threads` workers (the cores, by default).
+    """Read the rows of a plan, file by file in the plan's order, decoded by `threads` workers (the cores, by default).
 
     Batches are made as they are consumed, with a bounded number ahead: memory does not grow with the table. Errors as
     in `read_tasks` are raised while reading.
@@ -229,7 +229,7 @@ def partition_text(files: pa.Table, physical_name: str) -> pa.Array:
 
 
 def tasks_of(files: pa.Table) -> Iterator[ScanTask]:
-    """Return the rows of a file table (`actions.columns`) as tasks; absent columns count as null."""
+    """Yield the rows of a file table (`actions.columns`) as tasks; absent columns count as null."""
 
     def column(name: str) -> list[Any]:
         return files.column(name).to_pylist() if name in files.column_names else [None] * files.num_rows

@@ -150,7 +150,7 @@ class _StatsShare:
             return [self.scan.parsed_stats(file, group, leaves) for group in self.groups]
 
     def texts(self) -> Iterator[tuple[PartScan, pa.RecordBatch, pa.Array]]:
-        """Return the files with their statistics as text, and the reader that parses them."""
+        """Yield the files with their statistics as text, and the reader that parses them."""
         with self.scan.part.reading() as file:
             for group in self.groups:
                 for files, texts in self.scan.stats_texts(file, group):

@@ -113,7 +113,7 @@ class CheckpointReader:
 
 
 def _rows(part: ParquetPart, names: Sequence[str]) -> Iterator[tuple[str, Fields]]:
-    """Return the rows that are actions of some kinds, by kind."""
+    """Yield the rows that are actions of some kinds, by kind."""
     table = part.read_present({name: f"{name}.{_REQUIRED_LEAF[name]}" for name in names}, once=_ONCE)
     if table is None:
         return

@@ -146,7 +146,7 @@ def _is_protected(configuration: TableConfiguration, version: int) -> bool:
 
 
 def _staged(store: ObjectStore, table_location: str, last_version: int) -> Iterator[FileStatus]:
-    """Return the staged commits up to a version (C479): the published ones count, even if a staged one was rejected."""
+    """Yield the staged commits up to a version (C479): the published ones count, even if a staged one was rejected."""
     end = version_prefix(last_version + 1)
     for file in store.list_from(join(log_location(table_location), STAGED_DIRECTORY, version_prefix(0))):
         if file_name(file.path) >= end:
@@ -157,7 +157,7 @@ def _staged(store: ObjectStore, table_location: str, last_version: int) -> Itera
 
 
 def _orphaned_sidecars(store: ObjectStore, table_location: str, younger: int) -> Iterator[FileStatus]:
-    """Return the sidecars without a checkpoint (C368) that are older than a time.
+    """Yield the sidecars without a checkpoint (C368) that are older than a time.
 
     Newer ones may belong to a checkpoint that is being written (C369). Raises CorruptLogError if some checkpoint cannot
     be read, before anything is returned.

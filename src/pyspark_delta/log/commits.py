@@ -65,7 +65,7 @@ class CommitText(NamedTuple):
         return found
 
     def actions(self) -> Iterator[Action]:
-        """Return every action, in the order of the file. Raises CorruptLogError."""
+        """Yield every action, in the order of the file. Raises CorruptLogError."""
         for number, line in enumerate(self.lines(), 1):
             if line and not line.isspace():
                 action = decode_action(self.parse(line, number), path=self.path, line=number)

@@ -44,7 +44,7 @@ def write_compaction(store: ObjectStore, table_location: str, start: int, end: i
 
 
 def _lines(texts: list[CommitText], table_location: str) -> Iterator[bytes]:
-    """Return the newest action of every key. Removes stay, and so do removed domains: earlier commits may hold what
+    """Yield the newest action of every key. Removes stay, and so do removed domains: earlier commits may hold what
     they cancel (C101, C102).
     """
     yield from map(encode_action, _small_actions(texts))

@@ -27,7 +27,7 @@ Locate = Callable[[bytes], tuple[str, int]]
 def parse_lines(
     lines: Sequence[bytes], action: str, fields: Sequence[pa.Field], partition_names: Sequence[str], locate: Locate
 ) -> Iterator[pa.RecordBatch]:
-    """Return the requested columns of `add` or `remove` lines, in order.
+    """Yield the requested columns of `add` or `remove` lines, in order.
 
     `partition_names` are the possible keys of partition values; `locate` returns the file and line number of a line for
     messages. Raises CorruptLogError for a line whose fields are missing or of a wrong type.

@@ -156,7 +156,7 @@ class PartScan:
 
     # --------------------------------------------------------------------------------------- by the predicates
     def read(self, file: pq.ParquetFile, group: int) -> Iterator[pa.RecordBatch]:
-        """Return the kept files of one row group."""
+        """Yield the kept files of one row group."""
         self._counters.row_groups += 1
         mask = self._partition_mask(file, group)
         if mask is not None and not pc.any(mask).as_py():
@@ -279,7 +279,7 @@ class PartScan:
         return self._with_stats(extract(struct, fields, self.part.path), found)
 
     def stats_texts(self, file: pq.ParquetFile, group: int) -> Iterator[tuple[pa.RecordBatch, pa.Array]]:
-        """Return the files of a row group, and their statistics as text."""
+        """Yield the files of a row group, and their statistics as text."""
         fields = self._fields_with_path()
         names = [*leaf_columns(self.part, self._action, fields, group), f"{self._action}.stats"]
         for batch in file.iter_batches(self._rows_of_texts(), row_groups=[group], columns=names):

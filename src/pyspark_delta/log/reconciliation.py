@@ -82,7 +82,7 @@ class Keys:
 
 
 def _without(batch: pa.RecordBatch, named: pa.BooleanArray) -> Iterator[pa.RecordBatch]:
-    """Return the rows that are not named: as slices if few are named, because copying the others costs more."""
+    """Yield the rows that are not named: as slices if few are named, because copying the others costs more."""
     count = named.true_count
     if count == 0:
         yield batch

@@ -55,7 +55,7 @@ def _serves(part: ParquetPart, layout: CheckpointLayout, full: int) -> bool:
 
 
 def _all_live(sources: FileSources, parts: Sequence[ParquetPart]) -> Iterator[tuple[ParquetPart, FileTotals]]:
-    """Return the sidecars without files that a later commit names, with the totals of their files."""
+    """Yield the sidecars without files that a later commit names, with the totals of their files."""
     read = map_ordered(_keys_and_sizes, parts, _PROBED_TOGETHER)
     while together := list(islice(read, _PROBED_TOGETHER)):
         masks = iter(sources.keys.named([batch for _, batches in together for batch in batches]))

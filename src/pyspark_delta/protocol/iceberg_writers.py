@@ -74,7 +74,7 @@ def check_map_keys(before: StructType, after: StructType, feature: str) -> None:
 
 
 def _key_structs(data_type: DataType, where: tuple[object, ...]) -> Iterator[tuple[tuple[object, ...], StructType]]:
-    """Return the structs inside keys of maps, by the ids of the columns above them."""
+    """Yield the structs inside keys of maps, by the ids of the columns above them."""
     match data_type:
         case StructType(fields):
             for field in fields:

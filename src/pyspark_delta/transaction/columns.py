@@ -73,7 +73,7 @@ def _check_names(struct: StructType, where: str) -> None:
 
 
 def _nearest_structs(data_type: DataType) -> Iterator[StructType]:
-    """Return the type itself, or the structs inside its arrays and maps, but not structs inside structs."""
+    """Yield the type itself, or the structs inside its arrays and maps, but not structs inside structs."""
     match data_type:
         case StructType():
             yield data_type

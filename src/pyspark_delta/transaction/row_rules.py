@@ -54,7 +54,7 @@ def check_declared(configuration: TableConfiguration, before: TableConfiguration
 
 
 def _texts(rules: RowRules) -> Iterator[RowCheck | ComputedColumn]:
-    """Return the rules that are SQL text."""
+    """Yield the rules that are SQL text."""
     yield from rules.checks
     yield from (column for column in rules.computed if column.kind in (ComputedKind.GENERATED, ComputedKind.DEFAULT))
 
