@@ -69,19 +69,19 @@ def attach_catalog(name: str, catalog: Catalog, storage_options: Mapping[str, st
 
 
 def storage_options_of(name: str) -> Mapping[str, str]:
-    """The storage options that the catalog of a name was connected with."""
+    """Return the storage options that the catalog of a name was connected with."""
     with _lock:
         return dict(_storage_options.get(name.casefold(), {}))
 
 
 def find_catalog(name: str) -> Catalog | None:
-    """The catalog of a name; None where this process is not connected to it."""
+    """Return the catalog of a name; None if this process is not connected to it."""
     with _lock:
         return _catalogs.get(name.casefold())
 
 
 def connected_catalog(name: str) -> Catalog:
-    """The catalog of a name. Raises CatalogError where this process is not connected to it."""
+    """Return the catalog of a name. Raises CatalogError if this process is not connected to it."""
     found = find_catalog(name)
     if found is None:
         with _lock:
@@ -96,7 +96,7 @@ def connected_catalog(name: str) -> Catalog:
 
 # ---------------------------------------------------------------------------------------------- tables and options
 def table_options(catalog: str, table: TableInfo | StagingTable) -> dict[str, str]:
-    """The storage options by which a table of a connected catalog is reached, or a staging table filled.
+    """Return the storage options by which a table of a connected catalog is reached, or a staging table filled.
 
     They name the source of its credentials, which asks the catalog when a store needs them.
     """
@@ -128,9 +128,9 @@ def _source_prefix(catalog: str) -> str:
 
 
 def known_table(options: Mapping[str, str] | None) -> tuple[Catalog, TableInfo | StagingTable] | None:
-    """The catalog and the table that storage options name; None where they name none.
+    """Return the catalog and the table that storage options name; None if they name none.
 
-    Raises CatalogError where the catalog is not connected any more, or the table was opened by another process.
+    Raises CatalogError if the catalog is not connected any more, or the table was opened by another process.
     """
     if not options or CATALOG_KEY not in options:
         return None
@@ -147,7 +147,7 @@ def known_table(options: Mapping[str, str] | None) -> tuple[Catalog, TableInfo |
 
 
 def managed_table(options: Mapping[str, str] | None) -> ManagedTable | None:
-    """The managed table that storage options name; None for one that is reached by its path alone.
+    """Return the managed table that storage options name; None for one that is reached by its path alone.
 
     Raises CatalogError as `known_table`.
     """

@@ -61,8 +61,8 @@ class LogTail:
     """The newest ratified version, and the ratified commits that the catalog remembers of a table (C472, C483).
 
     `commits` ascend without a gap; unless the question was limited to a range, they end at `latest_version`, or are
-    empty where every commit is published. `published_version` is the newest version that the catalog knows to be
-    published; None where it does not say.
+    empty if every commit is published. `published_version` is the newest version that the catalog knows to be
+    published; None if it does not say.
     """
 
     latest_version: int
@@ -105,7 +105,7 @@ class TableInfo:
 
     @property
     def catalog_managed(self) -> bool:
-        """Whether the catalog decides which commits count."""
+        """True if the catalog decides which commits count."""
         return self.tail is not None
 
 
@@ -234,7 +234,7 @@ class Catalog(Protocol):
         ...
 
     def list_schemas(self, catalog: str) -> list[str]:
-        """The names of the schemas, sorted."""
+        """Return the names of the schemas, sorted."""
         ...
 
     def drop_schema(self, catalog: str, schema: str) -> None:
@@ -277,7 +277,7 @@ class Catalog(Protocol):
         ...
 
     def list_tables(self, catalog: str, schema: str) -> list[TableName]:
-        """The tables of a schema, sorted. Raises CatalogNameNotFoundError for the schema."""
+        """Return the tables of a schema, sorted. Raises CatalogNameNotFoundError for the schema."""
         ...
 
     def rename_table(self, name: TableName, new: TableName) -> None:
@@ -289,7 +289,7 @@ class Catalog(Protocol):
         ...
 
     def dropped_tables(self, before_ms: int) -> list[DroppedTable]:
-        """The managed tables that were dropped before a time, and are not purged yet; oldest first."""
+        """Return the managed tables that were dropped before a time, and are not purged yet; oldest first."""
         ...
 
     def forget_dropped(self, table_id: str) -> None:
@@ -297,14 +297,14 @@ class Catalog(Protocol):
         ...
 
     def left_behind(self, before_ms: int) -> list[LeftBehind]:
-        """The staging tables that were asked for before a time and have no name yet; oldest first.
+        """Return the staging tables that were asked for before a time and have no name yet; oldest first.
 
-        Empty where the catalog does not remember staging tables, or cleans up itself.
+        Empty if the catalog does not remember staging tables, or cleans up itself.
         """
         ...
 
     def drop_staging_table(self, table_id: str) -> bool:
-        """Let a staging table be a dropped one, so that it never gets a name; False where it got one meanwhile.
+        """Let a staging table be a dropped one, so that it never gets a name; False if it got one meanwhile.
 
         It is among `dropped_tables` from then on, until its files are gone and it is forgotten.
         """
@@ -317,14 +317,14 @@ class Catalog(Protocol):
         The same proposal again (by file name or transaction id) is a replay, and changes nothing. Raises
         RatificationConflictError with the log tail where the version is another's, TooManyUnpublishedError,
         StaleMetadataError for an etag, TableReplacedError, InvalidProposalError, NotAuthorizedError, and
-        CatalogUnavailableError where the outcome is unknown.
+        CatalogUnavailableError if the outcome is unknown.
         """
         ...
 
     def log_tail(self, table: TableInfo, start: int | None = None, end: int | None = None) -> LogTail:
-        """The latest version, and the ratified commits the catalog remembers, of a range (both ends included).
+        """Return the latest version, and the ratified commits the catalog remembers, of a range (both ends included).
 
-        Raises TableReplacedError where the table is gone.
+        Raises TableReplacedError if the table is gone.
         """
         ...
 
@@ -336,7 +336,7 @@ class Catalog(Protocol):
         ...
 
     def storage_options(self, table: TableInfo, access: Access) -> Mapping[str, str]:
-        """Options for the table's storage, such as short-lived credentials; empty where one's own have to do."""
+        """Return options for the table's storage, such as short-lived credentials; empty if one's own have to do."""
         ...
 
     def credentials(self, table: TableInfo | StagingTable, access: Access) -> Credentials:

@@ -56,12 +56,12 @@ class FileCommits:
         return Ratification(commit)
 
     def tail(self, start: int = 0) -> LogTail:
-        """The newest version to which published commits lead without a gap, at `start` or later where that is there."""
+        """Return the newest version to which published commits lead without a gap, at `start` or later where that is there."""
         latest = self._latest(start)
         return LogTail(latest, (), latest)
 
     def require_published(self, version: int) -> None:
-        """Raises InvalidProposalError for a version that is not ratified."""
+        """Raise InvalidProposalError for a version that is not ratified."""
         if not self._is_there(version):
             raise InvalidProposalError(
                 f"Version {version} of {self._table.name} is not published: there is no "
@@ -92,7 +92,7 @@ class FileCommits:
             )
 
     def _settle(self, proposal: Proposal, path: str, error: StorageError) -> bool:
-        """Whether the commit is there as a replay; after a failure it may be there by this very request."""
+        """Return True if the commit is there as a replay; after a failure it may be there by this very request."""
         try:
             content = self._store.read(path)
         except FileNotFoundInStoreError:

@@ -36,7 +36,7 @@ class Pointer:
     managed: bool
 
     def value(self, name: TableName) -> dict[str, Any]:
-        """The content of an entry for another name of the table."""
+        """Return the content of an entry for another name of the table."""
         return {
             "table": self.table_id,
             "location": self.location,
@@ -64,7 +64,7 @@ class FileNames:
         )
 
     def list_schemas(self, catalog: str) -> list[str]:
-        """The names of the schemas, sorted."""
+        """Return the names of the schemas, sorted."""
         entries = self._names.entries(name_key(catalog))
         return sorted(entry.value["schema"] for entry in entries if entry.value.get("schema"))
 
@@ -80,7 +80,7 @@ class FileNames:
         self._names.put(found, {"schema": None}, name_key(catalog), name_key(schema))
 
     def require_schema(self, catalog: str, schema: str) -> Entry:
-        """The entry of a schema. Raises CatalogNameNotFoundError."""
+        """Return the entry of a schema. Raises CatalogNameNotFoundError."""
         entry = self._names.newest(name_key(catalog), name_key(schema))
         if not entry.value.get("schema"):
             raise CatalogNameNotFoundError(
@@ -104,7 +104,7 @@ class FileNames:
         return pointer
 
     def list_tables(self, catalog: str, schema: str) -> list[TableName]:
-        """The tables of a schema, sorted. Raises CatalogNameNotFoundError for the schema."""
+        """Return the tables of a schema, sorted. Raises CatalogNameNotFoundError for the schema."""
         self.require_schema(catalog, schema)
         found = (self._pointer(entry) for entry in self._names.entries(name_key(catalog), name_key(schema)))
         return sorted(pointer.name for pointer in found if pointer is not None)
@@ -161,7 +161,7 @@ class FileNames:
             raise _not_found(name) from None
 
     def is_dropped(self, table_id: str) -> bool:
-        """Whether a table was dropped."""
+        """Return True if a table was dropped."""
         try:
             self._store.status(self._dropped(table_id))
         except FileNotFoundInStoreError:
@@ -169,7 +169,7 @@ class FileNames:
         return True
 
     def dropped(self, before_ms: int) -> list[DroppedTable]:
-        """The managed tables that were dropped before a time, and are not purged yet; oldest first."""
+        """Return the managed tables that were dropped before a time, and are not purged yet; oldest first."""
         found = []
         for file in self._store.list_from(join(self._root, "_dropped", "")):
             value = parsed(self._store.read(file.path), file.path)
@@ -199,14 +199,14 @@ class FileNames:
         return Pointer(entry, TableName(*value["name"]), value["table"], value["location"], value["managed"])
 
     def _is_complete(self, value: dict[str, Any]) -> bool:
-        """Whether the table of an entry has come to its name: at once, or when its old name says so."""
+        """Return True if the table of an entry has come to its name: at once, or when its old name says so."""
         if "from" not in value:
             return True
         old = self._names.entry(value["after"] + 1, *value["from"]).value
         return old.get("moved") == value["table"] and old.get("to") == [name_key(part) for part in value["name"]]
 
     def _is_free(self, entry: Entry) -> bool:
-        """Whether a name can be taken: a renaming to it that has only begun holds it."""
+        """Return True if a name can be taken: a renaming to it that has only begun holds it."""
         value = entry.value
         if "table" not in value or self.is_dropped(value["table"]):
             return True

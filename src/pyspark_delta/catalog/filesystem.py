@@ -86,7 +86,7 @@ class FilesystemCatalog:
             self._names.create_schema(catalog, schema)
 
     def list_schemas(self, catalog: str) -> list[str]:
-        """The names of the schemas, sorted."""
+        """Return the names of the schemas, sorted."""
         with storage_failures():
             return self._names.list_schemas(catalog)
 
@@ -116,7 +116,7 @@ class FilesystemCatalog:
         """Give the table at a staging location its name; its version 0 is published there, and ratified by this.
 
         Asking again with the same staging table is answered as the first time. Raises CatalogNameExistsError,
-        InvalidProposalError, TableReplacedError where it was dropped meanwhile.
+        InvalidProposalError, TableReplacedError if it was dropped meanwhile.
         """
         check_new_table(staging.name, new)
         if not self._is_own(staging.table_id, staging.location):
@@ -148,7 +148,7 @@ class FilesystemCatalog:
             return self._info(self._names.require(name))
 
     def list_tables(self, catalog: str, schema: str) -> list[TableName]:
-        """The tables of a schema, sorted. Raises CatalogNameNotFoundError for the schema."""
+        """Return the tables of a schema, sorted. Raises CatalogNameNotFoundError for the schema."""
         with storage_failures():
             return self._names.list_tables(catalog, schema)
 
@@ -170,7 +170,7 @@ class FilesystemCatalog:
             self._names.drop(name, self._clock())
 
     def dropped_tables(self, before_ms: int) -> list[DroppedTable]:
-        """The managed tables that were dropped before a time, and are not purged yet; oldest first.
+        """Return the managed tables that were dropped before a time, and are not purged yet; oldest first.
 
         They are those that this catalog put below its storage root: whoever purges deletes their directories, and a
         file of the catalog that somebody else wrote may name any.
@@ -210,16 +210,16 @@ class FilesystemCatalog:
 
         Its content is asked for. The same transaction again is a replay, and changes nothing. Raises
         RatificationConflictError with the log tail where the version is another's, TableReplacedError,
-        InvalidProposalError, NotAuthorizedError, and CatalogUnavailableError where the outcome is unknown.
+        InvalidProposalError, NotAuthorizedError, and CatalogUnavailableError if the outcome is unknown.
         """
         with storage_failures():
             self._require_present(table.table_id, table.name)
             return self._commits(table).ratify(proposal)
 
     def log_tail(self, table: TableInfo, start: int | None = None, end: int | None = None) -> LogTail:
-        """The latest version; there are no commits that are not published. Looked for from `start` on.
+        """Return the latest version; there are no commits that are not published. Looked for from `start` on.
 
-        Raises TableReplacedError where the table is gone.
+        Raises TableReplacedError if the table is gone.
         """
         with storage_failures():
             self._require_present(table.table_id, table.name)
@@ -232,7 +232,7 @@ class FilesystemCatalog:
             self._commits(table).require_published(version)
 
     def storage_options(self, table: TableInfo, access: Access) -> Mapping[str, str]:
-        """The options that the catalog was connected with."""
+        """Return the options that the catalog was connected with."""
         return dict(self._options)
 
     def credentials(self, table: TableInfo | StagingTable, access: Access) -> Credentials:
@@ -241,7 +241,7 @@ class FilesystemCatalog:
 
     # ------------------------------------------------------------------------------------------------- private
     def _is_own(self, table_id: str, location: str) -> bool:
-        """Whether the catalog chose the location for the table of an id."""
+        """Return True if the catalog chose the location for the table of an id."""
         return _ID.fullmatch(table_id) is not None and location == join(self._tables, table_id)
 
     def _info(self, pointer: Pointer) -> TableInfo:

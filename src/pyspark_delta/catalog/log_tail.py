@@ -28,7 +28,7 @@ class TailFiles:
 
 
 def tail_files(location: str, tail: LogTail) -> TailFiles:
-    """The log tail of the table at a location.
+    """Return the log tail of the table at a location.
 
     Raises CatalogError for an answer that cannot be true: a gap, an end before the latest version, or a file name that
     leads elsewhere.
@@ -81,12 +81,12 @@ def commit_path(location: str, commit: RatifiedCommit) -> str:
 
 
 def staged_path(location: str, name: str) -> str:
-    """The path of a file among the staged commits of a table."""
+    """Return the path of a file among the staged commits of a table."""
     return join(location, LOG_DIRECTORY, STAGED_DIRECTORY, name)
 
 
 def published_path(location: str, version: int) -> str:
-    """The path of the published commit of a version."""
+    """Return the path of the published commit of a version."""
     return join(location, LOG_DIRECTORY, str(CommitName(version)))
 
 

@@ -44,13 +44,13 @@ class ManagedTable:
         return self.info.location
 
     def log_tail(self, start: int | None = None) -> LogTail:
-        """The log tail, from the catalog, and from a version that there is (C462, C472). Raises CatalogError."""
+        """Return the log tail, from the catalog, and from a version that there is (C462, C472). Raises CatalogError."""
         tail = self.catalog.log_tail(self.info, start)
         check_tail(self.location, tail)
         return tail
 
     def tail_files(self) -> TailFiles:
-        """The log tail as the log reads it. Raises CatalogError."""
+        """Return the log tail as the log reads it. Raises CatalogError."""
         return tail_files(self.location, self.catalog.log_tail(self.info))
 
     def stage(self, store: ObjectStore, version: int, content: bytes) -> StagedFile:
@@ -64,7 +64,7 @@ class ManagedTable:
     def publish(self, store: TableFiles, tail: LogTail | None = None) -> int | None:
         """Publish every commit of the tail that is not published yet, in order, and tell the catalog.
 
-        The newest published version; None where the catalog remembers no commit. Raises PublishedMismatchError where
+        The newest published version; None if the catalog remembers no commit. Raises PublishedMismatchError if
         another commit is published in place of a ratified one, CatalogError, StorageError; what was published before
         that stays published.
         """
@@ -103,11 +103,11 @@ class ManagedTable:
                 ) from None
 
     def read(self, store: ObjectStore, commit: RatifiedCommit) -> bytes:
-        """The content of a ratified commit, from its published copy where only that is left."""
+        """Return the content of a ratified commit, from its published copy where only that is left."""
         return commit.content or TailStore(store).read(commit_path(self.location, commit))
 
     def require(self, maintenance: Maintenance) -> None:
-        """Raises MaintenanceNotAllowedError unless the catalog allows the maintenance (C478)."""
+        """Raise MaintenanceNotAllowedError unless the catalog allows the maintenance (C478)."""
         if maintenance not in self.info.allowed_maintenance:
             raise MaintenanceNotAllowedError(
                 f"The catalog that manages {self.info.name} does not allow {_WORDS[maintenance]}. Leave it to the "

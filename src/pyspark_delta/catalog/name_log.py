@@ -38,13 +38,13 @@ class NameLogs:
         self._store, self._root = store, root
 
     def newest(self, *path: str) -> Entry:
-        """The newest entry of a name."""
+        """Return the newest entry of a name."""
         directory, name = self._place(path)
         numbers = [number for found, number in self._files(directory, name) if found == name]
         return self.entry(max(numbers), *path) if numbers else NOTHING
 
     def entry(self, number: int, *path: str) -> Entry:
-        """One entry of a name, `NOTHING` where it is not there."""
+        """Return one entry of a name, `NOTHING` where it is not there."""
         directory, name = self._place(path)
         try:
             return Entry(number, self._read(_file(directory, name, number)))
@@ -52,7 +52,7 @@ class NameLogs:
             return NOTHING
 
     def put(self, after: Entry, value: dict[str, Any], *path: str) -> bool:
-        """Put the entry that follows one; False where somebody else did."""
+        """Put the entry that follows one; False if somebody else did."""
         directory, name = self._place(path)
         try:
             self._store.write_if_absent(_file(directory, name, after.number + 1), orjson.dumps(value))
@@ -61,7 +61,7 @@ class NameLogs:
         return True
 
     def entries(self, *path: str) -> Iterator[Entry]:
-        """The newest entries of all names in a directory."""
+        """Yield the newest entries of all names in a directory."""
         directory = join(self._root, *map(_encoded, path))
         newest: dict[str, int] = {}
         for name, number in self._files(directory, ""):
@@ -74,7 +74,7 @@ class NameLogs:
         return join(self._root, *directories), name
 
     def _files(self, directory: str, prefix: str) -> Iterator[tuple[str, int]]:
-        """The names with the numbers of their entries, beginning at a name."""
+        """Yield the names with the numbers of their entries, beginning at a name."""
         for status in self._store.list_from(join(directory, f"{prefix}." if prefix else "")):
             name, _, rest = file_name(status.path).partition(".")
             if prefix and name != prefix:
@@ -87,7 +87,7 @@ class NameLogs:
 
 
 def parsed(content: bytes, path: str) -> dict[str, Any]:
-    """The JSON object in a file of the catalog. Raises CatalogError where there is none."""
+    """Return the JSON object in a file of the catalog. Raises CatalogError if there is none."""
     try:
         value = orjson.loads(content)
     except orjson.JSONDecodeError:
@@ -102,7 +102,7 @@ def _file(directory: str, name: str, number: int) -> str:
 
 
 def _encoded(key: str) -> str:
-    """A key as the name of a file: letters and digits as they are, other characters as percent and hexadecimal bytes.
+    """Return a key as the name of a file: letters and digits as they are, other characters as percent and hexadecimal bytes.
 
     Raises InvalidProposalError for one that is too long for that.
     """

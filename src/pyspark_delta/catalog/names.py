@@ -28,7 +28,7 @@ class ResolvedTable:
 
 
 def parse_table_name(text: str) -> TableName | None:
-    """The name in a text of three parts, in backticks where they hold dots; None for any other text."""
+    """Return the name in a text of three parts, in backticks where they hold dots; None for any other text."""
     match = _NAME.fullmatch(text)
     if match is None:
         return None
@@ -37,13 +37,13 @@ def parse_table_name(text: str) -> TableName | None:
 
 
 def catalog_name(text: str) -> TableName | None:
-    """The name in a text whose first part is a connected catalog; None for any other text."""
+    """Return the name in a text whose first part is a connected catalog; None for any other text."""
     name = parse_table_name(text)
     return None if name is None or find_catalog(name.catalog) is None else name
 
 
 def required_name(text: str) -> TableName:
-    """The name in a text. Raises InvalidOptionError for one without three parts."""
+    """Return the name in a text. Raises InvalidOptionError for one without three parts."""
     name = parse_table_name(text)
     if name is None:
         raise InvalidOptionError(
@@ -59,14 +59,14 @@ def load_table(name: TableName) -> TableInfo:
 
 
 def resolve(name: TableName) -> ResolvedTable:
-    """How the table of a name is resolved. Raises CatalogNameNotFoundError, CatalogError."""
+    """Return how the table of a name is resolved. Raises CatalogNameNotFoundError, CatalogError."""
     found = load_table(name)
     tail = None if found.tail is None else tail_files(found.location, found.tail)
     return ResolvedTable(found.location, table_options(name.catalog, found), tail)
 
 
 def resolve_or_create(name: TableName) -> ResolvedTable:
-    """How the table of a name is reached, or, where there is none, the place at which it can be created.
+    """Return how the table of a name is reached, or, where there is none, the place at which it can be created.
 
     The name stays free until the first version of the table is committed.
     """

@@ -70,7 +70,7 @@ def located(text: str) -> tuple[str, dict[str, str]] | None:
 
 
 def open_named(text: str, version: int | None, timestamp: str | None) -> Table | None:
-    """The table that a text names in the catalog of the environment; None for a path. Raises CatalogError."""
+    """Return the table that a text names in the catalog of the environment; None for a path. Raises CatalogError."""
     from pyspark_delta.table import Table
 
     name = _connected_name(text)
@@ -78,7 +78,7 @@ def open_named(text: str, version: int | None, timestamp: str | None) -> Table |
 
 
 def _connected_name(text: str) -> TableName | None:
-    """The name in a text, in the catalog of the environment, which is connected to; None for a path."""
+    """Return the name in a text, in the catalog of the environment, which is connected to; None for a path."""
     from pyspark_delta.catalog.names import parse_table_name
 
     url, name = os.environ.get(URL_VARIABLE), parse_table_name(text)

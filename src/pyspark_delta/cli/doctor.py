@@ -26,7 +26,7 @@ _OPTIONAL = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One finding. `remedy` is a command or a sentence; empty where there is nothing to do."""
+    """One finding. `remedy` is a command or a sentence; empty if there is nothing to do."""
 
     name: str
     status: Literal["ok", "failed", "optional"]
@@ -61,13 +61,13 @@ def examine(*, spark: bool = True, master: str | None = None) -> Iterator[Check]
 
 
 def parse_version(text: str) -> tuple[int, ...]:
-    """The leading numbers of a version: `4.3.0.dev1` is (4, 3, 0)."""
+    """Return the leading numbers of a version: `4.3.0.dev1` is (4, 3, 0)."""
     leading = re.match(r"\d+(?:\.\d+)*", text)
     return tuple(int(part) for part in leading[0].split(".")) if leading else ()
 
 
 def java_major(text: str) -> int | None:
-    """The major version from the output of `java -version`: 8 of "1.8.0_402", 17 of "17.0.9"; None without one."""
+    """Return the major version from the output of `java -version`: 8 of "1.8.0_402", 17 of "17.0.9"; None without one."""
     found = re.search(r'version "(\d+)(?:\.(\d+))?', text)
     if found is None:
         return None
@@ -140,7 +140,7 @@ def _check_workers(master: str | None) -> Iterator[Check]:
 
 
 def judge(report: dict[str, Any]) -> Iterator[Check]:
-    """The checks over what the probe reported about driver and workers."""
+    """Yield the checks over what the probe reported about driver and workers."""
     driver, workers = report["driver"], report["workers"]
     if report.get("error"):
         yield Check(

@@ -121,12 +121,12 @@ def _complain(line: str) -> None:
 
 
 def visible(text: str) -> str:
-    """The text with control characters escaped, but tabs and line ends, and with marks of direction escaped."""
+    """Return the text with control characters escaped, but tabs and line ends, and with marks of direction escaped."""
     return _IN_TEXT.sub(lambda found: _escaped(found[0]), text)
 
 
 def rows_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """The rows of a batch. Where a date or time is of a year that Python lacks (1 to 9999), all are texts."""
+    """Return the rows of a batch. Where a date or time is of a year that Python lacks (1 to 9999), all are texts."""
     rows: list[dict[str, Any]]
     try:
         rows = batch.to_pylist(maps_as_pydicts="lossy")
@@ -137,7 +137,7 @@ def rows_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 
 def _without_times(arrow_type: pa.DataType) -> pa.DataType:
-    """The type with text in place of dates and times."""
+    """Return the type with text in place of dates and times."""
     import pyarrow as pa  # not before it is needed: --help starts fast, and doctor works without it
 
     if pa.types.is_date(arrow_type) or pa.types.is_timestamp(arrow_type):
@@ -152,7 +152,7 @@ def _without_times(arrow_type: pa.DataType) -> pa.DataType:
 
 
 def cell(value: Any) -> str:
-    """One value on one line; tabs and line ends are escaped, NULL is empty."""
+    """Return one value on one line; tabs and line ends are escaped, NULL is empty."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -168,7 +168,7 @@ def cell(value: Any) -> str:
 
 
 def jsonable(value: Any) -> Any:
-    """The value in JSON's types: bytes as base64, decimals as text, times in ISO 8601, NaN and infinity as text."""
+    """Return the value in JSON's types: bytes as base64, decimals as text, times in ISO 8601, NaN and infinity as text."""
     if isinstance(value, Mapping):
         return {_key(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
@@ -221,7 +221,7 @@ def _escaped(character: str) -> str:
 
 
 def _console() -> Console | None:
-    """The terminal, or None where output goes to a file or a pipe, or to a terminal without abilities."""
+    """Return the terminal, or None if output goes to a file or a pipe, or to a terminal without abilities."""
     if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
         return None
     return Console(highlight=False)

@@ -39,12 +39,12 @@ class RowAction(Enum):
 
     @property
     def is_written(self) -> bool:
-        """Whether the row goes to a data file."""
+        """True if the row goes to a data file."""
         return self in (RowAction.INSERT, RowAction.UPDATE)
 
     @property
     def is_gone(self) -> bool:
-        """Whether the row leaves the file that it is from."""
+        """True if the row leaves the file that it is from."""
         return self in (RowAction.UPDATE, RowAction.DELETE)
 
 
@@ -112,18 +112,18 @@ class ChangedRows:
 
     @classmethod
     def nothing(cls, actions: int) -> ChangedRows:
-        """No rows were met."""
+        """Return no rows were met."""
         return cls(Written.nothing(), no_files(), {}, (0,) * actions)
 
     @classmethod
     def only_gone(cls, gone: Mapping[int, BitMap64]) -> ChangedRows:
-        """Rows left, by the one action of a statement, and none came."""
+        """Return rows left, by the one action of a statement, and none came."""
         count = sum(map(len, gone.values()))
         return cls(Written.nothing(), no_files(), gone, (count,), count)
 
     @property
     def has_repetitions(self) -> bool:
-        """Whether a row was to leave its file more than once."""
+        """True if a row was to leave its file more than once."""
         return self.crossed_off > sum(len(bitmap) for bitmap in self.gone.values())
 
 

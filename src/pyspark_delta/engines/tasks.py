@@ -50,19 +50,19 @@ class FileGroup:
         return f"FileGroup({self.number_of_files} files of {self.context.table_location})"
 
     def tasks(self) -> list[ScanTask]:
-        """The files as tasks of the Arrow reader."""
+        """Return the files as tasks of the Arrow reader."""
         return list(tasks_of(pa.ipc.open_stream(self._files).read_all()))
 
 
 def single_files(context: ReadContext, files: pa.Table) -> Iterator[FileGroup]:
-    """A partition for each of the files."""
+    """Yield a partition for each of the files."""
     files = _task_columns(files)
     for number in range(files.num_rows):
         yield FileGroup(context, files.slice(number, 1))
 
 
 def in_shares(files: pa.Table, cost: CostModel = DEFAULT) -> pa.Table:
-    """The files, those larger than a task once for each share of their row groups that a task reads."""
+    """Return the files, those larger than a task once for each share of their row groups that a task reads."""
     sizes = files["size"].to_numpy()
     shares = np.maximum(1, -(-sizes // cost.task_bytes))
     parts = _task_columns(files).take(pa.array(np.repeat(np.arange(files.num_rows), shares)))
@@ -88,7 +88,7 @@ def group_files(context: ReadContext, files: pa.Table, cores: int, cost: CostMod
 def numbered_groups(
     context: ReadContext, files: pa.Table, cores: int, cost: CostModel = DEFAULT
 ) -> Iterator[tuple[list[int], FileGroup]]:
-    """Files as `group_files` groups them, large ones `in_shares`; with the place in `files` of each of their tasks."""
+    """Yield files as `group_files` groups them, large ones `in_shares`; with the place in `files` of each of their tasks."""
     shares = in_shares(files, cost)
     is_first = pc.equal(pc.struct_field(shares["share"], "number"), 0)
     places = (np.cumsum(is_first.to_numpy()) - 1).tolist()
@@ -98,7 +98,7 @@ def numbered_groups(
 
 
 def _task_columns(files: pa.Table) -> pa.Table:
-    """The columns of files that tasks need."""
+    """Return the columns of files that tasks need."""
     return files.select([name for name in TASK_COLUMNS if name in files.column_names])
 
 

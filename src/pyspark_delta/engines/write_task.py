@@ -35,7 +35,7 @@ def write_rows(
 
 
 def _checked(batch: pa.RecordBatch, context: WriteContext) -> list[pa.Array]:
-    """The columns of the table. Raises ConstraintViolationError for a row that breaks a condition."""
+    """Return the columns of the table. Raises ConstraintViolationError for a row that breaks a condition."""
     columns: list[pa.Array] = batch.columns
     if context.checks:
         check_violations(columns.pop(), context.checks)

@@ -44,14 +44,14 @@ class TokenSource(Protocol):
     """Where tokens are looked up."""
 
     def look_up(self, secret: str) -> Token | None:
-        """The token with a secret; None for one that is unknown or has expired."""
+        """Return the token with a secret; None for one that is unknown or has expired."""
         ...
 
 
 def create_application(
     catalog: ServedCatalog, tokens: TokenSource | None, settings: ServerSettings = _DEFAULT_SETTINGS
 ) -> Starlette:
-    """The application that serves a catalog. Without `tokens` everybody may do everything."""
+    """Return the application that serves a catalog. Without `tokens` everybody may do everything."""
     catalog = catalog.serving()
     endpoint = _Endpoint(catalog, tokens, settings)
     by_path: dict[str, dict[str, Operation]] = {}
@@ -136,7 +136,7 @@ class _Endpoint:
 
 
 async def _body(request: Request, settings: ServerSettings) -> Any:
-    """The JSON of a request. Raises Failure if it is too much, comes too slowly, or is not JSON."""
+    """Return the JSON of a request. Raises Failure if it is too much, comes too slowly, or is not JSON."""
     kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     if kind != _JSON:
         raise Failure(FailureKind.BAD_REQUEST, f"The body of the request must be JSON: send 'Content-Type: {_JSON}'.")
@@ -186,7 +186,7 @@ async def _describe(request: Request) -> Response:
 
 
 async def _no_operation(request: Request, error: Exception) -> Response:
-    """No path, or no method of it, fits the request."""
+    """Return no path, or no method of it, fits the request."""
     assert isinstance(error, HTTPException)
     kind = FailureKind.NO_METHOD if error.status_code == 405 else FailureKind.NOT_FOUND
     failure = Failure(kind, "The server has no such operation; /openapi.json tells which it has.")

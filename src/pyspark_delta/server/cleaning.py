@@ -21,7 +21,7 @@ _log = logging.getLogger("pyspark_delta.server")
 
 
 def cleaning(catalog: Catalog, older_than: timedelta) -> Callable[[Any], AbstractAsyncContextManager[None]]:
-    """The lifespan of an application that cleans: when it starts, and every hour until it stops."""
+    """Yield the lifespan of an application that cleans: when it starts, and every hour until it stops."""
 
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:

@@ -16,7 +16,7 @@ _OTHER_FILES = 128  # descriptors that are kept for tables and the database
 
 
 def limited_protocol(settings: ServerSettings) -> type[H11Protocol]:
-    """The protocol that uvicorn speaks on each connection, with the limits of the settings.
+    """Return the protocol that uvicorn speaks on each connection, with the limits of the settings.
 
     A connection has `header_seconds` to send the headers of its next request, however slowly they come, and
     `request_seconds` from then on until the answer is taken. Of more than `max_connections`, the one goes that has
@@ -72,7 +72,7 @@ def limited_protocol(settings: ServerSettings) -> type[H11Protocol]:
 
 
 def _longest_waiting(connections: Iterable[Any]) -> Any:
-    """The connection to give up; if all are at work, the newest would wait for nothing, and any will do."""
+    """Return the connection to give up; if all are at work, the newest would wait for nothing, and any will do."""
 
     def order(connection: Any) -> tuple[bool, bool, float]:
         since = connection.waits_since

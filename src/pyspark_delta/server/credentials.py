@@ -28,7 +28,7 @@ _OLDER = {
 
 
 def access_of(call: Call, word: Any) -> Access:
-    """The access that is asked for, which the caller's token must allow. Raises Failure."""
+    """Return the access that is asked for, which the caller's token must allow. Raises Failure."""
     if word not in (Access.READ.value, Access.READ_WRITE.value):
         raise invalid("'operation' must be READ or READ_WRITE.")
     access = Access(word)

@@ -73,7 +73,7 @@ def _create_staging_table(call: Call) -> Reply:
 
 
 def _new_name(call: Call, body: Any) -> TableName:
-    """The name that a table is to have. Raises Failure."""
+    """Return the name that a table is to have. Raises Failure."""
     name = table_name(call.path["catalog"], call.path["schema"], new_name(body.get("name"), "'name'"))
     call.require_reach(name.catalog, name.schema)
     return name
@@ -102,7 +102,7 @@ def _staging_answer(call: Call, staging: StagingTable) -> dict[str, Any]:
 
 
 def _by_kind(features: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The features that readers have to know, and all."""
+    """Return the features that readers have to know, and all."""
     writers = sorted(features)
     found = {name: find_feature(name) for name in writers}
     readers = [name for name, known in found.items() if known is not None and known.kind is FeatureKind.READER_WRITER]

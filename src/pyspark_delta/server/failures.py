@@ -75,19 +75,19 @@ class FailureKind(Enum):
 
 
 def delta_body(failure: Failure) -> dict[str, Any]:
-    """The answer of the Delta API."""
+    """Return the answer of the Delta API."""
     kind = failure.kind.value
     return {"error": {"message": failure.message, "type": kind.type, "code": kind.status}}
 
 
 def legacy_body(failure: Failure) -> dict[str, Any]:
-    """The answer of the older endpoints."""
+    """Return the answer of the older endpoints."""
     kind = failure.kind.value
     return {"error_code": kind.code, "message": failure.message, "details": []}
 
 
 def failed_response(failure: Failure, scope: Scope) -> Response:
-    """The answer to a request that fails, in the way of the API that it is for; its reason goes to the log."""
+    """Return the answer to a request that fails, in the way of the API that it is for; its reason goes to the log."""
     is_delta_api, kind = scope["path"].startswith(DELTA_API), failure.kind.value
     status = kind.status if is_delta_api else kind.legacy_status or kind.status
     scope.setdefault("state", {})["failure"] = failure.message

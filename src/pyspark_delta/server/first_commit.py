@@ -13,7 +13,7 @@ from pyspark_delta.server.operation import Call
 
 
 def first_commit(call: Call, staging: StagingTable) -> NewTable:
-    """Version 0 of the table at a staging location. Raises Failure where it is not there, or is no such commit."""
+    """Version 0 of the table at a staging location. Raises Failure if it is not there, or is no such commit."""
     store = call.catalog.table_store(staging.location)
     path = published_path(staging.location, 0)
     try:

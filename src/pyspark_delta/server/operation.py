@@ -17,7 +17,7 @@ BASE = "/api/2.1/unity-catalog"
 class Call:
     """A request that has been read: the catalog as its sender sees it, and what was sent.
 
-    `caller` is the token, None where the server asks for none. `body` is JSON.
+    `caller` is the token, None if the server asks for none. `body` is JSON.
     """
 
     catalog: ServedCatalog
@@ -28,23 +28,23 @@ class Call:
     body: Any
 
     def require_scope(self, scope: Scope) -> None:
-        """Raises Failure where the caller's token does not include a scope."""
+        """Raise Failure if the caller's token does not include a scope."""
         if self.caller is not None and not self.caller.allows(scope):
             raise Failure(
                 FailureKind.NOT_ALLOWED, f"The token does not allow this: it needs the scope '{scope.value}'."
             )
 
     def require_reach(self, catalog: str, schema: str) -> None:
-        """Raises Failure where the caller's token is limited to other schemas. Existing or not makes no difference."""
+        """Raise Failure if the caller's token is limited to other schemas. Existing or not makes no difference."""
         if not self.reaches(catalog, schema):
             raise Failure(FailureKind.NOT_ALLOWED, f"The token is not for the schema '{catalog}.{schema}'.")
 
     def reaches(self, catalog: str, schema: str) -> bool:
-        """Whether the caller's token is for a schema."""
+        """Return True if the caller's token is for a schema."""
         return self.caller is None or self.caller.reaches(catalog, schema)
 
     def reaches_catalog(self, catalog: str) -> bool:
-        """Whether the caller's token is for any schema of a catalog."""
+        """Return True if the caller's token is for any schema of a catalog."""
         if self.caller is None or self.caller.schemas is None:
             return True
         return any(self.reaches(catalog, schema) for _, schema in self.caller.schemas)
@@ -71,7 +71,7 @@ class Operation:
     """One method of one path below `BASE`; `answers` is the schema of a success, None for status 204, or for
     the text `200 OK` if the operation `says_done`.
 
-    `query` are the parameters by name: their schema and whether they are required. `scope` is None where the operation
+    `query` are the parameters by name: their schema and whether they are required. `scope` is None if the operation
     asks for a scope itself, because it depends on the request.
     """
 
@@ -88,5 +88,5 @@ class Operation:
 
     @property
     def is_delta_api(self) -> bool:
-        """Whether it belongs to the Delta API, and so fails in its way."""
+        """True if it belongs to the Delta API, and so fails in its way."""
         return self.path.startswith("/delta/v1/")

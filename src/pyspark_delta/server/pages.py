@@ -18,7 +18,7 @@ PAGE_QUERY: dict[str, tuple[Schema, bool]] = {
 
 
 def page_of(call: Call, sorted_values: Sequence[T], key: Callable[[T], str]) -> tuple[list[T], dict[str, Any]]:
-    """The page of a sorted list that is asked for, and what the answer says of the rest.
+    """Return the page of a sorted list that is asked for, and what the answer says of the rest.
 
     The token is the last name of the page, so that the list may change in between. Raises Failure.
     """

@@ -44,7 +44,7 @@ def create_server(
     verify_published: bool = True,
     settings: ServerSettings | None = None,
 ) -> uvicorn.Server:
-    """A server for the catalog in a database, which `serve` runs.
+    """Return a server for the catalog in a database, which `serve` runs.
 
     `url`, `storage_root` and `storage_options` are as for `connect_catalog`. `certificate` and `key` are PEM files.
     A host that others can reach needs them, unless the server is `behind_proxy`, a proxy that speaks TLS. Every request
@@ -102,7 +102,7 @@ def create_server(
 def check_exposure(
     host: str, certificate: str | None, key: str | None, *, open_access: bool, behind_proxy: bool
 ) -> None:
-    """Raises InvalidOptionError where tokens would cross a network in clear text, or others need none."""
+    """Raise InvalidOptionError if tokens would cross a network in clear text, or others need none."""
     if (certificate is None) != (key is None):
         raise InvalidOptionError("TLS needs both a certificate and its key.")
     if is_loopback(host):

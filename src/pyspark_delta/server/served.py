@@ -33,15 +33,15 @@ class ServedCatalog(Catalog, Protocol):
     """A catalog that can say everything that the API tells of tables."""
 
     def serving(self) -> Self:
-        """The catalog as a server uses it: links in local tables, which its clients may have made, are not followed."""
+        """Return the catalog as a server uses it: links in local tables, which its clients may have made, are not followed."""
         ...
 
     def table_store(self, location: str) -> TableFiles:
-        """The files of the table at a location."""
+        """Return the files of the table at a location."""
         ...
 
     def acting_as(self, principal: str) -> Self:
-        """The catalog as a principal sees it."""
+        """Return the catalog as a principal sees it."""
         ...
 
     def create_catalog(self, catalog: str) -> None:
@@ -53,19 +53,19 @@ class ServedCatalog(Catalog, Protocol):
         ...
 
     def list_catalogs(self) -> list[str]:
-        """The names of the catalogs, sorted."""
+        """Return the names of the catalogs, sorted."""
         ...
 
     def describe_table(self, name: TableName) -> Description:
-        """All of a table. Raises CatalogNameNotFoundError."""
+        """Return all of a table. Raises CatalogNameNotFoundError."""
         ...
 
     def load_table_by_id(self, table_id: str) -> TableInfo:
-        """The table of an id. Raises TableReplacedError."""
+        """Return the table of an id. Raises TableReplacedError."""
         ...
 
     def load_staging_table(self, table_id: str) -> StagingTable:
-        """The staging table of an id. Raises InvalidProposalError, NotAuthorizedError."""
+        """Return the staging table of an id. Raises InvalidProposalError, NotAuthorizedError."""
         ...
 
 

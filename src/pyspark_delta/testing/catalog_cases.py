@@ -187,7 +187,7 @@ class InlineCommits:
 
     @staticmethod
     def propose(version: int) -> Proposal:
-        """An inline proposal."""
+        """Return an inline proposal."""
         identity = str(uuid.uuid4())
         content = commit_content(version, identity)
         return Proposal(version=version, timestamp=START + version, transaction_id=identity, content=content)

@@ -23,7 +23,7 @@ CALLS = frozenset(
 
 
 def no_answer(call: str) -> BaseException:
-    """The failure of a catalog that cannot be reached; for `Fault(raises=no_answer)`."""
+    """Return the failure of a catalog that cannot be reached; for `Fault(raises=no_answer)`."""
     return CatalogUnavailableError(f"The catalog did not answer the call {call}.", call=call)
 
 

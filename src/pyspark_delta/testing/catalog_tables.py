@@ -49,16 +49,16 @@ class CatalogSetup:
     max_unpublished: int = 10
 
     def name(self, table: str) -> TableName:
-        """The full name of a table in the schema."""
+        """Return the full name of a table in the schema."""
         return TableName(self.catalog, self.schema, table)
 
     def store(self, location: str) -> ObjectStore:
-        """The store in which a table lies."""
+        """Return the store in which a table lies."""
         return store_for(normalize_location(location), self.storage_options)
 
 
 def stage_table(setup: CatalogSetup, catalog: Catalog, name: TableName) -> tuple[StagingTable, NewTable]:
-    """A staging table with its version 0, and what the catalog is told of it."""
+    """Return a staging table with its version 0, and what the catalog is told of it."""
     staging = catalog.create_staging_table(name)
     new = new_table(staging)
     write_first_commit(setup, staging, new)
@@ -90,12 +90,12 @@ def write_first_commit(setup: CatalogSetup, staging: StagingTable, new: NewTable
 
 
 def create_table(setup: CatalogSetup, catalog: Catalog, name: str = "t") -> TableInfo:
-    """A new managed table with version 0."""
+    """Return a new managed table with version 0."""
     return catalog.create_table(*stage_table(setup, catalog, setup.name(name)))
 
 
 def commit_content(version: int, transaction_id: str, *actions: Action, timestamp: int | None = None) -> bytes:
-    """A commit of nothing but its commitInfo and the actions given."""
+    """Return a commit of nothing but its commitInfo and the actions given."""
     info = CommitInfo(
         values={
             "inCommitTimestamp": START + version if timestamp is None else timestamp,
@@ -110,7 +110,7 @@ def commit_content(version: int, transaction_id: str, *actions: Action, timestam
 def propose(
     setup: CatalogSetup, catalog: Catalog, table: TableInfo, version: int, *, timestamp: int | None = None
 ) -> Proposal:
-    """A proposal that the catalog can take: staged, or with its content where that is all it takes."""
+    """Return a proposal that the catalog can take: staged, or with its content where that is all it takes."""
     transaction_id = str(uuid.uuid4())
     content = commit_content(version, transaction_id, timestamp=timestamp)
     proposal = Proposal(
@@ -157,7 +157,7 @@ def commit_versions(setup: CatalogSetup, catalog: Catalog, table: TableInfo, fir
 
 
 def fresh(setup: CatalogSetup, name: str = "t") -> tuple[Catalog, TableInfo]:
-    """A catalog and a new table in it."""
+    """Return a catalog and a new table in it."""
     catalog = setup.make()
     return catalog, create_table(setup, catalog, name)
 

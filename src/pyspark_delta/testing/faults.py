@@ -23,7 +23,7 @@ class SimulatedCrash(BaseException):
 
 
 def connection_lost(path: str) -> BaseException:
-    """The failure of a store that cannot be reached; what a `Fault` raises unless told otherwise."""
+    """Return the failure of a store that cannot be reached; what a `Fault` raises unless told otherwise."""
     return StorageError(f"Cannot reach '{path}': the connection was lost.", path=path)
 
 
@@ -65,7 +65,7 @@ class FaultyStore:
 
     @property
     def struck(self) -> bool:
-        """Whether the fault was due; an operation that makes fewer calls ran to its end."""
+        """True if the fault was due; an operation that makes fewer calls ran to its end."""
         return self.calls >= self.fault.nth
 
     def read(self, path: str, byte_range: tuple[int, int] | None = None) -> bytes:

@@ -21,7 +21,7 @@ from pyspark_delta.write.written import Written
 class Staged:
     """What a write has done to files: `new` rows, rows `kept` in new files, and what they replace.
 
-    `replaced` is None where nothing can be, `changes` (change data files) where rows are not told apart.
+    `replaced` is None if nothing can be, `changes` (change data files) where rows are not told apart.
     """
 
     new: Written
@@ -33,7 +33,7 @@ class Staged:
 def draft_write(
     mode: str, options: WriteOptions, target: Target, staged: Staged, *, statement: str = "", engine: str = ""
 ) -> CommitDraft:
-    """The draft of a write of the save mode; `statement` and `engine` are for the history."""
+    """Return the draft of a write of the save mode; `statement` and `engine` are for the history."""
     new, kept, replaced = staged.new, staged.kept, staged.replaced
     nothing = no_files() if mode == "overwrite" else None  # of a table that was not there
     metrics = write_metrics(
@@ -62,7 +62,7 @@ def draft_write(
 
 
 def _deleted_rows(replaced: Replaced | None, kept: Written) -> int | None:
-    """How many rows were replaced; None where that is not known, or nobody asks."""
+    """Return how many rows were replaced; None if that is not known, or nobody asks."""
     if replaced is None or "stats" not in replaced.removed.column_names:
         return None
     if replaced.rows is not None:

@@ -87,7 +87,7 @@ class WriteOptions:
 
 
 def parse_mode(mode: str | None) -> str:
-    """The save mode: append, overwrite, error or ignore. Raises InvalidOptionError listing the valid ones."""
+    """Return the save mode: append, overwrite, error or ignore. Raises InvalidOptionError listing the valid ones."""
     text = (mode or "error").lower()
     if text not in (*MODES, "default"):
         near = difflib.get_close_matches(text, MODES, n=1)
@@ -255,7 +255,7 @@ def _unquoted(name: str) -> str:
 
 
 def parse_overwrite_mode(value: str, where: str) -> bool:
-    """Whether a value of partitionOverwriteMode means dynamic; `where` names the setting. Raises InvalidOptionError."""
+    """Return True if a value of partitionOverwriteMode means dynamic; `where` names the setting. Raises InvalidOptionError."""
     if value.strip().lower() not in ("static", "dynamic"):
         raise InvalidOptionError(f"The {where} is static or dynamic, found '{value}'.", value=value)
     return value.strip().lower() == "dynamic"
@@ -267,7 +267,7 @@ def _overwrite_mode(given: _Given) -> bool | None:
 
 
 def transaction_of(application: str | None, version: str | None) -> SetTransaction | None:
-    """The transaction of a write, from the values of txnAppId and txnVersion. Raises InvalidOptionError."""
+    """Return the transaction of a write, from the values of txnAppId and txnVersion. Raises InvalidOptionError."""
     if application is None and version is None:
         return None
     if application is None or version is None:

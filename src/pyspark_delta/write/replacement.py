@@ -48,20 +48,20 @@ class Replaced:
 
 
 def replace_everything(snapshot: Snapshot) -> Replaced:
-    """All files."""
+    """Return all files."""
     files = snapshot.files(REMOVED_COLUMNS)
     return Replaced(files, files.slice(0, 0), ReadSet(whole_table=True))
 
 
 def replace_matching(snapshot: Snapshot, predicate: Expression, time_zone: str) -> Replaced:
-    """The files with rows that may meet a condition."""
+    """Return the files with rows that may meet a condition."""
     found = match_files(snapshot, predicate, EXAMINED_COLUMNS, time_zone=time_zone)
     reads = ReadSet(predicates=(predicate,), paths=frozenset(found.partly["path"].to_pylist()), time_zone=time_zone)
     return Replaced(found.inside, found.partly, reads)
 
 
 def replace_partitions(snapshot: Snapshot, written: pa.Table, time_zone: str) -> Replaced:
-    """The files of every partition that new files were written to; partition values compare as values, not as text."""
+    """Return the files of every partition that new files were written to; partition values compare as values, not as text."""
     configuration = snapshot.configuration
     columns = _partition_columns(configuration)
     files = snapshot.files(REMOVED_COLUMNS)
@@ -79,14 +79,14 @@ def replace_partitions(snapshot: Snapshot, written: pa.Table, time_zone: str) ->
 
 
 def live_rows(files: pa.Table) -> pa.Array:
-    """How many rows of the table each file holds; null where its statistics do not say."""
+    """Return how many rows of the table each file holds; null if its statistics do not say."""
     stats = parse_stats(_array(files["stats"]), (NUM_RECORDS,)).column("numRecords")
     deleted = pc.fill_null(pc.struct_field(_array(files["deletion_vector"]), "cardinality"), 0)
     return pc.subtract(stats, deleted)
 
 
 def count_rows(files: pa.Table) -> int | None:
-    """How many rows of the table the files hold together; None where that is not known."""
+    """Return how many rows of the table the files hold together; None if that is not known."""
     rows = live_rows(files)
     return None if rows.null_count else int(pc.sum(rows).as_py() or 0)
 
@@ -98,7 +98,7 @@ def _array(column: pa.ChunkedArray) -> pa.Array:
 
 # ---------------------------------------------------------------------------------------------------- partitions
 def has_local_partition_times(snapshot: Snapshot, columns: Collection[str]) -> bool:
-    """Whether partition values of some columns are timestamps that mean another time in another time zone."""
+    """Return True if partition values of some columns are timestamps that mean another time in another time zone."""
     configuration = snapshot.configuration
     times = [c for c in _partition_columns(configuration) if c.name in columns and c.type == TIMESTAMP]
     if not times:
@@ -125,7 +125,7 @@ def _partition_values(
 
 
 def _codes(old: Sequence[pa.Array], new: Sequence[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
-    """A number for each row, equal where the values of all columns are; nulls are equal."""
+    """Return a number for each row, equal where the values of all columns are; nulls are equal."""
     length = len(old[0])
     codes = np.zeros(length + len(new[0]), dtype=np.int64)
     for ours, theirs in zip(old, new, strict=True):

@@ -28,7 +28,7 @@ from pyspark_delta.write.options import WriteOptions
 
 @dataclass(frozen=True)
 class Target:
-    """`before` is None where there is no table yet; `configuration` is what holds once the write is committed."""
+    """`before` is None if there is no table yet; `configuration` is what holds once the write is committed."""
 
     location: str
     configuration: TableConfiguration
@@ -49,7 +49,7 @@ class Target:
 
 
 def new_target(location: str, data: StructType, options: WriteOptions, defaults: Mapping[str, str]) -> Target:
-    """A table that is not there yet; `defaults` are the properties that new tables begin with."""
+    """Return a table that is not there yet; `defaults` are the properties that new tables begin with."""
     creation = creation_of(options.files.storage_options, options.properties)
     features = (*creation.features, Feature.CLUSTERING) if options.cluster_by else creation.features
     configuration = new_table(
@@ -66,7 +66,7 @@ def existing_target(
     options: WriteOptions,
     defaults: Mapping[str, str],
 ) -> Target:
-    """A table that rows of the schema `data` are written to, with the schema changes that the options allow.
+    """Return a table that rows of the schema `data` are written to, with the schema changes that the options allow.
 
     `before` is what it declares, in the version of the snapshot or a later one.
 
@@ -94,12 +94,12 @@ def existing_target(
 
 
 def target_clustering(target: Target, snapshot: Snapshot | None) -> tuple[tuple[str, ...], ...]:
-    """The physical paths of the clustering columns that hold once the write is committed; `snapshot` is before it."""
+    """Return the physical paths of the clustering columns that hold once the write is committed; `snapshot` is before it."""
     return clustering_paths({} if snapshot is None else snapshot.domains(), target.domains)
 
 
 def _clustering(configuration: TableConfiguration, names: Sequence[str]) -> tuple[DomainMetadata, ...]:
-    """The metadata domain for clustering by these columns; empty for none where there were none."""
+    """Return the metadata domain for clustering by these columns; empty for none where there were none."""
     if not names and not is_supported(configuration, Feature.CLUSTERING):
         return ()
     return cluster_by(configuration, [parse_column_path(name) for name in names]).domains
@@ -122,7 +122,7 @@ def _replacing(
     options: WriteOptions,
     defaults: Mapping[str, str],
 ) -> Target:
-    """A table of which nothing stays but its id and its history."""
+    """Return a table of which nothing stays but its id and its history."""
     schema = keep_identities(stored_columns(data), before.schema)
     metadata = replace(
         before.metadata,
@@ -169,7 +169,7 @@ def _replaced(before: TableConfiguration, data: StructType, options: WriteOption
 
 
 def _partial(options: WriteOptions) -> str | None:
-    """The option by which an overwrite keeps some of the files; None if it replaces all."""
+    """Return the option by which an overwrite keeps some of the files; None if it replaces all."""
     partial = {
         "replaceWhere": options.replace_where is not None,
         "replaceUsing": bool(options.replace_using),
@@ -182,7 +182,7 @@ def _partial(options: WriteOptions) -> str | None:
 def _changed(
     before: TableConfiguration, schema: StructType, partitioning: Sequence[str], *, keeps_files: bool
 ) -> TableConfiguration:
-    """The configuration with another schema and partitioning."""
+    """Return the configuration with another schema and partitioning."""
     metadata = replace(before.metadata, schema_string=schema_to_json(schema), partition_columns=tuple(partitioning))
     return evolve(before, metadata, keeps_files=keeps_files)
 

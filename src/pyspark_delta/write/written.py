@@ -43,17 +43,17 @@ class Written:
 
     @classmethod
     def nothing(cls) -> Written:
-        """No files."""
+        """Return no files."""
         return cls(no_files(), 0, 0)
 
 
 def has_row_ids(configuration: TableConfiguration) -> bool:
-    """Whether rows keep their ids when they are written anew (C321)."""
+    """Return True if rows keep their ids when they are written anew (C321)."""
     return is_active(configuration, Feature.ROW_TRACKING)
 
 
 def with_row_ids(before: TableConfiguration, context: WriteContext) -> WriteContext:
-    """The context for files with rows that the table has already: after its columns, those with their ids, if any.
+    """Return the context for files with rows that the table has already: after its columns, those with their ids, if any.
 
     Raises as `require_row_tracking`.
     """
@@ -65,7 +65,7 @@ def with_row_ids(before: TableConfiguration, context: WriteContext) -> WriteCont
 
 
 def with_columns(context: WriteContext, columns: StructType) -> WriteContext:
-    """The context for files with more columns than those of the table."""
+    """Return the context for files with more columns than those of the table."""
     stored = len(context.partition_columns) if context.stores_partition_columns else 0
     fields = context.data_schema.fields
     data, partition = fields[: len(fields) - stored], fields[len(fields) - stored :]
@@ -86,7 +86,7 @@ def discard(snapshot: Snapshot, written: Sequence[str]) -> None:
 
 
 def furthest_marks(files: pa.Table, context: WriteContext) -> dict[str, int]:
-    """The last number that each identity column was given in the files of a write."""
+    """Return the last number that each identity column was given in the files of a write."""
     found: dict[str, int] = {}
     for marks in files.column("marks").to_pylist():
         for name, mark in marks or ():

@@ -46,7 +46,7 @@ class SqlCatalog(TableNames, Commits):
         `storage_options` give access. A table may have `max_unpublished` unpublished commits.
 
         Raises CatalogError for a URL that is no such, and without a `storage_root` where one is needed;
-        CatalogUnavailableError where the database does not answer.
+        CatalogUnavailableError if the database does not answer.
         """
         database = Database.connect(url)
         try:
@@ -86,7 +86,7 @@ class SqlCatalog(TableNames, Commits):
         return SqlCatalog(self._database, replace(self._settings, follow_links=False))
 
     def storage_options(self, table: TableInfo, access: Access) -> Mapping[str, str]:
-        """The options that the catalog was connected with."""
+        """Return the options that the catalog was connected with."""
         return dict(self._settings.storage_options)
 
     def credentials(self, table: TableInfo | StagingTable, access: Access) -> Credentials:

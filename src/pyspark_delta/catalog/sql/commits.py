@@ -67,7 +67,7 @@ class Commits(CatalogPart):
 
         The same proposal again (by file name or transaction id) is a replay, and changes nothing. Raises
         RatificationConflictError with the log tail where the version is another's, TooManyUnpublishedError,
-        StaleMetadataError for an etag, TableReplacedError, InvalidProposalError, and CatalogUnavailableError where the
+        StaleMetadataError for an etag, TableReplacedError, InvalidProposalError, and CatalogUnavailableError if the
         outcome is unknown.
         """
         check_proposal(table, proposal)
@@ -92,9 +92,9 @@ class Commits(CatalogPart):
         )
 
     def log_tail(self, table: TableInfo, start: int | None = None, end: int | None = None) -> LogTail:
-        """The latest version, and the commits that are not published, of a range (both ends included).
+        """Return the latest version, and the commits that are not published, of a range (both ends included).
 
-        Raises TableReplacedError where the table is gone.
+        Raises TableReplacedError if the table is gone.
         """
         return self._database.read(lambda connection: _tail(connection, table, start, end))
 
@@ -128,7 +128,7 @@ class Commits(CatalogPart):
     def _try(
         self, connection: Connection, table: TableInfo, proposal: Proposal, commit: RatifiedCommit, known: int
     ) -> Ratification | None:
-        """Compare and set; None where the table changed between not fitting and being looked at."""
+        """Compare and set; None if the table changed between not fitting and being looked at."""
         if connection.execute(self._compare_and_set(table, proposal, known)).rowcount != 1:
             return self._explain(connection, table, proposal)
         values = commit_values(table.table_id, commit, self._settings.principal, self._settings.clock())
@@ -181,7 +181,7 @@ class Commits(CatalogPart):
         return None
 
     def _replay(self, table: TableInfo, proposal: Proposal, row: Row[Any]) -> Ratification | None:
-        """The answer where the commit of the version is the proposal; of a forgotten one, the published file tells."""
+        """Return the answer where the commit of the version is the proposal; of a forgotten one, the published file tells."""
         if row.commit_version is not None:
             commit = commit_of(row)
             return Ratification(commit, replayed=True) if is_same(commit, proposal) else None
@@ -270,7 +270,7 @@ class Commits(CatalogPart):
 
 
 def _published(proposal: Proposal) -> ColumnElement[int]:
-    """The newest published version: what the catalog knows, or what the proposal says where that is more."""
+    """Return the newest published version: what the catalog knows, or what the proposal says where that is more."""
     said = proposal.published_version
     column: ColumnElement[int] = tables.c.published_version
     return column if said is None else case((column < said, said), else_=column)
@@ -304,12 +304,12 @@ def _raise_unfit(table: TableInfo, proposal: Proposal, row: Row[Any], limit: int
 
 
 def _tail(connection: Connection, table: TableInfo, start: int | None, end: int | None) -> LogTail:
-    """The latest version, and the unpublished commits of a range."""
+    """Return the latest version, and the unpublished commits of a range."""
     return tail_of(_rows(connection, table, unpublished(start, end)))
 
 
 def _look(connection: Connection, table: TableInfo, version: int) -> Row[Any]:
-    """The row of the table with its commit of a version, where that is known."""
+    """Return the row of the table with its commit of a version, where that is known."""
     joined = and_(commits.c.table_id == tables.c.table_id, commits.c.version == version)
     return _rows(connection, table, joined)[0]
 

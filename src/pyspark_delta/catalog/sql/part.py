@@ -42,7 +42,7 @@ class CatalogPart:
         self._settings = settings
 
     def table_store(self, location: str) -> TableFiles:
-        """The files of the table at a location."""
+        """Return the files of the table at a location."""
         if not self._settings.follow_links and split(location)[0] == "file":
             return ConfinedStore(parent(location))
         return store_for(location, self._settings.storage_options)

@@ -64,13 +64,13 @@ class Schemas(CatalogPart):
             ) from None
 
     def list_schemas(self, catalog: str) -> list[str]:
-        """The names of the schemas, sorted."""
+        """Return the names of the schemas, sorted."""
         condition = and_(schemas.c.catalog_key == name_key(catalog), schemas.c.schema_key != "")
         query = select(schemas.c.name).where(condition)
         return sorted(self._database.read(lambda connection: connection.execute(query).scalars().all()))
 
     def list_catalogs(self) -> list[str]:
-        """The names of the catalogs, sorted."""
+        """Return the names of the catalogs, sorted."""
         query = select(schemas.c.catalog_key, schemas.c.catalog)
         rows = self._database.read(lambda connection: connection.execute(query).all())
         return sorted({row.catalog_key: row.catalog for row in rows}.values())
@@ -96,7 +96,7 @@ class Schemas(CatalogPart):
         self._database.change(drop)
 
     def require_schema(self, catalog: str, schema: str) -> None:
-        """Raises CatalogNameNotFoundError where there is no such schema."""
+        """Raises CatalogNameNotFoundError if there is no such schema."""
         query = select(schemas.c.name).where(_is_schema(name_key(catalog), name_key(schema)))
         if self._database.read(lambda connection: connection.execute(query).scalar()) is None:
             raise _no_schema(catalog, schema)

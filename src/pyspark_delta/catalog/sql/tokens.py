@@ -48,12 +48,12 @@ class Token:
     expires_at: int | None = None
 
     def allows(self, scope: Scope) -> bool:
-        """Whether the token has a scope, or one that includes it."""
+        """Return True if the token has a scope, or one that includes it."""
         order = list(Scope)
         return any(order.index(own) >= order.index(scope) for own in self.scopes)
 
     def reaches(self, catalog: str, schema: str) -> bool:
-        """Whether the token is for a schema. Raises InvalidProposalError for text that is no name."""
+        """Return True if the token is for a schema. Raises InvalidProposalError for text that is no name."""
         keys = name_key(catalog), name_key(schema)
         return self.schemas is None or keys in self.schemas
 
@@ -112,7 +112,7 @@ class Tokens:
         return NewToken(token, secret)
 
     def look_up(self, secret: str) -> Token | None:
-        """The token with a secret; None for one that is unknown or has expired."""
+        """Return the token with a secret; None for one that is unknown or has expired."""
         digest = _digest(secret)
         query = select(tokens).where(tokens.c.sha256 == digest)
         row = self._database.read(lambda connection: connection.execute(query).one_or_none())
@@ -123,7 +123,7 @@ class Tokens:
         return _token(row)
 
     def list_tokens(self) -> list[Token]:
-        """All tokens, expired ones too, oldest first."""
+        """Return all tokens, expired ones too, oldest first."""
         query = select(tokens).order_by(tokens.c.created_ms, tokens.c.token_id)
         return [_token(row) for row in self._database.read(lambda connection: connection.execute(query).all())]
 

@@ -87,7 +87,7 @@ class UnityCatalog:
 
         `token` is a bearer token, or a function that gives one; it is called again when the server refuses the last.
         `storage_options` are for the tables, beneath the credentials that the server gives. `timeout` is in seconds.
-        Raises CatalogNameNotFoundError where the server has no such catalog, NotAuthorizedError,
+        Raises CatalogNameNotFoundError if the server has no such catalog, NotAuthorizedError,
         CatalogUnavailableError.
         """
         connection = Connection(url, token, TIMEOUT if timeout is None else timeout)
@@ -294,7 +294,7 @@ class UnityCatalog:
         ) from None
 
     def _version_taken(self, table: TableInfo, proposal: Proposal, refusal: Refusal) -> Ratification:
-        """A conflict, unless the commit there is the proposed one: some servers take a replay for a conflict."""
+        """Return a conflict, unless the commit there is the proposed one: some servers take a replay for a conflict."""
         try:
             tail = self.log_tail(table)
         except CatalogUnavailableError:
@@ -311,7 +311,7 @@ class UnityCatalog:
         ) from None
 
     def _reloaded(self, table: TableInfo) -> TableInfo:
-        """The table as it is now, under another name where it was renamed. Raises TableReplacedError."""
+        """Return the table as it is now, under another name where it was renamed. Raises TableReplacedError."""
         found = self._find(table.name)
         if found is None or found.table_id != table.table_id:
             with translated(f"table {table.name}"):
@@ -326,7 +326,7 @@ class UnityCatalog:
         return found
 
     def _name_of(self, table: TableInfo) -> TableName | None:
-        """The name that the table has now, by its id."""
+        """Return the name that the table has now, by its id."""
         try:
             listed = list(self._older.tables(table.name.catalog, table.name.schema))
         except Refusal as refusal:
@@ -355,7 +355,7 @@ class UnityCatalog:
         domains: tuple[DomainMetadata, ...],
         known: Mapping[str, str],
     ) -> None:
-        """Raises InvalidProposalError for properties that the server cannot store."""
+        """Raise InvalidProposalError for properties that the server cannot store."""
         if self._is_own_server:
             return
         if metadata is not None:
@@ -375,7 +375,7 @@ class UnityCatalog:
 
 
 def _api_of(connection: Connection, catalog: str) -> DeltaApi | LegacyApi:
-    """The newest API that the server has."""
+    """Return the newest API that the server has."""
     query = {"catalog": catalog, "protocol-versions": PROTOCOL_VERSIONS}
     try:
         answer = connection.call("GET", f"{PREFIX}/config", query=query)

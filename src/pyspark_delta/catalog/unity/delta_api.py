@@ -34,7 +34,7 @@ TRANSACTION_IDS_HEADER = "x-transaction-ids"
 
 
 class DeltaApi:
-    """Every method raises Refusal for what the server refuses, CatalogUnavailableError where no answer came."""
+    """Every method raises Refusal for what the server refuses, CatalogUnavailableError if no answer came."""
 
     def __init__(self, connection: Connection, *, sends_transaction_ids: bool = False) -> None:
         self._connection = connection

@@ -99,7 +99,7 @@ class Refusal(Exception):
 
 
 def refusal_of(status: int, value: Any, *, is_read: bool = False) -> Refusal:
-    """The refusal in an answer; `value` is its JSON, None where it had none. `is_read` says what the request was."""
+    """Return the refusal in an answer; `value` is its JSON, None if it had none. `is_read` says what the request was."""
     error = value.get("error") if isinstance(value, dict) else None
     name, message = "", f"HTTP status {status}"
     if isinstance(error, dict):
@@ -110,7 +110,7 @@ def refusal_of(status: int, value: Any, *, is_read: bool = False) -> Refusal:
 
 
 def error_of(refusal: Refusal, subject: str) -> CatalogError:
-    """The error for a refusal of a request about `subject`, such as `table main.sales.orders`, without an article."""
+    """Return the error for a refusal of a request about `subject`, such as `table main.sales.orders`, without an article."""
     facts: dict[str, Any] = {"subject": subject, "status": refusal.status, "refusal": refusal.name}
     said = refusal.message.rstrip(".") or refusal.name
     match refusal.reason:

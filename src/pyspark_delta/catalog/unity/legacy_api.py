@@ -57,7 +57,7 @@ _FEATURES = frozenset(
 
 
 class LegacyApi:
-    """Every method raises Refusal for what the server refuses, CatalogUnavailableError where no answer came."""
+    """Every method raises Refusal for what the server refuses, CatalogUnavailableError if no answer came."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -67,7 +67,7 @@ class LegacyApi:
         self._connection.call("POST", "/schemas", {"name": schema, "catalog_name": catalog})
 
     def schemas(self, catalog: str) -> Iterator[str]:
-        """The names of the schemas of a catalog."""
+        """Yield the names of the schemas of a catalog."""
         for value in self._listed("/schemas", "schemas", {"catalog_name": catalog}):
             yield str(value.get("name"))
 
@@ -76,7 +76,7 @@ class LegacyApi:
 
     # --------------------------------------------------------------------------------------------------- tables
     def tables(self, catalog: str, schema: str) -> Iterator[tuple[TableName, str]]:
-        """The tables of a schema, with their ids."""
+        """Yield the tables of a schema, with their ids."""
         query = {"catalog_name": catalog, "schema_name": schema}
         for value in self._listed("/tables", "tables", query):
             yield TableName(catalog, schema, str(value.get("name"))), str(value.get("table_id"))
@@ -109,7 +109,7 @@ class LegacyApi:
         return self._table(name, self._connection.call("GET", f"/tables/{segment(_full(name))}").value)
 
     def require_delta(self, name: TableName) -> None:
-        """Raises NotDeltaTableError for a table of another format, and for a view."""
+        """Raise NotDeltaTableError for a table of another format, and for a view."""
         _require_delta(name, self._connection.call("GET", f"/tables/{segment(_full(name))}").value)
 
     def report_change(
@@ -177,7 +177,7 @@ class LegacyApi:
         )
 
     def _tail(self, table_id: str, location: str, table: str) -> LogTail:
-        """The whole tail; a server answers with the earliest commits of it, so it is asked until they reach the end."""
+        """Return the whole tail; a server answers with the earliest commits of it, so it is asked until they reach the end."""
         commits: dict[int, RatifiedCommit] = {}
         start = 0
         while True:

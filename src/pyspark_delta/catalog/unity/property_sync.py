@@ -41,7 +41,7 @@ _SYNTHETIC = frozenset(
 
 
 def is_synthetic(key: str) -> bool:
-    """Whether a property is made by the catalog."""
+    """Return True if a property is made by the catalog."""
     return key in _SYNTHETIC or key.startswith(FEATURE_PREFIX)
 
 
@@ -51,12 +51,12 @@ def own_properties(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def features_of(protocol: Protocol) -> frozenset[str]:
-    """Every feature that a protocol lists."""
+    """Return every feature that a protocol lists."""
     return protocol.listed_features
 
 
 def protocol_properties(protocol: Protocol) -> dict[str, str]:
-    """The properties that the catalog makes of a protocol."""
+    """Return the properties that the catalog makes of a protocol."""
     return {
         MIN_READER_VERSION: str(protocol.min_reader_version),
         MIN_WRITER_VERSION: str(protocol.min_writer_version),
@@ -65,7 +65,7 @@ def protocol_properties(protocol: Protocol) -> dict[str, str]:
 
 
 def protocol_of_properties(properties: Mapping[str, str]) -> Protocol:
-    """The protocol that the properties of `protocol_properties` say; that of a table without features by default.
+    """Return the protocol that the properties of `protocol_properties` say; that of a table without features by default.
 
     Which features are for readers is not among them: all that are known as such are.
     """
@@ -90,7 +90,7 @@ def _version(text: str | None, default: int) -> int:
 
 
 def protocol_to_json(protocol: Protocol) -> dict[str, Any]:
-    """A protocol as the API has it."""
+    """Return a protocol as the API has it."""
     value: dict[str, Any] = {
         "min-reader-version": protocol.min_reader_version,
         "min-writer-version": protocol.min_writer_version,
@@ -103,7 +103,7 @@ def protocol_to_json(protocol: Protocol) -> dict[str, Any]:
 
 
 def domains_to_json(domains: Iterable[DomainMetadata]) -> dict[str, Any]:
-    """The configurations of those domains that the catalog keeps."""
+    """Return the configurations of those domains that the catalog keeps."""
     known = {domain.domain: domain for domain in domains if not domain.removed}
     updates: dict[str, Any] = {}
     if CLUSTERING in known:
@@ -117,7 +117,7 @@ def domains_to_json(domains: Iterable[DomainMetadata]) -> dict[str, Any]:
 
 
 def new_table_to_json(name: str, location: str, new: NewTable, *, table_type: str = "MANAGED") -> dict[str, Any]:
-    """The request that gives the table at a staging location, or an EXTERNAL one at any path, its name."""
+    """Return the request that gives the table at a staging location, or an EXTERNAL one at any path, its name."""
     request: dict[str, Any] = {
         "name": name,
         "location": location,
@@ -136,7 +136,7 @@ def new_table_to_json(name: str, location: str, new: NewTable, *, table_type: st
 
 
 def change_to_updates(change: MetadataChange, known: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The updates that tell the catalog what a commit changes; `known` are the properties it has now."""
+    """Return the updates that tell the catalog what a commit changes; `known` are the properties it has now."""
     updates: list[dict[str, Any]] = []
     if change.protocol is not None:
         updates.append({"action": "set-protocol", "protocol": protocol_to_json(change.protocol)})
@@ -163,7 +163,7 @@ def change_to_updates(change: MetadataChange, known: Mapping[str, str]) -> list[
 
 
 def snapshot_update(version: int, timestamp: int) -> dict[str, Any]:
-    """The update that says which version of a registered table the others of the request are from."""
+    """Return the update that says which version of a registered table the others of the request are from."""
     snapshot = {"last-commit-version": version, "last-commit-timestamp-ms": timestamp}
     return {"action": "update-metadata-snapshot-version", **snapshot}
 

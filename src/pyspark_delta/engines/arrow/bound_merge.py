@@ -62,7 +62,7 @@ class BoundMerge:
     is_single_delete: bool
 
     def columns(self, side: str) -> tuple[str, ...]:
-        """The top-level columns of a side that are asked for."""
+        """Return the top-level columns of a side that are asked for."""
         found = [key.target.path[0] if side == TARGET else key.source.name for key in self.keys]
         for expression in self._expressions():
             found += [column.path[1] for column in columns_of(expression) if column.path[0] == side]
@@ -120,7 +120,7 @@ def _unsupported_reason(target: Target, source: StructType, clauses: Sequence[Cl
 
 
 def _is_taken(field: StructField) -> bool:
-    """Whether values of a column are the same, read by Arrow and sent by Spark."""
+    """Return True if values of a column are the same, read by Arrow and sent by Spark."""
     return not is_padded([field]) and not is_collated([field]) and _is_taken_type(field.type)
 
 
@@ -191,7 +191,7 @@ class _Binder:
         return exact_condition(text, self._both, _names(self._sides, kind), self._zone)
 
     def _all(self) -> tuple[Expression, ...] | None:
-        """The columns of the source of the same names."""
+        """Return the columns of the source of the same names."""
         values = [self._column(field) for field in self._schema]
         found = tuple(value for value in values if value is not None)
         return found if len(found) == len(values) else None

@@ -54,7 +54,7 @@ class RowUpdate:
     def batches(
         self, read: ReadContext, tasks: Sequence[ScanTask], numbers: Sequence[int], threads: int = 1
     ) -> Generator[pa.RecordBatch]:
-        """The rows of some files, whose `numbers` are given, as `ChangeContext` says.
+        """Yield the rows of some files, whose `numbers` are given, as `ChangeContext` says.
 
         Raises ComputationError for a row whose values Arrow cannot compute.
         """
@@ -82,7 +82,7 @@ class RowUpdate:
         return rows if self.context.data is None else null_empty_partitions(self.context.data, rows)
 
     def _computed(self, value: Expression, rows: pa.RecordBatch, arrow_type: pa.DataType) -> pa.Array:
-        """The values of a column, of exactly the type that it is read as."""
+        """Return the values of a column, of exactly the type that it is read as."""
         found = compute(value, rows)
         return found if found.type == arrow_type else found.cast(arrow_type)
 
@@ -117,7 +117,7 @@ def change_files(target: Target, files: pa.Table, condition: Expression | None, 
 
 
 def _few(batches: Generator[pa.RecordBatch], limit: int) -> list[pa.RecordBatch] | None:
-    """The rows if they take at most `limit` bytes in memory; else None."""
+    """Return the rows if they take at most `limit` bytes in memory; else None."""
     found, size = [], 0
     with closing(batches):
         for batch in batches:

@@ -30,18 +30,18 @@ class Keys:
     values: tuple[pa.Array, ...]
 
     def sets(self) -> list[KeySet]:
-        """The values as sets to look rows up in."""
+        """Return the values as sets to look rows up in."""
         return [KeySet.of(values) for values in self.values]
 
     def meeting(self, sets: Sequence[KeySet], rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of which each column has one of its values; such a row may still be no match."""
+        """Return the rows of which each column has one of its values; such a row may still be no match."""
         masks = [keys.mask(compute(column, rows)) for column, keys in zip(self.columns, sets, strict=True)]
         found = np.flatnonzero(np.logical_and.reduce(masks))
         return rows if len(found) == rows.num_rows else rows.take(pa.array(found))
 
 
 def find_rows(target: Target, files: pa.Table, keys: Keys, columns: Sequence[str], *, row_ids: bool) -> pa.Table:
-    """The rows that may match: their `columns`, their ids with `row_ids`, `ROW`, and `FILE` as the number of the file.
+    """Return the rows that may match: their `columns`, their ids with `row_ids`, `ROW`, and `FILE` as the number of the file.
 
     `files` have columns of `actions.columns`, `columns` are top-level ones of the table, those of the keys among them.
     Raises EngineDeclined if there are too many, and as `read_tasks`.
@@ -72,7 +72,7 @@ class _Search:
         )
 
     def run(self, files: pa.Table, part: float) -> pa.Table:
-        """The rows found, `FILE` first; `part` is about the part of the bytes of files that the columns take."""
+        """Return the rows found, `FILE` first; `part` is about the part of the bytes of files that the columns take."""
         context = self._context
         schema = pa.schema([pa.field(FILE, pa.int64()), *output_schema(context)])
         if not files.num_rows:
@@ -116,7 +116,7 @@ def _search(
 def _found(
     keys: Keys, context: ReadContext, tasks: list[ScanTask], numbers: Sequence[int], threads: int = 1
 ) -> Iterator[pa.RecordBatch]:
-    """The rows that some files have, with the number of the file."""
+    """Yield the rows that some files have, with the number of the file."""
     sets = keys.sets()
 
     def with_keys(task: int, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -141,7 +141,7 @@ class KeySet:
 
     @classmethod
     def of(cls, values: pa.Array) -> KeySet:
-        """Some values, of any type."""
+        """Return some values, of any type."""
         return cls(values, Places.of(_numbers(values)) if len(values) and _has_numbers(values.type) else None)
 
     def mask(self, keys: pa.Array) -> np.ndarray:
@@ -165,7 +165,7 @@ class Places:
 
     @classmethod
     def of(cls, numbers: np.ndarray) -> Places:
-        """Some numbers, at least one."""
+        """Return some numbers, at least one."""
         numbers = np.sort(numbers)
         span = int(numbers[-1]) - int(numbers[0])
         places = cls(numbers, np.zeros(min(1 << span.bit_length(), _MOST_PLACES), np.bool_))
@@ -185,7 +185,7 @@ class Places:
         return found
 
     def _distances(self, numbers: np.ndarray) -> np.ndarray:
-        """How far numbers are above the least; those below it are farther than the greatest."""
+        """Return how far numbers are above the least; those below it are farther than the greatest."""
         distances: np.ndarray = numbers.view(np.uint64) - self.numbers[0].view(np.uint64)
         return distances
 
@@ -195,13 +195,13 @@ class Places:
 
 
 def _has_numbers(data_type: pa.DataType) -> bool:
-    """Whether values of a type are in the order of whole numbers."""
+    """Return True if values of a type are in the order of whole numbers."""
     types = pa.types
     return bool(types.is_signed_integer(data_type) or types.is_date32(data_type) or types.is_timestamp(data_type))
 
 
 def _numbers(values: pa.Array) -> np.ndarray:
-    """The numbers of values of such a type; 0 for null."""
+    """Return the numbers of values of such a type; 0 for null."""
     if not pa.types.is_integer(values.type):
         values = values.view(pa.int32() if pa.types.is_date32(values.type) else pa.int64())
     numbers: np.ndarray = (values.fill_null(0) if values.null_count else values).cast(pa.int64()).to_numpy()

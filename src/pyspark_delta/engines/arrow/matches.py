@@ -38,13 +38,13 @@ class Matches:
 
 
 def keys_of(keys: Sequence[JoinKey], source: pa.RecordBatch) -> Keys:
-    """The values that the columns of the table may have to match a row of the source."""
+    """Return the values that the columns of the table may have to match a row of the source."""
     values = tuple(pc.unique(_of_source(key, source)).drop_null() for key in keys)
     return Keys(tuple(_joined_as(key) for key in keys), values)
 
 
 def find_matches(merge: BoundMerge, target: pa.RecordBatch, source: pa.RecordBatch) -> Matches:
-    """The rows that a clause takes. Raises ComputationError if a condition cannot be computed."""
+    """Return the rows that a clause takes. Raises ComputationError if a condition cannot be computed."""
     rows, given = _joined(merge.keys, target, source)
     if merge.rest is not None and len(rows):
         kept = _is_true(merge.rest, sides(target, source, rows, given))
@@ -62,7 +62,7 @@ def find_matches(merge: BoundMerge, target: pa.RecordBatch, source: pa.RecordBat
 
 
 def sides(target: pa.RecordBatch, source: pa.RecordBatch, rows: np.ndarray, given: np.ndarray) -> pa.RecordBatch:
-    """Some rows of both sides next to each other, as structs; nothing of the table where `rows` are nowhere."""
+    """Return some rows of both sides next to each other, as structs; nothing of the table where `rows` are nowhere."""
     structs = {SOURCE: source.take(pa.array(given)).to_struct_array()}
     if not len(rows) or rows[0] != _NOWHERE:
         structs[TARGET] = target.take(pa.array(rows)).to_struct_array()
@@ -79,7 +79,7 @@ def without_repetitions(found: Matches, is_gone: np.ndarray) -> Matches:
 
 
 def has_repetitions(found: Matches, is_gone: np.ndarray) -> bool:
-    """Whether a row of the table is there more than once among those that `is_gone` says."""
+    """Return True if a row of the table is there more than once among those that `is_gone` says."""
     rows = found.target[is_gone]
     return len(np.unique(rows)) < len(rows)
 
@@ -101,7 +101,7 @@ def _is_true(condition: Expression, rows: pa.RecordBatch) -> np.ndarray:
 
 
 def _joined(keys: Sequence[JoinKey], target: pa.RecordBatch, source: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
-    """The positions of rows with equal keys, in the order of the table; null equals nothing."""
+    """Return the positions of rows with equal keys, in the order of the table; null equals nothing."""
     names = [f"k{number}" for number in range(len(keys))]
     ours = pa.table([compute(_joined_as(key), target) for key in keys], names)
     theirs = pa.table([_of_source(key, source) for key in keys], names)
@@ -114,11 +114,11 @@ def _joined(keys: Sequence[JoinKey], target: pa.RecordBatch, source: pa.RecordBa
 
 
 def _joined_as(key: JoinKey) -> Expression:
-    """The column of the table in the type that both sides are compared in."""
+    """Return the column of the table in the type that both sides are compared in."""
     is_wide = key.target.type == LONG or key.target.type not in INTEGRAL_BITS
     return key.target if is_wide else Cast(key.target, LONG)
 
 
 def _of_source(key: JoinKey, source: pa.RecordBatch) -> pa.Array:
-    """The column of the source in that type."""
+    """Return the column of the source in that type."""
     return source.column(key.source.name).cast(to_arrow(type_of(_joined_as(key))))

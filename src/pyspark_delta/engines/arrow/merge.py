@@ -109,7 +109,7 @@ class _Merging:
         return context_of(target, target.context, actions, has_changes=self._has_changes, in_any_order=True)
 
     def _rows(self) -> pa.RecordBatch:
-        """The rows of the table that may match."""
+        """Return the rows of the table that may match."""
         asked = self._merge.columns(TARGET)
         if self._has_changes:
             asked = tuple(dict.fromkeys((*asked, *self._target.configuration.schema.names)))
@@ -128,7 +128,7 @@ class _Merging:
 
     # ---------------------------------------------------------------------------------------------- what is written
     def _batches(self, found: Matches, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """The rows that change, by clause, as `ChangeContext` says."""
+        """Yield the rows that change, by clause, as `ChangeContext` says."""
         for number, clause in enumerate(self._merge.clauses):
             taken = found.only(found.clause == number)
             if not len(taken.source):
@@ -149,7 +149,7 @@ class _Merging:
         return tuple(Column((TARGET, field.name), field.type) for field in self._target.configuration.schema)
 
     def _columns(self, values: Sequence[Expression], both: pa.RecordBatch) -> list[pa.Array]:
-        """The columns of the table; without values where nobody asks for them."""
+        """Return the columns of the table; without values where nobody asks for them."""
         if not self._context.columns.fields:
             return []
         types = [to_arrow(field.type, all_nullable=True) for field in self._target.context.schema]

@@ -50,7 +50,7 @@ def _named(context: WriteContext, batches: Iterable[pa.RecordBatch]) -> Iterator
 
 
 def by_partition(files: pa.Table, context: WriteContext) -> pa.Table:
-    """The files, those of a partition of the table side by side, so that a task has one file open at a time."""
+    """Return the files, those of a partition of the table side by side, so that a task has one file open at a time."""
     if not context.partition_names:
         return files
     # By number, as Arrow takes a name that begins with a dot for a path.

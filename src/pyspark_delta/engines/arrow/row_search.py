@@ -26,7 +26,7 @@ _RESULT = pa.schema([("file", pa.int64()), ("rows", pa.binary()), ("failure", pa
 
 
 def search_rows(target: Target, files: pa.Table, condition: Expression | None) -> Done[dict[int, BitMap64]]:
-    """The positions of the rows that meet an exact condition, or of all, in their files, by the number of the file.
+    """Return the positions of the rows that meet an exact condition, or of all, in their files, by the number of the file.
 
     `files` have columns of `actions.columns`. Raises ComputationError if the condition cannot be computed for a row,
     and as `read_tasks`.
@@ -44,7 +44,7 @@ def search_rows(target: Target, files: pa.Table, condition: Expression | None) -
 
 
 def _united(found: Iterable[tuple[int, BitMap64]]) -> dict[int, BitMap64]:
-    """The rows of each file: large ones are searched in shares."""
+    """Return the rows of each file: large ones are searched in shares."""
     united: dict[int, BitMap64] = {}
     for number, rows in found:
         united[number] = united[number] | rows if number in united else rows
@@ -67,7 +67,7 @@ def _search(_: int, item: tuple[Sequence[int], FileGroup]) -> Iterator[pa.Record
 def _found(
     context: ReadContext, tasks: list[ScanTask], numbers: Sequence[int], threads: int = 1
 ) -> Iterator[tuple[int, BitMap64]]:
-    """The rows that are met, of the files that have some, with the number of the file."""
+    """Yield the rows that are met, of the files that have some, with the number of the file."""
 
     def positions(task: int, rows: pa.RecordBatch) -> Iterator[tuple[int, np.ndarray]]:
         yield task, rows.column(0).to_numpy()

@@ -102,7 +102,7 @@ def _bound_values(target: Target, values: Mapping[tuple[str, ...], str | None]) 
 
 
 def _bound_value(target: Target, field: StructField, text: str) -> Expression | None:
-    """The value of a column; None if Arrow does not compute it, or its store assignment, exactly."""
+    """Return the value of a column; None if Arrow does not compute it, or its store assignment, exactly."""
     schema = target.configuration.schema
     if not _is_simple(field):
         return None
@@ -114,6 +114,6 @@ def _bound_value(target: Target, field: StructField, text: str) -> Expression | 
 
 
 def _is_simple(field: StructField) -> bool:
-    """Whether its values are of a type without parts, and of no meaning beside it."""
+    """Return True if its values are of a type without parts, and of no meaning beside it."""
     plain = isinstance(field.type, PrimitiveType | DecimalType) and field.type not in (VARIANT, VOID)
     return plain and field.type.annotation is None and not (is_padded([field]) or is_collated([field]))
