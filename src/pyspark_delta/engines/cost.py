@@ -1,6 +1,6 @@
 """The cost model: where and how rows are read, changed and written, as limits in bytes, rows and files.
 
-Every limit was measured; `docs/performance.md` says how. A limit decides about speed and memory, never about results.
+Every limit was measured; see `docs/performance.md`. A limit affects speed and memory, never results.
 """
 
 from __future__ import annotations

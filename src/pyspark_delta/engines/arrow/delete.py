@@ -1,4 +1,4 @@
-"""DELETE whose condition Arrow computes."""
+"""DELETE with a condition that Arrow computes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOT_EXACT = CannotRun("Arrow does not compute the condition exactly")
 
 @dataclass(frozen=True)
 class ArrowDelete:
-    """DELETE of the rows of some files that meet `condition`; None for one that Arrow does not compute."""
+    """Deletes the rows of some files that meet `condition`; it is None if Arrow does not compute it."""
 
     target: Target
     files: pa.Table

@@ -33,7 +33,7 @@ class KeyRanges:
         """Return the ranges of some keys; each key is a range of its own if they are few."""
         distinct = pc.unique(keys.drop_null())
         if len(distinct) > MOST_VALUES and not _has_distances(distinct.type):
-            ends = pc.min_max(distinct)  # not ordered, so ranges cannot exclude anything
+            ends = pc.min_max(distinct)  # without distances only one range would remain
             return cls(*(distinct.slice(pc.index(distinct, ends[end]).as_py(), 1) for end in ("min", "max")))
         return cls(distinct, distinct)._settled()
 
