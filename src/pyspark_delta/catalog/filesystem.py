@@ -97,7 +97,7 @@ class FilesystemCatalog:
 
     # --------------------------------------------------------------------------------------------------- tables
     def create_staging_table(self, name: TableName) -> StagingTable:
-        """Where the new table may be written. The name stays free until `create_table`.
+        """Return the location for a new table. The name stays free until `create_table`.
 
         Raises CatalogNameNotFoundError for the schema, CatalogNameExistsError for the table.
         """
@@ -140,7 +140,7 @@ class FilesystemCatalog:
             return self._info(self._names.point(name, str(uuid.uuid4()), place, managed=False))
 
     def report_change(self, table: TableInfo, version: int, timestamp: int, change: MetadataChange) -> None:
-        """Nothing: the catalog keeps no copy of metadata."""
+        """Do nothing: the catalog keeps no copy of metadata."""
 
     def load_table(self, name: TableName) -> TableInfo:
         """Resolve a name; with the latest version, by a listing. Raises CatalogNameNotFoundError."""
@@ -170,17 +170,17 @@ class FilesystemCatalog:
             self._names.drop(name, self._clock())
 
     def dropped_tables(self, before_ms: int) -> list[DroppedTable]:
-        """Return the managed tables that were dropped before a time, and are not purged yet; oldest first.
+        """Return the managed tables dropped before a time and not yet purged; oldest first.
 
-        They are those that this catalog put below its storage root: whoever purges deletes their directories, and a
-        file of the catalog that somebody else wrote may name any.
+        Only tables below the catalog's storage root are listed: a purge deletes their directories, and a file of the
+        catalog that another client wrote may name any directory.
         """
         with storage_failures():
             found = self._names.dropped(before_ms)
         return [table for table in found if self._is_own(table.table_id, table.location)]
 
     def forget_dropped(self, table_id: str) -> None:
-        """The files of a dropped table are gone: forget it. Its id is never given again.
+        """Forget a dropped table whose files are deleted. Its id is never used again.
 
         Raises InvalidProposalError for a table that is not dropped.
         """
@@ -190,26 +190,26 @@ class FilesystemCatalog:
             self._names.forget(table_id)
 
     def remove_leftovers(self) -> None:
-        """Remove temporary files that processes which were killed a week ago or more left in a local catalog."""
+        """Remove temporary files of processes that were killed at least a week ago from a local catalog."""
         store = self._store(self._root)
         if isinstance(store, LocalStore):
             for directory in ("_names", "_dropped"):
                 store.remove_leftovers(join(self._root, directory), self._clock() - LEFTOVER_AGE, recursive=True)
 
     def left_behind(self, before_ms: int) -> list[LeftBehind]:
-        """None: a staging table is a place and nothing more, and the catalog does not remember it."""
+        """Return nothing: the catalog does not remember staging tables."""
         return []
 
     def drop_staging_table(self, table_id: str) -> bool:
-        """False: there is none to drop."""
+        """Return False: there are no staging tables to drop."""
         return False
 
     # -------------------------------------------------------------------------------------------------- commits
     def ratify(self, table: TableInfo, proposal: Proposal) -> Ratification:
         """Make a proposal the commit of its version, and publish it, by put-if-absent (C456, C469).
 
-        Its content is asked for. The same transaction again is a replay, and changes nothing. Raises
-        RatificationConflictError with the log tail where the version is another's, TableReplacedError,
+        The proposal must have its content. The same transaction again is a replay, and changes nothing. Raises
+        RatificationConflictError with the log tail if the version belongs to another commit, TableReplacedError,
         InvalidProposalError, NotAuthorizedError, and CatalogUnavailableError if the outcome is unknown.
         """
         with storage_failures():
@@ -217,16 +217,19 @@ class FilesystemCatalog:
             return self._commits(table).ratify(proposal)
 
     def log_tail(self, table: TableInfo, start: int | None = None, end: int | None = None) -> LogTail:
-        """Return the latest version; there are no commits that are not published. Looked for from `start` on.
+        """Return the latest version, searched from `start`; all commits are published.
 
-        Raises TableReplacedError if the table is gone.
+        Raises TableReplacedError if the table no longer exists.
         """
         with storage_failures():
             self._require_present(table.table_id, table.name)
             return self._commits(table).tail(start or 0)
 
     def report_published(self, table: TableInfo, version: int) -> None:
-        """Nothing to forget. Raises InvalidProposalError for what is not ratified."""
+        """Check the version; there is nothing to forget.
+
+        Raises InvalidProposalError for commits that are not ratified.
+        """
         with storage_failures():
             self._require_present(table.table_id, table.name)
             self._commits(table).require_published(version)
@@ -236,7 +239,7 @@ class FilesystemCatalog:
         return dict(self._options)
 
     def credentials(self, table: TableInfo | StagingTable, access: Access) -> Credentials:
-        """The same: they do not end."""
+        """Return the same options; they do not expire."""
         return Credentials(dict(self._options))
 
     # ------------------------------------------------------------------------------------------------- private

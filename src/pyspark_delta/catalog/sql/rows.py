@@ -80,7 +80,7 @@ def unpublished(start: int | None = None, end: int | None = None) -> ColumnEleme
 def select_tables(
     condition: ColumnElement[bool], joined: ColumnElement[bool], more: Iterable[ColumnElement[Any]] = ()
 ) -> Select[Any]:
-    """Return one statement for tables that have a name, and for commits of theirs: a row for each commit, at least one."""
+    """Return a statement for named tables and their commits: one row per commit, at least one per table."""
     return (
         select(*_INFO_COLUMNS, *more, *_COMMIT_COLUMNS)
         .select_from(tables.outerjoin(commits, joined))

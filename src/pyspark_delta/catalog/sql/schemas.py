@@ -112,7 +112,7 @@ class Schemas(CatalogPart):
 
 
 def _keep_catalog(connection: Connection, key: str) -> None:
-    """Let a catalog stay, whichever of its schemas are dropped."""
+    """Keep a catalog, even if its schemas are dropped."""
     rows = connection.execute(select(schemas).where(schemas.c.catalog_key == key)).all()
     if all(row.schema_key for row in rows):
         values = {"catalog_key": key, "schema_key": "", "catalog": rows[0].catalog, "name": ""}
@@ -120,7 +120,7 @@ def _keep_catalog(connection: Connection, key: str) -> None:
 
 
 class _Taken(Exception):
-    """The schema is there."""
+    """The schema exists."""
 
 
 def _insert(connection: Connection, values: dict[str, object]) -> None:
@@ -131,9 +131,9 @@ def _insert(connection: Connection, values: dict[str, object]) -> None:
 
 
 def lock_schemas(connection: Connection, names: Iterable[tuple[str, str]]) -> None:
-    """Hold schemas, by catalog and name, until the transaction ends: in one order, so that nobody waits in a circle.
+    """Lock schemas, by catalog and name, until the transaction ends: in one order, to avoid deadlocks.
 
-    Whoever gives names to tables holds their schemas. Raises CatalogNameNotFoundError for one that is not there.
+    Naming a table locks its schema. Raises CatalogNameNotFoundError for one that does not exist.
     """
     for keys, (catalog, schema) in sorted({(name_key(c), name_key(s)): (c, s) for c, s in names}.items()):
         query = select(schemas.c.name).where(_is_schema(*keys)).with_for_update()

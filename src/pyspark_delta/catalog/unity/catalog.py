@@ -1,4 +1,4 @@
-"""A catalog on a server with Unity Catalog's API (C458-C460, C469-C472): the Delta API v1, or what is older."""
+"""A catalog on a server with Unity Catalog's API (C458-C460, C469-C472): the Delta API v1, or the legacy API."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from pyspark_delta.errors import (
 )
 from pyspark_delta.storage.credentials import Credentials
 
-_KNOWN_TABLES = 10_000  # of which the properties are remembered
+_KNOWN_TABLES = 10_000  # tables whose properties are remembered
 
 
 class UnityCatalog:
@@ -69,7 +69,7 @@ class UnityCatalog:
         self._older = api if isinstance(api, LegacyApi) else LegacyApi(connection)
         self._storage_options = dict(storage_options or {})
         self._is_own_server = isinstance(api, DeltaApi) and api.is_own_server
-        # What was heard last of a table's properties: a commit has to name those that it removes.
+        # The last known properties of a table: a commit has to name those that it removes.
         self._properties: dict[str, Mapping[str, str]] = {}
         self._lock = threading.Lock()
 
@@ -269,7 +269,7 @@ class UnityCatalog:
         return Ratification(commit_of_proposal(proposal), replayed)
 
     def _refused(self, table: TableInfo, proposal: Proposal, refusal: Refusal) -> Ratification:
-        """What a refusal of a commit means; the server is asked for what it has now."""
+        """Return the outcome of a refused commit; the server is asked for its current state."""
         subject = f"table {table.name}"
         if refusal.reason is Reason.VERSION_TAKEN:
             return self._version_taken(table, proposal, refusal)
@@ -294,7 +294,7 @@ class UnityCatalog:
         ) from None
 
     def _version_taken(self, table: TableInfo, proposal: Proposal, refusal: Refusal) -> Ratification:
-        """Return a conflict, unless the commit there is the proposed one: some servers take a replay for a conflict."""
+        """Raise a conflict, unless the commit there is the proposed one: some servers report a replay as a conflict."""
         try:
             tail = self.log_tail(table)
         except CatalogUnavailableError:

@@ -190,9 +190,9 @@ def _warn_of_clear_text(url: str) -> None:
 
 
 def _json(response: httpx.Response) -> Any:
-    """Return the JSON of a success; None if it has no body, or the text `200 OK` where Unity Catalog has nothing to say.
+    """Return the JSON of a success; None if it has no body, or for Unity Catalog's text `200 OK`.
 
-    Any other text does not come from a catalog: a proxy answers so if it wants a login.
+    Any other text does not come from a catalog: a proxy answers like this if it requires a login.
     """
     content = response.content.strip()
     kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()

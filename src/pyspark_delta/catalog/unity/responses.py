@@ -1,4 +1,4 @@
-"""The answers of Unity Catalog's API as values; what a server leaves out or adds does not matter where it need not."""
+"""The responses of Unity Catalog's API as values; missing and additional members are tolerated where possible."""
 
 from __future__ import annotations
 

@@ -145,7 +145,7 @@ class KeySet:
         return cls(values, Places.of(_numbers(values)) if len(values) and _has_numbers(values.type) else None)
 
     def mask(self, keys: pa.Array) -> np.ndarray:
-        """Whether each key, of the type of the values, is in the set; null never is."""
+        """Return True for each key, of the type of the values, that is in the set; null never is."""
         if self.places is None:
             is_in: np.ndarray = pc.is_in(keys, value_set=self.values).to_numpy(zero_copy_only=False)
             return is_in
