@@ -326,9 +326,9 @@ class Catalog(Protocol):
         ...
 
     def log_tail(self, table: TableInfo, start: int | None = None, end: int | None = None) -> LogTail:
-        """Return the latest version, and the ratified commits the catalog remembers, of a range (both ends included).
+        """Return the latest version, and the remembered ratified commits of a range (both ends included).
 
-        Raises TableReplacedError if the table is gone.
+        Raises TableReplacedError if the table no longer exists.
         """
         ...
 

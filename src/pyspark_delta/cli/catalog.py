@@ -31,7 +31,7 @@ _OLDER_THAN = ("--older-than", "--older-than-days")
 
 
 def days(value: float | None) -> float | None:
-    """Check a number of days: up to some ten thousand years, as more cannot be told as a time."""
+    """Check a number of days. It is limited to about ten thousand years, because later times cannot be represented."""
     if value is not None and not 0 <= value <= _MOST_DAYS:  # nan is neither
         raise typer.BadParameter(f"{value} is not a number of days from 0 to {_MOST_DAYS}")
     return value

@@ -1,4 +1,4 @@
-"""The members of JSON that clients send: taken out one by one, with a clear refusal of what is not as it must be."""
+"""Extracts members of JSON from clients one by one, with a clear error for invalid ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def text(value: Mapping[str, Any], key: str, *, optional: Literal[False] = False
 @overload
 def text(value: Mapping[str, Any], key: str, *, optional: Literal[True]) -> str | None: ...
 def text(value: Mapping[str, Any], key: str, *, optional: bool = False) -> str | None:
-    """Return a text; None, or nothing, where it may be left out."""
+    """Return a text; None, or a missing member, if it is optional."""
     found = value.get(key)
     if found is None and optional:
         return None
@@ -45,7 +45,7 @@ def whole(value: Mapping[str, Any], key: str, least: int = ..., *, optional: Lit
 @overload
 def whole(value: Mapping[str, Any], key: str, least: int = ..., *, optional: Literal[True]) -> int | None: ...
 def whole(value: Mapping[str, Any], key: str, least: int = 0, *, optional: bool = False) -> int | None:
-    """Return a whole number of 64 bits, from `least` on."""
+    """Return an integer of 64 bits, at least `least`."""
     found = value.get(key)
     if found is None and optional:
         return None
@@ -55,7 +55,7 @@ def whole(value: Mapping[str, Any], key: str, least: int = 0, *, optional: bool 
 
 
 def listed(value: Mapping[str, Any], key: str, *, optional: bool = False) -> list[Any]:
-    """Return a list; empty if it may be left out."""
+    """Return a list; empty if it is optional and missing."""
     found = value.get(key)
     if found is None and optional:
         return []
@@ -90,7 +90,7 @@ def name_part(value: Any, what: str) -> str:
 
 
 def new_name(value: Any, what: str) -> str:
-    """Return one part of a name that is to be given: as Unity Catalog takes it."""
+    """Return one part of a new name that Unity Catalog accepts."""
     if not isinstance(value, str) or not is_valid_name(value):
         raise invalid(f"{what} must be a text of 1 to 255 letters, digits, '_', '-' and '@'.")
     return value
@@ -114,7 +114,7 @@ def table_name(catalog: Any, schema: Any, name: Any) -> TableName:
 
 
 def table_id(value: Any) -> str:
-    """Return the id of a table. Text that cannot be one is the id of no table."""
+    """Return the id of a table. Invalid text is treated as the id of no table."""
     if not isinstance(value, str):
         raise invalid("The id of a table must be a text.")
     if not _ID.fullmatch(value):
@@ -140,5 +140,5 @@ def staged_name(value: Mapping[str, Any], key: str, version: int) -> str:
 
 
 def invalid(message: str) -> Failure:
-    """What a request says cannot be."""
+    """Return the failure for an invalid request."""
     return Failure(FailureKind.INVALID, message)

@@ -1,4 +1,4 @@
-"""The OpenAPI description of the server, made of the operations that it has."""
+"""The OpenAPI description of the server, derived from its operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One operation of the API: how it is reached, who may do it, what it takes and what it answers."""
+"""An operation of the API: its path, the permission it needs, its parameters and its response."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ BASE = "/api/2.1/unity-catalog"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A request that has been read: the catalog as its sender sees it, and what was sent.
+    """A request that has been read: the catalog as its sender sees it, and the data of the request.
 
-    `caller` is the token, None if the server asks for none. `body` is JSON.
+    `caller` is the token, None if the server requires none. `body` is JSON.
     """
 
     catalog: ServedCatalog
@@ -35,7 +35,7 @@ class Call:
             )
 
     def require_reach(self, catalog: str, schema: str) -> None:
-        """Raise Failure if the caller's token is limited to other schemas. Existing or not makes no difference."""
+        """Raise Failure if the caller's token is limited to other schemas, whether or not this one exists."""
         if not self.reaches(catalog, schema):
             raise Failure(FailureKind.NOT_ALLOWED, f"The token is not for the schema '{catalog}.{schema}'.")
 
@@ -52,7 +52,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What an operation answers: JSON, plain text if `body` is a `str`, or nothing but a status."""
+    """The response of an operation: JSON, plain text if `body` is a `str`, or only a status."""
 
     body: Any = None
     status: int = 200
@@ -88,5 +88,5 @@ class Operation:
 
     @property
     def is_delta_api(self) -> bool:
-        """True if it belongs to the Delta API, and so fails in its way."""
+        """True if it belongs to the Delta API, and so uses its form of errors."""
         return self.path.startswith("/delta/v1/")

@@ -1,4 +1,4 @@
-"""The JSON schemas of what clients send and are answered, for the OpenAPI description."""
+"""The JSON schemas of requests and responses, for the OpenAPI description."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Schema = dict[str, Any]
 
 
 def closed(required: dict[str, Schema], **optional: Schema) -> Schema:
-    """Return an object with such members; others are ignored."""
+    """Return the schema of an object with these members; others are ignored."""
     schema: Schema = {"type": "object", "properties": {**required, **optional}}
     return {**schema, "required": list(required)} if required else schema
 

@@ -1,4 +1,4 @@
-"""Tables as the API tells of them. A client of it never sees an inline commit: those are published first."""
+"""Tables as the API describes them. Its clients never see an inline commit: those are published first."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ NO_COLUMNS = '{"type":"struct","fields":[]}'
 
 
 def described(call: Call, name: TableName) -> Description:
-    """Return all of a table that the caller may see. Raises Failure, CatalogError."""
+    """Return the description of a table that the caller may see. Raises Failure, CatalogError."""
     call.require_reach(name.catalog, name.schema)
     return call.catalog.describe_table(name)
 
 
 def described_by_id(call: Call, table_id: str) -> Description:
-    """Return all of the table of an id, which the caller's token must be for. Raises Failure, CatalogError."""
+    """Return the description of the table of an id, if the caller's token covers it. Raises Failure, CatalogError."""
     info = call.catalog.load_table_by_id(table_id)
     if not call.reaches(info.name.catalog, info.name.schema):
         raise Failure(FailureKind.NO_TABLE, "The catalog has no table with this id.")
@@ -53,7 +53,7 @@ def described_by_id(call: Call, table_id: str) -> Description:
 
 
 def staged_tail(catalog: ServedCatalog, info: TableInfo) -> LogTail | None:
-    """Return the log tail, in which every commit is staged: where one is inline, all of them are published now."""
+    """Return the log tail with staged commits only. If one is inline, all commits are published now."""
     tail = info.tail
     if tail is None or all(commit.kind is CommitKind.STAGED for commit in tail.commits):
         return tail
@@ -63,13 +63,13 @@ def staged_tail(catalog: ServedCatalog, info: TableInfo) -> LogTail | None:
 
 
 def require_commits(info: TableInfo) -> None:
-    """Raise Failure for a report of what is published before there is a commit after the creation of the table."""
+    """Raise Failure for a report of published commits if there is none after the creation of the table."""
     if info.tail is not None and info.tail.latest_version == 0:
         raise Failure(FailureKind.INVALID, f"No commit of {info.name} is ratified: its commit log is empty.")
 
 
 def load_answer(catalog: ServedCatalog, description: Description) -> dict[str, Any]:
-    """Return a table as the Delta API tells of it."""
+    """Return a table in the form of the Delta API."""
     info, metadata = description.info, description.metadata
     tail = staged_tail(catalog, info)
     answer: dict[str, Any] = {
@@ -93,7 +93,7 @@ def load_answer(catalog: ServedCatalog, description: Description) -> dict[str, A
 
 
 def legacy_answer(description: Description) -> dict[str, Any]:
-    """Return a table as the older endpoints tell of it (`TableInfo`)."""
+    """Return a table in the form of the legacy endpoints (`TableInfo`)."""
     info, metadata = description.info, description.metadata
     answer = {
         "name": info.name.name,
@@ -114,12 +114,12 @@ def legacy_answer(description: Description) -> dict[str, Any]:
 
 
 def legacy_commits(commits: Iterable[RatifiedCommit]) -> list[dict[str, Any]]:
-    """Commits as the older endpoints tell of them."""
+    """Return commits in the form of the legacy endpoints."""
     return [commit_to_json(commit, "_") for commit in commits]
 
 
 def told_properties(description: Description) -> dict[str, str]:
-    """Return the properties of a table, and those that the API makes of its protocol and its domains."""
+    """Return the properties of a table, and those that the API derives from its protocol and its domains."""
     told = dict(own_properties(description.info.properties))
     if description.protocol is not None:
         told |= protocol_properties(description.protocol)
@@ -132,7 +132,7 @@ def told_properties(description: Description) -> dict[str, str]:
 
 
 def check_schema(schema_string: str, partition_columns: Iterable[str]) -> None:
-    """Raise Failure for a schema that is none, and for partition columns that it does not have."""
+    """Raise Failure for an invalid schema, and for partition columns that it does not have."""
     try:
         schema = parse_schema(schema_string)
     except DeltaError as error:

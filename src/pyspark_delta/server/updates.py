@@ -57,7 +57,7 @@ class Request:
 
     @property
     def published_version(self) -> int | None:
-        """Up to where commits are published, as the request says."""
+        """The version up to which commits are published, by the request."""
         update = self.updates.get(_PUBLISHED)
         return None if update is None else whole(update, "latest-published-version")
 
@@ -76,7 +76,7 @@ def request_of(body: Any) -> Request:
 
 
 def check_requirements(request: Request, info: TableInfo) -> None:
-    """Raise Failure if the table is another, or has changed."""
+    """Raise Failure if the table is another one, or has changed."""
     if request.table_id.lower() != info.table_id.lower():
         raise Failure(
             FailureKind.REQUIREMENT_FAILED, f"The table {info.name} is not the one with the id that is required."
@@ -86,7 +86,10 @@ def check_requirements(request: Request, info: TableInfo) -> None:
 
 
 def proposal_of(request: Request, description: Description) -> Proposal | None:
-    """Return the commit that a request to a managed table proposes; None if it only says what is published. Raises Failure."""
+    """Return the commit that a request to a managed table proposes.
+
+    Return None if it only reports published commits. Raises Failure.
+    """
     if _SNAPSHOT in request.updates:
         raise invalid(f"'{_SNAPSHOT}' is for tables that the catalog does not manage.")
     update = request.updates.get(_COMMIT)
@@ -114,7 +117,7 @@ def proposal_of(request: Request, description: Description) -> Proposal | None:
 
 
 def reported_change(request: Request, description: Description) -> tuple[int, int, MetadataChange]:
-    """Version, time and metadata that a request says a table at a path has now. Raises Failure."""
+    """Return version, time and metadata that a request reports for a table at a path. Raises Failure."""
     name, update = description.info.name, request.updates.get(_SNAPSHOT)
     if request.updates.keys() & {_COMMIT, _PUBLISHED}:
         raise invalid(f"The catalog does not manage the table {name}: it takes no commits.")
@@ -126,7 +129,7 @@ def reported_change(request: Request, description: Description) -> tuple[int, in
 
 
 def columns_in(value: Mapping[str, Any]) -> str:
-    """Return the `schemaString` of a member `columns`. Raises Failure for what Unity Catalog refuses."""
+    """Return the `schemaString` of a member `columns`. Raises Failure for a schema that Unity Catalog rejects."""
     columns = members(value.get("columns"), "'columns'")
     fields = listed(columns, "fields")
     if not fields:
@@ -154,7 +157,7 @@ def check_unmanaged(protocol: ProtocolAction) -> None:
 
 
 def protocol_of(value: Any, *, managed: bool = True) -> ProtocolAction:
-    """Return a protocol of the API. Raises Failure for one that no managed table has, if it is `managed`."""
+    """Return a protocol of the API. If it is `managed`, raises Failure for a protocol that no managed table has."""
     value = members(value, "'protocol'")
     protocol = ProtocolAction(
         min_reader_version=whole(value, "min-reader-version", 1),

@@ -1,7 +1,7 @@
 """Builds logs of tables for tests: commits, checkpoints of every kind, compactions, checksums and hints.
 
-It writes what it is told, right or wrong; a right checkpoint is made from actions that the caller has reconciled.
-Actions are dicts in wire form: `{"add": {"path": ..., ...}}`.
+It writes its input unchecked; a correct checkpoint needs actions that the caller has reconciled. Actions are dicts in
+wire form: `{"add": {"path": ..., ...}}`.
 """
 
 from __future__ import annotations
