@@ -81,7 +81,7 @@ class FilesystemCatalog:
 
     # -------------------------------------------------------------------------------------------------- schemas
     def create_schema(self, catalog: str, schema: str) -> None:
-        """Raises CatalogNameExistsError."""
+        """Create a schema. Raises CatalogNameExistsError."""
         with storage_failures():
             self._names.create_schema(catalog, schema)
 
@@ -91,7 +91,7 @@ class FilesystemCatalog:
             return self._names.list_schemas(catalog)
 
     def drop_schema(self, catalog: str, schema: str) -> None:
-        """Raises CatalogNameNotFoundError, InvalidProposalError for one with tables."""
+        """Drop a schema. Raises CatalogNameNotFoundError, and InvalidProposalError for a schema with tables."""
         with storage_failures():
             self._names.drop_schema(catalog, schema)
 
@@ -143,7 +143,7 @@ class FilesystemCatalog:
         """Do nothing: the catalog keeps no copy of metadata."""
 
     def load_table(self, name: TableName) -> TableInfo:
-        """Resolve a name; with the latest version, by a listing. Raises CatalogNameNotFoundError."""
+        """Resolve a name, with the latest version, by a listing. Raises CatalogNameNotFoundError."""
         with storage_failures():
             return self._info(self._names.require(name))
 
@@ -153,7 +153,10 @@ class FilesystemCatalog:
             return self._names.list_tables(catalog, schema)
 
     def rename_table(self, name: TableName, new: TableName) -> None:
-        """Raises CatalogNameNotFoundError, CatalogNameExistsError, InvalidProposalError for another catalog."""
+        """Rename a table.
+
+        Raises CatalogNameNotFoundError, CatalogNameExistsError, and InvalidProposalError for another catalog.
+        """
         if name_key(name.catalog) != name_key(new.catalog):
             raise InvalidProposalError(
                 f"The table {name} cannot be renamed to {new}: a table stays in its catalog.", table=str(name)
@@ -162,7 +165,7 @@ class FilesystemCatalog:
             self._names.rename(name, new)
 
     def drop_table(self, name: TableName) -> None:
-        """Take the name away; no commit is made (C481). The files stay until they are purged.
+        """Remove the name of a table without a commit (C481). The files stay until they are purged.
 
         Raises CatalogNameNotFoundError.
         """

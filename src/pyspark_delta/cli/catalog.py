@@ -189,7 +189,7 @@ def repair(
         print_text(f"The catalog has forgotten {versions}. Give --apply to have it take them in.")
     if found.undecided:
         print_text(
-            f"Nothing says whether one of {len(found.undecided)} staged commits after that was ratified: "
+            f"It is not known if one of {len(found.undecided)} later staged commits was ratified: "
             f"{', '.join(found.undecided[:3])}{', ...' if len(found.undecided) > 3 else ''}"
         )
 

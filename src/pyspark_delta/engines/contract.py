@@ -19,7 +19,7 @@ EngineT = TypeVar("EngineT")
 
 ARROW, SPARK = "Arrow", "Spark"
 DRIVER, TASKS, NONE = "Arrow in the driver", "Arrow in tasks", "none"
-"""The names of engines, as plans, metrics and the log of the package show them; NONE where no row is looked at."""
+"""The names of engines, as plans, metrics and the log of the package show them; NONE if no row is read."""
 
 _log = logging.getLogger(__name__)
 

@@ -78,7 +78,7 @@ class _Endpoint:
         self._lookups = Workers(_LOOKUP_THREADS, _LOOKUP_THREADS, waiting=_LONGEST_QUEUE, patience=patience)
 
     def of(self, operations: dict[str, Operation]) -> Callable[[Request], Awaitable[Response]]:
-        """What answers requests for the operations of one path."""
+        """Return the function that answers requests for the operations of one path."""
 
         async def answer(request: Request) -> Response:
             operation = operations.get(request.method)

@@ -61,7 +61,7 @@ class Reply:
 
 NO_CONTENT = Reply(status=204)
 DONE = Reply(body="200 OK")
-"""What Unity Catalog's older endpoints answer if there is nothing to say."""
+"""What Unity Catalog's legacy endpoints answer if there is nothing to say."""
 
 Schema = dict[str, Any]  # a JSON schema
 

@@ -82,7 +82,7 @@ def load_answer(catalog: ServedCatalog, description: Description) -> dict[str, A
             "updated-time": description.updated_at,
             "columns": columns_of(NO_COLUMNS if metadata is None else metadata.schema_string),
             "partition-columns": [] if metadata is None else list(metadata.partition_columns),
-            "properties": told_properties(description),
+            "properties": api_properties(description),
         },
         "commits": [],
     }
@@ -103,7 +103,7 @@ def legacy_answer(description: Description) -> dict[str, Any]:
         "data_source_format": "DELTA",
         "columns": [] if metadata is None else _legacy_columns(metadata.schema_string, metadata.partition_columns),
         "storage_location": wire_location(info.location),
-        "properties": told_properties(description),
+        "properties": api_properties(description),
         "created_at": description.created_at,
         "updated_at": description.updated_at,
         "table_id": info.table_id,
@@ -118,17 +118,17 @@ def legacy_commits(commits: Iterable[RatifiedCommit]) -> list[dict[str, Any]]:
     return [commit_to_json(commit, "_") for commit in commits]
 
 
-def told_properties(description: Description) -> dict[str, str]:
+def api_properties(description: Description) -> dict[str, str]:
     """Return the properties of a table, and those that the API derives from its protocol and its domains."""
-    told = dict(own_properties(description.info.properties))
+    properties = dict(own_properties(description.info.properties))
     if description.protocol is not None:
-        told |= protocol_properties(description.protocol)
+        properties |= protocol_properties(description.protocol)
     domains = domains_to_json(description.domains)
     if CLUSTERING in domains:
-        told[CLUSTERING_COLUMNS] = orjson.dumps(domains[CLUSTERING]["clusteringColumns"]).decode()
+        properties[CLUSTERING_COLUMNS] = orjson.dumps(domains[CLUSTERING]["clusteringColumns"]).decode()
     if ROW_TRACKING in domains:
-        told[HIGH_WATER_MARK] = str(domains[ROW_TRACKING]["rowIdHighWaterMark"])
-    return told
+        properties[HIGH_WATER_MARK] = str(domains[ROW_TRACKING]["rowIdHighWaterMark"])
+    return properties
 
 
 def check_schema(schema_string: str, partition_columns: Iterable[str]) -> None:

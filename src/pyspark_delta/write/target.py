@@ -110,7 +110,7 @@ def _check_clustering(snapshot: Snapshot, asked: Sequence[str]) -> None:
     if asked and [name.casefold() for name in asked] != [name.casefold() for name in present]:
         raise InvalidOptionError(
             f"The table is clustered by {_listed(present)}, but clusterBy asks for {_listed(asked)}. Leave clusterBy "
-            "out; to cluster the table anew, use DeltaTable.alter(), or overwrite it with the option overwriteSchema.",
+            "out; to change the clustering, use DeltaTable.alter(), or overwrite it with the option overwriteSchema.",
             error_class="DELTA_CLUSTERING_COLUMNS_MISMATCH",
         )
 
@@ -192,9 +192,9 @@ def _check_partitioning(configuration: TableConfiguration, asked: Sequence[str],
     if not asked or folded == [name.casefold() for name in configuration.partition_columns]:
         return
     advice = (
-        "to partition the table anew, set the option overwriteSchema to true."
+        "to change the partitioning, set the option overwriteSchema to true."
         if mode == "overwrite"
-        else "to partition the table anew, overwrite it with the option overwriteSchema."
+        else "to change the partitioning, overwrite the table with the option overwriteSchema."
     )
     raise InvalidOptionError(
         f"The table is partitioned by {_listed(configuration.partition_columns)}, but partitionBy asks for "

@@ -66,7 +66,7 @@ class Commits(CatalogPart):
         """Make a proposal the commit of its version: only after the version before, and only once (C469).
 
         The same proposal again (by file name or transaction id) is a replay, and changes nothing. Raises
-        RatificationConflictError with the log tail where the version is another's, TooManyUnpublishedError,
+        RatificationConflictError with the log tail if the version belongs to another commit, TooManyUnpublishedError,
         StaleMetadataError for an etag, TableReplacedError, InvalidProposalError, and CatalogUnavailableError if the
         outcome is unknown.
         """
@@ -92,9 +92,9 @@ class Commits(CatalogPart):
         )
 
     def log_tail(self, table: TableInfo, start: int | None = None, end: int | None = None) -> LogTail:
-        """Return the latest version, and the commits that are not published, of a range (both ends included).
+        """Return the latest version, and the unpublished commits of a range (both ends included).
 
-        Raises TableReplacedError if the table is gone.
+        Raises TableReplacedError if the table no longer exists.
         """
         return self._database.read(lambda connection: _tail(connection, table, start, end))
 

@@ -176,8 +176,8 @@ class Database:
         reason = str(error.orig if isinstance(error, DBAPIError) else error).strip().partition("\n")[0]
         if isinstance(error, OperationalError | InterfaceError | InternalError | PoolTimeoutError):
             return CatalogUnavailableError(
-                f"The database of the catalog, {self!r}, did not do what was asked: {reason}. If something was to be "
-                "changed, look whether it was.",
+                f"The database of the catalog, {self!r}, failed to run a request: {reason}. If the request "
+                "was a change, check if it was made.",
             )
         return CatalogError(f"The database of the catalog, {self!r}, refused a statement: {reason}.")
 

@@ -99,7 +99,7 @@ class TableNames(Schemas):
 
     # ----------------------------------------------------------------------------------------------- creating
     def create_staging_table(self, name: TableName) -> StagingTable:
-        """Where the new table may be written. The name stays free until `create_table`.
+        """Return the location for a new table. The name stays free until `create_table`.
 
         Raises CatalogNameNotFoundError for the schema, CatalogNameExistsError for the table.
         """
@@ -215,7 +215,10 @@ class TableNames(Schemas):
 
     # ----------------------------------------------------------------------------------- renaming and dropping
     def rename_table(self, name: TableName, new: TableName) -> None:
-        """Raises CatalogNameNotFoundError, CatalogNameExistsError, InvalidProposalError for another catalog."""
+        """Rename a table.
+
+        Raises CatalogNameNotFoundError, CatalogNameExistsError, and InvalidProposalError for another catalog.
+        """
         if name_key(name.catalog) != name_key(new.catalog):
             raise InvalidProposalError(
                 f"The table {name} cannot be renamed to {new}: a table stays in its catalog.", table=str(name)
@@ -249,7 +252,7 @@ class TableNames(Schemas):
         self._database.change(drop)
 
     def dropped_tables(self, before_ms: int) -> list[DroppedTable]:
-        """Return the managed tables that were dropped before a time, and are not purged yet; oldest first."""
+        """Return the managed tables dropped before a time and not yet purged; oldest first."""
         query = select(tables).where(tables.c.state == DROPPED, tables.c.dropped_ms < before_ms)
         rows = self._database.read(lambda c: c.execute(query.order_by(tables.c.dropped_ms)).all())
         return [
@@ -258,7 +261,7 @@ class TableNames(Schemas):
         ]
 
     def forget_dropped(self, table_id: str) -> None:
-        """The files of a dropped table are gone: forget it. Its id is never given again.
+        """Forget a dropped table whose files are deleted. Its id is never used again.
 
         Raises InvalidProposalError for a table that is not dropped; one that is forgotten already is no error.
         """
@@ -273,7 +276,7 @@ class TableNames(Schemas):
         self._database.change(forget)
 
     def left_behind(self, before_ms: int) -> list[LeftBehind]:
-        """Return the staging tables that were asked for before a time and have no name yet; oldest first."""
+        """Return the staging tables that were requested before a time and have no name yet; oldest first."""
         query = select(tables).where(tables.c.state == STAGING, tables.c.created_ms < before_ms)
         rows = self._database.read(lambda c: c.execute(query.order_by(tables.c.created_ms)).all())
         return [
@@ -282,14 +285,14 @@ class TableNames(Schemas):
         ]
 
     def drop_staging_table(self, table_id: str) -> bool:
-        """Let a staging table be a dropped one, so that it never gets a name; False if it got one meanwhile."""
+        """Drop a staging table, so that it never gets a name; return False if it has received one."""
         now = self._settings.clock()
         change = update(tables).where(tables.c.table_id == table_id, tables.c.state == STAGING)
         change = change.values(state=DROPPED, dropped_ms=now, updated_ms=now)
         return self._database.change(lambda connection: connection.execute(change).rowcount) > 0
 
     def allow_maintenance(self, name: TableName, allowed: Iterable[Maintenance]) -> None:
-        """Say which maintenance clients may do to a table, instead of what was allowed before (C478).
+        """Set the maintenance that clients may do to a table (C478).
 
         Raises CatalogNameNotFoundError.
         """

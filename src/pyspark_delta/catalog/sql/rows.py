@@ -133,7 +133,7 @@ DESCRIPTION_COLUMNS = (
     tables.c.created_ms,
     tables.c.updated_ms,
 )
-"""What `description_of` needs besides."""
+"""The additional columns for `description_of`."""
 
 
 def description_of(rows: Sequence[Row[Any]]) -> TableDescription:
@@ -197,7 +197,7 @@ def domains_value(known: str | None, domains: Iterable[DomainMetadata]) -> dict[
 
 
 def change_values(domains: str | None, change: MetadataChange) -> dict[str, Any]:
-    """Return the columns for what a commit changes; `domains` is the column as it is."""
+    """Return the columns for what a commit changes; `domains` is the current value of the column."""
     values: dict[str, Any] = {}
     if change.protocol is not None:
         values |= protocol_value(change.protocol)

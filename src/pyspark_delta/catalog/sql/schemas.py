@@ -36,7 +36,7 @@ class Schemas(CatalogPart):
             raise CatalogNameExistsError(f"There is already a catalog {shown(catalog)}.", catalog=catalog)
 
     def drop_catalog(self, catalog: str) -> None:
-        """Raises CatalogNameNotFoundError, InvalidProposalError for one with schemas."""
+        """Drop a catalog. Raises CatalogNameNotFoundError, and InvalidProposalError for a catalog with schemas."""
         is_catalog = schemas.c.catalog_key == name_key(catalog)
 
         def drop(connection: Connection) -> None:
@@ -76,7 +76,7 @@ class Schemas(CatalogPart):
         return sorted({row.catalog_key: row.catalog for row in rows}.values())
 
     def drop_schema(self, catalog: str, schema: str) -> None:
-        """Raises CatalogNameNotFoundError, InvalidProposalError for one with tables."""
+        """Drop a schema. Raises CatalogNameNotFoundError, and InvalidProposalError for a schema with tables."""
 
         def drop(connection: Connection) -> None:
             lock_schemas(connection, [(catalog, schema)])
@@ -96,7 +96,7 @@ class Schemas(CatalogPart):
         self._database.change(drop)
 
     def require_schema(self, catalog: str, schema: str) -> None:
-        """Raises CatalogNameNotFoundError if there is no such schema."""
+        """Raise CatalogNameNotFoundError if the schema does not exist."""
         query = select(schemas.c.name).where(_is_schema(name_key(catalog), name_key(schema)))
         if self._database.read(lambda connection: connection.execute(query).scalar()) is None:
             raise _no_schema(catalog, schema)

@@ -34,7 +34,7 @@ class Scope(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """What is known of a token; not its secret.
+    """A token without its secret.
 
     `schemas` are the schemas that it is limited to, as `catalog.schema`; None is no limit. `expires_at` is in
     milliseconds since the epoch; None is never.
@@ -116,7 +116,7 @@ class Tokens:
         digest = _digest(secret)
         query = select(tokens).where(tokens.c.sha256 == digest)
         row = self._database.read(lambda connection: connection.execute(query).one_or_none())
-        # The index finds the digest, which tells nothing of the secret; comparing takes the same time whether it did.
+        # The index finds the digest, which reveals nothing about the secret; the comparison takes constant time.
         known = hmac.compare_digest(digest, "0" * 64 if row is None else row.sha256)
         if row is None or not known or (row.expires_ms is not None and row.expires_ms <= self._clock()):
             return None
@@ -128,7 +128,7 @@ class Tokens:
         return [_token(row) for row in self._database.read(lambda connection: connection.execute(query).all())]
 
     def revoke(self, token_id: str) -> bool:
-        """Let a token be unknown from now on; whether it was known."""
+        """Revoke a token; return True if it was known."""
         change = delete(tokens).where(tokens.c.token_id == token_id)
         return self._database.change(lambda connection: connection.execute(change).rowcount) > 0
 

@@ -198,18 +198,18 @@ class UnityCatalog:
             self._api.drop_table(name)
 
     def dropped_tables(self, before_ms: int) -> list[DroppedTable]:
-        """None: the server cleans up."""
+        """Return nothing: the server cleans up."""
         return []
 
     def forget_dropped(self, table_id: str) -> None:
-        """Nothing to do: the server cleans up."""
+        """Do nothing: the server cleans up."""
 
     def left_behind(self, before_ms: int) -> list[LeftBehind]:
-        """None: the server cleans up."""
+        """Return nothing: the server cleans up."""
         return []
 
     def drop_staging_table(self, table_id: str) -> bool:
-        """False: the server cleans up."""
+        """Return False: the server cleans up."""
         return False
 
     # -------------------------------------------------------------------------------------------------- commits
@@ -311,7 +311,7 @@ class UnityCatalog:
         ) from None
 
     def _reloaded(self, table: TableInfo) -> TableInfo:
-        """Return the table as it is now, under another name where it was renamed. Raises TableReplacedError."""
+        """Return the current state of the table, also if it was renamed. Raises TableReplacedError."""
         found = self._find(table.name)
         if found is None or found.table_id != table.table_id:
             with translated(f"table {table.name}"):

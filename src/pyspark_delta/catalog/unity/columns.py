@@ -1,4 +1,4 @@
-"""The columns of the older endpoints of Unity Catalog (`ColumnInfo`), of a schema and back."""
+"""The columns of the legacy endpoints of Unity Catalog (`ColumnInfo`), of a schema and back."""
 
 from __future__ import annotations
 

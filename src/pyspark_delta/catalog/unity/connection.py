@@ -202,7 +202,7 @@ def _json(response: httpx.Response) -> Any:
         return orjson.loads(response.content)
     except orjson.JSONDecodeError:
         raise CatalogUnavailableError(
-            f"The answer of {response.url.host} is not JSON. Look whether a proxy or another server answered.",
+            f"The response of {response.url.host} is not JSON. Check if a proxy or another server answered.",
             url=str(response.url),
         ) from None
 

@@ -38,7 +38,7 @@ def credentials_of(answer: Any, location: str) -> Credentials:
 
 
 def legacy_credentials_of(answer: Any) -> Credentials:
-    """Return the credentials in an answer of the older endpoints."""
+    """Return the credentials in an answer of the legacy endpoints."""
     options: dict[str, str] = {}
     for kind, names in _OLDER.items():
         options |= _translated(answer.get(kind) if isinstance(answer, dict) else None, names)

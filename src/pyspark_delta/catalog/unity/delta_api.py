@@ -71,7 +71,7 @@ class DeltaApi:
         return table_of(name, self._connection.call("GET", _table(name)).value)
 
     def ratify(self, table: TableInfo, proposal: Proposal, known: Mapping[str, str]) -> bool:
-        """Propose a staged commit; True where the server says that it was ratified before."""
+        """Propose a staged commit; return True if the server reports that it was ratified before."""
         commit = commit_to_json(commit_of_proposal(proposal), "-")
         if self._sends_transaction_ids:
             commit["transaction-id"] = proposal.transaction_id

@@ -53,7 +53,7 @@ _BY_NAME = {
     "NotImplementedException": Reason.INVALID,
     "CommitStateUnknownException": Reason.UNKNOWN,
     "InternalServerErrorException": Reason.UNKNOWN,
-    # the older endpoints
+    # the legacy endpoints
     "UNAUTHENTICATED": Reason.NOT_AUTHENTICATED,
     "PERMISSION_DENIED": Reason.NOT_ALLOWED,
     "COMMIT_VERSION_CONFLICT": Reason.VERSION_TAKEN,

@@ -124,7 +124,7 @@ class LegacyApi:
 
     # -------------------------------------------------------------------------------------------------- commits
     def ratify(self, table: TableInfo, proposal: Proposal, known: Mapping[str, str]) -> bool:
-        """Propose a staged commit; True where the server says that it was ratified before."""
+        """Propose a staged commit; return True if the server reports that it was ratified before."""
         request = _addressed(table.table_id, table.location)
         request["commit_info"] = commit_to_json(commit_of_proposal(proposal), "_")
         if proposal.published_version is not None and proposal.published_version > 0:

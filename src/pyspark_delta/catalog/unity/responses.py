@@ -96,7 +96,7 @@ def commit_of_proposal(proposal: Proposal) -> RatifiedCommit:
 
 
 def commit_to_json(commit: RatifiedCommit, separator: str) -> dict[str, Any]:
-    """Return a staged commit; the Delta API separates the words of names by '-', the older endpoints by '_'."""
+    """Return a staged commit; the Delta API separates the words of names by '-', the legacy endpoints by '_'."""
     return {
         "version": commit.version,
         "timestamp": commit.timestamp,
@@ -107,7 +107,7 @@ def commit_to_json(commit: RatifiedCommit, separator: str) -> dict[str, Any]:
 
 
 def commits_of(values: Any) -> list[RatifiedCommit]:
-    """Return the commits of an answer of the older endpoints."""
+    """Return the commits of an answer of the legacy endpoints."""
     return [_commit_of(value, "_") for value in values or ()]
 
 
@@ -174,5 +174,5 @@ def _unreadable(what: str, value: Any) -> CatalogError:
     text = repr(value)
     return CatalogError(
         f"The catalog's answer is not the {what} that was asked for: {text[:200]}. "
-        "Look whether the URL is that of Unity Catalog's API, such as https://host/api/2.1/unity-catalog.",
+        "Check that the URL is that of Unity Catalog's API, such as https://host/api/2.1/unity-catalog.",
     )

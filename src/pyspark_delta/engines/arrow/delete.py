@@ -30,7 +30,7 @@ class ArrowDelete:
         return NOT_EXACT if self.condition is None else answer(self._find)
 
     def change(self) -> Done[ChangedRows] | CannotRun:
-        """Find the rows, and write them to change data files where the context has some."""
+        """Find the rows, and write them to change data files if the context has some."""
         if self.condition is None:
             return NOT_EXACT
         return answer(self._find if self.context.changes is None else self._change)

@@ -62,7 +62,10 @@ def find_matches(merge: BoundMerge, target: pa.RecordBatch, source: pa.RecordBat
 
 
 def sides(target: pa.RecordBatch, source: pa.RecordBatch, rows: np.ndarray, given: np.ndarray) -> pa.RecordBatch:
-    """Return rows of both sides next to each other, as structs; null for the table if `rows` is -1."""
+    """Return rows of both sides next to each other, as structs.
+
+    The table's struct is missing if `rows` are no positions.
+    """
     structs = {SOURCE: source.take(pa.array(given)).to_struct_array()}
     if not len(rows) or rows[0] != _NOWHERE:
         structs[TARGET] = target.take(pa.array(rows)).to_struct_array()

@@ -94,7 +94,7 @@ class _Merging:
 
     def run(self) -> ChangedRows:
         rows = self._rows()
-        found = self._settled(find_matches(self._merge, rows, self._source))
+        found = self._deduplicated(find_matches(self._merge, rows, self._source))
         return changed_rows(carry_out(self._context, self._batches(found, rows)), self._context)
 
     def _context_of(self) -> ChangeContext:
@@ -117,7 +117,7 @@ class _Merging:
         keys = keys_of(self._merge.keys, self._source)
         return _as_batch(find_rows(self._target, self._files, keys, asked, row_ids=row_ids))
 
-    def _settled(self, found: Matches) -> Matches:
+    def _deduplicated(self, found: Matches) -> Matches:
         """Return the matches without repeated deletions, if several source rows may match a row."""
         gone = np.array([action.is_gone for action in self._actions], np.bool_)[found.clause]
         if not has_repetitions(found, gone):

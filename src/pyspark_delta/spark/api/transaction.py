@@ -91,9 +91,9 @@ class DeltaTransaction:
             storage_options = {**(self._snapshot.storage_options or {}), **options.files.storage_options}
             options = replace(options, files=replace(options.files, storage_options=storage_options))
             write = TableWrite(frame, self._snapshot.location, mode, options, must_exist=True)
-            tells_inserts = mode == "append" and self._transaction.draft.changes.num_rows > 0
+            inserts_as_cdc = mode == "append" and self._transaction.draft.changes.num_rows > 0
             configuration = self._transaction.configuration
-            draft, reads = stage_change(write, self._snapshot, configuration, tells_inserts=tells_inserts)
+            draft, reads = stage_change(write, self._snapshot, configuration, inserts_as_cdc=inserts_as_cdc)
             self._stage(draft)
             self._transaction.depend_on_source(reads)
             self._writes += 1

@@ -156,7 +156,7 @@ def parse_columns(text: str) -> tuple[str, ...]:
 
 
 def local_time_zone() -> str:
-    """Return the name of this machine's time zone, which is Spark's default as well; UTC where it has no name."""
+    """Return the name of this machine's time zone, which is also Spark's default; UTC if it has no name."""
     name = os.environ.get("TZ", "").lstrip(":")
     if name and not name.startswith("/"):
         return name

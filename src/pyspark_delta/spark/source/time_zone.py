@@ -20,7 +20,7 @@ _SETTING = "spark.sql.session.timeZone"
 _ELSEWHERE = "+01:00"
 
 
-def settled_zone(selection: Selection, given: str | None, snapshot: Snapshot) -> str | None:
+def resolved_zone(selection: Selection, given: str | None, snapshot: Snapshot) -> str | None:
     """Return the zone in which rows are selected.
 
     It is `given`; UTC if every zone selects the same rows; None for the session's zone.
@@ -48,8 +48,8 @@ def zone_needed(selection: Selection) -> InvalidOptionError:
     """Return the error for a selection in an unknown time zone."""
     what = f"the condition of replaceWhere, '{selection.text}'," if isinstance(selection, Where) else "partition values"
     return InvalidOptionError(
-        f"In another time zone {what} would be about other rows, and a data source is not told the session's, which "
-        f"only tasks know, and only where {_SETTING} is set. Nothing was committed. Give the option timeZone, such as "
+        f"In another time zone {what} would select other rows. A data source does not know the session's time zone: "
+        f"only tasks know it, and only if {_SETTING} is set. Nothing was committed. Give the option timeZone, such as "
         "'UTC', or times with a zone, or call pyspark_delta.enable(spark) first.",
         option="timeZone",
     )

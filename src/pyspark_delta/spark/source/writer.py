@@ -33,7 +33,7 @@ from pyspark_delta.spark.engine.write.selection import Everything, Nothing, Part
 from pyspark_delta.spark.frames.read_options import refuse_read_options
 from pyspark_delta.spark.frames.schemas import from_spark
 from pyspark_delta.spark.source.boundary import boundary
-from pyspark_delta.spark.source.time_zone import settled_zone, zone_needed, zone_of_task
+from pyspark_delta.spark.source.time_zone import resolved_zone, zone_needed, zone_of_task
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
@@ -99,7 +99,7 @@ class SourceWrite:
         else:
             target = existing_target(snapshot, snapshot.configuration, data, mode, parsed, {})
             selection, version = _select(mode, parsed, snapshot), snapshot.version
-            time_zone = settled_zone(selection, parsed.time_zone, snapshot)
+            time_zone = resolved_zone(selection, parsed.time_zone, snapshot)
         if row_rules(target.configuration):
             raise _needs_enable("the table has conditions, defaults or computed columns")
         clustering = target_clustering(target, snapshot)

@@ -35,13 +35,13 @@ class KeyRanges:
         if len(distinct) > MOST_VALUES and not _has_distances(distinct.type):
             ends = pc.min_max(distinct)  # without distances only one range would remain
             return cls(*(distinct.slice(pc.index(distinct, ends[end]).as_py(), 1) for end in ("min", "max")))
-        return cls(distinct, distinct)._settled()
+        return cls(distinct, distinct)._normalized()
 
     @classmethod
     def joined(cls, found: Sequence[KeyRanges]) -> KeyRanges:
         """Return the ranges of several sets of keys."""
         least, greatest = (pa.concat_arrays([getattr(one, end) for one in found]) for end in ("least", "greatest"))
-        return cls(least, greatest)._settled()
+        return cls(least, greatest)._normalized()
 
     @property
     def are_values(self) -> bool:
@@ -57,7 +57,7 @@ class KeyRanges:
         starts, ends = np.append(0, widest + 1), np.append(widest, len(gaps))
         return KeyRanges(self.least.take(pa.array(starts)), self.greatest.take(pa.array(ends)))
 
-    def _settled(self) -> KeyRanges:
+    def _normalized(self) -> KeyRanges:
         """Return the ranges in order, with overlapping ones joined, and at most as many as allowed."""
         if len(self.least) < 2:
             return self

@@ -68,7 +68,7 @@ class _Resolver:
         self._sides, self._probe, self._evolves = sides, probe, evolves
         self._schema = sides.target.configuration.schema
         self._computed = {c.name: c for c in row_rules(sides.target.configuration).computed}
-        self._all: dict[bool, dict[str, Assigned]] = {}  # by whether columns that the source lacks keep their values
+        self._all: dict[bool, dict[str, Assigned]] = {}  # key: True if columns that the source lacks keep their values
 
     def values(self, clause: Clause) -> Mapping[str, Assigned]:
         if clause.action is RowAction.DELETE:

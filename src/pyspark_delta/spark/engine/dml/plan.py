@@ -131,7 +131,7 @@ def _surface(reads: ReadSet) -> str:
         return "any commit that adds or removes rows"
     if reads.predicates:
         text = " or ".join(to_sql(predicate) for predicate in reads.predicates)
-        files = f", or remove one of the {len(reads.paths)} files that were looked at" if reads.paths else ""
+        files = f", or remove one of the {len(reads.paths)} files that were read" if reads.paths else ""
         return f"commits that add rows that may match {text}{files}"
     return "nothing but changes of schema or protocol"
 

@@ -38,5 +38,5 @@ def write_inserts(inserted: DataFrame, schema: StructType, context: WriteContext
 
 
 def _changed(frame: DataFrame, schema: StructType, change: str, context: WriteContext) -> DataFrame:
-    told = frame.withColumn(CHANGE_TYPE.name, sf.lit(change))
-    return align(told, StructType((*schema, CHANGE_TYPE)), change_context(context).schema)
+    typed = frame.withColumn(CHANGE_TYPE.name, sf.lit(change))
+    return align(typed, StructType((*schema, CHANGE_TYPE)), change_context(context).schema)

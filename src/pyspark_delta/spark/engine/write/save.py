@@ -202,14 +202,14 @@ class _Attempt:
 
 
 def stage_change(
-    write: TableWrite, snapshot: Snapshot, before: TableConfiguration, *, tells_inserts: bool = False
+    write: TableWrite, snapshot: Snapshot, before: TableConfiguration, *, inserts_as_cdc: bool = False
 ) -> tuple[CommitDraft, ReadSet]:
     """Write the files of a write to an existing table without a commit; return the draft that names them.
 
     The second value is what the frame reads from the table itself; it is not among the reads of the draft. `before` is
     what the table declares: the snapshot's declaration with the changes that the same commit makes first. With
-    `tells_inserts`, rows that are only added are in change data files too, because other changes of the commit are. The
-    options must be completed by the session. Raises as `save`.
+    `inserts_as_cdc`, rows that are only added are in change data files too, because other changes of the commit are.
+    The options must be completed by the session. Raises as `save`.
     """
     spark, data = write.frame.sparkSession, frame_schema(write.frame)
     check_distinct(data)
@@ -217,7 +217,7 @@ def stage_change(
     target = _existing(spark, write, data, snapshot, before)
     selection = select_rows(spark, write.mode, write.options, snapshot, session_time_zone(spark))
     reads = _reads_of(write, snapshot, selection)
-    return _Staging(spark, write, target, snapshot, selection, tells_inserts=tells_inserts).stage(data), reads
+    return _Staging(spark, write, target, snapshot, selection, inserts_as_cdc=inserts_as_cdc).stage(data), reads
 
 
 def _reads_of(write: TableWrite, snapshot: Snapshot, selection: Selection) -> ReadSet:
@@ -271,11 +271,11 @@ class _Staging:
         selection: Selection,
         new: Written | None = None,
         *,
-        tells_inserts: bool = False,
+        inserts_as_cdc: bool = False,
     ) -> None:
         self.new = new
         self.kept: list[str] = []
-        self._tells_inserts = tells_inserts
+        self._inserts_as_cdc = inserts_as_cdc
         self._spark = spark
         self._write = write
         self._options = write.options
@@ -295,7 +295,7 @@ class _Staging:
             kept, changes = self._write_kept(replaced, match, new)
             self.kept = [path for files in (kept.files, changes) for path in files["path"].to_pylist()]
             staged = Staged(new, kept, replaced, changes)
-        elif self._tells_inserts and new.rows:
+        elif self._inserts_as_cdc and new.rows:
             inserted = write_inserts(self._new_rows(new), self._target.configuration.schema, self._context)
             staged = replace(staged, changes=inserted)
         write, engine = self._write, f"PySpark/{self._spark.version}"
