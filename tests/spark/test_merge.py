@@ -89,7 +89,7 @@ class Merges:
         upsert = merge.whenMatchedUpdate(set={"v": "s.v"}).whenNotMatchedInsert(values={"id": "s.id", "v": "v"})
         surface = upsert.plan().conflicts_with
         assert surface.startswith("commits that add rows that may match id ")
-        assert surface.endswith(", or remove one of the 1 files that were looked at")
+        assert surface.endswith(", or remove one of the 1 files that were read")
         for _ in range(3):
             assert counts(upsert.execute()) == (1, 1, 0, 0)
         metrics = commit(table, "commitInfo")[0]["operationMetrics"]

@@ -1,4 +1,4 @@
-"""Removing what nobody will use again: staging tables whose creators did not live to give them their names."""
+"""Removes staging tables whose creators ended before they gave them a name."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from pyspark_delta.storage import normalize_location, store_for
 
 
 def remove_left_behind(catalog: Catalog, before_ms: int) -> list[LeftBehind]:
-    """Remove the staging tables that were asked for before a time, with the files written to them; which those were.
+    """Remove the staging tables that were requested before a time, with their files; return the removed tables.
 
-    From the moment that one is dropped its creator is refused, so that no table in use loses files. What a failure
-    interrupts is among the catalog's dropped tables, for a purge. Raises CatalogError, StorageError.
+    A staging table is dropped first. From then on its creator is refused, so no table in use loses files. An
+    interrupted removal leaves the table among the catalog's dropped tables, for a purge. Raises CatalogError,
+    StorageError.
     """
     removed = []
     for table in catalog.left_behind(before_ms):
         if not catalog.drop_staging_table(table.table_id):
-            continue  # it has got its name
+            continue  # it has received its name
         location = normalize_location(table.location)
         info = TableInfo(table_id=table.table_id, name=table.name, location=location)
         options = catalog.storage_options(info, Access.READ_WRITE)

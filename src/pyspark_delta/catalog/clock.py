@@ -1,4 +1,4 @@
-"""The time, as catalogs keep it."""
+"""The clock of catalogs."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import time
 
 
 def now_ms() -> int:
-    """The time, in milliseconds since the epoch."""
+    """Return the current time in milliseconds since the epoch."""
     return time.time_ns() // 1_000_000

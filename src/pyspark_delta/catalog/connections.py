@@ -1,8 +1,8 @@
-"""The catalogs that this process is connected to, by name, and the tables that were opened through them.
+"""The catalogs that this process is connected to, by name, and the tables opened through them.
 
-Everything that opens a table is told where it lies and by which storage options. Two keys among the options say that a
-catalog manages it: so whoever hands a table on - snapshots, transactions, statements that run again - hands on its
-catalog too. The catalog itself, with its credentials, stays here.
+Everything that opens a table gets its location and its storage options. Two keys among the options say that a catalog
+manages the table. So snapshots, transactions and statements that pass the options on also pass on the catalog. The
+catalog itself, with its credentials, stays here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TABLE_KEY = "pyspark_delta.catalog.table"
 _lock = threading.Lock()
 _catalogs: dict[str, Catalog] = {}
 _storage_options: dict[str, dict[str, str]] = {}
-_connections: dict[str, int] = {}  # how often a name was connected
+_connections: dict[str, int] = {}  # the number of times a name was connected
 _tables: dict[tuple[str, str], TableInfo | StagingTable] = {}
 
 
@@ -45,7 +45,7 @@ def connect(
 ) -> Catalog:
     """Connect this process to the catalog at a URL, under a name; see `catalogs.connect_catalog`.
 
-    Raises CatalogError for a URL of no known kind, MissingDependencyError for a package that the kind needs.
+    Raises CatalogError for a URL of an unknown kind, and MissingDependencyError for a package that the kind needs.
     """
     catalog = _make(url, name, token, storage_root, dict(storage_options or {}))
     attach_catalog(name, catalog, storage_options)
@@ -53,14 +53,14 @@ def connect(
 
 
 def disconnect_catalog(name: str = "main") -> None:
-    """Forget a catalog; one that is not there is no error."""
+    """Remove a catalog from this process. It is no error if there is none of that name."""
     with _lock:
         reset_sources(f"{name.casefold()} ")
         _catalogs.pop(name.casefold(), None)
 
 
 def attach_catalog(name: str, catalog: Catalog, storage_options: Mapping[str, str] | None = None) -> None:
-    """Connect to a catalog that is made already: one's own implementation of the contract."""
+    """Connect to a catalog object: an implementation of the contract by the user."""
     with _lock:
         reset_sources(f"{name.casefold()} ")
         _connections[name.casefold()] = _connections.get(name.casefold(), 0) + 1
@@ -69,19 +69,19 @@ def attach_catalog(name: str, catalog: Catalog, storage_options: Mapping[str, st
 
 
 def storage_options_of(name: str) -> Mapping[str, str]:
-    """The storage options that the catalog of a name was connected with."""
+    """Return the storage options that the catalog of a name was connected with."""
     with _lock:
         return dict(_storage_options.get(name.casefold(), {}))
 
 
 def find_catalog(name: str) -> Catalog | None:
-    """The catalog of a name; None where this process is not connected to it."""
+    """Return the catalog of a name; None if this process is not connected to it."""
     with _lock:
         return _catalogs.get(name.casefold())
 
 
 def connected_catalog(name: str) -> Catalog:
-    """The catalog of a name. Raises CatalogError where this process is not connected to it."""
+    """Return the catalog of a name. Raises CatalogError if this process is not connected to it."""
     found = find_catalog(name)
     if found is None:
         with _lock:
@@ -96,7 +96,7 @@ def connected_catalog(name: str) -> Catalog:
 
 # ---------------------------------------------------------------------------------------------- tables and options
 def table_options(catalog: str, table: TableInfo | StagingTable) -> dict[str, str]:
-    """The storage options by which a table of a connected catalog is reached, or a staging table filled.
+    """Return the storage options of a table of a connected catalog, or of a staging table.
 
     They name the source of its credentials, which asks the catalog when a store needs them.
     """
@@ -112,10 +112,13 @@ def table_options(catalog: str, table: TableInfo | StagingTable) -> dict[str, st
 
 
 def _credentials(catalog: str, table_id: str) -> Credentials:
-    """Those for as much access as the caller has: who may only read finds out when writing."""
+    """Return credentials for as much access as the caller has.
+
+    A caller with read access only finds out when writing.
+    """
     owner = connected_catalog(catalog)
     with _lock:
-        table = _tables[catalog.casefold(), table_id]  # which may have got its name since
+        table = _tables[catalog.casefold(), table_id]  # which may have received its name since
     try:
         return owner.credentials(table, Access.READ_WRITE)
     except NotAuthorizedError:
@@ -123,14 +126,14 @@ def _credentials(catalog: str, table_id: str) -> Credentials:
 
 
 def _source_prefix(catalog: str) -> str:
-    """Begins the names of sources that ask through the connection there is now: another one has other rights."""
+    """Return the prefix of sources that use the current connection. Another connection has other rights."""
     return f"{catalog.casefold()} {_connections.get(catalog.casefold(), 0)} "
 
 
 def known_table(options: Mapping[str, str] | None) -> tuple[Catalog, TableInfo | StagingTable] | None:
-    """The catalog and the table that storage options name; None where they name none.
+    """Return the catalog and the table that storage options name; None if they name none.
 
-    Raises CatalogError where the catalog is not connected any more, or the table was opened by another process.
+    Raises CatalogError if the catalog is no longer connected, or if another process opened the table.
     """
     if not options or CATALOG_KEY not in options:
         return None
@@ -147,7 +150,7 @@ def known_table(options: Mapping[str, str] | None) -> tuple[Catalog, TableInfo |
 
 
 def managed_table(options: Mapping[str, str] | None) -> ManagedTable | None:
-    """The managed table that storage options name; None for one that is reached by its path alone.
+    """Return the managed table that storage options name; None for a table that is opened by its path alone.
 
     Raises CatalogError as `known_table`.
     """
@@ -158,7 +161,7 @@ def managed_table(options: Mapping[str, str] | None) -> ManagedTable | None:
 
 
 def remember_table(catalog: str, table: TableInfo) -> None:
-    """Take in what a catalog says of a table now, in place of what it said before."""
+    """Replace what this process remembers of a table by what its catalog says now."""
     with _lock:
         _tables[catalog.casefold(), table.table_id] = table
 

@@ -1,8 +1,9 @@
-"""The contract of catalogs: what one that manages Delta tables must offer (Catalog Responsibilities; C460, C469-C472).
+"""The contract of catalogs that manage Delta tables (Catalog Responsibilities; C460, C469-C472).
 
-A catalog resolves names, and is the only one to say which commits of a table count. It stores where a ratified commit
-lies, or its content, until the commit is published. What is the same for every catalog - writing staged commits,
-finding out about lost answers, publishing - is not here: see `catalog.managed_table` and `commit.catalog`.
+A catalog resolves names, and it alone decides which commits of a table count. It stores the location of a ratified
+commit, or its content, until the commit is published. Code that is the same for every catalog - writing staged commits,
+determining the outcome of a commit after a lost response, publishing - is in `catalog.managed_table` and
+`commit.catalog`.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ class CommitKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatifiedCommit:
-    """A commit that a catalog has ratified, and still remembers.
+    """A commit that a catalog has ratified and still remembers.
 
     `timestamp` is its in-commit timestamp. A staged commit has the name of its file (one path segment under
-    `_delta_log/_staged_commits`), its size in bytes and its modification time; an inline one its content. Times are
-    milliseconds since the epoch. `transaction_id` is its `commitInfo.txnId`, where the catalog remembers it.
+    `_delta_log/_staged_commits`), its size in bytes and its modification time; an inline one has its content. Times are
+    milliseconds since the epoch. `transaction_id` is its `commitInfo.txnId`, if the catalog remembers it.
     """
 
     version: int
@@ -60,9 +61,9 @@ class RatifiedCommit:
 class LogTail:
     """The newest ratified version, and the ratified commits that the catalog remembers of a table (C472, C483).
 
-    `commits` ascend without a gap; unless the question was limited to a range, they end at `latest_version`, or are
-    empty where every commit is published. `published_version` is the newest version that the catalog knows to be
-    published; None where it does not say.
+    `commits` ascend without a gap. Unless the request was limited to a range, they end at `latest_version`, or are
+    empty if every commit is published. `published_version` is the newest version that the catalog knows to be
+    published; None if the catalog does not state it.
     """
 
     latest_version: int
@@ -71,7 +72,7 @@ class LogTail:
 
 
 class Maintenance(Enum):
-    """What nobody may do to a managed table unless its catalog allows it (C478); the values are stored by catalogs."""
+    """Operations on a managed table that its catalog must allow (C478); the values are stored by catalogs."""
 
     LOG_CLEANUP = "LOG_CLEANUP"
     VACUUM = "VACUUM"
@@ -79,7 +80,7 @@ class Maintenance(Enum):
 
 
 class Access(Enum):
-    """What credentials for a table's storage are asked for."""
+    """The access that credentials for a table's storage give."""
 
     READ = "READ"
     READ_WRITE = "READ_WRITE"
@@ -87,11 +88,11 @@ class Access(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableInfo:
-    """What a catalog says of a table that it resolved by name or id (C482).
+    """A table that a catalog resolved by name or id (C482).
 
     `location` is spelled as in `storage.contract`. `tail` is None for a table that the catalog names and does not
-    manage. `etag` changes with the metadata that the catalog keeps; `properties` are the table properties it keeps.
-    A commit that changes one of `required_properties` is refused before it is made.
+    manage. `etag` changes with the metadata that the catalog keeps; `properties` are the table properties it keeps. A
+    commit that changes one of `required_properties` is refused before it is made.
     """
 
     table_id: str
@@ -105,16 +106,16 @@ class TableInfo:
 
     @property
     def catalog_managed(self) -> bool:
-        """Whether the catalog decides which commits count."""
+        """True if the catalog decides which commits count."""
         return self.tail is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagingTable:
-    """Where a new table may be written, and what it must be like, before it gets its name (C481).
+    """The location and the requirements of a new table before it gets its name (C481).
 
-    Required and suggested features are names of table features; a required property without a value (None) must be
-    set, to whatever value. Keys and values of properties have at most `longest_property` characters; None is no limit.
+    Required and suggested features are names of table features; a required property without a value (None) must be set
+    to any value. Keys and values of properties have at most `longest_property` characters; None is no limit.
     """
 
     table_id: str
@@ -129,7 +130,7 @@ class StagingTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTable:
-    """What a catalog is told of a table that gets its name: protocol and metadata of its version.
+    """The description of a table that gets its name: protocol and metadata of its version.
 
     `timestamp` is the in-commit timestamp of that version, in milliseconds since the epoch.
     """
@@ -143,7 +144,7 @@ class NewTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataChange:
-    """What a commit changes of that: the actions in it. Domains that are removed have `removed` set."""
+    """The changes of a commit to protocol, metadata and domains. Removed domains have `removed` set."""
 
     protocol: ProtocolAction | None = None
     metadata: Metadata | None = None
@@ -163,8 +164,8 @@ class StagedFile:
 class Proposal:
     """A commit that is proposed for a version: either staged (`file`) or inline (`content`).
 
-    `timestamp` and `transaction_id` are those in its commitInfo. `published_version` tells the catalog up to where
-    commits are published, at most `version - 1`. `expected_etag`, where given, must still be the table's.
+    `timestamp` and `transaction_id` are those in its commitInfo. `published_version` is the version up to which commits
+    are published, at most `version - 1`. `expected_etag`, if given, must still be the table's.
     """
 
     version: int
@@ -179,14 +180,14 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Ratification:
-    """The proposal is ratified, now or (`replayed`) by an earlier request that was the same."""
+    """The proposal is ratified, now or (`replayed`) by an earlier identical request."""
 
     commit: RatifiedCommit
     replayed: bool = False
 
 
 class Capability(Enum):
-    """What catalogs differ in."""
+    """What a catalog supports."""
 
     STAGED = "staged"  # ratifies staged commits
     INLINE = "inline"  # ratifies inline commits
@@ -208,7 +209,7 @@ class DroppedTable:
 
 @dataclass(frozen=True, slots=True)
 class LeftBehind:
-    """A staging table that never got its name; `created_at` is when it was asked for, in ms since the epoch."""
+    """A staging table that never got its name; `created_at` is the time of the request, in ms since the epoch."""
 
     table_id: str
     name: TableName
@@ -217,42 +218,42 @@ class LeftBehind:
 
 
 class Catalog(Protocol):
-    """One catalog. Every failure is a `CatalogError`; thread-safe; names are compared without regard to case.
+    """A catalog. Every failure is a `CatalogError`; thread-safe; names are case-insensitive.
 
-    Requests that change something are never repeated by a catalog on its own: `CatalogUnavailableError` says that the
-    outcome is unknown, and its caller finds out.
+    A catalog never repeats requests that change something: `CatalogUnavailableError` says that the outcome is unknown,
+    and the caller determines it.
     """
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What this catalog can do."""
+        """The capabilities of this catalog."""
         ...
 
     # -------------------------------------------------------------------------------------------------- schemas
     def create_schema(self, catalog: str, schema: str) -> None:
-        """Raises CatalogNameExistsError."""
+        """Create a schema. Raises CatalogNameExistsError."""
         ...
 
     def list_schemas(self, catalog: str) -> list[str]:
-        """The names of the schemas, sorted."""
+        """Return the names of the schemas, sorted."""
         ...
 
     def drop_schema(self, catalog: str, schema: str) -> None:
-        """Raises CatalogNameNotFoundError, InvalidProposalError for one with tables."""
+        """Drop a schema. Raises CatalogNameNotFoundError, and InvalidProposalError for a schema with tables."""
         ...
 
     # --------------------------------------------------------------------------------------------------- tables
     def create_staging_table(self, name: TableName) -> StagingTable:
-        """Where the new table may be written. The name stays free until `create_table`.
+        """Return the location for a new table. The name stays free until `create_table`.
 
         Raises CatalogNameNotFoundError for the schema, CatalogNameExistsError for the table.
         """
         ...
 
     def create_table(self, staging: StagingTable, new: NewTable) -> TableInfo:
-        """Give the table at a staging location its name; its version 0 is published there, and ratified by this.
+        """Give the table at a staging location its name; its version 0 is published there, and is ratified by this.
 
-        Asking again with the same staging table is answered as the first time. Raises CatalogNameExistsError,
+        A repeated request with the same staging table has the same result. Raises CatalogNameExistsError,
         InvalidProposalError.
         """
         ...
@@ -265,48 +266,51 @@ class Catalog(Protocol):
         ...
 
     def report_change(self, table: TableInfo, version: int, timestamp: int, change: MetadataChange) -> None:
-        """Tell what a commit to a registered table has changed; asked only of catalogs that `MIRROR`.
+        """Report what a commit to a registered table has changed; only for catalogs that `MIRROR`.
 
-        `timestamp` is the time of the version, in milliseconds since the epoch. A version that is not newer than what
-        the catalog has already changes nothing. Raises TableReplacedError.
+        `timestamp` is the time of the version, in milliseconds since the epoch. A version that is not newer than the
+        catalog's changes nothing. Raises TableReplacedError.
         """
         ...
 
     def load_table(self, name: TableName) -> TableInfo:
-        """Resolve a name; with the log tail, in one consistent answer. Raises CatalogNameNotFoundError."""
+        """Resolve a name, with the log tail, in one consistent response. Raises CatalogNameNotFoundError."""
         ...
 
     def list_tables(self, catalog: str, schema: str) -> list[TableName]:
-        """The tables of a schema, sorted. Raises CatalogNameNotFoundError for the schema."""
+        """Return the tables of a schema, sorted. Raises CatalogNameNotFoundError for the schema."""
         ...
 
     def rename_table(self, name: TableName, new: TableName) -> None:
-        """Raises CatalogNameNotFoundError, CatalogNameExistsError, InvalidProposalError for another catalog."""
+        """Rename a table.
+
+        Raises CatalogNameNotFoundError, CatalogNameExistsError, and InvalidProposalError for another catalog.
+        """
         ...
 
     def drop_table(self, name: TableName) -> None:
-        """Take the name away; no commit is made (C481). The files stay where the catalog can `SOFT_DROP`."""
+        """Remove the name of a table without a commit (C481). The files stay if the catalog can `SOFT_DROP`."""
         ...
 
     def dropped_tables(self, before_ms: int) -> list[DroppedTable]:
-        """The managed tables that were dropped before a time, and are not purged yet; oldest first."""
+        """Return the managed tables dropped before a time and not yet purged; oldest first."""
         ...
 
     def forget_dropped(self, table_id: str) -> None:
-        """The files of a dropped table are gone: forget it. Its id is never given again."""
+        """Forget a dropped table whose files are deleted. Its id is never used again."""
         ...
 
     def left_behind(self, before_ms: int) -> list[LeftBehind]:
-        """The staging tables that were asked for before a time and have no name yet; oldest first.
+        """Return the staging tables that were requested before a time and have no name yet; oldest first.
 
-        Empty where the catalog does not remember staging tables, or cleans up itself.
+        Empty if the catalog does not remember staging tables, or removes them itself.
         """
         ...
 
     def drop_staging_table(self, table_id: str) -> bool:
-        """Let a staging table be a dropped one, so that it never gets a name; False where it got one meanwhile.
+        """Drop a staging table, so that it never gets a name; return False if it has received one.
 
-        It is among `dropped_tables` from then on, until its files are gone and it is forgotten.
+        It is among `dropped_tables` until its files are deleted and it is forgotten.
         """
         ...
 
@@ -315,32 +319,36 @@ class Catalog(Protocol):
         """Make a proposal the commit of its version: only after the version before, and only once (C469).
 
         The same proposal again (by file name or transaction id) is a replay, and changes nothing. Raises
-        RatificationConflictError with the log tail where the version is another's, TooManyUnpublishedError,
+        RatificationConflictError with the log tail if the version belongs to another commit, TooManyUnpublishedError,
         StaleMetadataError for an etag, TableReplacedError, InvalidProposalError, NotAuthorizedError, and
-        CatalogUnavailableError where the outcome is unknown.
+        CatalogUnavailableError if the outcome is unknown.
         """
         ...
 
     def log_tail(self, table: TableInfo, start: int | None = None, end: int | None = None) -> LogTail:
-        """The latest version, and the ratified commits the catalog remembers, of a range (both ends included).
+        """Return the latest version, and the remembered ratified commits of a range (both ends included).
 
-        Raises TableReplacedError where the table is gone.
+        Raises TableReplacedError if the table no longer exists.
         """
         ...
 
     def report_published(self, table: TableInfo, version: int) -> None:
-        """Every commit up to a version is published: the catalog may forget them. Known ones are no error.
+        """Report that every commit up to a version is published: the catalog may forget them.
 
-        Raises InvalidProposalError for what is not ratified, or where the catalog finds no published file.
+        Reporting known ones is no error. Raises InvalidProposalError for commits that are not ratified, or if the
+        catalog finds no published file.
         """
         ...
 
     def storage_options(self, table: TableInfo, access: Access) -> Mapping[str, str]:
-        """Options for the table's storage, such as short-lived credentials; empty where one's own have to do."""
+        """Return options for the table's storage, such as short-lived credentials.
+
+        Empty if the user's own options must be used.
+        """
         ...
 
     def credentials(self, table: TableInfo | StagingTable, access: Access) -> Credentials:
-        """The same, with the time at which credentials among them end; for a staging table too."""
+        """Return the storage options with the expiry time of credentials among them; also for a staging table."""
         ...
 
 

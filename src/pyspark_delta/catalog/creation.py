@@ -1,4 +1,4 @@
-"""What a table must be like that is created in a catalog: what the catalog and the protocol require (C449, C450)."""
+"""The requirements of the catalog and of the protocol for a table created in a catalog (C449, C450)."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _ALWAYS = {ENABLE_IN_COMMIT_TIMESTAMPS.name: "true"}
 
 @dataclass(frozen=True, slots=True)
 class Creation:
-    """The features that a new table supports besides those it makes use of, and its properties."""
+    """The features that a new table supports in addition to those it uses, and its properties."""
 
     features: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
 def creation_of(storage_options: Mapping[str, str] | None, given: Mapping[str, str]) -> Creation:
-    """What a new table that is reached by these options is created with, where the user asks for properties.
+    """Return the features and properties of a new table with these options, if the user requests properties.
 
-    What a catalog suggests counts where the user says nothing else. Raises InvalidOptionError for a property that the
-    catalog wants otherwise, and for one that it cannot store.
+    The catalog's suggestions count if the user says nothing else. Raises InvalidOptionError for a property with another
+    value than the catalog requires, and for one that it cannot store.
     """
     found = known_table(storage_options)
     if found is None or not isinstance(found[1], StagingTable):

@@ -1,4 +1,4 @@
-"""Failures of storage as failures of a catalog."""
+"""Converts failures of storage to failures of a catalog."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark_delta.errors import CatalogUnavailableError, NotAuthorizedError, Pe
 
 @contextmanager
 def storage_failures() -> Iterator[None]:
-    """Turn a StorageError into NotAuthorizedError, or CatalogUnavailableError: what was asked for may have happened."""
+    """Turn a StorageError into NotAuthorizedError, or CatalogUnavailableError: the outcome is unknown."""
     try:
         yield
     except PermissionDeniedError as error:

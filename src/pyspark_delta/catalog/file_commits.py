@@ -31,7 +31,10 @@ class FileCommits:
         self._store, self._table = store, table
 
     def ratify(self, proposal: Proposal) -> Ratification:
-        """Publish a proposal after the version before. Errors as of the catalog; StorageError: it is unknown."""
+        """Publish a proposal after the version before.
+
+        Raises as the catalog does; after a StorageError the outcome is unknown.
+        """
         table, version = self._table, proposal.version
         check_proposal(table, proposal)
         if proposal.content is None:
@@ -56,12 +59,15 @@ class FileCommits:
         return Ratification(commit)
 
     def tail(self, start: int = 0) -> LogTail:
-        """The newest version to which published commits lead without a gap, at `start` or later where that is there."""
+        """Return the newest version that published commits reach without a gap.
+
+        The search begins at `start` if that version exists.
+        """
         latest = self._latest(start)
         return LogTail(latest, (), latest)
 
     def require_published(self, version: int) -> None:
-        """Raises InvalidProposalError for a version that is not ratified."""
+        """Raise InvalidProposalError for a version that is not ratified."""
         if not self._is_there(version):
             raise InvalidProposalError(
                 f"Version {version} of {self._table.name} is not published: there is no "
@@ -71,7 +77,10 @@ class FileCommits:
             )
 
     def _check_before(self, proposal: Proposal) -> None:
-        """The version before must be there, and older. One that was cleaned up lies behind what others committed."""
+        """Check that the version before exists and is older.
+
+        If it was cleaned up, other writers have committed later versions.
+        """
         before = published_path(self._table.location, proposal.version - 1)
         try:
             info = commit_info(self._store.read(before, (0, _BEGINNING)))
@@ -92,11 +101,11 @@ class FileCommits:
             )
 
     def _settle(self, proposal: Proposal, path: str, error: StorageError) -> bool:
-        """Whether the commit is there as a replay; after a failure it may be there by this very request."""
+        """Return True if the commit is a replay. After a failure, this very request may have made it."""
         try:
             content = self._store.read(path)
         except FileNotFoundInStoreError:
-            raise error from None  # nobody has made the version
+            raise error from None  # the version does not exist
         info = commit_info(content)
         if content == proposal.content or (proposal.transaction_id and info and info.txn_id == proposal.transaction_id):
             return isinstance(error, FileAlreadyExistsError)
@@ -117,7 +126,10 @@ class FileCommits:
         return True
 
     def _latest(self, start: int) -> int:
-        """By a listing from the hint on, or from the beginning where that finds nothing: the hint proves nothing."""
+        """Return the latest version, by a listing that starts at the hint.
+
+        If that finds nothing, it starts at the beginning: the hint proves nothing.
+        """
         hint = None if start else read_last_checkpoint(self._store, self._table.location)
         first = start or (hint.version if hint is not None else 0)
         versions = None

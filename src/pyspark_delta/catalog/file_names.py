@@ -1,6 +1,6 @@
-"""The names of a catalog of files: what points to which table, and which tables were dropped.
+"""The names of a catalog of files: the table of each name, and the dropped tables.
 
-A table is dropped by a file under `_dropped` alone, whatever names still point to it.
+A file under `_dropped` alone drops a table, even if names still point to it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pyspark_delta.storage.paths import join
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """What a name points to; `entry` is where that is written, and what a change of the name follows."""
+    """The table of a name; `entry` is the entry that says so, and a change of the name follows it."""
 
     entry: Entry
     name: TableName
@@ -36,7 +36,7 @@ class Pointer:
     managed: bool
 
     def value(self, name: TableName) -> dict[str, Any]:
-        """The content of an entry for another name of the table."""
+        """Return the content of an entry for another name of the table."""
         return {
             "table": self.table_id,
             "location": self.location,
@@ -54,7 +54,7 @@ class FileNames:
 
     # -------------------------------------------------------------------------------------------------- schemas
     def create_schema(self, catalog: str, schema: str) -> None:
-        """Raises CatalogNameExistsError."""
+        """Create a schema. Raises CatalogNameExistsError."""
         path = name_key(catalog), name_key(schema)
         while not (found := self._names.newest(*path)).value.get("schema"):
             if self._names.put(found, {"schema": schema}, *path):
@@ -64,12 +64,12 @@ class FileNames:
         )
 
     def list_schemas(self, catalog: str) -> list[str]:
-        """The names of the schemas, sorted."""
+        """Return the names of the schemas, sorted."""
         entries = self._names.entries(name_key(catalog))
         return sorted(entry.value["schema"] for entry in entries if entry.value.get("schema"))
 
     def drop_schema(self, catalog: str, schema: str) -> None:
-        """Raises CatalogNameNotFoundError, InvalidProposalError for one with tables."""
+        """Drop a schema. Raises CatalogNameNotFoundError, and InvalidProposalError for a schema with tables."""
         found = self.require_schema(catalog, schema)
         if self.list_tables(catalog, schema):
             raise InvalidProposalError(
@@ -80,7 +80,7 @@ class FileNames:
         self._names.put(found, {"schema": None}, name_key(catalog), name_key(schema))
 
     def require_schema(self, catalog: str, schema: str) -> Entry:
-        """The entry of a schema. Raises CatalogNameNotFoundError."""
+        """Return the entry of a schema. Raises CatalogNameNotFoundError."""
         entry = self._names.newest(name_key(catalog), name_key(schema))
         if not entry.value.get("schema"):
             raise CatalogNameNotFoundError(
@@ -93,30 +93,33 @@ class FileNames:
 
     # --------------------------------------------------------------------------------------------------- tables
     def resolve(self, name: TableName) -> Pointer | None:
-        """What a name points to."""
+        """Return the table of a name; None if it has none."""
         return self._pointer(self._names.newest(*_keys(name)))
 
     def require(self, name: TableName) -> Pointer:
-        """What a name points to. Raises CatalogNameNotFoundError."""
+        """Return the table of a name. Raises CatalogNameNotFoundError."""
         pointer = self.resolve(name)
         if pointer is None:
             raise _not_found(name)
         return pointer
 
     def list_tables(self, catalog: str, schema: str) -> list[TableName]:
-        """The tables of a schema, sorted. Raises CatalogNameNotFoundError for the schema."""
+        """Return the tables of a schema, sorted. Raises CatalogNameNotFoundError for the schema."""
         self.require_schema(catalog, schema)
         found = (self._pointer(entry) for entry in self._names.entries(name_key(catalog), name_key(schema)))
         return sorted(pointer.name for pointer in found if pointer is not None)
 
     def require_free(self, name: TableName) -> None:
-        """Raises CatalogNameExistsError for a name that is taken, CatalogNameNotFoundError for its schema."""
+        """Check that a name is free.
+
+        Raises CatalogNameExistsError for a name that is taken, CatalogNameNotFoundError for its schema.
+        """
         self.require_schema(name.catalog, name.schema)
         if not self._is_free(self._names.newest(*_keys(name))):
             raise _exists(name)
 
     def point(self, name: TableName, table_id: str, location: str, *, managed: bool) -> Pointer:
-        """Let a name point to a table. Raises CatalogNameExistsError, unless it does already."""
+        """Point a name to a table. Raises CatalogNameExistsError, unless it already points to it."""
         self.require_schema(name.catalog, name.schema)
         while True:
             found = self._names.newest(*_keys(name))
@@ -134,8 +137,8 @@ class FileNames:
     def rename(self, name: TableName, new: TableName) -> None:
         """Give a table another name. Raises CatalogNameNotFoundError, CatalogNameExistsError.
 
-        The new name is taken first, and counts as soon as the old one says that the table moved. Where that is
-        interrupted, the table has its old name, and the same call completes it.
+        The new name is reserved first, and counts once the old one says that the table moved. After an interruption the
+        table has its old name, and the same call completes the renaming.
         """
         self.require_schema(new.catalog, new.schema)
         pointer = self.require(name)
@@ -148,7 +151,7 @@ class FileNames:
                 raise _exists(new)
             change = {"moved": pointer.table_id, "to": list(_keys(new))}
         if not self._names.put(pointer.entry, change, *_keys(name)):
-            raise _not_found(name)  # it was renamed by somebody else meanwhile
+            raise _not_found(name)  # another client renamed it meanwhile
 
     # -------------------------------------------------------------------------------------------------- dropping
     def drop(self, name: TableName, now: int) -> None:
@@ -161,7 +164,7 @@ class FileNames:
             raise _not_found(name) from None
 
     def is_dropped(self, table_id: str) -> bool:
-        """Whether a table was dropped."""
+        """Return True if a table was dropped."""
         try:
             self._store.status(self._dropped(table_id))
         except FileNotFoundInStoreError:
@@ -169,7 +172,7 @@ class FileNames:
         return True
 
     def dropped(self, before_ms: int) -> list[DroppedTable]:
-        """The managed tables that were dropped before a time, and are not purged yet; oldest first."""
+        """Return the managed tables dropped before a time and not yet purged; oldest first."""
         found = []
         for file in self._store.list_from(join(self._root, "_dropped", "")):
             value = parsed(self._store.read(file.path), file.path)
@@ -181,7 +184,7 @@ class FileNames:
         return sorted(found, key=lambda table: table.dropped_at)
 
     def forget(self, table_id: str) -> None:
-        """Note that a dropped table is purged. Raises InvalidProposalError for one that is not dropped."""
+        """Record that a dropped table is purged. Raises InvalidProposalError for one that is not dropped."""
         try:
             value = orjson.loads(self._store.read(self._dropped(table_id)))
         except FileNotFoundInStoreError:
@@ -192,21 +195,21 @@ class FileNames:
 
     # ------------------------------------------------------------------------------------------------- resolving
     def _pointer(self, entry: Entry) -> Pointer | None:
-        """What an entry points to: nothing where the table was dropped, or has another name."""
+        """Return the table of an entry; None if it was dropped, or has another name."""
         value = entry.value
         if "table" not in value or self.is_dropped(value["table"]) or not self._is_complete(value):
             return None
         return Pointer(entry, TableName(*value["name"]), value["table"], value["location"], value["managed"])
 
     def _is_complete(self, value: dict[str, Any]) -> bool:
-        """Whether the table of an entry has come to its name: at once, or when its old name says so."""
+        """Return True if the table of an entry has the name: at once, or if its old name says so."""
         if "from" not in value:
             return True
         old = self._names.entry(value["after"] + 1, *value["from"]).value
         return old.get("moved") == value["table"] and old.get("to") == [name_key(part) for part in value["name"]]
 
     def _is_free(self, entry: Entry) -> bool:
-        """Whether a name can be taken: a renaming to it that has only begun holds it."""
+        """Return True if a name is free. A renaming to it that has only begun reserves it."""
         value = entry.value
         if "table" not in value or self.is_dropped(value["table"]):
             return True

@@ -81,23 +81,23 @@ class FilesystemCatalog:
 
     # -------------------------------------------------------------------------------------------------- schemas
     def create_schema(self, catalog: str, schema: str) -> None:
-        """Raises CatalogNameExistsError."""
+        """Create a schema. Raises CatalogNameExistsError."""
         with storage_failures():
             self._names.create_schema(catalog, schema)
 
     def list_schemas(self, catalog: str) -> list[str]:
-        """The names of the schemas, sorted."""
+        """Return the names of the schemas, sorted."""
         with storage_failures():
             return self._names.list_schemas(catalog)
 
     def drop_schema(self, catalog: str, schema: str) -> None:
-        """Raises CatalogNameNotFoundError, InvalidProposalError for one with tables."""
+        """Drop a schema. Raises CatalogNameNotFoundError, and InvalidProposalError for a schema with tables."""
         with storage_failures():
             self._names.drop_schema(catalog, schema)
 
     # --------------------------------------------------------------------------------------------------- tables
     def create_staging_table(self, name: TableName) -> StagingTable:
-        """Where the new table may be written. The name stays free until `create_table`.
+        """Return the location for a new table. The name stays free until `create_table`.
 
         Raises CatalogNameNotFoundError for the schema, CatalogNameExistsError for the table.
         """
@@ -116,7 +116,7 @@ class FilesystemCatalog:
         """Give the table at a staging location its name; its version 0 is published there, and ratified by this.
 
         Asking again with the same staging table is answered as the first time. Raises CatalogNameExistsError,
-        InvalidProposalError, TableReplacedError where it was dropped meanwhile.
+        InvalidProposalError, TableReplacedError if it was dropped meanwhile.
         """
         check_new_table(staging.name, new)
         if not self._is_own(staging.table_id, staging.location):
@@ -140,20 +140,23 @@ class FilesystemCatalog:
             return self._info(self._names.point(name, str(uuid.uuid4()), place, managed=False))
 
     def report_change(self, table: TableInfo, version: int, timestamp: int, change: MetadataChange) -> None:
-        """Nothing: the catalog keeps no copy of metadata."""
+        """Do nothing: the catalog keeps no copy of metadata."""
 
     def load_table(self, name: TableName) -> TableInfo:
-        """Resolve a name; with the latest version, by a listing. Raises CatalogNameNotFoundError."""
+        """Resolve a name, with the latest version, by a listing. Raises CatalogNameNotFoundError."""
         with storage_failures():
             return self._info(self._names.require(name))
 
     def list_tables(self, catalog: str, schema: str) -> list[TableName]:
-        """The tables of a schema, sorted. Raises CatalogNameNotFoundError for the schema."""
+        """Return the tables of a schema, sorted. Raises CatalogNameNotFoundError for the schema."""
         with storage_failures():
             return self._names.list_tables(catalog, schema)
 
     def rename_table(self, name: TableName, new: TableName) -> None:
-        """Raises CatalogNameNotFoundError, CatalogNameExistsError, InvalidProposalError for another catalog."""
+        """Rename a table.
+
+        Raises CatalogNameNotFoundError, CatalogNameExistsError, and InvalidProposalError for another catalog.
+        """
         if name_key(name.catalog) != name_key(new.catalog):
             raise InvalidProposalError(
                 f"The table {name} cannot be renamed to {new}: a table stays in its catalog.", table=str(name)
@@ -162,7 +165,7 @@ class FilesystemCatalog:
             self._names.rename(name, new)
 
     def drop_table(self, name: TableName) -> None:
-        """Take the name away; no commit is made (C481). The files stay until they are purged.
+        """Remove the name of a table without a commit (C481). The files stay until they are purged.
 
         Raises CatalogNameNotFoundError.
         """
@@ -170,17 +173,17 @@ class FilesystemCatalog:
             self._names.drop(name, self._clock())
 
     def dropped_tables(self, before_ms: int) -> list[DroppedTable]:
-        """The managed tables that were dropped before a time, and are not purged yet; oldest first.
+        """Return the managed tables dropped before a time and not yet purged; oldest first.
 
-        They are those that this catalog put below its storage root: whoever purges deletes their directories, and a
-        file of the catalog that somebody else wrote may name any.
+        Only tables below the catalog's storage root are listed: a purge deletes their directories, and a file of the
+        catalog that another client wrote may name any directory.
         """
         with storage_failures():
             found = self._names.dropped(before_ms)
         return [table for table in found if self._is_own(table.table_id, table.location)]
 
     def forget_dropped(self, table_id: str) -> None:
-        """The files of a dropped table are gone: forget it. Its id is never given again.
+        """Forget a dropped table whose files are deleted. Its id is never used again.
 
         Raises InvalidProposalError for a table that is not dropped.
         """
@@ -190,58 +193,61 @@ class FilesystemCatalog:
             self._names.forget(table_id)
 
     def remove_leftovers(self) -> None:
-        """Remove temporary files that processes which were killed a week ago or more left in a local catalog."""
+        """Remove temporary files of processes that were killed at least a week ago from a local catalog."""
         store = self._store(self._root)
         if isinstance(store, LocalStore):
             for directory in ("_names", "_dropped"):
                 store.remove_leftovers(join(self._root, directory), self._clock() - LEFTOVER_AGE, recursive=True)
 
     def left_behind(self, before_ms: int) -> list[LeftBehind]:
-        """None: a staging table is a place and nothing more, and the catalog does not remember it."""
+        """Return nothing: the catalog does not remember staging tables."""
         return []
 
     def drop_staging_table(self, table_id: str) -> bool:
-        """False: there is none to drop."""
+        """Return False: there are no staging tables to drop."""
         return False
 
     # -------------------------------------------------------------------------------------------------- commits
     def ratify(self, table: TableInfo, proposal: Proposal) -> Ratification:
         """Make a proposal the commit of its version, and publish it, by put-if-absent (C456, C469).
 
-        Its content is asked for. The same transaction again is a replay, and changes nothing. Raises
-        RatificationConflictError with the log tail where the version is another's, TableReplacedError,
-        InvalidProposalError, NotAuthorizedError, and CatalogUnavailableError where the outcome is unknown.
+        The proposal must have its content. The same transaction again is a replay, and changes nothing. Raises
+        RatificationConflictError with the log tail if the version belongs to another commit, TableReplacedError,
+        InvalidProposalError, NotAuthorizedError, and CatalogUnavailableError if the outcome is unknown.
         """
         with storage_failures():
             self._require_present(table.table_id, table.name)
             return self._commits(table).ratify(proposal)
 
     def log_tail(self, table: TableInfo, start: int | None = None, end: int | None = None) -> LogTail:
-        """The latest version; there are no commits that are not published. Looked for from `start` on.
+        """Return the latest version, searched from `start`; all commits are published.
 
-        Raises TableReplacedError where the table is gone.
+        Raises TableReplacedError if the table no longer exists.
         """
         with storage_failures():
             self._require_present(table.table_id, table.name)
             return self._commits(table).tail(start or 0)
 
     def report_published(self, table: TableInfo, version: int) -> None:
-        """Nothing to forget. Raises InvalidProposalError for what is not ratified."""
+        """Check the version; there is nothing to forget.
+
+        Raises InvalidProposalError for commits that are not ratified.
+        """
         with storage_failures():
             self._require_present(table.table_id, table.name)
             self._commits(table).require_published(version)
 
     def storage_options(self, table: TableInfo, access: Access) -> Mapping[str, str]:
-        """The options that the catalog was connected with."""
+        """Return the options that the catalog was connected with."""
         return dict(self._options)
 
     def credentials(self, table: TableInfo | StagingTable, access: Access) -> Credentials:
-        """The same: they do not end."""
+        """Return the same options; they do not expire."""
         return Credentials(dict(self._options))
 
     # ------------------------------------------------------------------------------------------------- private
     def _is_own(self, table_id: str, location: str) -> bool:
-        """Whether the catalog chose the location for the table of an id."""
+        """Return True if the catalog chose the location for the table of an id."""
         return _ID.fullmatch(table_id) is not None and location == join(self._tables, table_id)
 
     def _info(self, pointer: Pointer) -> TableInfo:

@@ -1,4 +1,4 @@
-"""The parts of names in catalogs: what they may be, and the keys by which they are compared."""
+"""The parts of names in catalogs: which ones are valid, and the keys for comparing them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ LONGEST = 255
 
 
 def name_key(part: str) -> str:
-    """The text by which a part of a name is compared: without case, in one Unicode form.
+    """Return the text by which a part of a name is compared: casefolded, in one Unicode form.
 
-    Raises InvalidProposalError for text that is no name: empty or blank, longer than `LONGEST` bytes, or with
-    control characters or lone surrogates. Everything else is taken literally.
+    Raises InvalidProposalError for an invalid name: empty or blank, longer than `LONGEST` bytes, or with control
+    characters or lone surrogates. Everything else is taken literally.
     """
     if len(part) > LONGEST:
         raise _too_long(part)
@@ -38,5 +38,5 @@ def _too_long(part: str) -> InvalidProposalError:
 
 
 def shown(part: str) -> str:
-    """A name as a message quotes it: escaped, and cut off when it is long."""
+    """Return a name as messages quote it: escaped, and truncated if it is long."""
     return ascii(part if len(part) <= 60 else part[:57] + "...")

@@ -1,4 +1,4 @@
-"""What a catalog says of a log, as the log reads it: commit files, some held by the catalog alone (C444, C464)."""
+"""Converts a catalog's log tail for reading: commit files, some of them held by the catalog alone (C444, C464)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _INLINE = uuid.UUID("6f6e6c69-6e65-5f63-8f6d-6d6974000000")  # the namespace of 
 
 @dataclass(frozen=True, slots=True)
 class TailFiles:
-    """The newest ratified version, the commit files to read in place of published ones, and contents without a file.
+    """The newest ratified version, commit files that replace published ones, and contents without a file.
 
     `contents` are those of inline commits, by the path under which `files` names them.
     """
@@ -28,10 +28,10 @@ class TailFiles:
 
 
 def tail_files(location: str, tail: LogTail) -> TailFiles:
-    """The log tail of the table at a location.
+    """Return the log tail of the table at a location.
 
-    Raises CatalogError for an answer that cannot be true: a gap, an end before the latest version, or a file name that
-    leads elsewhere.
+    Raises CatalogError for an inconsistent response: a gap, an end before the latest version, or a file name that leads
+    to another directory.
     """
     check_tail(location, tail)
     files, contents = [], {}
@@ -58,12 +58,12 @@ def check_tail(location: str, tail: LogTail) -> None:
 
 
 def leads_to(versions: Sequence[int], latest: int) -> bool:
-    """True if some versions follow one another up to the latest; their number counts, not what they announce."""
+    """Return True if versions are consecutive up to the latest one. Their count matters, not what they announce."""
     return versions[-1] == latest and list(versions) == list(range(versions[0], versions[0] + len(versions)))
 
 
 def commit_path(location: str, commit: RatifiedCommit) -> str:
-    """Where a ratified commit is read. Raises CatalogError for a name that is not one of a commit of the version."""
+    """Return the path of a ratified commit. Raises CatalogError for a name that does not fit the version."""
     match commit.kind:
         case CommitKind.PUBLISHED:
             return published_path(location, commit.version)
@@ -81,12 +81,12 @@ def commit_path(location: str, commit: RatifiedCommit) -> str:
 
 
 def staged_path(location: str, name: str) -> str:
-    """The path of a file among the staged commits of a table."""
+    """Return the path of a file among the staged commits of a table."""
     return join(location, LOG_DIRECTORY, STAGED_DIRECTORY, name)
 
 
 def published_path(location: str, version: int) -> str:
-    """The path of the published commit of a version."""
+    """Return the path of the published commit of a version."""
     return join(location, LOG_DIRECTORY, str(CommitName(version)))
 
 

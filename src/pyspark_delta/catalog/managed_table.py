@@ -1,7 +1,7 @@
-"""One table of a catalog, as clients of every catalog treat it: its log tail, staged commits, publishing.
+"""A table of a catalog, for clients of every catalog: its log tail, staged commits, and publishing.
 
-Publishing copies ratified commits, in order, to where every reader finds them (C473). It is repeatable, and anyone who
-may write to the table may do it for everyone.
+Publishing copies ratified commits, in order, to the files that every reader finds (C473). It is repeatable, and every
+client that may write to the table may publish all commits.
 """
 
 from __future__ import annotations
@@ -33,28 +33,28 @@ from pyspark_delta.storage.contract import TableFiles
 
 @dataclass(frozen=True)
 class ManagedTable:
-    """A table that a catalog manages, resolved already."""
+    """A resolved table that a catalog manages."""
 
     catalog: Catalog
     info: TableInfo
 
     @property
     def location(self) -> str:
-        """Where the table lies."""
+        """The location of the table."""
         return self.info.location
 
     def log_tail(self, start: int | None = None) -> LogTail:
-        """The log tail, from the catalog, and from a version that there is (C462, C472). Raises CatalogError."""
+        """Return the log tail from the catalog, from a version that exists (C462, C472). Raises CatalogError."""
         tail = self.catalog.log_tail(self.info, start)
         check_tail(self.location, tail)
         return tail
 
     def tail_files(self) -> TailFiles:
-        """The log tail as the log reads it. Raises CatalogError."""
+        """Return the log tail for reading the log. Raises CatalogError."""
         return tail_files(self.location, self.catalog.log_tail(self.info))
 
     def stage(self, store: ObjectStore, version: int, content: bytes) -> StagedFile:
-        """Write a commit file that proves nothing yet, durably and under a name never used before (C446, C453)."""
+        """Write a commit file durably under a new name; it has no effect until it is ratified (C446, C453)."""
         name = str(CommitName(version, str(uuid.uuid4())))
         path = staged_path(self.location, name)
         store.write_if_absent(path, content)
@@ -62,11 +62,11 @@ class ManagedTable:
         return StagedFile(name, status.size, status.modification_time)
 
     def publish(self, store: TableFiles, tail: LogTail | None = None) -> int | None:
-        """Publish every commit of the tail that is not published yet, in order, and tell the catalog.
+        """Publish every unpublished commit of the tail in order, and report it to the catalog.
 
-        The newest published version; None where the catalog remembers no commit. Raises PublishedMismatchError where
-        another commit is published in place of a ratified one, CatalogError, StorageError; what was published before
-        that stays published.
+        Return the newest published version; None if the catalog remembers no commit. Raises PublishedMismatchError if
+        another commit is published in place of a ratified one, CatalogError, StorageError. Commits published before the
+        error stay published.
         """
         tail = self.log_tail() if tail is None else tail
         known = -1 if tail.published_version is None else tail.published_version
@@ -83,7 +83,7 @@ class ManagedTable:
         try:
             content = commit.content or store.read(commit_path(self.location, commit))
         except FileNotFoundInStoreError:
-            store.status(published_path(self.location, commit.version))  # whoever published it has cleaned up behind
+            store.status(published_path(self.location, commit.version))  # its publisher has removed it since
         else:
             self.publish_one(store, commit.version, content)
 
@@ -103,11 +103,11 @@ class ManagedTable:
                 ) from None
 
     def read(self, store: ObjectStore, commit: RatifiedCommit) -> bytes:
-        """The content of a ratified commit, from its published copy where only that is left."""
+        """Return the content of a ratified commit, from its published copy if only that is left."""
         return commit.content or TailStore(store).read(commit_path(self.location, commit))
 
     def require(self, maintenance: Maintenance) -> None:
-        """Raises MaintenanceNotAllowedError unless the catalog allows the maintenance (C478)."""
+        """Raise MaintenanceNotAllowedError unless the catalog allows the maintenance (C478)."""
         if maintenance not in self.info.allowed_maintenance:
             raise MaintenanceNotAllowedError(
                 f"The catalog that manages {self.info.name} does not allow {_WORDS[maintenance]}. Leave it to the "

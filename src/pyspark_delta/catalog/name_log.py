@@ -1,7 +1,8 @@
-"""Names kept in files: each name has a log of its own, whose entries are put if absent.
+"""Names kept in files: each name has its own log, whose entries are written by put-if-absent.
 
-The newest entry of a name says what it means: `<directory>/<name>.<20 digits>.json`. Whoever changes a name puts the
-entry after the one that was read, so of several at once one succeeds. Entries are never removed; names change seldom.
+The newest entry of a name is its value: `<directory>/<name>.<20 digits>.json`. A client that changes a name writes the
+entry after the one it read, so one of several concurrent clients succeeds. Entries are never removed; names change
+rarely.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from pyspark_delta.storage import ObjectStore
 from pyspark_delta.storage.paths import file_name, join
 
 _SUFFIX = len(".00000000000000000000.json")
-_LONGEST = 255 - _SUFFIX  # bytes: file systems allow no more
+_LONGEST = 255 - _SUFFIX  # bytes: the limit of file systems
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 
 
 class Entry(NamedTuple):
-    """An entry in the log of a name; -1 is the number of none."""
+    """An entry in the log of a name; the number -1 stands for no entry."""
 
     number: int
     value: dict[str, Any]
@@ -32,19 +33,19 @@ NOTHING = Entry(-1, {})
 
 
 class NameLogs:
-    """The names below a directory. The parts of a path are keys of names, in any characters."""
+    """The names below a directory. The parts of a path are keys of names and may have any characters."""
 
     def __init__(self, store: ObjectStore, root: str) -> None:
         self._store, self._root = store, root
 
     def newest(self, *path: str) -> Entry:
-        """The newest entry of a name."""
+        """Return the newest entry of a name."""
         directory, name = self._place(path)
         numbers = [number for found, number in self._files(directory, name) if found == name]
         return self.entry(max(numbers), *path) if numbers else NOTHING
 
     def entry(self, number: int, *path: str) -> Entry:
-        """One entry of a name, `NOTHING` where it is not there."""
+        """Return an entry of a name, `NOTHING` if it does not exist."""
         directory, name = self._place(path)
         try:
             return Entry(number, self._read(_file(directory, name, number)))
@@ -52,7 +53,7 @@ class NameLogs:
             return NOTHING
 
     def put(self, after: Entry, value: dict[str, Any], *path: str) -> bool:
-        """Put the entry that follows one; False where somebody else did."""
+        """Write the entry after another one; return False if another client did."""
         directory, name = self._place(path)
         try:
             self._store.write_if_absent(_file(directory, name, after.number + 1), orjson.dumps(value))
@@ -61,7 +62,7 @@ class NameLogs:
         return True
 
     def entries(self, *path: str) -> Iterator[Entry]:
-        """The newest entries of all names in a directory."""
+        """Yield the newest entries of all names in a directory."""
         directory = join(self._root, *map(_encoded, path))
         newest: dict[str, int] = {}
         for name, number in self._files(directory, ""):
@@ -74,7 +75,7 @@ class NameLogs:
         return join(self._root, *directories), name
 
     def _files(self, directory: str, prefix: str) -> Iterator[tuple[str, int]]:
-        """The names with the numbers of their entries, beginning at a name."""
+        """Yield the names with the numbers of their entries, starting at a name."""
         for status in self._store.list_from(join(directory, f"{prefix}." if prefix else "")):
             name, _, rest = file_name(status.path).partition(".")
             if prefix and name != prefix:
@@ -87,7 +88,7 @@ class NameLogs:
 
 
 def parsed(content: bytes, path: str) -> dict[str, Any]:
-    """The JSON object in a file of the catalog. Raises CatalogError where there is none."""
+    """Return the JSON object in a file of the catalog. Raises CatalogError if there is none."""
     try:
         value = orjson.loads(content)
     except orjson.JSONDecodeError:
@@ -102,9 +103,9 @@ def _file(directory: str, name: str, number: int) -> str:
 
 
 def _encoded(key: str) -> str:
-    """A key as the name of a file: letters and digits as they are, other characters as percent and hexadecimal bytes.
+    """Return a key as a file name: other characters than letters and digits as percent and hexadecimal bytes.
 
-    Raises InvalidProposalError for one that is too long for that.
+    Raises InvalidProposalError for a key that is too long.
     """
     text = "".join(character if _is_plain(character) else _escape(character) for character in key)
     if len(text.encode()) > _LONGEST:

@@ -17,9 +17,9 @@ _NAME = re.compile(rf"\s*{_PART}\s*\.\s*{_PART}\s*\.\s*{_PART}\s*")
 
 @dataclass(frozen=True, slots=True)
 class ResolvedTable:
-    """Where a table lies, and the storage options by which it is reached: its catalog is among them.
+    """The location of a table, and its storage options, which name its catalog.
 
-    `tail` is what the catalog said of the log in the same answer: whoever opens the table at once need not ask again.
+    `tail` is the log tail from the same response, so opening the table at once needs no second request.
     """
 
     location: str
@@ -28,7 +28,7 @@ class ResolvedTable:
 
 
 def parse_table_name(text: str) -> TableName | None:
-    """The name in a text of three parts, in backticks where they hold dots; None for any other text."""
+    """Return the name in a text of three parts, in backticks where they hold dots; None for any other text."""
     match = _NAME.fullmatch(text)
     if match is None:
         return None
@@ -37,13 +37,13 @@ def parse_table_name(text: str) -> TableName | None:
 
 
 def catalog_name(text: str) -> TableName | None:
-    """The name in a text whose first part is a connected catalog; None for any other text."""
+    """Return the name in a text whose first part is a connected catalog; None for any other text."""
     name = parse_table_name(text)
     return None if name is None or find_catalog(name.catalog) is None else name
 
 
 def required_name(text: str) -> TableName:
-    """The name in a text. Raises InvalidOptionError for one without three parts."""
+    """Return the name in a text. Raises InvalidOptionError for one without three parts."""
     name = parse_table_name(text)
     if name is None:
         raise InvalidOptionError(
@@ -53,20 +53,20 @@ def required_name(text: str) -> TableName:
 
 
 def load_table(name: TableName) -> TableInfo:
-    """What the catalog of a name says of the table now. Raises CatalogError."""
+    """Return the table of a name from its catalog. Raises CatalogError."""
     found = connected_catalog(name.catalog).load_table(name)
     return replace(found, location=normalize_location(found.location))
 
 
 def resolve(name: TableName) -> ResolvedTable:
-    """How the table of a name is resolved. Raises CatalogNameNotFoundError, CatalogError."""
+    """Resolve the name of a table. Raises CatalogNameNotFoundError, CatalogError."""
     found = load_table(name)
     tail = None if found.tail is None else tail_files(found.location, found.tail)
     return ResolvedTable(found.location, table_options(name.catalog, found), tail)
 
 
 def resolve_or_create(name: TableName) -> ResolvedTable:
-    """How the table of a name is reached, or, where there is none, the place at which it can be created.
+    """Resolve the name of a table; if there is none, create a staging table for it.
 
     The name stays free until the first version of the table is committed.
     """

@@ -1,4 +1,4 @@
-"""What catalogs check of a proposal before they look at the table (C446, C469)."""
+"""Checks of a proposal that do not depend on the table (C446, C469)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LARGEST = 2**63 - 1
 
 
 def check_proposal(table: TableInfo, proposal: Proposal) -> None:
-    """Raises InvalidProposalError for one that no state of a table would let through."""
+    """Raise InvalidProposalError for a proposal that is invalid in any state of a table."""
     if not table.catalog_managed:
         raise refused(table, proposal.version, "no catalog manages the table; commit to it by its path")
     numbers = (proposal.version, proposal.timestamp, proposal.published_version or 0)
@@ -55,7 +55,7 @@ def _check_file(table: TableInfo, version: int, file: StagedFile) -> None:
 
 
 def check_staged_file(table: TableInfo, store: TableFiles, version: int, file: StagedFile) -> None:
-    """Raises InvalidProposalError where the staged file is not there, or has another size."""
+    """Raise InvalidProposalError if the staged file does not exist or has another size."""
     path = staged_path(table.location, file.name)
     try:
         found = store.status(path)
@@ -73,7 +73,7 @@ def _carries_times(new: NewTable) -> bool:
 
 
 def check_new_table(name: object, new: NewTable) -> None:
-    """Raises InvalidProposalError for a first version that does not make a managed table (C449, C450)."""
+    """Raise InvalidProposalError for a first version that does not create a managed table (C449, C450)."""
     missing = [
         feature.value
         for feature in (Feature.CATALOG_MANAGED, Feature.IN_COMMIT_TIMESTAMP)
@@ -100,14 +100,14 @@ def check_new_table(name: object, new: NewTable) -> None:
 
 
 def is_same(commit: RatifiedCommit, proposal: Proposal) -> bool:
-    """Whether a ratified commit is the proposal: by the name of its file, or by its transaction id."""
+    """Return True if a ratified commit is the proposal: by the name of its file, or by its transaction id."""
     if proposal.file is not None and commit.file_name == proposal.file.name:
         return True
     return bool(proposal.transaction_id) and commit.transaction_id == proposal.transaction_id
 
 
 def refused(table: TableInfo, version: int, reason: str) -> InvalidProposalError:
-    """The error for a proposal that is refused as such."""
+    """Return the error for an invalid proposal."""
     return InvalidProposalError(
         f"The catalog refuses version {version} of {table.name}: {reason}.", table=str(table.name), version=version
     )

@@ -1,4 +1,4 @@
-"""The store of a table that a catalog manages: the table's own, and the commits that only the catalog holds."""
+"""The store of a managed table: the table's own files, and the commits that only the catalog holds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyspark_delta.storage.paths import file_name
 class TailStore:
     """Reads inline commits from memory, and a staged commit that is gone from its published copy (C473).
 
-    Once it is published, a catalog may forget a commit and delete its staged file, also while somebody reads.
+    A catalog may forget a published commit and delete its staged file while another client reads.
     """
 
     def __init__(self, inner: ObjectStore, contents: Mapping[str, bytes] | None = None) -> None:
@@ -23,7 +23,7 @@ class TailStore:
         self._contents = dict(contents or {})
 
     def with_contents(self, contents: Mapping[str, bytes]) -> TailStore:
-        """The same store with other inline commits. Those of before are published, or among the new ones."""
+        """Return the same store with other inline commits. Earlier ones are published, or among the new ones."""
         return self if contents == self._contents else TailStore(self.inner, contents)
 
     def read(self, path: str, byte_range: tuple[int, int] | None = None) -> bytes:
@@ -73,7 +73,7 @@ class TailStore:
 
 
 def _published(path: str) -> str | None:
-    """Where the commit of a staged path is once it is published; None for a path that is not a staged commit's."""
+    """Return the path of the published commit of a staged path; None for any other path."""
     name = parse_name(file_name(path))
     location, found, _ = path.rpartition(f"/{LOG_DIRECTORY}/{STAGED_DIRECTORY}/")
     if not found or not isinstance(name, CommitName) or name.uuid is None:

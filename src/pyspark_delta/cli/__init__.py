@@ -1,4 +1,4 @@
-"""The command `pyspark-delta`: look at tables and at the environment from a shell, without Spark."""
+"""The command `pyspark-delta`: inspects tables and the environment from a shell, without Spark."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the command line; the process ends with 0, or with 1 after an error (2 for wrong usage)."""
+    """Run the command line; the exit code is 0, or 1 after an error (2 for wrong usage)."""
     try:
         from pyspark_delta.cli.app import run
     except ModuleNotFoundError as error:

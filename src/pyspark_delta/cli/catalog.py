@@ -31,7 +31,7 @@ _OLDER_THAN = ("--older-than", "--older-than-days")
 
 
 def days(value: float | None) -> float | None:
-    """Check a number of days: up to some ten thousand years, as more cannot be told as a time."""
+    """Check a number of days. It is limited to about ten thousand years, because later times cannot be represented."""
     if value is not None and not 0 <= value <= _MOST_DAYS:  # nan is neither
         raise typer.BadParameter(f"{value} is not a number of days from 0 to {_MOST_DAYS}")
     return value
@@ -189,7 +189,7 @@ def repair(
         print_text(f"The catalog has forgotten {versions}. Give --apply to have it take them in.")
     if found.undecided:
         print_text(
-            f"Nothing says whether one of {len(found.undecided)} staged commits after that was ratified: "
+            f"It is not known if one of {len(found.undecided)} later staged commits was ratified: "
             f"{', '.join(found.undecided[:3])}{', ...' if len(found.undecided) > 3 else ''}"
         )
 

@@ -1,4 +1,4 @@
-"""Which catalog a command speaks to: options and environment variables."""
+"""The catalog of a command, from options and environment variables."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ RootOption = Annotated[
 class ChosenCatalog:
     """The catalog that options and environment name."""
 
-    url: str | None = field(default=None, repr=False)  # that of a database may hold a password
+    url: str | None = field(default=None, repr=False)  # the URL of a database may hold a password
     name: str = "main"
     token: str | None = field(default=None, repr=False)
     storage_root: str | None = None
 
     @property
     def required_url(self) -> str:
-        """The URL. Raises InvalidOptionError without one."""
+        """Return the URL. Raises InvalidOptionError if there is none."""
         if not self.url:
             raise InvalidOptionError(
                 f"Say which catalog, with pyspark-delta catalog --url ... or the environment variable {URL_VARIABLE}: "
@@ -52,14 +52,14 @@ class ChosenCatalog:
         return self.url
 
     def connect(self) -> DeltaCatalog:
-        """Connect to it. Raises InvalidOptionError without a URL, CatalogError."""
+        """Connect to the catalog. Raises InvalidOptionError without a URL, CatalogError."""
         from pyspark_delta.catalogs import connect_catalog
 
         return connect_catalog(self.required_url, self.name, token=self.token, storage_root=self.storage_root)
 
 
 def located(text: str) -> tuple[str, dict[str, str]] | None:
-    """Location and storage options of a table that a text names in the catalog of the environment; None for a path."""
+    """Return location and storage options of a table in the catalog of the environment; None for a path."""
     from pyspark_delta.catalog.names import resolve
 
     name = _connected_name(text)
@@ -70,7 +70,7 @@ def located(text: str) -> tuple[str, dict[str, str]] | None:
 
 
 def open_named(text: str, version: int | None, timestamp: str | None) -> Table | None:
-    """The table that a text names in the catalog of the environment; None for a path. Raises CatalogError."""
+    """Return the table of a name in the catalog of the environment; None for a path. Raises CatalogError."""
     from pyspark_delta.table import Table
 
     name = _connected_name(text)
@@ -78,7 +78,7 @@ def open_named(text: str, version: int | None, timestamp: str | None) -> Table |
 
 
 def _connected_name(text: str) -> TableName | None:
-    """The name in a text, in the catalog of the environment, which is connected to; None for a path."""
+    """Connect to the catalog of the environment, and return the name in a text; None for a path."""
     from pyspark_delta.catalog.names import parse_table_name
 
     url, name = os.environ.get(URL_VARIABLE), parse_table_name(text)

@@ -1,4 +1,4 @@
-"""The actions of one commit, read from its file alone: also where the table around it cannot be opened."""
+"""The actions of one commit, read from its file alone, even if the table cannot be opened."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _FACTS = {
 
 
 def actions_of(location: str, version: int, storage_options: Mapping[str, str]) -> Iterator[dict[str, Any]]:
-    """The actions of a commit as they are in the log, in order.
+    """Yield the actions of a commit as they are in the log, in order.
 
-    A commit of a managed table is the one that its catalog names. Raises InvalidOptionError when the log has no such
-    commit file, CorruptLogError at a line that is not an action.
+    A commit of a managed table is the one that its catalog names. Raises InvalidOptionError if the log has no such
+    commit file, and CorruptLogError at a line that is not an action.
     """
     store, path = store_for(location, storage_options), published_path(location, version)
     table = managed_table(storage_options)
@@ -56,7 +56,7 @@ def _parse(content: bytes, path: str) -> Iterator[dict[str, Any]]:
 
 
 def describe_action(action: Mapping[str, Any]) -> tuple[str, str]:
-    """The kind of an action, and its main facts on one line."""
+    """Return the kind of an action, and its main facts on one line."""
     kind = next(iter(action), "")
     content = action.get(kind)
     if not isinstance(content, Mapping):

@@ -1,4 +1,4 @@
-"""Whether this machine, and Spark's workers, have what pyspark-delta needs; each finding with its remedy."""
+"""Checks that this machine and Spark's workers have what pyspark-delta needs; each finding has a remedy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OPTIONAL = {
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One finding. `remedy` is a command or a sentence; empty where there is nothing to do."""
+    """A finding. `remedy` is a command or a sentence; empty if nothing has to be done."""
 
     name: str
     status: Literal["ok", "failed", "optional"]
@@ -34,16 +34,16 @@ class Check:
     remedy: str = ""
 
     def as_row(self) -> tuple[str, str, str, str]:
-        """For a table."""
+        """Return the finding as a row of a table."""
         return self.status, self.name, self.found, self.remedy
 
     def as_dict(self) -> dict[str, str]:
-        """For JSON."""
+        """Return the finding for JSON."""
         return asdict(self)
 
 
 def examine(*, spark: bool = True, master: str | None = None) -> Iterator[Check]:
-    """Run all checks, in the order in which to mend what they find; `spark` also runs a job on Spark's workers."""
+    """Run all checks, in the order in which to fix findings; `spark` also runs a job on Spark's workers."""
     yield _check_python()
     for name, minimum in _REQUIRED.items():
         yield _check_package(name, minimum, f"pip install --upgrade '{name}>={_dotted(minimum)}'")
@@ -61,13 +61,16 @@ def examine(*, spark: bool = True, master: str | None = None) -> Iterator[Check]
 
 
 def parse_version(text: str) -> tuple[int, ...]:
-    """The leading numbers of a version: `4.3.0.dev1` is (4, 3, 0)."""
+    """Return the leading numbers of a version: `4.3.0.dev1` is (4, 3, 0)."""
     leading = re.match(r"\d+(?:\.\d+)*", text)
     return tuple(int(part) for part in leading[0].split(".")) if leading else ()
 
 
 def java_major(text: str) -> int | None:
-    """The major version from the output of `java -version`: 8 of "1.8.0_402", 17 of "17.0.9"; None without one."""
+    """Return the major version in the output of `java -version`.
+
+    It is 8 for "1.8.0_402", 17 for "17.0.9", and None without a version.
+    """
     found = re.search(r'version "(\d+)(?:\.(\d+))?', text)
     if found is None:
         return None
@@ -124,7 +127,7 @@ def _check_java() -> Check:
 
 
 def _check_workers(master: str | None) -> Iterator[Check]:
-    """Run the probe in a process of its own: a JVM that hangs or crashes must not take the report with it."""
+    """Run the probe in a separate process: a JVM that hangs or crashes must not end the report."""
     command = [sys.executable, "-m", "pyspark_delta.spark.probe", *([master] if master else [])]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_SPARK_JOB_SECONDS, check=False)
@@ -140,7 +143,7 @@ def _check_workers(master: str | None) -> Iterator[Check]:
 
 
 def judge(report: dict[str, Any]) -> Iterator[Check]:
-    """The checks over what the probe reported about driver and workers."""
+    """Check what the probe reported about driver and workers."""
     driver, workers = report["driver"], report["workers"]
     if report.get("error"):
         yield Check(

@@ -38,9 +38,9 @@ _NOT_ASCII = re.compile(r"[^\x00-\x7e]")
 
 
 def prepare_streams() -> None:
-    """Let text that the terminal's encoding cannot show, or that never was UTF-8, be printed escaped.
+    """Print escapes for text that the terminal's encoding cannot show, or that is not valid UTF-8.
 
-    What goes to a stream that was closed before the start is discarded.
+    Output to a stream that was closed before the start is discarded.
     """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
@@ -98,18 +98,18 @@ def print_text(text: str) -> None:
 
 
 def print_problem(text: str) -> None:
-    """A line on standard error; lost where that takes none."""
+    """Print a line on standard error; it is lost if standard error cannot be written."""
     _complain(visible(text))
 
 
 def print_problem_json(value: Mapping[str, str]) -> None:
-    """One JSON document on one line of standard error; lost where that takes none."""
+    """Print a JSON document on one line of standard error; it is lost if standard error cannot be written."""
     _complain(_dump(value, 0, sys.stderr.encoding))
 
 
 def discard(stream: TextIO) -> None:
-    """Let what is still buffered, and what follows, go nowhere: the reader went away, or the disk is full."""
-    with contextlib.suppress(OSError, ValueError):  # what stands for the stream may have no file
+    """Discard buffered and later output: the reader went away, or the disk is full."""
+    with contextlib.suppress(OSError, ValueError):  # a replacement of the stream may have no file
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
@@ -121,12 +121,12 @@ def _complain(line: str) -> None:
 
 
 def visible(text: str) -> str:
-    """The text with control characters escaped, but tabs and line ends, and with marks of direction escaped."""
+    """Return the text with control characters and direction marks escaped, except tabs and line ends."""
     return _IN_TEXT.sub(lambda found: _escaped(found[0]), text)
 
 
 def rows_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """The rows of a batch. Where a date or time is of a year that Python lacks (1 to 9999), all are texts."""
+    """Return the rows of a batch. If a date or time is outside of Python's years (1 to 9999), all are text."""
     rows: list[dict[str, Any]]
     try:
         rows = batch.to_pylist(maps_as_pydicts="lossy")
@@ -137,7 +137,7 @@ def rows_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 
 def _without_times(arrow_type: pa.DataType) -> pa.DataType:
-    """The type with text in place of dates and times."""
+    """Return the type with text in place of dates and times."""
     import pyarrow as pa  # not before it is needed: --help starts fast, and doctor works without it
 
     if pa.types.is_date(arrow_type) or pa.types.is_timestamp(arrow_type):
@@ -152,7 +152,7 @@ def _without_times(arrow_type: pa.DataType) -> pa.DataType:
 
 
 def cell(value: Any) -> str:
-    """One value on one line; tabs and line ends are escaped, NULL is empty."""
+    """Return one value on one line; tabs and line ends are escaped, NULL is empty."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -168,7 +168,10 @@ def cell(value: Any) -> str:
 
 
 def jsonable(value: Any) -> Any:
-    """The value in JSON's types: bytes as base64, decimals as text, times in ISO 8601, NaN and infinity as text."""
+    """Return the value in JSON's types.
+
+    Bytes become base64, decimals text, times ISO 8601, NaN and infinity text.
+    """
     if isinstance(value, Mapping):
         return {_key(key): jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
@@ -194,7 +197,7 @@ def _key(key: Any) -> str:
 
 
 def _dump(value: Any, option: int, encoding: str | None = None) -> str:
-    """JSON that stays JSON in the encoding of the output: what that lacks is escaped as JSON does."""
+    """Return JSON that is valid in the encoding of the output: characters that it lacks are escaped."""
     try:
         text = _text(jsonable(value), option)
     except RecursionError:
@@ -221,7 +224,7 @@ def _escaped(character: str) -> str:
 
 
 def _console() -> Console | None:
-    """The terminal, or None where output goes to a file or a pipe, or to a terminal without abilities."""
+    """Return the terminal, or None if output goes to a file, a pipe, or a terminal without capabilities."""
     if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
         return None
     return Console(highlight=False)

@@ -1,4 +1,4 @@
-"""Errors of tables and catalogs, as a shell wants them: one sentence on standard error, and the exit code 1."""
+"""Prints errors of tables and catalogs as one sentence on standard error, and exits with 1."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ P = ParamSpec("P")
 
 
 def reporting(command: Callable[P, None]) -> Callable[P, None]:
-    """Print an error of the table as one sentence, or as JSON, on standard error, and exit with 1."""
+    """Decorate a command: print a table's error as one sentence, or as JSON, on standard error, and exit with 1."""
 
     @functools.wraps(command)
     def reporting(*args: P.args, **kwargs: P.kwargs) -> None:

@@ -1,1 +1,1 @@
-"""What runs statements: the contract of engines, and the Arrow engine."""
+"""The engines that run statements: their contract, and the Arrow engine."""

@@ -1,7 +1,7 @@
-"""What a statement asks of an engine, and the answers: done, or a reason why the engine cannot run it.
+"""The contract of engines: a result, or the reason why an engine cannot run a statement.
 
-A statement asks its engines in order and takes the first result. Only an answer makes it ask the next engine.
-A fault is an exception and ends the statement.
+A statement asks its engines in order and takes the first result. Only the answer CannotRun makes it ask the next
+engine. A fault is an exception and ends the statement.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ EngineT = TypeVar("EngineT")
 
 ARROW, SPARK = "Arrow", "Spark"
 DRIVER, TASKS, NONE = "Arrow in the driver", "Arrow in tasks", "none"
-"""The names of engines, as plans, metrics and the log of the package show them; NONE where no row is looked at."""
+"""The names of engines, as plans, metrics and the log of the package show them; NONE if no row is read."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class CannotRun:
-    """An engine does not run what it was asked; nothing is left behind. `reason` is a clause without a full stop."""
+    """The engine does not run the statement and leaves nothing behind. `reason` is a clause without a full stop."""
 
     reason: str
 
@@ -49,18 +49,18 @@ class RowEngine(Protocol[T]):
     """An engine for the rows of one attempt of a statement, on one version of a table."""
 
     def find(self) -> Done[T] | CannotRun:
-        """Find the rows that the statement changes; nothing is written."""
+        """Find the rows that the statement changes, without writing anything."""
 
     def change(self) -> Done[T] | CannotRun:
-        """Find the rows, and write their new values and changes where the statement has some."""
+        """Find the rows, and write their new values and changes if the statement has some."""
 
 
 class EngineDeclined(DeltaError):
-    """Raised within an engine, also by its tasks, for what it leaves to the next one. It never leaves the engine."""
+    """Raised within an engine, also in its tasks, for what it leaves to the next engine. It never leaves the engine."""
 
 
 def answer(run: Callable[[], Done[T] | CannotRun]) -> Done[T] | CannotRun:
-    """Return what an engine that computes with Arrow answers.
+    """Return the answer of an engine that computes with Arrow.
 
     It cannot run what it declines, a value that Arrow cannot compute exactly, and a file that only Spark can read.
     """
@@ -75,7 +75,7 @@ def first_done(
 ) -> Done[T]:
     """Ask engines in order and return the first result; log which engine ran, and why others could not.
 
-    Raises RuntimeError if no engine can run it: the last one of every list runs all statements.
+    Raises RuntimeError if no engine can run the statement: the last engine of a list must run all statements.
     """
     declined: dict[str, str] = {}
     for name, engine in engines:

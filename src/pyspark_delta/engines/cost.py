@@ -1,6 +1,6 @@
 """The cost model: where and how rows are read, changed and written, as limits in bytes, rows and files.
 
-Every limit was measured; `docs/developers/performance.md` says how. A limit affects speed and memory, never results.
+Every limit was measured; see `docs/developers/performance.md`. A limit affects speed and memory, never results.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _GIVEN = "spark.pyspark_delta.costModel"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CostModel:
-    """What this process does itself, what it sends to tasks, and how large tasks are.
+    """The limits of work that this process does itself, of work that it sends to tasks, and the size of tasks.
 
     All sizes are bytes. The process of the driver reads files of a statement itself if they are at most `driver_files`
     and at most `driver_local_bytes` for each core (local files) or `driver_remote_bytes` (a store) of the columns that
@@ -62,7 +62,7 @@ class CostModel:
         return files.num_rows <= self.driver_rewritten_files and _bytes(files) <= self.driver_rewritten_bytes
 
     def reading_threads(self, location: str) -> int:
-        """Return how many threads read files of a table: one for each core, or more where they wait for a store."""
+        """Return how many threads read files of a table: one for each core, or more if they wait for a store."""
         return min(_cores(), self.store_threads) if _is_local(location) else self.store_threads
 
     def collected_rows(self, columns: int) -> int:

@@ -1,7 +1,7 @@
-"""One task of a row change, on a worker: rows become data files and change data files, and leave their old files.
+"""One task of a row change, on a worker: writes data files and change data files, and records deleted rows.
 
-Every row says by a number which action of the statement it takes part in, and from which file it is. So one pass over
-the rows does all that a statement needs, and what is read is read once.
+Every row has the number of its action in the statement, and the file that it is from. So one pass over the rows does
+everything that a statement needs, and each row is read once.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ class RowAction(Enum):
     INSERT = "insert"
     UPDATE = "update_postimage"
     DELETE = "delete"
-    PREIMAGE = "update_preimage"  # the row as it was, beside its update; for change data files alone
+    PREIMAGE = "update_preimage"  # the row before its update; for change data files only
 
     @property
     def is_written(self) -> bool:
-        """Whether the row goes to a data file."""
+        """True if the row is written to a data file."""
         return self in (RowAction.INSERT, RowAction.UPDATE)
 
     @property
     def is_gone(self) -> bool:
-        """Whether the row leaves the file that it is from."""
+        """True if the row is deleted from its file."""
         return self in (RowAction.UPDATE, RowAction.DELETE)
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeContext:
-    """What tasks of a row change share; small, picklable.
+    """What the tasks of a row change share; small and picklable.
 
-    Batches have, by position: `columns`; the column of violations where `data` has checks; the number of the row's
-    action in `actions`, the number of its file, and its position there. `data` and `changes` are given where rows are
-    written to data files and to change data files; their columns are among `columns`, by name. Rows of a partition of
-    the table come one after another, unless `in_any_order`.
+    Batches have, by position: `columns`; the column of violations if `data` has checks; the number of the row's action
+    in `actions`, the number of its file, and its position there. `data` and `changes` are given if rows are written to
+    data files and to change data files; their columns are among `columns`, by name. Rows of a partition of the table
+    are adjacent, unless `in_any_order`.
     """
 
     actions: tuple[RowAction, ...]
@@ -70,21 +70,21 @@ RESULT = pa.schema(
         *WRITTEN_SCHEMA,
         pa.field("failure", pa.binary()),
         pa.field("is_change", pa.bool_()),  # of a written file; null in other rows
-        pa.field("file", pa.int64()),  # with "rows": which rows of which file were crossed off, as a vector
+        pa.field("file", pa.int64()),  # with "rows": the deleted rows of a file, as a vector
         pa.field("rows", pa.binary()),
-        pa.field("counts", pa.list_(pa.int64())),  # rows of this task, by action
+        pa.field("counts", pa.list_(pa.int64())),  # number of rows of this task, by action
     ]
 )
 """What a task of a row change returns."""
 
 
 def change_task(context: ChangeContext, part: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Carry out what the rows of a task say; rows as in `RESULT`, a single one with the error where that fails."""
+    """Change the rows of a task; yield rows as in `RESULT`, or a single one with the error if it fails."""
     yield from or_failure(lambda: carry_out(context, batches, part), RESULT)
 
 
 def carry_out(context: ChangeContext, batches: Iterable[pa.RecordBatch], part: int = 0) -> pa.Table:
-    """Carry out what rows say; what came of it, as in `RESULT`. Where that fails, no files are left."""
+    """Change rows; return rows as in `RESULT`. A failure leaves no files."""
     change = _Change(context, part)
     try:
         for batch in batches:
@@ -98,10 +98,10 @@ def carry_out(context: ChangeContext, batches: Iterable[pa.RecordBatch], part: i
 
 @dataclass(frozen=True, slots=True)
 class ChangedRows:
-    """What a job did: files with `new` rows, change data files, and the rows that left files, by number of the file.
+    """The result of a job: files with `new` rows, change data files, and the deleted rows by number of the file.
 
-    `counts` are the rows of each action. `deletions` counts every time that a row was to leave its file: more than
-    there are in `gone` where several source rows met one row of the table.
+    `counts` are the rows of each action. `deletions` counts every deletion of a row: it exceeds the rows in `gone` if
+    several source rows matched one row of the table.
     """
 
     new: Written
@@ -112,24 +112,24 @@ class ChangedRows:
 
     @classmethod
     def nothing(cls, actions: int) -> ChangedRows:
-        """No rows were met."""
+        """Return the result if no row is changed."""
         return cls(Written.nothing(), no_files(), {}, (0,) * actions)
 
     @classmethod
     def only_gone(cls, gone: Mapping[int, BitMap64]) -> ChangedRows:
-        """Rows left, by the one action of a statement, and none came."""
+        """Return the result of a statement with one action that deletes rows and writes none."""
         count = sum(map(len, gone.values()))
         return cls(Written.nothing(), no_files(), gone, (count,), count)
 
     @property
     def has_repetitions(self) -> bool:
-        """Whether a row was to leave its file more than once."""
+        """True if a row was deleted more than once."""
         return self.deletions > sum(len(bitmap) for bitmap in self.gone.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """The rows that a statement changed, the files that they are numbered by, and what the commit depends on."""
+    """The rows that a statement changed, the files that they refer to by number, and the reads of the commit."""
 
     files: pa.Table
     rows: ChangedRows
@@ -137,7 +137,7 @@ class Changed:
 
 
 def changed_rows(result: pa.Table, context: ChangeContext) -> ChangedRows:
-    """What tasks say that they did, put together; `result` is as in `task.RESULT`."""
+    """Combine the results of tasks; `result` is as in `RESULT`."""
     files = result.select([*WRITTEN_SCHEMA.names, "is_change"])
     new, changes = (
         files.filter(pc.equal(files["is_change"], is_change)).select(WRITTEN_SCHEMA.names).cast(WRITTEN_SCHEMA)
@@ -227,7 +227,7 @@ class _Change:
 
 
 class _Sink:
-    """Files of one kind that a task writes; none without a context."""
+    """Writes the files of one kind in a task; nothing without a context."""
 
     def __init__(self, context: WriteContext | None, part: int, *, in_any_order: bool) -> None:
         self.context = context
@@ -256,7 +256,7 @@ class _Sink:
         return files.append_column("is_change", pa.repeat(pa.scalar(is_change), files.num_rows))
 
     def abandon(self) -> None:
-        """Leave no file, the complete ones neither: no commit will name them."""
+        """Delete all files, also complete ones: no commit will name them."""
         if self._writer is None or self.context is None:
             return
         self._writer.abandon()

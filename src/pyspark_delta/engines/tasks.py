@@ -1,4 +1,4 @@
-"""Tasks: groups of files of about the same size, and what runs a function on each group."""
+"""Tasks: groups of files of about the same size, and runners that call a function on each group."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TaskRunner(Protocol):
         """Return how many tasks run at once."""
 
     def run_each(self, items: Iterable[object], task: ItemTask, result: pa.Schema) -> pa.Table:
-        """Run a function on each item, in a task of its own; return the rows of all.
+        """Run a function on each item in a task of its own; return the rows of all.
 
         `result` is their schema, with a column for failures as `failures.or_failure` fills it. Raises the first
         failure.
@@ -37,7 +37,7 @@ class TaskRunner(Protocol):
 
 
 class FileGroup:
-    """The files that one task reads, with what is needed to read them; the files are an Arrow stream."""
+    """The files that one task reads, with what it needs to read them; the files are an Arrow stream."""
 
     def __init__(self, context: ReadContext, files: pa.Table) -> None:
         self.context, self.number_of_files = context, files.num_rows
@@ -50,19 +50,19 @@ class FileGroup:
         return f"FileGroup({self.number_of_files} files of {self.context.table_location})"
 
     def tasks(self) -> list[ScanTask]:
-        """The files as tasks of the Arrow reader."""
+        """Return the files as tasks of the Arrow reader."""
         return list(tasks_of(pa.ipc.open_stream(self._files).read_all()))
 
 
 def single_files(context: ReadContext, files: pa.Table) -> Iterator[FileGroup]:
-    """A partition for each of the files."""
+    """Yield a group for each file."""
     files = _task_columns(files)
     for number in range(files.num_rows):
         yield FileGroup(context, files.slice(number, 1))
 
 
 def in_shares(files: pa.Table, cost: CostModel = DEFAULT) -> pa.Table:
-    """The files, those larger than a task once for each share of their row groups that a task reads."""
+    """Return the files; one larger than a task occurs once for each share of its row groups."""
     sizes = files["size"].to_numpy()
     shares = np.maximum(1, -(-sizes // cost.task_bytes))
     parts = _task_columns(files).take(pa.array(np.repeat(np.arange(files.num_rows), shares)))
@@ -73,7 +73,7 @@ def in_shares(files: pa.Table, cost: CostModel = DEFAULT) -> pa.Table:
 
 
 def group_files(context: ReadContext, files: pa.Table, cores: int, cost: CostModel = DEFAULT) -> Iterator[FileGroup]:
-    """Files, in order, in partitions of the size of a task, or smaller ones where cores would stay idle."""
+    """Yield files, in order, in groups of the size of a task, or smaller ones if cores would be idle."""
     files = _task_columns(files)
     if files.num_rows == 0:
         return
@@ -88,7 +88,7 @@ def group_files(context: ReadContext, files: pa.Table, cores: int, cost: CostMod
 def numbered_groups(
     context: ReadContext, files: pa.Table, cores: int, cost: CostModel = DEFAULT
 ) -> Iterator[tuple[list[int], FileGroup]]:
-    """Files as `group_files` groups them, large ones `in_shares`; with the place in `files` of each of their tasks."""
+    """Yield the groups of `group_files`, large files `in_shares`, with the position in `files` of each task."""
     shares = in_shares(files, cost)
     is_first = pc.equal(pc.struct_field(shares["share"], "number"), 0)
     places = (np.cumsum(is_first.to_numpy()) - 1).tolist()
@@ -98,7 +98,7 @@ def numbered_groups(
 
 
 def _task_columns(files: pa.Table) -> pa.Table:
-    """The columns of files that tasks need."""
+    """Return the columns of files that tasks need."""
     return files.select([name for name in TASK_COLUMNS if name in files.column_names])
 
 
@@ -107,9 +107,9 @@ FAILURE = "failure"
 
 
 def or_failure(make: Callable[[], pa.Table], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """What a task makes, of a schema with `FAILURE`, or a single row with the DeltaError for which it cannot go on.
+    """Yield the rows of a task, with a column `FAILURE`, or a single row with the DeltaError that ends the task.
 
-    A value crosses better than an exception: Spark would try the task again, and lose the class of the error.
+    An error is passed as a value: for an exception Spark would retry the task, and lose its class.
     """
     try:
         result = make()
@@ -119,7 +119,7 @@ def or_failure(make: Callable[[], pa.Table], schema: pa.Schema) -> Iterator[pa.R
 
 
 def raise_failure(result: pa.Table) -> None:
-    """Raise the first error among what tasks made."""
+    """Raise the first error among the rows of tasks."""
     failures = result.column(FAILURE).drop_null()
     if len(failures):
         error: DeltaError = pickle.loads(failures[0].as_py())

@@ -1,4 +1,4 @@
-"""One task of a write: its rows become data files, and each file one small row for the driver."""
+"""One task of a write: writes its rows to data files, and returns one small row per file to the driver."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ RESULT = WRITTEN_SCHEMA.append(pa.field(FAILURE, pa.binary()))
 def write_rows(
     context: WriteContext, in_any_order: bool, part: int, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Write the batches of a task, whose columns are those of the context by position, then that of violations.
+    """Write the batches of a task. Their columns are those of the context by position, then that of violations.
 
-    Rows of a partition of the table come one after another, unless `in_any_order`. `part` is the number of the task.
-    Yield rows as in `RESULT`.
+    Rows of a partition of the table are adjacent, unless `in_any_order`. `part` is the number of the task. Yield rows
+    as in `RESULT`.
     """
     names = list(context.schema.names)
     named = (pa.RecordBatch.from_arrays(_checked(batch, context), names) for batch in batches)
@@ -35,7 +35,7 @@ def write_rows(
 
 
 def _checked(batch: pa.RecordBatch, context: WriteContext) -> list[pa.Array]:
-    """The columns of the table. Raises ConstraintViolationError for a row that breaks a condition."""
+    """Return the columns of the table. Raises ConstraintViolationError for a row that violates a condition."""
     columns: list[pa.Array] = batch.columns
     if context.checks:
         check_violations(columns.pop(), context.checks)

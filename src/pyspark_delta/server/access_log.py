@@ -1,4 +1,4 @@
-"""One line in the log for each request: who asked for what, and how it ended. Never a token, query or body."""
+"""Logs one line for each request: the caller, the operation and the outcome. Never a token, query or body."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class AccessLog:
 
 
 def _write(scope: Scope, status: int, started: float) -> None:
-    """The line of a request; status 0 is for one without an answer."""
+    """Write the line of a request; status 0 means that there was no response."""
     state, milliseconds = scope["state"], (time.perf_counter() - started) * 1000
     address = (scope.get("client") or ("-",))[0]
     who, path = _shown(str(state.get("principal", "-"))), _shown(scope["path"])
@@ -51,12 +51,12 @@ def _write(scope: Scope, status: int, started: float) -> None:
 
 
 def one_line(text: str) -> str:
-    """Text in which nothing breaks a line, moves a cursor or turns the direction of writing."""
+    """Return text in which nothing breaks a line, moves a cursor or changes the direction of writing."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 class OneLineFormatter(logging.Formatter):
-    """Formats records so that what a client sent cannot look like another record: only tracebacks have more lines."""
+    """Formats records so that input from clients cannot look like another record: only tracebacks have more lines."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
         return one_line(super().formatMessage(record))
@@ -66,5 +66,5 @@ class OneLineFormatter(logging.Formatter):
 
 
 def _shown(text: str, also: str = "") -> str:
-    """Text that cannot break a line, or pretend to be another."""
+    """Return text that cannot break a line or look like another record."""
     return quote(text[:_LONGEST], safe="/:@!$&'()*+,;=-._~{}<>\"`" + also, errors="replace")

@@ -1,7 +1,7 @@
-"""The ASGI application: who asks, what is asked, the work in a thread, and the answer.
+"""The ASGI application: identifies the caller and the operation, runs the work in a thread, and responds.
 
-A request is refused before its body is read if its token does not allow it. What fails inside is logged, and its
-client is told no more than that.
+A request is refused before its body is read if its token does not allow it. Internal errors are logged; the client gets
+no details of them.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class TokenSource(Protocol):
     """Where tokens are looked up."""
 
     def look_up(self, secret: str) -> Token | None:
-        """The token with a secret; None for one that is unknown or has expired."""
+        """Return the token with a secret; None if it is unknown or expired."""
         ...
 
 
 def create_application(
     catalog: ServedCatalog, tokens: TokenSource | None, settings: ServerSettings = _DEFAULT_SETTINGS
 ) -> Starlette:
-    """The application that serves a catalog. Without `tokens` everybody may do everything."""
+    """Return the application that serves a catalog. Without `tokens` everyone has full access."""
     catalog = catalog.serving()
     endpoint = _Endpoint(catalog, tokens, settings)
     by_path: dict[str, dict[str, Operation]] = {}
@@ -74,11 +74,11 @@ class _Endpoint:
         self._settings = settings
         each, patience = max(settings.threads // 2, 1), settings.wait_seconds
         self._workers = Workers(settings.threads, each, waiting=_LONGEST_QUEUE, patience=patience)
-        # Who asks is found out by threads of their own: it works while all others are busy.
+        # Callers are identified in separate threads: this works while all others are busy.
         self._lookups = Workers(_LOOKUP_THREADS, _LOOKUP_THREADS, waiting=_LONGEST_QUEUE, patience=patience)
 
     def of(self, operations: dict[str, Operation]) -> Callable[[Request], Awaitable[Response]]:
-        """What answers requests for the operations of one path."""
+        """Return the function that answers requests for the operations of one path."""
 
         async def answer(request: Request) -> Response:
             operation = operations.get(request.method)
@@ -136,7 +136,7 @@ class _Endpoint:
 
 
 async def _body(request: Request, settings: ServerSettings) -> Any:
-    """The JSON of a request. Raises Failure if it is too much, comes too slowly, or is not JSON."""
+    """Return the JSON of a request. Raises Failure if it is too much, comes too slowly, or is not JSON."""
     kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     if kind != _JSON:
         raise Failure(FailureKind.BAD_REQUEST, f"The body of the request must be JSON: send 'Content-Type: {_JSON}'.")
@@ -186,7 +186,7 @@ async def _describe(request: Request) -> Response:
 
 
 async def _no_operation(request: Request, error: Exception) -> Response:
-    """No path, or no method of it, fits the request."""
+    """Return the response if no path, or no method of the path, matches the request."""
     assert isinstance(error, HTTPException)
     kind = FailureKind.NO_METHOD if error.status_code == 405 else FailureKind.NOT_FOUND
     failure = Failure(kind, "The server has no such operation; /openapi.json tells which it has.")

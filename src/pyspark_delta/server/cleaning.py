@@ -1,4 +1,4 @@
-"""What a server does by itself, where it is told to: removing staging tables that were left behind."""
+"""Periodic work of a server, if it is configured: removes abandoned staging tables."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pyspark_delta.catalog.contract import Catalog
 from pyspark_delta.errors import DeltaError
 
 EVERY = timedelta(hours=1)
-_PATIENCE = 10  # seconds; what a pass leaves unfinished when the server stops is for a purge
+_PATIENCE = 10  # seconds; a purge removes what an interrupted pass leaves
 
 _log = logging.getLogger("pyspark_delta.server")
 
 
 def cleaning(catalog: Catalog, older_than: timedelta) -> Callable[[Any], AbstractAsyncContextManager[None]]:
-    """The lifespan of an application that cleans: when it starts, and every hour until it stops."""
+    """Return the lifespan of an application that cleans when it starts, and every hour until it stops."""
 
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
@@ -45,7 +45,7 @@ def _clean_until(stop: threading.Event, catalog: Catalog, older_than: timedelta)
 
 
 def clean_once(catalog: Catalog, older_than: timedelta) -> None:
-    """Remove the staging tables that were asked for longer ago than that. A failure is logged, and left for later."""
+    """Remove the staging tables that were requested before that time. A failure is logged and retried later."""
     try:
         removed = remove_left_behind(catalog, int(time.time() * 1000) - older_than // timedelta(milliseconds=1))
     except DeltaError as error:

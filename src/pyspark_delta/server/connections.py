@@ -1,4 +1,4 @@
-"""HTTP connections with limits, so that nobody without a token can use up the server."""
+"""HTTP connections with limits, so that a client without a token cannot exhaust the server."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from pyspark_delta.server.served import ServerSettings
 
 LONGEST_HEADERS = 16 << 10  # bytes of the request line and all headers
-_OTHER_FILES = 128  # descriptors that are kept for tables and the database
+_OTHER_FILES = 128  # descriptors reserved for tables and the database
 
 
 def limited_protocol(settings: ServerSettings) -> type[H11Protocol]:
-    """The protocol that uvicorn speaks on each connection, with the limits of the settings.
+    """Return the protocol that uvicorn uses for each connection, with the limits of the settings.
 
-    A connection has `header_seconds` to send the headers of its next request, however slowly they come, and
-    `request_seconds` from then on until the answer is taken. Of more than `max_connections`, the one goes that has
-    waited longest without ever sending a request, then the one that has waited longest since its last one.
+    A connection has `header_seconds` to send the headers of its next request, and then `request_seconds` until the
+    response is received. Beyond `max_connections`, the server closes the connection that has waited longest without
+    ever sending a request, then the one that has waited longest since its last request.
     """
     limit = min(settings.max_connections, _descriptors() - _OTHER_FILES)
 
@@ -32,7 +32,7 @@ def limited_protocol(settings: ServerSettings) -> type[H11Protocol]:
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             self._await_request()
-            # One that was given up is among the connections until the event loop has closed it.
+            # A closed connection stays in the list until the event loop has processed it.
             alive = [one for one in self.connections if not one.transport.is_closing()]
             if len(alive) > max(limit, 1):
                 _longest_waiting(alive).transport.abort()
@@ -46,7 +46,7 @@ def limited_protocol(settings: ServerSettings) -> type[H11Protocol]:
         def on_response_complete(self) -> None:
             before = self.cycle
             super().on_response_complete()
-            if self.cycle is not before:  # the next request was there already
+            if self.cycle is not before:  # the next request has already arrived
                 self._begin_request()
             else:
                 self._await_request()
@@ -72,7 +72,7 @@ def limited_protocol(settings: ServerSettings) -> type[H11Protocol]:
 
 
 def _longest_waiting(connections: Iterable[Any]) -> Any:
-    """The connection to give up; if all are at work, the newest would wait for nothing, and any will do."""
+    """Return the connection to close. If all are active, any will do: the newest would wait in vain."""
 
     def order(connection: Any) -> tuple[bool, bool, float]:
         since = connection.waits_since

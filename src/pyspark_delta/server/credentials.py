@@ -28,7 +28,7 @@ _OLDER = {
 
 
 def access_of(call: Call, word: Any) -> Access:
-    """The access that is asked for, which the caller's token must allow. Raises Failure."""
+    """Return the requested access, which the caller's token must allow. Raises Failure."""
     if word not in (Access.READ.value, Access.READ_WRITE.value):
         raise invalid("'operation' must be READ or READ_WRITE.")
     access = Access(word)
@@ -37,7 +37,7 @@ def access_of(call: Call, word: Any) -> Access:
 
 
 def credentials_answer(call: Call, info: TableInfo, access: Access) -> dict[str, Any]:
-    """Credentials for a table's storage as the Delta API gives them; none where the server gives none."""
+    """Return credentials for a table's storage in the form of the Delta API; none if the server vends none."""
     given, expires_at = _given(call, info, access)
     credential: dict[str, Any] = {"prefix": wire_location(info.location), "operation": access.value, "config": given}
     credential["expiration-time-ms"] = expires_at
@@ -45,7 +45,7 @@ def credentials_answer(call: Call, info: TableInfo, access: Access) -> dict[str,
 
 
 def legacy_credentials_answer(call: Call, info: TableInfo, access: Access) -> dict[str, Any]:
-    """The same as the older endpoints give it."""
+    """Return the credentials in the form of the legacy endpoints."""
     answer: dict[str, Any] = dict.fromkeys([*(kind for kind, _ in _OLDER.values()), "expiration_time"])
     answer["url"] = wire_location(info.location)
     given, expires_at = _given(call, info, access)
@@ -58,9 +58,9 @@ def legacy_credentials_answer(call: Call, info: TableInfo, access: Access) -> di
 
 
 def _given(call: Call, info: TableInfo, access: Access) -> tuple[dict[str, str], int | None]:
-    """What the catalog gives out, by the names of the API, and when that ends (ms since the epoch).
+    """Return the catalog's credentials, by the names of the API, and their expiry (ms since the epoch).
 
-    Raises Failure for credentials that do not end: those are the server's own.
+    Raises Failure for credentials that do not expire: those are the server's own.
     """
     if not call.settings.vend_credentials:
         return {}, None

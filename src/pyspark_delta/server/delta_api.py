@@ -73,7 +73,7 @@ def _create_staging_table(call: Call) -> Reply:
 
 
 def _new_name(call: Call, body: Any) -> TableName:
-    """The name that a table is to have. Raises Failure."""
+    """Return the name for a table. Raises Failure."""
     name = table_name(call.path["catalog"], call.path["schema"], new_name(body.get("name"), "'name'"))
     call.require_reach(name.catalog, name.schema)
     return name
@@ -102,7 +102,7 @@ def _staging_answer(call: Call, staging: StagingTable) -> dict[str, Any]:
 
 
 def _by_kind(features: Iterable[str]) -> tuple[list[str], list[str]]:
-    """The features that readers have to know, and all."""
+    """Return the features for readers, and all features."""
     writers = sorted(features)
     found = {name: find_feature(name) for name in writers}
     readers = [name for name, known in found.items() if known is not None and known.kind is FeatureKind.READER_WRITER]
@@ -135,7 +135,7 @@ def _create_table(call: Call) -> Reply:
         case "MANAGED":
             call.catalog.create_table(*_new_table(name, location, body))
         case "EXTERNAL":
-            call.require_scope(Scope.ADMIN)  # whoever names any place could ask for credentials to it
+            call.require_scope(Scope.ADMIN)  # a client that may name any location could request credentials for it
             new = None if body.get("columns") is None else _described(name, body, managed=False)
             call.catalog.register_table(name, location, new)
         case _:
@@ -154,7 +154,7 @@ def _new_table(name: TableName, location: str, body: Any) -> tuple[StagingTable,
 
 
 def _described(name: TableName, body: Any, *, managed: bool) -> NewTable:
-    """What a request says of a table that is to have a name. Raises Failure."""
+    """Return the description of a table in a request. Raises Failure."""
     properties = own_properties(properties_in(body, "properties", optional=not managed))
     columns = columns_in(body)
     partitions = tuple(texts_in(body, "partition-columns", optional=True))
@@ -233,7 +233,7 @@ def _credentials(call: Call) -> Reply:
 
 
 def _metrics(call: Call) -> Reply:
-    """Take metrics, and keep none."""
+    """Accept metrics and discard them."""
     info, body = described(call, _named(call)).info, members(call.body, "The request")
     if text(body, "table-id").lower() != info.table_id.lower():
         raise invalid("'table-id' is not the id of the table.")

@@ -1,4 +1,4 @@
-"""Answers to requests that fail: the error types of the Delta API, and the codes of the older endpoints."""
+"""Responses to requests that fail: the error types of the Delta API, and the codes of the legacy endpoints."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DELTA_API = "/api/2.1/unity-catalog/delta/v1/"
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind of failure: its HTTP status and its names in both APIs. Some have another status in the older one."""
+    """A kind of failure: its HTTP status and its names in both APIs. Some have another status in the legacy API."""
 
     status: int
     type: str
@@ -75,23 +75,23 @@ class FailureKind(Enum):
 
 
 def delta_body(failure: Failure) -> dict[str, Any]:
-    """The answer of the Delta API."""
+    """Return the response of the Delta API."""
     kind = failure.kind.value
     return {"error": {"message": failure.message, "type": kind.type, "code": kind.status}}
 
 
 def legacy_body(failure: Failure) -> dict[str, Any]:
-    """The answer of the older endpoints."""
+    """Return the response of the legacy endpoints."""
     kind = failure.kind.value
     return {"error_code": kind.code, "message": failure.message, "details": []}
 
 
 def failed_response(failure: Failure, scope: Scope) -> Response:
-    """The answer to a request that fails, in the way of the API that it is for; its reason goes to the log."""
+    """Return the response to a failed request, in the form of its API; the reason is logged."""
     is_delta_api, kind = scope["path"].startswith(DELTA_API), failure.kind.value
     status = kind.status if is_delta_api else kind.legacy_status or kind.status
     scope.setdefault("state", {})["failure"] = failure.message
-    headers = {"Connection": "close"} if status in (408, 413) else {}  # the rest of the body is not read
+    headers = {"Connection": "close"} if status in (408, 413) else {}  # the rest of the body stays unread
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     if failure.kind is FailureKind.BUSY:
@@ -102,7 +102,7 @@ def failed_response(failure: Failure, scope: Scope) -> Response:
 
 
 def failure_of(error: DeltaError) -> Failure:
-    """What an error of the catalog is to a client."""
+    """Return the failure for an error of the catalog."""
     return Failure(_kind_of(error), error.message)
 
 
@@ -128,5 +128,5 @@ def _kind_of(error: DeltaError) -> FailureKind:
             return FailureKind.INVALID
         case PublishedMismatchError() | StorageError() | CatalogError():
             return FailureKind.INTERNAL
-    # What is left comes from reading what the client sent: schemas, locations, names.
+    # All other errors come from the client's input: schemas, locations, names.
     return FailureKind.INVALID

@@ -1,4 +1,4 @@
-"""The members of JSON that clients send: taken out one by one, with a clear refusal of what is not as it must be."""
+"""Extracts members of JSON from clients one by one, with a clear error for invalid ones."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ID = re.compile(r"[0-9A-Za-z-]{1,64}")
 
 
 def members(value: Any, what: str) -> Mapping[str, Any]:
-    """An object. Raises Failure for anything else."""
+    """Return an object. Raises Failure for anything else."""
     if not isinstance(value, dict):
         raise invalid(f"{what} must be an object.")
     return value
@@ -31,7 +31,7 @@ def text(value: Mapping[str, Any], key: str, *, optional: Literal[False] = False
 @overload
 def text(value: Mapping[str, Any], key: str, *, optional: Literal[True]) -> str | None: ...
 def text(value: Mapping[str, Any], key: str, *, optional: bool = False) -> str | None:
-    """A text; None, or nothing, where it may be left out."""
+    """Return a text; None, or a missing member, if it is optional."""
     found = value.get(key)
     if found is None and optional:
         return None
@@ -45,7 +45,7 @@ def whole(value: Mapping[str, Any], key: str, least: int = ..., *, optional: Lit
 @overload
 def whole(value: Mapping[str, Any], key: str, least: int = ..., *, optional: Literal[True]) -> int | None: ...
 def whole(value: Mapping[str, Any], key: str, least: int = 0, *, optional: bool = False) -> int | None:
-    """A whole number of 64 bits, from `least` on."""
+    """Return an integer of 64 bits, at least `least`."""
     found = value.get(key)
     if found is None and optional:
         return None
@@ -55,7 +55,7 @@ def whole(value: Mapping[str, Any], key: str, least: int = 0, *, optional: bool 
 
 
 def listed(value: Mapping[str, Any], key: str, *, optional: bool = False) -> list[Any]:
-    """A list; empty where it may be left out."""
+    """Return a list; empty if it is optional and missing."""
     found = value.get(key)
     if found is None and optional:
         return []
@@ -65,7 +65,7 @@ def listed(value: Mapping[str, Any], key: str, *, optional: bool = False) -> lis
 
 
 def texts_in(value: Mapping[str, Any], key: str, *, optional: bool = False) -> list[str]:
-    """A list of texts."""
+    """Return a list of texts."""
     found = listed(value, key, optional=optional)
     if not all(isinstance(member, str) for member in found):
         raise invalid(f"'{key}' must be a list of texts.")
@@ -73,7 +73,7 @@ def texts_in(value: Mapping[str, Any], key: str, *, optional: bool = False) -> l
 
 
 def properties_in(value: Mapping[str, Any], key: str, *, optional: bool = False) -> dict[str, str]:
-    """An object of texts."""
+    """Return an object of texts."""
     found = value.get(key)
     if found is None and optional:
         return {}
@@ -83,21 +83,21 @@ def properties_in(value: Mapping[str, Any], key: str, *, optional: bool = False)
 
 
 def name_part(value: Any, what: str) -> str:
-    """One part of a name."""
+    """Return one part of a name."""
     if not isinstance(value, str) or not _NAME.match(value) or not value.isprintable():
         raise invalid(f"{what} must be a text of 1 to 255 characters without dots, slashes and control characters.")
     return value
 
 
 def new_name(value: Any, what: str) -> str:
-    """One part of a name that is to be given: as Unity Catalog takes it."""
+    """Return one part of a new name that Unity Catalog accepts."""
     if not isinstance(value, str) or not is_valid_name(value):
         raise invalid(f"{what} must be a text of 1 to 255 letters, digits, '_', '-' and '@'.")
     return value
 
 
 def full_name(value: str, parts: int) -> list[str]:
-    """The parts of a name like `catalog.schema.table`."""
+    """Return the parts of a name like `catalog.schema.table`."""
     found = value.split(".")
     if len(found) != parts:
         raise invalid(f"The name must have {parts} parts, separated by dots.")
@@ -105,7 +105,7 @@ def full_name(value: str, parts: int) -> list[str]:
 
 
 def table_name(catalog: Any, schema: Any, name: Any) -> TableName:
-    """The name of a table."""
+    """Return the name of a table."""
     return TableName(
         name_part(catalog, "The name of the catalog"),
         name_part(schema, "The name of the schema"),
@@ -114,7 +114,7 @@ def table_name(catalog: Any, schema: Any, name: Any) -> TableName:
 
 
 def table_id(value: Any) -> str:
-    """The id of a table. Text that cannot be one is the id of no table."""
+    """Return the id of a table. Invalid text is treated as the id of no table."""
     if not isinstance(value, str):
         raise invalid("The id of a table must be a text.")
     if not _ID.fullmatch(value):
@@ -128,7 +128,7 @@ def is_uuid(value: str) -> bool:
 
 
 def staged_name(value: Mapping[str, Any], key: str, version: int) -> str:
-    """The name of a staged commit of a version: one path segment, `<20 digits of the version>.<uuid>.json`."""
+    """Return the name of a staged commit of a version: one path segment, `<20 digits of the version>.<uuid>.json`."""
     found = text(value, key)
     name = parse_name(found)
     if not isinstance(name, CommitName) or name.uuid is None or name.version != version:
@@ -140,5 +140,5 @@ def staged_name(value: Mapping[str, Any], key: str, version: int) -> str:
 
 
 def invalid(message: str) -> Failure:
-    """What a request says cannot be."""
+    """Return the failure for an invalid request."""
     return Failure(FailureKind.INVALID, message)

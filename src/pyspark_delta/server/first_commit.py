@@ -1,4 +1,4 @@
-"""The first commit of a new table, read where the table was written: what the older endpoints do not say of it."""
+"""The first commit of a new table, read from the table: legacy endpoints do not describe it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from pyspark_delta.server.operation import Call
 
 
 def first_commit(call: Call, staging: StagingTable) -> NewTable:
-    """Version 0 of the table at a staging location. Raises Failure where it is not there, or is no such commit."""
+    """Return version 0 of the table at a staging location.
+
+    Raises Failure if it does not exist or does not create a managed table.
+    """
     store = call.catalog.table_store(staging.location)
     path = published_path(staging.location, 0)
     try:
@@ -24,7 +27,7 @@ def first_commit(call: Call, staging: StagingTable) -> NewTable:
         raise invalid("The first commit of the table has not been written.") from None
     except PermissionDeniedError as error:
         raise invalid(f"The first commit of the table cannot be read: {error.message}") from None
-    except DeltaError:  # its message quotes the file, which may not be the caller's
+    except DeltaError:  # its message quotes the file, which may belong to another user
         raise invalid("The first commit of the table is not a valid commit of Delta Lake.") from None
     protocol = next((action for action in actions if isinstance(action, ProtocolAction)), None)
     metadata = next((action for action in actions if isinstance(action, Metadata)), None)

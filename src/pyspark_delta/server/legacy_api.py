@@ -1,4 +1,4 @@
-"""The operations that are older than the Delta API, on tables: by full name, and commits by the id of the table."""
+"""The operations on tables before the Delta API: tables by full name, and commits by the id of the table."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _create_table(call: Call) -> Reply:
             staging = StagingTable(table_id=wanted, name=name, location=location)
             call.catalog.create_table(staging, first_commit(call, staging))
         case "EXTERNAL":
-            call.require_scope(Scope.ADMIN)  # whoever names any place could ask for credentials to it
+            call.require_scope(Scope.ADMIN)  # a client that may name any location could request credentials for it
             call.catalog.register_table(name, location, _described(body, name))
         case _:
             raise invalid("'table_type' must be MANAGED or EXTERNAL.")
@@ -98,7 +98,7 @@ def _create_table(call: Call) -> Reply:
 
 
 def _described(body: Any, name: TableName) -> NewTable | None:
-    """What a request says of a table that is at a path; None if it names no columns."""
+    """Return the description of a table at a path in a request; None if it names no columns."""
     if not body.get("columns"):
         return None
     properties = properties_in(body, "properties", optional=True)
@@ -205,7 +205,7 @@ def _proposal(body: Any, description: Description, published: int | None) -> Pro
 
 
 def _change(body: Any, description: Description) -> MetadataChange | None:
-    """What a commit changes of the metadata; the properties replace all that there are."""
+    """Return what a commit changes in the metadata; the properties replace all existing ones."""
     info = description.info
     changed = known = description.metadata or Metadata(id=info.table_id, schema_string="")
     if body.get("properties") is not None:

@@ -1,7 +1,7 @@
-"""Without tokens, everybody on this machine may do everything; the pages in their browsers may not.
+"""Protects a server without tokens: everyone on this machine has full access, but web pages in browsers do not.
 
-A page of any site can have a browser send requests to this machine, and read the answers if its own name is made to
-point here. Such requests name another host, or come with the origin of the page.
+A page of any site can make a browser send requests to this machine, and read the responses if the page's own host name
+resolves to this machine. Such requests have another host, or the origin of the page.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class LocalOnly:
 
 
 def _obstacle(headers: Headers) -> str | None:
-    """Why a request is not one of this machine's own; None if it is."""
+    """Return why a request does not come from this machine; None if it does."""
     hosts, origins = headers.getlist("Host"), headers.getlist("Origin")
     if len(hosts) != 1 or not is_loopback(_name(f"http://{hosts[0]}")):
         return "Without tokens the server answers requests for this machine only: use http://127.0.0.1 and its port."

@@ -45,7 +45,10 @@ def _drop_catalog(call: Call) -> Reply:
 
 
 def require_catalog(call: Call, name: str) -> str:
-    """The catalog of a name, as it is spelled. Raises Failure if there is none that the caller's token reaches."""
+    """Return the catalog of a name, as it is spelled.
+
+    Raises Failure if the caller's token has access to no catalog of that name.
+    """
     found = _spelled(call.catalog.list_catalogs(), name)
     if found is None or not call.reaches_catalog(found):
         raise Failure(FailureKind.NO_CATALOG, f"There is no catalog '{name}'. Create it first.")

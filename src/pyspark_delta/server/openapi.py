@@ -1,4 +1,4 @@
-"""The OpenAPI description of the server, made of the operations that it has."""
+"""The OpenAPI description of the server, derived from its operations."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _REASONS = {
 
 
 def description(operations: tuple[Operation, ...]) -> dict[str, Any]:
-    """The description (OpenAPI 3.1)."""
+    """Return the description (OpenAPI 3.1)."""
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
         paths.setdefault(BASE + operation.path, {})[operation.method.lower()] = _described(operation)

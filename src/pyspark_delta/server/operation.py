@@ -1,4 +1,4 @@
-"""One operation of the API: how it is reached, who may do it, what it takes and what it answers."""
+"""An operation of the API: its path, the permission it needs, its parameters and its response."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ BASE = "/api/2.1/unity-catalog"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A request that has been read: the catalog as its sender sees it, and what was sent.
+    """A request that has been read: the catalog as its sender sees it, and the data of the request.
 
-    `caller` is the token, None where the server asks for none. `body` is JSON.
+    `caller` is the token, None if the server requires none. `body` is JSON.
     """
 
     catalog: ServedCatalog
@@ -28,23 +28,23 @@ class Call:
     body: Any
 
     def require_scope(self, scope: Scope) -> None:
-        """Raises Failure where the caller's token does not include a scope."""
+        """Raise Failure if the caller's token does not include a scope."""
         if self.caller is not None and not self.caller.allows(scope):
             raise Failure(
                 FailureKind.NOT_ALLOWED, f"The token does not allow this: it needs the scope '{scope.value}'."
             )
 
     def require_reach(self, catalog: str, schema: str) -> None:
-        """Raises Failure where the caller's token is limited to other schemas. Existing or not makes no difference."""
+        """Raise Failure if the caller's token is limited to other schemas, whether or not this one exists."""
         if not self.reaches(catalog, schema):
             raise Failure(FailureKind.NOT_ALLOWED, f"The token is not for the schema '{catalog}.{schema}'.")
 
     def reaches(self, catalog: str, schema: str) -> bool:
-        """Whether the caller's token is for a schema."""
+        """Return True if the caller's token is for a schema."""
         return self.caller is None or self.caller.reaches(catalog, schema)
 
     def reaches_catalog(self, catalog: str) -> bool:
-        """Whether the caller's token is for any schema of a catalog."""
+        """Return True if the caller's token is for any schema of a catalog."""
         if self.caller is None or self.caller.schemas is None:
             return True
         return any(self.reaches(catalog, schema) for _, schema in self.caller.schemas)
@@ -52,7 +52,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What an operation answers: JSON, plain text if `body` is a `str`, or nothing but a status."""
+    """The response of an operation: JSON, plain text if `body` is a `str`, or only a status."""
 
     body: Any = None
     status: int = 200
@@ -61,7 +61,7 @@ class Reply:
 
 NO_CONTENT = Reply(status=204)
 DONE = Reply(body="200 OK")
-"""What Unity Catalog's older endpoints answer if there is nothing to say."""
+"""What Unity Catalog's legacy endpoints answer if there is nothing to say."""
 
 Schema = dict[str, Any]  # a JSON schema
 
@@ -71,7 +71,7 @@ class Operation:
     """One method of one path below `BASE`; `answers` is the schema of a success, None for status 204, or for
     the text `200 OK` if the operation `says_done`.
 
-    `query` are the parameters by name: their schema and whether they are required. `scope` is None where the operation
+    `query` are the parameters by name: their schema and whether they are required. `scope` is None if the operation
     asks for a scope itself, because it depends on the request.
     """
 
@@ -88,5 +88,5 @@ class Operation:
 
     @property
     def is_delta_api(self) -> bool:
-        """Whether it belongs to the Delta API, and so fails in its way."""
+        """True if it belongs to the Delta API, and so uses its form of errors."""
         return self.path.startswith("/delta/v1/")

@@ -1,4 +1,4 @@
-"""Lists in pages: so many names, and a token with which the list goes on."""
+"""Lists in pages: a number of names, and a token for the next page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAGE_QUERY: dict[str, tuple[Schema, bool]] = {
 
 
 def page_of(call: Call, sorted_values: Sequence[T], key: Callable[[T], str]) -> tuple[list[T], dict[str, Any]]:
-    """The page of a sorted list that is asked for, and what the answer says of the rest.
+    """Return the requested page of a sorted list, and the token for the rest.
 
     The token is the last name of the page, so that the list may change in between. Raises Failure.
     """
@@ -29,7 +29,7 @@ def page_of(call: Call, sorted_values: Sequence[T], key: Callable[[T], str]) -> 
 
 
 def _size(given: str | None) -> int:
-    """0 leaves it to the server."""
+    """Return the size of a page; 0 leaves it to the server."""
     if given is None or given == "0":
         return LARGEST_PAGE
     if not given.isascii() or not given.isdigit() or len(given) > 9:

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 8080
-_GRACE = 10  # seconds that requests have to end when the server is stopped
+_GRACE = 10  # seconds for requests to end when the server is stopped
 
 
 def serve(server: uvicorn.Server) -> None:
-    """Run a server until the process is told to stop (SIGINT, SIGTERM)."""
+    """Run a server until the process is asked to stop (SIGINT, SIGTERM)."""
     from pyspark_delta.server.access_log import OneLineFormatter
 
     handler = logging.StreamHandler()
@@ -44,14 +44,14 @@ def create_server(
     verify_published: bool = True,
     settings: ServerSettings | None = None,
 ) -> uvicorn.Server:
-    """A server for the catalog in a database, which `serve` runs.
+    """Return a server for the catalog in a database; `serve` runs it.
 
-    `url`, `storage_root` and `storage_options` are as for `connect_catalog`. `certificate` and `key` are PEM files.
-    A host that others can reach needs them, unless the server is `behind_proxy`, a proxy that speaks TLS. Every request
-    needs a token, unless `open_access` lets everybody on this machine do everything. With `verify_published` the server
-    looks whether files that it is told of are there.
+    `url`, `storage_root` and `storage_options` are as for `connect_catalog`. `certificate` and `key` are PEM files. A
+    host that others can reach needs them, unless the server is `behind_proxy`, a proxy that speaks TLS. Every request
+    needs a token, unless `open_access` gives everyone on this machine full access. With `verify_published` the server
+    checks that reported files exist.
 
-    Raises InvalidOptionError for what would be unsafe, CatalogError for the catalog, MissingDependencyError.
+    Raises InvalidOptionError for unsafe settings, CatalogError for the catalog, MissingDependencyError.
     """
     if settings is not None and settings.vend_credentials:
         raise InvalidOptionError(
@@ -102,7 +102,7 @@ def create_server(
 def check_exposure(
     host: str, certificate: str | None, key: str | None, *, open_access: bool, behind_proxy: bool
 ) -> None:
-    """Raises InvalidOptionError where tokens would cross a network in clear text, or others need none."""
+    """Raise InvalidOptionError if tokens would be sent in clear text, or other machines had access without one."""
     if (certificate is None) != (key is None):
         raise InvalidOptionError("TLS needs both a certificate and its key.")
     if is_loopback(host):
@@ -120,5 +120,5 @@ def check_exposure(
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Java's HTTP client asks to change over to HTTP/2 on every connection; that it is not done is no news."""
+    """Return False for the warning about HTTP/2, which Java's HTTP client requests on every connection."""
     return not record.getMessage().startswith(("Unsupported upgrade request", "No supported WebSocket library"))

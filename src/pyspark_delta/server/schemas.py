@@ -1,4 +1,4 @@
-"""The JSON schemas of what clients send and are answered, for the OpenAPI description."""
+"""The JSON schemas of requests and responses, for the OpenAPI description."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ Schema = dict[str, Any]
 
 
 def closed(required: dict[str, Schema], **optional: Schema) -> Schema:
-    """An object with such members; others are ignored."""
+    """Return the schema of an object with these members; others are ignored."""
     schema: Schema = {"type": "object", "properties": {**required, **optional}}
     return {**schema, "required": list(required)} if required else schema
 
 
 def many(items: Schema, least: int = 0) -> Schema:
-    """A list."""
+    """Return a list."""
     return {"type": "array", "items": items, **({"minItems": least} if least else {})}
 
 
 def page(key: str, items: Schema) -> Schema:
-    """A page of a list."""
+    """Return a page of a list."""
     return closed({key: many(items)}, next_page_token={"type": ["string", "null"]})
 
 
 def whole(least: int) -> Schema:
-    """A whole number of 64 bits."""
+    """Return a whole number of 64 bits."""
     return {"type": "integer", "format": "int64", "minimum": least, "maximum": LARGEST}
 
 

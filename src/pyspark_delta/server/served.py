@@ -1,4 +1,4 @@
-"""What the server asks of the catalog that it serves, besides the contract of catalogs."""
+"""What the server needs from its catalog in addition to the contract of catalogs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyspark_delta.storage.contract import TableFiles
 
 
 class Description(Protocol):
-    """All that a catalog keeps of a table. Times are milliseconds since the epoch."""
+    """The complete description of a table in a catalog. Times are milliseconds since the epoch."""
 
     @property
     def info(self) -> TableInfo: ...
@@ -30,56 +30,59 @@ class Description(Protocol):
 
 
 class ServedCatalog(Catalog, Protocol):
-    """A catalog that can say everything that the API tells of tables."""
+    """A catalog that can describe tables completely, as the API does."""
 
     def serving(self) -> Self:
-        """The catalog as a server uses it: links in local tables, which its clients may have made, are not followed."""
+        """Return the catalog for use by a server.
+
+        It follows no links in local tables, which clients may have made.
+        """
         ...
 
     def table_store(self, location: str) -> TableFiles:
-        """The files of the table at a location."""
+        """Return the files of the table at a location."""
         ...
 
     def acting_as(self, principal: str) -> Self:
-        """The catalog as a principal sees it."""
+        """Return the catalog as a principal sees it."""
         ...
 
     def create_catalog(self, catalog: str) -> None:
-        """Raises CatalogNameExistsError."""
+        """Create a catalog. Raises CatalogNameExistsError."""
         ...
 
     def drop_catalog(self, catalog: str) -> None:
-        """Raises CatalogNameNotFoundError, InvalidProposalError for one with schemas."""
+        """Drop a catalog. Raises CatalogNameNotFoundError, and InvalidProposalError for a catalog with schemas."""
         ...
 
     def list_catalogs(self) -> list[str]:
-        """The names of the catalogs, sorted."""
+        """Return the names of the catalogs, sorted."""
         ...
 
     def describe_table(self, name: TableName) -> Description:
-        """All of a table. Raises CatalogNameNotFoundError."""
+        """Return the complete description of a table. Raises CatalogNameNotFoundError."""
         ...
 
     def load_table_by_id(self, table_id: str) -> TableInfo:
-        """The table of an id. Raises TableReplacedError."""
+        """Return the table of an id. Raises TableReplacedError."""
         ...
 
     def load_staging_table(self, table_id: str) -> StagingTable:
-        """The staging table of an id. Raises InvalidProposalError, NotAuthorizedError."""
+        """Return the staging table of an id. Raises InvalidProposalError, NotAuthorizedError."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """How the server behaves.
+    """The settings of the server.
 
-    `replay_is_conflict` answers a commit that was ratified before with a conflict, as Unity Catalog did up to 0.5.1.
-    Bodies of requests have at most `max_body_bytes`, and come within `body_seconds`. There are at most
-    `max_connections`; see `connections.limited_protocol` for `header_seconds` and `request_seconds`. Work is done by
-    `threads`, of which one caller has at most half; a request that waits longer than `wait_seconds` for one is refused.
-    With `vend_credentials` clients get credentials for the storage of tables, if the catalog has such that end; those
-    that it was connected with are never given. Staging tables that have no name `clean_after` that long are removed;
-    None leaves them.
+    With `replay_is_conflict`, a commit that was ratified before is a conflict, as in Unity Catalog up to 0.5.1. Bodies
+    of requests have at most `max_body_bytes`, and must arrive within `body_seconds`. There are at most
+    `max_connections`; see `connections.limited_protocol` for `header_seconds` and `request_seconds`. `threads` run the
+    work; a caller uses at most half of them, and a request that waits longer than `wait_seconds` for one is refused.
+    With `vend_credentials` clients get credentials for the storage of tables, if the catalog has some that expire;
+    those that it was connected with are never given. Staging tables without a name are removed after `clean_after`;
+    None keeps them.
     """
 
     replay_is_conflict: bool = False

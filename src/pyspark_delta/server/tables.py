@@ -1,4 +1,4 @@
-"""Tables as the API tells of them. A client of it never sees an inline commit: those are published first."""
+"""Tables as the API describes them. Its clients never see an inline commit: those are published first."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ NO_COLUMNS = '{"type":"struct","fields":[]}'
 
 
 def described(call: Call, name: TableName) -> Description:
-    """All of a table that the caller may see. Raises Failure, CatalogError."""
+    """Return the description of a table that the caller may see. Raises Failure, CatalogError."""
     call.require_reach(name.catalog, name.schema)
     return call.catalog.describe_table(name)
 
 
 def described_by_id(call: Call, table_id: str) -> Description:
-    """All of the table of an id, which the caller's token must be for. Raises Failure, CatalogError."""
+    """Return the description of the table of an id, if the caller's token covers it. Raises Failure, CatalogError."""
     info = call.catalog.load_table_by_id(table_id)
     if not call.reaches(info.name.catalog, info.name.schema):
         raise Failure(FailureKind.NO_TABLE, "The catalog has no table with this id.")
@@ -53,7 +53,7 @@ def described_by_id(call: Call, table_id: str) -> Description:
 
 
 def staged_tail(catalog: ServedCatalog, info: TableInfo) -> LogTail | None:
-    """The log tail, in which every commit is staged: where one is inline, all of them are published now."""
+    """Return the log tail with staged commits only. If one is inline, all commits are published now."""
     tail = info.tail
     if tail is None or all(commit.kind is CommitKind.STAGED for commit in tail.commits):
         return tail
@@ -63,13 +63,13 @@ def staged_tail(catalog: ServedCatalog, info: TableInfo) -> LogTail | None:
 
 
 def require_commits(info: TableInfo) -> None:
-    """Raises Failure for a report of what is published before there is a commit after the creation of the table."""
+    """Raise Failure for a report of published commits if there is none after the creation of the table."""
     if info.tail is not None and info.tail.latest_version == 0:
         raise Failure(FailureKind.INVALID, f"No commit of {info.name} is ratified: its commit log is empty.")
 
 
 def load_answer(catalog: ServedCatalog, description: Description) -> dict[str, Any]:
-    """A table as the Delta API tells of it."""
+    """Return a table in the form of the Delta API."""
     info, metadata = description.info, description.metadata
     tail = staged_tail(catalog, info)
     answer: dict[str, Any] = {
@@ -82,7 +82,7 @@ def load_answer(catalog: ServedCatalog, description: Description) -> dict[str, A
             "updated-time": description.updated_at,
             "columns": columns_of(NO_COLUMNS if metadata is None else metadata.schema_string),
             "partition-columns": [] if metadata is None else list(metadata.partition_columns),
-            "properties": told_properties(description),
+            "properties": api_properties(description),
         },
         "commits": [],
     }
@@ -93,7 +93,7 @@ def load_answer(catalog: ServedCatalog, description: Description) -> dict[str, A
 
 
 def legacy_answer(description: Description) -> dict[str, Any]:
-    """A table as the older endpoints tell of it (`TableInfo`)."""
+    """Return a table in the form of the legacy endpoints (`TableInfo`)."""
     info, metadata = description.info, description.metadata
     answer = {
         "name": info.name.name,
@@ -103,7 +103,7 @@ def legacy_answer(description: Description) -> dict[str, Any]:
         "data_source_format": "DELTA",
         "columns": [] if metadata is None else _legacy_columns(metadata.schema_string, metadata.partition_columns),
         "storage_location": wire_location(info.location),
-        "properties": told_properties(description),
+        "properties": api_properties(description),
         "created_at": description.created_at,
         "updated_at": description.updated_at,
         "table_id": info.table_id,
@@ -114,25 +114,25 @@ def legacy_answer(description: Description) -> dict[str, Any]:
 
 
 def legacy_commits(commits: Iterable[RatifiedCommit]) -> list[dict[str, Any]]:
-    """Commits as the older endpoints tell of them."""
+    """Return commits in the form of the legacy endpoints."""
     return [commit_to_json(commit, "_") for commit in commits]
 
 
-def told_properties(description: Description) -> dict[str, str]:
-    """The properties of a table, and those that the API makes of its protocol and its domains."""
-    told = dict(own_properties(description.info.properties))
+def api_properties(description: Description) -> dict[str, str]:
+    """Return the properties of a table, and those that the API derives from its protocol and its domains."""
+    properties = dict(own_properties(description.info.properties))
     if description.protocol is not None:
-        told |= protocol_properties(description.protocol)
+        properties |= protocol_properties(description.protocol)
     domains = domains_to_json(description.domains)
     if CLUSTERING in domains:
-        told[CLUSTERING_COLUMNS] = orjson.dumps(domains[CLUSTERING]["clusteringColumns"]).decode()
+        properties[CLUSTERING_COLUMNS] = orjson.dumps(domains[CLUSTERING]["clusteringColumns"]).decode()
     if ROW_TRACKING in domains:
-        told[HIGH_WATER_MARK] = str(domains[ROW_TRACKING]["rowIdHighWaterMark"])
-    return told
+        properties[HIGH_WATER_MARK] = str(domains[ROW_TRACKING]["rowIdHighWaterMark"])
+    return properties
 
 
 def check_schema(schema_string: str, partition_columns: Iterable[str]) -> None:
-    """Raises Failure for a schema that is none, and for partition columns that it does not have."""
+    """Raise Failure for an invalid schema, and for partition columns that it does not have."""
     try:
         schema = parse_schema(schema_string)
     except DeltaError as error:

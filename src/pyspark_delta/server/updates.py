@@ -57,7 +57,7 @@ class Request:
 
     @property
     def published_version(self) -> int | None:
-        """Up to where commits are published, as the request says."""
+        """The version up to which commits are published, by the request."""
         update = self.updates.get(_PUBLISHED)
         return None if update is None else whole(update, "latest-published-version")
 
@@ -76,7 +76,7 @@ def request_of(body: Any) -> Request:
 
 
 def check_requirements(request: Request, info: TableInfo) -> None:
-    """Raises Failure where the table is another, or has changed."""
+    """Raise Failure if the table is another one, or has changed."""
     if request.table_id.lower() != info.table_id.lower():
         raise Failure(
             FailureKind.REQUIREMENT_FAILED, f"The table {info.name} is not the one with the id that is required."
@@ -86,7 +86,10 @@ def check_requirements(request: Request, info: TableInfo) -> None:
 
 
 def proposal_of(request: Request, description: Description) -> Proposal | None:
-    """The commit that a request to a managed table proposes; None if it only says what is published. Raises Failure."""
+    """Return the commit that a request to a managed table proposes.
+
+    Return None if it only reports published commits. Raises Failure.
+    """
     if _SNAPSHOT in request.updates:
         raise invalid(f"'{_SNAPSHOT}' is for tables that the catalog does not manage.")
     update = request.updates.get(_COMMIT)
@@ -114,7 +117,7 @@ def proposal_of(request: Request, description: Description) -> Proposal | None:
 
 
 def reported_change(request: Request, description: Description) -> tuple[int, int, MetadataChange]:
-    """Version, time and metadata that a request says a table at a path has now. Raises Failure."""
+    """Return version, time and metadata that a request reports for a table at a path. Raises Failure."""
     name, update = description.info.name, request.updates.get(_SNAPSHOT)
     if request.updates.keys() & {_COMMIT, _PUBLISHED}:
         raise invalid(f"The catalog does not manage the table {name}: it takes no commits.")
@@ -126,7 +129,7 @@ def reported_change(request: Request, description: Description) -> tuple[int, in
 
 
 def columns_in(value: Mapping[str, Any]) -> str:
-    """The `schemaString` of a member `columns`. Raises Failure for what Unity Catalog refuses."""
+    """Return the `schemaString` of a member `columns`. Raises Failure for a schema that Unity Catalog rejects."""
     columns = members(value.get("columns"), "'columns'")
     fields = listed(columns, "fields")
     if not fields:
@@ -140,7 +143,7 @@ def columns_in(value: Mapping[str, Any]) -> str:
 
 
 def check_domains(protocol: ProtocolAction, domains: Iterable[DomainMetadata]) -> None:
-    """Raises Failure for a domain whose feature the protocol does not list."""
+    """Raise Failure for a domain whose feature the protocol does not list."""
     for domain in domains:
         feature = _FEATURES[domain.domain]
         if feature not in (protocol.writer_features or ()):
@@ -148,13 +151,13 @@ def check_domains(protocol: ProtocolAction, domains: Iterable[DomainMetadata]) -
 
 
 def check_unmanaged(protocol: ProtocolAction) -> None:
-    """Raises Failure for a table that a catalog manages: only its own catalog names it."""
+    """Raise Failure for a table that a catalog manages: only its own catalog names it."""
     if managed_names(protocol):
         raise invalid("A table that a catalog manages cannot be registered.")
 
 
 def protocol_of(value: Any, *, managed: bool = True) -> ProtocolAction:
-    """A protocol of the API. Raises Failure for one that no managed table has, if it is `managed`."""
+    """Return a protocol of the API. If it is `managed`, raises Failure for a protocol that no managed table has."""
     value = members(value, "'protocol'")
     protocol = ProtocolAction(
         min_reader_version=whole(value, "min-reader-version", 1),
@@ -176,7 +179,7 @@ def protocol_of(value: Any, *, managed: bool = True) -> ProtocolAction:
 
 
 def domains_of(value: Any) -> list[DomainMetadata]:
-    """The domains of an object of the API. Raises Failure."""
+    """Return the domains of an object of the API. Raises Failure."""
     value = members(value, "The domain metadata")
     if unknown := sorted(value.keys() - set(MIRRORED_DOMAINS)):
         raise invalid(f"The catalog does not keep the domains {unknown}.")
@@ -242,7 +245,7 @@ def _properties(updates: Mapping[str, Mapping[str, Any]], info: TableInfo) -> di
 
 
 def check_table_id(properties: Mapping[str, str], table_id: str) -> None:
-    """Raises Failure where properties name another table."""
+    """Raise Failure if properties name another table."""
     if properties.get(TABLE_ID_PROPERTY, table_id).lower() != table_id.lower():
         raise invalid(f"The property '{TABLE_ID_PROPERTY}' is not the id of the table, {table_id}.")
 

@@ -1,4 +1,4 @@
-"""Threads for the work of requests: no caller can hold all of them, and a request does not wait for ever."""
+"""Threads for the work of requests: no caller can hold all of them, and no request waits forever."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass
 class _Queue:
-    """The requests of one caller: those that have their turn hold the semaphore."""
+    """The requests of one caller: those that run hold the semaphore."""
 
     turns: asyncio.Semaphore
     requests: int = 0
@@ -24,9 +24,9 @@ class _Queue:
 
 @dataclass
 class Workers:
-    """`threads` threads; a caller has at most `per_caller` turns at once, and `waiting` requests that wait for one.
+    """`threads` threads; a caller has at most `per_caller` running requests, and `waiting` requests that wait.
 
-    A request that gets no turn within `patience` seconds is refused: nothing was done, and it may be sent again.
+    A request that does not start within `patience` seconds is refused: nothing was done, and the client may retry it.
     """
 
     threads: int
@@ -41,7 +41,7 @@ class Workers:
 
     @asynccontextmanager
     async def turn(self, caller: str) -> AsyncIterator[None]:
-        """One of the caller's turns. Raises Failure (429)."""
+        """Wait for a turn of the caller. Raises Failure (429)."""
         queue = self._queues.setdefault(caller, _Queue(asyncio.Semaphore(self.per_caller)))
         if queue.requests >= self.per_caller + self.waiting:
             raise _busy()

@@ -18,7 +18,10 @@ from pyspark_delta.spark.conf.worker_python import self_contained, use_running_p
 
 
 def versions() -> dict[str, str | None]:
-    """The versions of this process; None for what cannot be imported. Stands alone: workers may lack the package."""
+    """Return the versions of this process; None for what cannot be imported.
+
+    The function is self-contained, because workers may lack the package.
+    """
     import platform
     import socket
     from importlib import import_module
@@ -34,7 +37,7 @@ def versions() -> dict[str, str | None]:
 
 
 def report(spark: SparkSession) -> dict[str, Any]:
-    """Run the job and look the data source up."""
+    """Run the job and look up the data source."""
     result: dict[str, Any] = {"driver": versions(), "workers": [], "source": None, "error": None, "source_error": None}
     use_running_python(spark)
     try:
@@ -47,7 +50,7 @@ def report(spark: SparkSession) -> dict[str, Any]:
 
 
 def _ask_workers(spark: SparkSession) -> list[dict[str, str | None]]:
-    """One report for each distinct answer of the workers."""
+    """Yield one report for each distinct answer of the workers."""
     ask = self_contained(versions)
 
     def answer(batches: Iterator[Any]) -> Iterator[Any]:
@@ -65,7 +68,7 @@ def _ask_workers(spark: SparkSession) -> list[dict[str, str | None]]:
 
 
 def _find_source(spark: SparkSession) -> tuple[str | None, str | None]:
-    """The short name that answers, found by the error of the data source itself for a table that is not there."""
+    """Return the short name of the data source, found by its own error for a table that does not exist."""
     failure = ""
     for name in ("delta", "deltapy"):
         try:
@@ -78,7 +81,7 @@ def _find_source(spark: SparkSession) -> tuple[str | None, str | None]:
 
 
 def _sentence(error: Exception) -> str:
-    """The line of an error, of Spark or of a worker, that says what happened."""
+    """Return the line of an error, of Spark or of a worker, that says what happened."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     found = [line for line in lines if "Error: " in line and not line.startswith(("at ", "File "))]
     return (found or lines or [type(error).__name__])[-1 if found else 0]

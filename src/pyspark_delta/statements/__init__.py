@@ -1,1 +1,1 @@
-"""DELETE, UPDATE and MERGE: what they mean, whatever engine runs them."""
+"""DELETE, UPDATE and MERGE, independent of the engine that runs them."""

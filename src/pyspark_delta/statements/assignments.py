@@ -1,4 +1,4 @@
-"""The columns that a statement gives new values to, resolved by name."""
+"""The columns to which a statement assigns values, resolved by name."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ ValueT = TypeVar("ValueT")
 def resolve_assignments(
     schema: StructType, given: Mapping[str, ValueT], alias: str | None, statement: str
 ) -> dict[tuple[str, ...], ValueT]:
-    """What was given, by the path of the column as the table spells it.
+    """Return the assigned values by the path of the column, as the table spells it.
 
-    Raises InvalidOperationError for a column that is not there, that is assigned twice, or that only the table numbers.
+    Raises InvalidOperationError for a column that does not exist, that is assigned twice, or that only the table
+    numbers.
     """
     found: dict[tuple[str, ...], ValueT] = {}
     for name, value in given.items():
@@ -39,7 +40,7 @@ def resolve_assignments(
 
 
 def check_no_identity(schema: StructType, paths: Mapping[tuple[str, ...], object], statement: str) -> None:
-    """Raise InvalidOperationError where an identity column would be changed."""
+    """Raise InvalidOperationError if an identity column is assigned."""
     for path in paths:
         field = schema.find(path[0])
         if field is not None and STEP in field.metadata:
@@ -52,7 +53,10 @@ def check_no_identity(schema: StructType, paths: Mapping[tuple[str, ...], object
 
 
 def resolve_column(schema: StructType, name: str, alias: str | None, statement: str) -> tuple[str, ...]:
-    """The path of a column as the table spells it. Raises TypeError, InvalidOperationError for an unknown column."""
+    """Return the path of a column as the table spells it.
+
+    Raises TypeError, and InvalidOperationError for an unknown column.
+    """
     if not isinstance(name, str):
         raise TypeError(
             f"{statement} takes the names of columns as text, found {name!r} of type {type(name).__name__}."

@@ -1,4 +1,4 @@
-"""Conditions that a statement may have: deterministic ones."""
+"""Checks that the conditions of a statement are deterministic."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.expressions.syntax import parse
 from pyspark_delta.statements.target import Condition
 
-# Functions whose value for a row may be another one when it is computed again.
+# Functions whose value for a row may change when it is computed again.
 _CHANGING = {
     "rand",
     "random",
@@ -23,12 +23,12 @@ _CHANGING = {
 
 
 def check_deterministic(condition: Condition, statement: str) -> None:
-    """Raise InvalidPredicateError for a function whose value changes. Columns are looked at by their names alone."""
+    """Raise InvalidPredicateError for a function that is not deterministic. Columns are checked by name alone."""
     if isinstance(condition, str):
         try:
             found = {_name(function) for function in parse(condition).find_all(exp.Func)} & _CHANGING
         except InvalidPredicateError:
-            return  # Spark says what is wrong with it
+            return  # Spark reports what is wrong with it
     else:
         text = str(condition).lower()
         found = {name for name in _CHANGING if f"{name}(" in text}
@@ -41,7 +41,7 @@ def _name(function: exp.Func) -> str:
 
 
 def not_deterministic(condition: str, statement: str, what: str) -> InvalidPredicateError:
-    """The error for a condition that is not deterministic; `what` is the part of it."""
+    """Return the error for a condition that is not deterministic; `what` is the part that is not."""
     return InvalidPredicateError(
         f"The condition '{condition}' of {statement} is not deterministic: {what} may be different each time it is "
         "computed, so it is not certain which rows are meant. Compute it once, into a column, and use that.",

@@ -1,4 +1,4 @@
-"""From rows that changed to the files of a commit: vectors or rewritten files, and what the history says about it."""
+"""From changed rows to the files of a commit: deletion vectors or rewritten files, and the metrics for the history."""
 
 from __future__ import annotations
 
@@ -41,25 +41,25 @@ class FileChanges:
 
     @property
     def removed(self) -> pa.Table:
-        """All files that leave, those that come back with another vector among them."""
+        """All removed files, including those that are added again with another vector."""
         return pa.concat_tables([self.removed_whole, self.updated]).combine_chunks()
 
     @property
     def added(self) -> pa.Table:
-        """All files that come."""
+        """All added files."""
         parts = [part for part in (self.rows.new.files, self.rewritten.files, self.with_vectors) if part.num_rows]
         return pa.concat_tables(parts, promote_options="default") if parts else no_files()
 
     @property
     def written(self) -> list[str]:
-        """The paths of new files, that nothing needs if the commit fails."""
+        """The paths of new files, which nothing needs if the commit fails."""
         files = (self.rows.new.files, self.rewritten.files, self.rows.changes)
         paths = [path for part in files for path in part["path"].to_pylist()]
         return paths if self.vector_file is None else [*paths, self.vector_file]
 
     @property
     def is_nothing(self) -> bool:
-        """Whether no file comes or goes."""
+        """True if no file is added or removed."""
         return not (self.removed_whole.num_rows or self.updated.num_rows or self.rows.new.files.num_rows)
 
 
@@ -70,10 +70,10 @@ def apply_deletions(
     removed_whole: pa.Table,
     rewrite: Callable[[pa.Table], Written],
 ) -> FileChanges:
-    """Take deleted rows out of their files, by vectors or by rewriting the files.
+    """Remove deleted rows from their files, by vectors or by rewriting the files.
 
-    `candidates` are the files that rows were counted by; `whole` are files that are removed without a look. `rewrite`
-    writes the rows of files that their vectors do not mark.
+    The numbers of files in `rows` are positions in `candidates`. The files `removed_whole` are removed without reading
+    them. `rewrite` writes the rows of files that their vectors do not mark.
     """
     snapshot = target.snapshot
     touched = take_rows(snapshot.location, snapshot.storage_options, candidates, rows.gone)
@@ -84,7 +84,7 @@ def apply_deletions(
         rewritten = rewrite(touched.readable())
     only_leave = not partly.num_rows and not rows.new.files.num_rows
     if only_leave or not rows.gone:
-        # Only whole files leave, or rows are only inserted: readers see it from the log (C162).
+        # Only whole files are removed, or rows are only inserted: readers derive the changes from the log (C162).
         discard(snapshot, rows.changes["path"].to_pylist())
         rows = replace(rows, changes=no_files())
     return FileChanges(
@@ -95,7 +95,7 @@ def apply_deletions(
 def draft_change(
     target: Target, changes: FileChanges, operation: Operation, reads: ReadSet, client: str
 ) -> CommitDraft:
-    """The draft of the commit. Rows that stay, or are changed, keep their ids (C341).
+    """Return the draft of the commit. Rows that stay or are updated keep their ids (C341).
 
     `client` is what ran the statement, such as `PySpark/4.3.0`.
     """
@@ -116,9 +116,9 @@ def draft_change(
 
 
 def file_metrics(changes: FileChanges, *, with_updated: bool = False) -> dict[str, int]:
-    """The metrics that DELETE and UPDATE have in common, by delta-spark's names; sizes are bytes.
+    """Return the metrics that DELETE and UPDATE share, with delta-spark's names; sizes are bytes.
 
-    A file that comes back with another vector was neither added nor removed; `with_updated`, it was removed.
+    A file that gets another vector counts neither as added nor as removed; with `with_updated`, it counts as removed.
     """
     removed, new, rewritten = changes.removed, changes.rows.new, changes.rewritten
     if changes.with_vectors.num_rows and not with_updated:
@@ -137,7 +137,10 @@ def file_metrics(changes: FileChanges, *, with_updated: bool = False) -> dict[st
 
 
 def vector_metrics(changes: FileChanges, stem: str = "numDeletionVectors") -> dict[str, int]:
-    """How many deletion vectors came and went; one that takes the place of another counts as both, and as updated."""
+    """Return how many deletion vectors were added, removed and updated.
+
+    A vector that replaces another counts as added, as removed, and as updated.
+    """
     old = changes.removed.filter(pc.is_valid(changes.removed["deletion_vector"]))
     updated = pc.is_in(old["path"], value_set=changes.with_vectors["path"].combine_chunks())
     return {
@@ -148,7 +151,7 @@ def vector_metrics(changes: FileChanges, stem: str = "numDeletionVectors") -> di
 
 
 def _vector_file(location: str, with_vectors: pa.Table) -> str | None:
-    """The file that holds the new vectors, by its path in the table; they share one."""
+    """Return the path in the table of the file that holds the new vectors; they share one."""
     if not with_vectors.num_rows:
         return None
     path = deletion_vector_path(location, DeletionVectorDescriptor(**with_vectors["deletion_vector"][0].as_py()))
@@ -157,5 +160,5 @@ def _vector_file(location: str, with_vectors: pa.Table) -> str | None:
 
 
 def _prefix(length: int | None) -> str:
-    """A random directory for the file of vectors, where the table spreads its files over such."""
+    """Return a random directory for the file of vectors, if the table uses random prefixes."""
     return "" if length is None else "".join(random.choices(string.ascii_letters + string.digits, k=length))

@@ -1,4 +1,4 @@
-"""Row ids of rows that a statement changes: the columns that files keep them in, and the context of tasks."""
+"""Row ids of the rows that a statement changes: the columns that store them, and the context of tasks."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def context_of(
     has_changes: bool,
     in_any_order: bool = False,
 ) -> ChangeContext:
-    """What tasks know of rows that have all columns of the table, then the ids that files keep (C324, C326).
+    """Return the context of tasks for rows with all columns of the table, then the stored ids (C324, C326).
 
-    An updated row has its id, and the version of this commit, which files say by null.
+    An updated row keeps its id and gets the version of this commit, which files store as null.
     """
     schema = target.context.schema
     shown, stored = StructType(schema.fields), stored_ids(target) if target.has_row_ids else StructType(())
@@ -32,7 +32,7 @@ def context_of(
 
 
 def stored_ids(target: Target) -> StructType:
-    """The columns that files keep ids in."""
+    """Return the columns in which files store ids."""
     properties = target.configuration.properties
     names = (MATERIALIZED_ROW_ID.of(properties), MATERIALIZED_ROW_COMMIT_VERSION.of(properties))
     return StructType(tuple(StructField(name, LONG) for name in names if name is not None))

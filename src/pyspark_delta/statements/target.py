@@ -1,4 +1,4 @@
-"""The table that a statement changes, at one version: the files that concern it, how rows are read and written."""
+"""The table that a statement changes, at one version: its candidate files, and how rows are read and written."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _ALL = tuple(f.name for f in FILE_FIELDS)
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Files that may hold rows that a condition is true for, with all columns of `actions.columns`.
+    """Files that may hold rows for which a condition is true, with all columns of `actions.columns`.
 
     Every row of the files `fully_matched` meets the condition. The commit depends on `reads`.
     """
@@ -50,7 +50,7 @@ class Candidates:
 
     @property
     def all(self) -> pa.Table:
-        """Both."""
+        """All candidate files."""
         return pa.concat_tables([self.fully_matched, self.partially_matched]).combine_chunks()
 
 
@@ -58,9 +58,9 @@ class Candidates:
 class Target:
     """A table at one version, as a statement sees it; `alias` is the name of the table in its conditions.
 
-    Where the statement, or what its commit does before it, changes what the table declares, `evolved` is that. Rows are
-    read in the schema after it: null in columns that are new. `options` and `file_options` say how rows are written,
-    `time_zone` is that of times without one, `tasks` run outside of this process where there are some.
+    `evolved` is what the table declares after the statement and the changes that its commit makes first, if that
+    differs. Rows are read in this schema: null in new columns. `options` and `file_options` say how rows are written.
+    `time_zone` applies to times without one. `tasks` run outside of this process, if there are some.
     """
 
     snapshot: Snapshot
@@ -74,60 +74,60 @@ class Target:
 
     @property
     def configuration(self) -> TableConfiguration:
-        """What the table declares once the statement is committed, but for marks of identity columns."""
+        """What the table declares after the statement, except for high-water marks of identity columns."""
         return self.evolved or self.snapshot.configuration
 
     @property
     def metadata(self) -> Metadata | None:
-        """The metadata, where the statement changes the schema."""
+        """The metadata, if the statement changes the schema."""
         unchanged = self.configuration.metadata == self.snapshot.configuration.metadata
         return None if unchanged else self.configuration.metadata
 
     @property
     def protocol(self) -> Protocol | None:
-        """The protocol, where a new column needs another one."""
+        """The protocol, if a new column needs another one."""
         unchanged = self.configuration.protocol == self.snapshot.configuration.protocol
         return None if unchanged else self.configuration.protocol
 
     @property
     def uses_vectors(self) -> bool:
-        """Whether rows are deleted by deletion vectors, or their files written anew (C252)."""
+        """True if rows are deleted by deletion vectors; False if their files are rewritten (C252)."""
         return is_active(self.configuration, Feature.DELETION_VECTORS)
 
     @property
     def has_feed(self) -> bool:
-        """Whether commits record which rows change."""
+        """True if commits record which rows change."""
         return cdf_enabled(self.configuration)
 
     @property
     def has_row_ids(self) -> bool:
-        """Whether rows keep their ids."""
+        """True if rows keep their ids."""
         return has_row_ids(self.configuration)
 
     @cached_property
     def context(self) -> WriteContext:
-        """How rows become files of the table."""
+        """How rows are written to files of the table."""
         clustering = clustering_paths(self.snapshot.domains(), ())
         return write_context(self.snapshot.location, self.configuration, self.file_options, clustering=clustering)
 
     @property
     def source(self) -> FileSource:
-        """What its files belong to."""
+        """The table of its files."""
         snapshot = self.snapshot
         return FileSource(snapshot.location, self.configuration, snapshot.storage_options, snapshot.version)
 
     # ---------------------------------------------------------------------------------------------------- files
     def predicate(self, condition: str) -> Expression:
-        """The condition as far as files can be skipped by it."""
+        """Return the part of the condition by which files can be skipped."""
         return parse_predicate(condition, self.snapshot.schema, on_opaque="keep", time_zone=self.time_zone)
 
     def exact_condition(self, condition: str) -> Expression | None:
-        """A valid condition as Arrow computes it; None for one that Arrow does not compute exactly."""
+        """Return a valid condition as Arrow computes it; None if Arrow does not compute it exactly."""
         schema = self.configuration.schema
         return exact_condition(condition, schema, names_of_table(schema, self.alias), self.time_zone)
 
     def candidates(self, predicate: Expression | None) -> Candidates:
-        """The files that may hold rows that a condition is true for; all where it is None."""
+        """Return the files that may hold rows for which a condition is true; all files if it is None."""
         if predicate is None:
             files = self.snapshot.files(_ALL)
             return Candidates(files, files.slice(0, 0), ReadSet(whole_table=True))
@@ -138,7 +138,7 @@ class Target:
         )
 
     def read_candidates(self, predicate: Expression | None) -> Candidates:
-        """The same, where the rows of all those files are looked at; none counts as fully matched."""
+        """Return the same files for a statement that reads the rows of all of them; none counts as fully matched."""
         if predicate is None:
             files, reads = self.snapshot.files(_ALL), ReadSet(whole_table=True)
         else:

@@ -1,4 +1,4 @@
-"""More of the catalog contract: a class for each capability that a catalog may have, beside `CatalogContract`."""
+"""More of the catalog contract: a class for each optional capability of a catalog; see `CatalogContract`."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ class InlineCommits:
 
     @staticmethod
     def propose(version: int) -> Proposal:
-        """An inline proposal."""
+        """Return an inline proposal."""
         identity = str(uuid.uuid4())
         content = commit_content(version, identity)
         return Proposal(version=version, timestamp=START + version, transaction_id=identity, content=content)
@@ -297,7 +297,7 @@ class RememberedStaging:
         assert [one.location for one in remove_left_behind(setup.make(), 2**62)] == [staging.location]
         with raises(FileNotFoundInStoreError):
             setup.store(path).status(path)
-        write_first_commit(setup, staging, new)  # by a creator that knows nothing of it
+        write_first_commit(setup, staging, new)  # by a creator that does not know about it
         with raises(CatalogError):
             setup.make().create_table(staging, new)
         assert catalog.list_tables(setup.catalog, setup.schema) == [made.name]

@@ -37,7 +37,7 @@ from pyspark_delta.testing.catalog_tables import (
 
 
 class CatalogContract:
-    """What every catalog does."""
+    """The contract of every catalog."""
 
     def test_its_capabilities_are_those_that_are_tested(self, setup: CatalogSetup) -> None:
         tested = {kind.__dict__["capability"] for kind in type(self).__mro__ if "capability" in kind.__dict__}

@@ -1,4 +1,4 @@
-"""A catalog that fails on purpose: at its n-th call, before the effect or after it; see `testing.faults`."""
+"""A catalog that fails on purpose at its n-th call, before or after the effect; see `testing.faults`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ CALLS = frozenset(
 
 
 def no_answer(call: str) -> BaseException:
-    """The failure of a catalog that cannot be reached; for `Fault(raises=no_answer)`."""
+    """Return the failure of a catalog that cannot be reached; for `Fault(raises=no_answer)`."""
     return CatalogUnavailableError(f"The catalog did not answer the call {call}.", call=call)
 
 
 class FaultyCatalog:
-    """Passes calls on to `inner` until `fault` is due; it strikes once. `calls` counts the calls that matched.
+    """Passes calls on to `inner` until `fault` is due; it fails once. `calls` counts the calls that matched.
 
-    The `path_part` of the fault, where there is one, is part of the name of the call.
+    If the fault has a `path_part`, it is part of the name of the call.
     """
 
     def __init__(self, inner: Catalog, fault: Fault) -> None:

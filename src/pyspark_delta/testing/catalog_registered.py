@@ -89,7 +89,7 @@ class MirroredTables:
             catalog.report_change(table, 1, 5000, change)
 
     def _registered(self, setup: CatalogSetup) -> tuple[TableInfo, dict[str, str]]:
-        """A registered table, and the properties that it was described with."""
+        """Return a registered table, and the properties that it was described with."""
         catalog = setup.make()
         new = new_table(catalog.create_staging_table(setup.name("r")))
         properties = {"owner": "ada", "delta.appendOnly": "true"}
@@ -102,7 +102,7 @@ class MirroredTables:
 
 
 def path_table(setup: CatalogSetup) -> str:
-    """The location of a new table beside those that the catalog manages."""
+    """Return the location of a new table beside those that the catalog manages."""
     staging = setup.make().create_staging_table(setup.name("only_for_its_location"))
     location = join(parent(normalize_location(staging.location)), f"path-{uuid.uuid4().hex}")
     path = published_path(location, 0)

@@ -1,4 +1,4 @@
-"""More of the catalog contract: catalogs that know fewer commits than are published, as after they were restored."""
+"""More of the catalog contract: catalogs that know fewer commits than are published, such as after a restore."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pyspark_delta.testing.faults import Fault
 
 
 class Repairs:
-    """For every catalog: what is published counts in the end."""
+    """For every catalog: published commits count in the end."""
 
     def test_c473_published_commits_are_taken_in(self, setup: CatalogSetup) -> None:
         catalog, table = fresh(setup)
@@ -140,7 +140,7 @@ class MirroredRepairs(StagedRepairs):
 def repair(
     setup: CatalogSetup, table: TableInfo, *, apply: bool = False, catalog: FaultyCatalog | None = None
 ) -> Repair:
-    """Repair a table, through a new connection where none is given."""
+    """Repair a table, through a new connection by default."""
     reached: Catalog = cast(Catalog, catalog) if catalog is not None else setup.make()
     managed = ManagedTable(reached, replace(table, location=normalize_location(table.location)))
     return repair_table(managed, setup.store(table.location), apply=apply)
@@ -154,7 +154,7 @@ def write_published(
     copy_of: str | None = None,
     timestamp: int | None = None,
 ) -> bytes:
-    """Publish a commit of which the catalog knows nothing, or a copy of a staged one; its content."""
+    """Publish a commit that the catalog does not know, or a copy of a staged one; return its content."""
     store, path = setup.store(table.location), _published(table, version)
     if copy_of is None:
         content = commit_content(version, str(uuid.uuid4()), *actions, timestamp=timestamp)

@@ -37,9 +37,10 @@ E = TypeVar("E", bound=DeltaError)
 
 @dataclass(frozen=True)
 class CatalogSetup:
-    """A catalog for tests. Its schema `schema` is there and empty.
+    """A catalog for tests. Its schema `schema` exists and is empty.
 
-    `make` gives the catalog as another process would. `max_unpublished` is how many commits may be unpublished.
+    `make` returns the catalog as another process would see it. `max_unpublished` is how many commits may be
+    unpublished.
     """
 
     make: Callable[[], Catalog]
@@ -49,16 +50,16 @@ class CatalogSetup:
     max_unpublished: int = 10
 
     def name(self, table: str) -> TableName:
-        """The full name of a table in the schema."""
+        """Return the full name of a table in the schema."""
         return TableName(self.catalog, self.schema, table)
 
     def store(self, location: str) -> ObjectStore:
-        """The store in which a table lies."""
+        """Return the store in which a table lies."""
         return store_for(normalize_location(location), self.storage_options)
 
 
 def stage_table(setup: CatalogSetup, catalog: Catalog, name: TableName) -> tuple[StagingTable, NewTable]:
-    """A staging table with its version 0, and what the catalog is told of it."""
+    """Return a staging table with its version 0, and its description for the catalog."""
     staging = catalog.create_staging_table(name)
     new = new_table(staging)
     write_first_commit(setup, staging, new)
@@ -66,7 +67,7 @@ def stage_table(setup: CatalogSetup, catalog: Catalog, name: TableName) -> tuple
 
 
 def new_table(staging: StagingTable) -> NewTable:
-    """Version 0 of a table that is as its catalog requires."""
+    """Return version 0 of a table that meets the requirements of its catalog."""
     features = frozenset({"catalogManaged", "inCommitTimestamp", *staging.required_features})
     properties = {"delta.enableInCommitTimestamps": "true"}
     properties |= {
@@ -90,12 +91,12 @@ def write_first_commit(setup: CatalogSetup, staging: StagingTable, new: NewTable
 
 
 def create_table(setup: CatalogSetup, catalog: Catalog, name: str = "t") -> TableInfo:
-    """A new managed table with version 0."""
+    """Return a new managed table with version 0."""
     return catalog.create_table(*stage_table(setup, catalog, setup.name(name)))
 
 
 def commit_content(version: int, transaction_id: str, *actions: Action, timestamp: int | None = None) -> bytes:
-    """A commit of nothing but its commitInfo and the actions given."""
+    """Return a commit of nothing but its commitInfo and the actions given."""
     info = CommitInfo(
         values={
             "inCommitTimestamp": START + version if timestamp is None else timestamp,
@@ -110,7 +111,7 @@ def commit_content(version: int, transaction_id: str, *actions: Action, timestam
 def propose(
     setup: CatalogSetup, catalog: Catalog, table: TableInfo, version: int, *, timestamp: int | None = None
 ) -> Proposal:
-    """A proposal that the catalog can take: staged, or with its content where that is all it takes."""
+    """Return a proposal that the catalog accepts: staged, or inline if it accepts only that."""
     transaction_id = str(uuid.uuid4())
     content = commit_content(version, transaction_id, timestamp=timestamp)
     proposal = Proposal(
@@ -135,7 +136,7 @@ def stage(setup: CatalogSetup, table: TableInfo, version: int, content: bytes) -
 
 
 def publish(setup: CatalogSetup, table: TableInfo, commit: RatifiedCommit) -> None:
-    """Publish a ratified commit; nobody is told."""
+    """Publish a ratified commit without reporting it."""
     if commit.kind is CommitKind.PUBLISHED:
         return
     location = normalize_location(table.location)
@@ -157,14 +158,14 @@ def commit_versions(setup: CatalogSetup, catalog: Catalog, table: TableInfo, fir
 
 
 def fresh(setup: CatalogSetup, name: str = "t") -> tuple[Catalog, TableInfo]:
-    """A catalog and a new table in it."""
+    """Return a catalog and a new table in it."""
     catalog = setup.make()
     return catalog, create_table(setup, catalog, name)
 
 
 @contextmanager
 def raises(kind: type[E]) -> Iterator[list[E]]:
-    """Check that the block raises an error of a kind; it is in the list afterwards."""
+    """Check that the block raises an error of a kind; the list holds it afterwards."""
     caught: list[E] = []
     try:
         yield caught

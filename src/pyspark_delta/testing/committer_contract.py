@@ -32,9 +32,9 @@ _FAR = 4_000_000_000_000  # ms: after every version that is there already
 class CommitterSetup:
     """A table in which version `first` is the next one.
 
-    `make` gives a committer as another process would make it; `read` the content of a version, None when there is
-    none. `lost_answer` is a committer whose first commit lands, but fails to say so; `lost_request` one whose first
-    commit fails before anything happens; `refused` one that is not allowed to commit.
+    `make` returns a committer as another process would make it; `read` returns the content of a version, None if there
+    is none. `lost_answer` is a committer whose first commit lands, but raises; `lost_request` one whose first commit
+    fails before anything happens; `refused` one that is not allowed to commit.
     """
 
     location: str

@@ -1,7 +1,7 @@
-"""A store that fails on purpose: at the n-th call of a kind, before the effect or after it.
+"""A store that fails on purpose at the n-th call of a kind, before or after the effect.
 
-A failure *before* is a crash or a refusal: nothing happened. A failure *after* is a lost answer: the file is there,
-and the caller does not know. Run an operation with a fault at every call it makes, and look at what is left.
+A failure *before* is a crash or a refusal: nothing happened. A failure *after* is a lost response: the file exists, and
+the caller does not know. Run an operation with a fault at every call it makes, and check the result.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _Result = TypeVar("_Result")
 
 
 class SimulatedCrash(BaseException):
-    """The process ends here: derives from BaseException so that no handler of errors tidies up after it."""
+    """A simulated end of the process. It derives from BaseException so that no error handler cleans up."""
 
 
 def connection_lost(path: str) -> BaseException:
-    """The failure of a store that cannot be reached; what a `Fault` raises unless told otherwise."""
+    """Return the failure of a store that cannot be reached; the default of `Fault.raises`."""
     return StorageError(f"Cannot reach '{path}': the connection was lost.", path=path)
 
 
@@ -37,7 +37,7 @@ class Fault:
     """Fail the `nth` call (from 1) of `kind`, or of any kind for "any", whose path contains `path_part`.
 
     `raises` makes the exception from the path. For "open_input" and "open_output", before means that opening fails,
-    after that closing does: an output file is then complete for "after" and absent for "before".
+    after that closing fails: an output file is then complete for "after" and absent for "before".
     """
 
     kind: str = "any"
@@ -52,7 +52,7 @@ class Fault:
 
 
 class FaultyStore:
-    """Passes calls on to `inner` until `fault` is due; it strikes once. `calls` counts the calls that matched."""
+    """Passes calls on to `inner` until `fault` is due; it fails once. `calls` counts the calls that matched."""
 
     def __init__(self, inner: ObjectStore, fault: Fault) -> None:
         self.inner = inner
@@ -65,7 +65,7 @@ class FaultyStore:
 
     @property
     def struck(self) -> bool:
-        """Whether the fault was due; an operation that makes fewer calls ran to its end."""
+        """True if the fault occurred; False if the operation made fewer calls."""
         return self.calls >= self.fault.nth
 
     def read(self, path: str, byte_range: tuple[int, int] | None = None) -> bytes:

@@ -1,7 +1,7 @@
 """Builds logs of tables for tests: commits, checkpoints of every kind, compactions, checksums and hints.
 
-It writes what it is told, right or wrong; a right checkpoint is made from actions that the caller has reconciled.
-Actions are dicts in wire form: `{"add": {"path": ..., ...}}`.
+It writes its input unchecked; a correct checkpoint needs actions that the caller has reconciled. Actions are dicts in
+wire form: `{"add": {"path": ..., ...}}`.
 """
 
 from __future__ import annotations
@@ -195,7 +195,7 @@ class TableBuilder:
 def protocol(
     reader: int = 1, writer: int = 2, reader_features: Sequence[str] = (), writer_features: Sequence[str] = ()
 ) -> WireAction:
-    """A protocol action; feature lists at versions 3 and 7."""
+    """Return a protocol action; feature lists at versions 3 and 7."""
     value: dict[str, Any] = {"minReaderVersion": reader, "minWriterVersion": writer}
     if reader == 3:
         value["readerFeatures"] = list(reader_features)
@@ -210,7 +210,7 @@ def metadata(
     configuration: Mapping[str, str] | None = None,
     id: str = "af23c9d7-fff1-4a5a-a2c8-55c59bd782aa",  # noqa: A002 - the protocol's name
 ) -> WireAction:
-    """A metaData action; `schema` gives the types of columns by name, `{"id": "long"}` when left out."""
+    """Return a metaData action; `schema` gives the types of columns by name, `{"id": "long"}` when left out."""
     fields = [
         {"name": name, "type": data_type, "nullable": True, "metadata": {}}
         for name, data_type in (schema or {"id": "long"}).items()
@@ -228,7 +228,7 @@ def metadata(
 
 
 def add(path: str, partition_values: Mapping[str, str | None] | None = None, **fields: Any) -> WireAction:
-    """An add action of 100 bytes; `fields` are further wire fields."""
+    """Return an add action of 100 bytes; `fields` are further wire fields."""
     value = {
         "path": path,
         "partitionValues": dict(partition_values or {}),
@@ -240,12 +240,12 @@ def add(path: str, partition_values: Mapping[str, str | None] | None = None, **f
 
 
 def remove(path: str, **fields: Any) -> WireAction:
-    """A remove action; `fields` are further wire fields."""
+    """Return a remove action; `fields` are further wire fields."""
     return {"remove": {"path": path, "deletionTimestamp": 1_700_000_000_000, "dataChange": True, **fields}}
 
 
 def deletion_vector(identity: str, offset: int | None = 1) -> dict[str, Any]:
-    """A descriptor of storage type `u`."""
+    """Return a descriptor of storage type `u`."""
     value: dict[str, Any] = {"storageType": "u", "pathOrInlineDv": identity, "sizeInBytes": 40, "cardinality": 2}
     return value if offset is None else {**value, "offset": offset}
 
@@ -259,7 +259,7 @@ def checkpoint_table(
     partition_values_parsed: pa.StructType | None = None,
     drop: Sequence[str] = (),
 ) -> pa.Table:
-    """The actions as rows of a checkpoint. The parsed structs are taken from `stats_parsed` and
+    """Return the actions as rows of a checkpoint. The parsed structs are taken from `stats_parsed` and
     `partitionValues_parsed` of the adds where a type is given; `drop` names fields of `add` to leave out.
     """
     add_fields = [f for f in _ADD if f[0] not in drop]

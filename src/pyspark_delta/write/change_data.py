@@ -1,4 +1,4 @@
-"""Change data files of a commit: where they are, and the column that they have beside those of the table (C163)."""
+"""Change data files of a commit: their location, and their additional column (C163)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHANGE_TYPE = StructField("_change_type", STRING)
 
 
 def change_context(context: WriteContext) -> WriteContext:
-    """The context for the change data files of a table, from that of its data files: one more column, no statistics."""
+    """Return the context for change data files, from that of the data files: one more column, no statistics."""
     location = join(context.table_location, CHANGE_DATA_DIRECTORY)
     return replace(
         with_columns(context, StructType((CHANGE_TYPE,))), table_location=location, stats_columns=(), checks=()
@@ -25,7 +25,7 @@ def change_context(context: WriteContext) -> WriteContext:
 
 
 def change_files(written: pa.Table) -> pa.Table:
-    """The files that were written in a `change_context`, as a commit names them."""
+    """Return the files written in a `change_context`, as a commit names them."""
     paths = pc.binary_join_element_wise(CHANGE_DATA_DIRECTORY, written["path"], "/")
     files = written.set_column(written.column_names.index("path"), "path", paths)
     return files.select(["path", "partition_values", "size"])

@@ -1,4 +1,4 @@
-"""The draft of a write's commit: the files that came and went, and what the history says about it."""
+"""The draft of a write's commit: the added and removed files, and the operation for the history."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from pyspark_delta.write.written import Written
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """What a write has done to files: `new` rows, rows `kept` in new files, and what they replace.
+    """The files of a write: `new` rows, rows `kept` in new files, and the files that they replace.
 
-    `replaced` is None where nothing can be, `changes` (change data files) where rows are not told apart.
+    `replaced` is None if the write replaces nothing. `changes` (change data files) is None if they are not needed.
     """
 
     new: Written
@@ -33,9 +33,9 @@ class Staged:
 def draft_write(
     mode: str, options: WriteOptions, target: Target, staged: Staged, *, statement: str = "", engine: str = ""
 ) -> CommitDraft:
-    """The draft of a write of the save mode; `statement` and `engine` are for the history."""
+    """Return the draft of a write of the save mode; `statement` and `engine` are for the history."""
     new, kept, replaced = staged.new, staged.kept, staged.replaced
-    nothing = no_files() if mode == "overwrite" else None  # of a table that was not there
+    nothing = no_files() if mode == "overwrite" else None  # of a table that did not exist
     metrics = write_metrics(
         new,
         kept,
@@ -62,7 +62,7 @@ def draft_write(
 
 
 def _deleted_rows(replaced: Replaced | None, kept: Written) -> int | None:
-    """How many rows were replaced; None where that is not known, or nobody asks."""
+    """Return the number of replaced rows; None if it is not known or not needed."""
     if replaced is None or "stats" not in replaced.removed.column_names:
         return None
     if replaced.rows is not None:

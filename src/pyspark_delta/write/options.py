@@ -1,4 +1,4 @@
-"""The options of a DataFrame write, by delta-spark's names, which compare regardless of case."""
+"""The options of a DataFrame write, with delta-spark's names, which are case-insensitive."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _KNOWN = (
     "parquet.writer.version",
     "spark.sql.parquet.outputTimestampType",
 )
-_MOST = 2**63 - 1  # what the log holds of whole numbers
+_MOST = 2**63 - 1  # the range of integers in the log
 _STORAGE_PREFIXES = (
     ACCESS_PREFIX,
     "fs.",
@@ -61,11 +61,11 @@ _STORAGE_PREFIXES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """The options of one write, checked; None leaves a choice to the session and the table.
+    """The checked options of a write; None leaves a choice to the session and the table.
 
-    `properties` are the table properties for a new table. `replace_where` and `replace_on` are SQL texts;
-    `replace_using`, `partition_by` and `cluster_by` hold column names as they were given. `time_zone` is that of times
-    without one, for writes that do not know the session's.
+    `properties` are the table properties for a new table. `replace_where` and `replace_on` are SQL; `replace_using`,
+    `partition_by` and `cluster_by` hold column names as given. `time_zone` applies to times without one, for writes
+    that do not know the session's.
     """
 
     files: FileOptions = field(default_factory=FileOptions)
@@ -87,7 +87,7 @@ class WriteOptions:
 
 
 def parse_mode(mode: str | None) -> str:
-    """The save mode: append, overwrite, error or ignore. Raises InvalidOptionError listing the valid ones."""
+    """Return the save mode: append, overwrite, error or ignore. Raises InvalidOptionError listing the valid ones."""
     text = (mode or "error").lower()
     if text not in (*MODES, "default"):
         near = difflib.get_close_matches(text, MODES, n=1)
@@ -99,8 +99,8 @@ def parse_mode(mode: str | None) -> str:
 def parse_options(options: Mapping[str, object] | None) -> WriteOptions:
     """Check the options of a write.
 
-    Raises InvalidOptionError for an illegal value and for options that exclude each other: a write that ignored one
-    would do something else than asked. An unknown option is passed over with a DeltaWarning.
+    Raises InvalidOptionError for an illegal value and for options that exclude each other, because a write that ignored
+    one would not do what was requested. An unknown option causes a DeltaWarning and is ignored.
     """
     given = {str(key).lower(): (str(key), _text(value)) for key, value in (options or {}).items() if value is not None}
     _warn_unknown(given)
@@ -228,7 +228,7 @@ def _time_zone(given: _Given) -> str | None:
 
 
 def _names(given: _Given, name: str, *, paths: bool = False) -> tuple[str, ...] | None:
-    """Column names from a JSON list, or from a text such as "a, `b,c`"; `paths` stay quoted."""
+    """Return column names from a JSON list, or from text such as "a, `b,c`"; `paths` stay quoted."""
     value = _get(given, name)
     if value is None:
         return None
@@ -255,7 +255,10 @@ def _unquoted(name: str) -> str:
 
 
 def parse_overwrite_mode(value: str, where: str) -> bool:
-    """Whether a value of partitionOverwriteMode means dynamic; `where` names the setting. Raises InvalidOptionError."""
+    """Return True if a value of partitionOverwriteMode means dynamic.
+
+    `where` names the setting. Raises InvalidOptionError.
+    """
     if value.strip().lower() not in ("static", "dynamic"):
         raise InvalidOptionError(f"The {where} is static or dynamic, found '{value}'.", value=value)
     return value.strip().lower() == "dynamic"
@@ -267,7 +270,7 @@ def _overwrite_mode(given: _Given) -> bool | None:
 
 
 def transaction_of(application: str | None, version: str | None) -> SetTransaction | None:
-    """The transaction of a write, from the values of txnAppId and txnVersion. Raises InvalidOptionError."""
+    """Return the transaction of a write from txnAppId and txnVersion. Raises InvalidOptionError."""
     if application is None and version is None:
         return None
     if application is None or version is None:

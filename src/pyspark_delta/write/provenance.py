@@ -1,4 +1,4 @@
-"""What `commitInfo` says about a write, by delta-spark's names: operation, parameters, metrics."""
+"""The `commitInfo` of a write, with delta-spark's names: operation, parameters, metrics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MODES = {"append": "Append", "overwrite": "Overwrite", "error": "ErrorIfExists"
 
 
 def write_operation(mode: str, options: WriteOptions, metrics: Mapping[str, int]) -> Operation:
-    """A write of the save mode."""
+    """Return the operation of a write of the save mode."""
     parameters: dict[str, str | bool | None] = {
         "mode": _MODES[mode],
         "partitionBy": json_list(options.partition_by or ()),
@@ -32,7 +32,7 @@ def write_operation(mode: str, options: WriteOptions, metrics: Mapping[str, int]
 
 
 def table_operation(name: str, options: WriteOptions, metrics: Mapping[str, int]) -> Operation:
-    """A table made from a query: `name` is such as CREATE TABLE AS SELECT."""
+    """Return the operation of a table made from a query: `name` is such as CREATE TABLE AS SELECT."""
     parameters = {
         "partitionBy": json_list(options.partition_by or ()),
         "clusterBy": json_list(options.cluster_by),
@@ -50,7 +50,7 @@ def write_metrics(
     changes: pa.Table | None = None,
     deleted_rows: int | None = None,
 ) -> dict[str, int]:
-    """The metrics of a write. `removed` and `changes` are absent where the write can have none of them."""
+    """Return the metrics of a write. `removed` and `changes` are absent if the write cannot have them."""
     metrics = {
         "numFiles": new.files.num_rows + kept.files.num_rows,
         "numOutputRows": new.rows + kept.rows,
@@ -68,5 +68,5 @@ def write_metrics(
 
 
 def json_list(names: Sequence[str]) -> str:
-    """Names as a JSON text."""
+    """Return names as JSON."""
     return dump_json(list(names)).decode()

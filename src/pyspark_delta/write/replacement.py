@@ -1,4 +1,4 @@
-"""Which files a write takes out of a table, and which rows of them stay."""
+"""The files that a write removes from a table, and the rows of them that stay."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.stats.parse import parse_stats
 from pyspark_delta.transaction.transaction import REMOVED_COLUMNS
 
-# The columns of files whose rows are looked at or counted.
+# The columns of files whose rows are read or counted.
 EXAMINED_COLUMNS = (*REMOVED_COLUMNS, "modification_time", "stats")
 _MOST_PARTITIONS = 500
 
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """`whole` files leave with all their rows; rows of the `partly` ones that stay are written anew.
+    """`whole` files are removed with all their rows; the rows of `partly` replaced files that stay are rewritten.
 
-    `rows` is how many rows are replaced, where that is known before they are written.
+    `rows` is the number of replaced rows, if it is known before they are written.
     """
 
     whole: pa.Table
@@ -41,27 +41,30 @@ class Replaced:
 
     @property
     def removed(self) -> pa.Table:
-        """All files that leave."""
+        """All removed files."""
         if not self.partly.num_rows:
             return self.whole
         return pa.concat_tables([self.whole.select(self.partly.column_names), self.partly])
 
 
 def replace_everything(snapshot: Snapshot) -> Replaced:
-    """All files."""
+    """Return all files."""
     files = snapshot.files(REMOVED_COLUMNS)
     return Replaced(files, files.slice(0, 0), ReadSet(whole_table=True))
 
 
 def replace_matching(snapshot: Snapshot, predicate: Expression, time_zone: str) -> Replaced:
-    """The files with rows that may meet a condition."""
+    """Return the files with rows that may meet a condition."""
     found = match_files(snapshot, predicate, EXAMINED_COLUMNS, time_zone=time_zone)
     reads = ReadSet(predicates=(predicate,), paths=frozenset(found.partly["path"].to_pylist()), time_zone=time_zone)
     return Replaced(found.inside, found.partly, reads)
 
 
 def replace_partitions(snapshot: Snapshot, written: pa.Table, time_zone: str) -> Replaced:
-    """The files of every partition that new files were written to; partition values compare as values, not as text."""
+    """Return the files of every partition that new files were written to.
+
+    Partition values compare as values, not as text.
+    """
     configuration = snapshot.configuration
     columns = _partition_columns(configuration)
     files = snapshot.files(REMOVED_COLUMNS)
@@ -79,14 +82,14 @@ def replace_partitions(snapshot: Snapshot, written: pa.Table, time_zone: str) ->
 
 
 def live_rows(files: pa.Table) -> pa.Array:
-    """How many rows of the table each file holds; null where its statistics do not say."""
+    """Return the number of rows of the table in each file; null if its statistics do not state it."""
     stats = parse_stats(_array(files["stats"]), (NUM_RECORDS,)).column("numRecords")
     deleted = pc.fill_null(pc.struct_field(_array(files["deletion_vector"]), "cardinality"), 0)
     return pc.subtract(stats, deleted)
 
 
 def count_rows(files: pa.Table) -> int | None:
-    """How many rows of the table the files hold together; None where that is not known."""
+    """Return the number of rows of the table in all files; None if it is not known."""
     rows = live_rows(files)
     return None if rows.null_count else int(pc.sum(rows).as_py() or 0)
 
@@ -98,7 +101,7 @@ def _array(column: pa.ChunkedArray) -> pa.Array:
 
 # ---------------------------------------------------------------------------------------------------- partitions
 def has_local_partition_times(snapshot: Snapshot, columns: Collection[str]) -> bool:
-    """Whether partition values of some columns are timestamps that mean another time in another time zone."""
+    """Return True if some columns' partition values are timestamps that depend on the time zone."""
     configuration = snapshot.configuration
     times = [c for c in _partition_columns(configuration) if c.name in columns and c.type == TIMESTAMP]
     if not times:
@@ -125,7 +128,7 @@ def _partition_values(
 
 
 def _codes(old: Sequence[pa.Array], new: Sequence[pa.Array]) -> tuple[np.ndarray, np.ndarray]:
-    """A number for each row, equal where the values of all columns are; nulls are equal."""
+    """Return a number for each row, equal for rows with equal values in all columns; nulls are equal."""
     length = len(old[0])
     codes = np.zeros(length + len(new[0]), dtype=np.int64)
     for ours, theirs in zip(old, new, strict=True):

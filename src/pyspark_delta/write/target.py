@@ -1,4 +1,4 @@
-"""The table that a write goes to: as the write finds it, and as it leaves it."""
+"""The table that a write goes to, before and after the write."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from pyspark_delta.write.options import WriteOptions
 
 @dataclass(frozen=True)
 class Target:
-    """`before` is None where there is no table yet; `configuration` is what holds once the write is committed."""
+    """`before` is None if the table does not exist; `configuration` holds once the write is committed."""
 
     location: str
     configuration: TableConfiguration
@@ -37,19 +37,19 @@ class Target:
 
     @property
     def protocol(self) -> Protocol | None:
-        """The protocol, where the write changes it."""
+        """The protocol, if the write changes it."""
         unchanged = self.before is not None and self.before.protocol == self.configuration.protocol
         return None if unchanged else self.configuration.protocol
 
     @property
     def metadata(self) -> Metadata | None:
-        """The metadata, where the write changes it."""
+        """The metadata, if the write changes it."""
         unchanged = self.before is not None and self.before.metadata == self.configuration.metadata
         return None if unchanged else self.configuration.metadata
 
 
 def new_target(location: str, data: StructType, options: WriteOptions, defaults: Mapping[str, str]) -> Target:
-    """A table that is not there yet; `defaults` are the properties that new tables begin with."""
+    """Return a table that does not exist yet; `defaults` are the session's properties for new tables."""
     creation = creation_of(options.files.storage_options, options.properties)
     features = (*creation.features, Feature.CLUSTERING) if options.cluster_by else creation.features
     configuration = new_table(
@@ -66,12 +66,12 @@ def existing_target(
     options: WriteOptions,
     defaults: Mapping[str, str],
 ) -> Target:
-    """A table that rows of the schema `data` are written to, with the schema changes that the options allow.
+    """Return a table for rows of the schema `data`, with the schema changes that the options allow.
 
     `before` is what it declares, in the version of the snapshot or a later one.
 
     Raises SchemaMismatchError that names every column that does not fit, UnsupportedFeatureError, InvalidOptionError,
-    AppendOnlyTableError for an overwrite that the table does not allow.
+    and AppendOnlyTableError for an overwrite that the table does not allow.
     """
     check_writable(before, snapshot.location)
     if mode == "replace":
@@ -94,12 +94,12 @@ def existing_target(
 
 
 def target_clustering(target: Target, snapshot: Snapshot | None) -> tuple[tuple[str, ...], ...]:
-    """The physical paths of the clustering columns that hold once the write is committed; `snapshot` is before it."""
+    """Return the physical paths of the clustering columns after the write; `snapshot` is before it."""
     return clustering_paths({} if snapshot is None else snapshot.domains(), target.domains)
 
 
 def _clustering(configuration: TableConfiguration, names: Sequence[str]) -> tuple[DomainMetadata, ...]:
-    """The metadata domain for clustering by these columns; empty for none where there were none."""
+    """Return the metadata domain for clustering by these columns; empty if there are and were none."""
     if not names and not is_supported(configuration, Feature.CLUSTERING):
         return ()
     return cluster_by(configuration, [parse_column_path(name) for name in names]).domains
@@ -110,7 +110,7 @@ def _check_clustering(snapshot: Snapshot, asked: Sequence[str]) -> None:
     if asked and [name.casefold() for name in asked] != [name.casefold() for name in present]:
         raise InvalidOptionError(
             f"The table is clustered by {_listed(present)}, but clusterBy asks for {_listed(asked)}. Leave clusterBy "
-            "out; to cluster the table anew, use DeltaTable.alter(), or overwrite it with the option overwriteSchema.",
+            "out; to change the clustering, use DeltaTable.alter(), or overwrite it with the option overwriteSchema.",
             error_class="DELTA_CLUSTERING_COLUMNS_MISMATCH",
         )
 
@@ -122,7 +122,7 @@ def _replacing(
     options: WriteOptions,
     defaults: Mapping[str, str],
 ) -> Target:
-    """A table of which nothing stays but its id and its history."""
+    """Return a table that keeps only its id and its history."""
     schema = keep_identities(stored_columns(data), before.schema)
     metadata = replace(
         before.metadata,
@@ -169,7 +169,7 @@ def _replaced(before: TableConfiguration, data: StructType, options: WriteOption
 
 
 def _partial(options: WriteOptions) -> str | None:
-    """The option by which an overwrite keeps some of the files; None if it replaces all."""
+    """Return the option by which an overwrite keeps some of the files; None if it replaces all."""
     partial = {
         "replaceWhere": options.replace_where is not None,
         "replaceUsing": bool(options.replace_using),
@@ -182,7 +182,7 @@ def _partial(options: WriteOptions) -> str | None:
 def _changed(
     before: TableConfiguration, schema: StructType, partitioning: Sequence[str], *, keeps_files: bool
 ) -> TableConfiguration:
-    """The configuration with another schema and partitioning."""
+    """Return the configuration with another schema and partitioning."""
     metadata = replace(before.metadata, schema_string=schema_to_json(schema), partition_columns=tuple(partitioning))
     return evolve(before, metadata, keeps_files=keeps_files)
 
@@ -192,9 +192,9 @@ def _check_partitioning(configuration: TableConfiguration, asked: Sequence[str],
     if not asked or folded == [name.casefold() for name in configuration.partition_columns]:
         return
     advice = (
-        "to partition the table anew, set the option overwriteSchema to true."
+        "to change the partitioning, set the option overwriteSchema to true."
         if mode == "overwrite"
-        else "to partition the table anew, overwrite it with the option overwriteSchema."
+        else "to change the partitioning, overwrite the table with the option overwriteSchema."
     )
     raise InvalidOptionError(
         f"The table is partitioned by {_listed(configuration.partition_columns)}, but partitionBy asks for "
@@ -213,7 +213,7 @@ def _check_properties(configuration: TableConfiguration, options: WriteOptions) 
 
 
 def resolve_columns(schema: StructType, names: Sequence[str], option: str) -> tuple[str, ...]:
-    """Top-level columns as the schema spells them. Raises InvalidOperationError naming one that is not there."""
+    """Return top-level columns as the schema spells them. Raises InvalidOperationError for an unknown one."""
     found = []
     for name in names:
         column = schema.find(name)

@@ -1,4 +1,4 @@
-"""New data files of a write, before they are committed, and the columns that they have beside those of the table."""
+"""New data files of a write before they are committed, and their additional columns."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ class Written:
     files: pa.Table
     rows: int
     size: int
-    marks: Mapping[str, int] = field(default_factory=dict)  # the last numbers that identity columns were given
+    marks: Mapping[str, int] = field(default_factory=dict)  # the last numbers assigned to identity columns
 
     @classmethod
     def of(cls, files: pa.Table, context: WriteContext) -> Written:
-        """What `write_frame` returned for a context."""
+        """Return the files that `write_frame` returned for a context."""
         rows, size = (pc.sum(files.column(name)).as_py() or 0 for name in ("num_records", "size"))
         kept = files.drop_columns(["num_records", "marks"]) if files.num_rows else no_files()
         return cls(kept, rows, size, furthest_marks(files, context))
 
     @classmethod
     def nothing(cls) -> Written:
-        """No files."""
+        """Return no files."""
         return cls(no_files(), 0, 0)
 
 
 def has_row_ids(configuration: TableConfiguration) -> bool:
-    """Whether rows keep their ids when they are written anew (C321)."""
+    """Return True if rewritten rows keep their ids (C321)."""
     return is_active(configuration, Feature.ROW_TRACKING)
 
 
 def with_row_ids(before: TableConfiguration, context: WriteContext) -> WriteContext:
-    """The context for files with rows that the table has already: after its columns, those with their ids, if any.
+    """Return the context for files with rows that the table already has: their ids follow the columns, if any.
 
     Raises as `require_row_tracking`.
     """
@@ -65,7 +65,7 @@ def with_row_ids(before: TableConfiguration, context: WriteContext) -> WriteCont
 
 
 def with_columns(context: WriteContext, columns: StructType) -> WriteContext:
-    """The context for files with more columns than those of the table."""
+    """Return the context for files with additional columns."""
     stored = len(context.partition_columns) if context.stores_partition_columns else 0
     fields = context.data_schema.fields
     data, partition = fields[: len(fields) - stored], fields[len(fields) - stored :]
@@ -77,7 +77,10 @@ def with_columns(context: WriteContext, columns: StructType) -> WriteContext:
 
 
 def discard(snapshot: Snapshot, written: Sequence[str]) -> None:
-    """Delete new files, by their paths in the log, that no commit names. What cannot be deleted, vacuum finds."""
+    """Delete new files that no commit names, by their paths in the log.
+
+    Files that cannot be deleted are left to vacuum.
+    """
     if not written:
         return
     with suppress(StorageError):
@@ -86,7 +89,7 @@ def discard(snapshot: Snapshot, written: Sequence[str]) -> None:
 
 
 def furthest_marks(files: pa.Table, context: WriteContext) -> dict[str, int]:
-    """The last number that each identity column was given in the files of a write."""
+    """Return the last number assigned to each identity column in the files of a write."""
     found: dict[str, int] = {}
     for marks in files.column("marks").to_pylist():
         for name, mark in marks or ():

@@ -39,14 +39,14 @@ class SqlCatalog(TableNames, Commits):
     ) -> SqlCatalog:
         """Connect to `sqlite:///file.db` or `postgresql://user@host/database`.
 
-        PostgreSQL gets the tables of a catalog where they are missing; the first schema makes the file of SQLite, and
-        until then whatever reads the catalog raises CatalogError.
+        PostgreSQL gets missing tables of a catalog. For SQLite the first schema creates the file; until then, reading
+        the catalog raises CatalogError.
 
-        New Delta tables are put below `storage_root`, by default `tables` beside the file of SQLite, where
+        New Delta tables are put below `storage_root`, by default `tables` next to the file of SQLite, to which
         `storage_options` give access. A table may have `max_unpublished` unpublished commits.
 
-        Raises CatalogError for a URL that is no such, and without a `storage_root` where one is needed;
-        CatalogUnavailableError where the database does not answer.
+        Raises CatalogError for an invalid URL, and if a `storage_root` is needed but missing; CatalogUnavailableError
+        if the database does not answer.
         """
         database = Database.connect(url)
         try:
@@ -63,7 +63,7 @@ class SqlCatalog(TableNames, Commits):
         return cls(database, settings)
 
     def create(self) -> None:
-        """Make the database's file and tables where they are missing, as the first schema does. Raises CatalogError."""
+        """Create the database's file and missing tables, as the first schema does. Raises CatalogError."""
         self._database.create()
 
     @property
@@ -74,19 +74,22 @@ class SqlCatalog(TableNames, Commits):
 
     @property
     def tokens(self) -> Tokens:
-        """The tokens of those who may use this catalog through a server."""
+        """The tokens of users of this catalog through a server."""
         return Tokens(self._database, self._settings.clock)
 
     def acting_as(self, principal: str) -> SqlCatalog:
-        """This catalog, asked by a principal: staging tables are theirs alone, and commits remember them."""
+        """Return this catalog for a principal: staging tables are private to it, and commits record it."""
         return SqlCatalog(self._database, replace(self._settings, principal=principal))
 
     def serving(self) -> SqlCatalog:
-        """This catalog as a server uses it, whose clients may not be who it runs as: it follows no links in tables."""
+        """Return this catalog for a server, whose clients may lack the rights of its process.
+
+        It follows no links in tables.
+        """
         return SqlCatalog(self._database, replace(self._settings, follow_links=False))
 
     def storage_options(self, table: TableInfo, access: Access) -> Mapping[str, str]:
-        """The options that the catalog was connected with."""
+        """Return the options that the catalog was connected with."""
         return dict(self._settings.storage_options)
 
     def credentials(self, table: TableInfo | StagingTable, access: Access) -> Credentials:

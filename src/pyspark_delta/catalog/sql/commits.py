@@ -55,7 +55,7 @@ from pyspark_delta.errors import (
 )
 from pyspark_delta.log.provenance import transaction_id
 
-_UNNOTED_DOMAINS = frozenset({"delta.rowTracking"})  # changes with most commits, and says nothing of the table
+_UNNOTED_DOMAINS = frozenset({"delta.rowTracking"})  # changes with most commits, and does not describe the table
 _LOOKS = 100
 
 
@@ -66,8 +66,8 @@ class Commits(CatalogPart):
         """Make a proposal the commit of its version: only after the version before, and only once (C469).
 
         The same proposal again (by file name or transaction id) is a replay, and changes nothing. Raises
-        RatificationConflictError with the log tail where the version is another's, TooManyUnpublishedError,
-        StaleMetadataError for an etag, TableReplacedError, InvalidProposalError, and CatalogUnavailableError where the
+        RatificationConflictError with the log tail if the version belongs to another commit, TooManyUnpublishedError,
+        StaleMetadataError for an etag, TableReplacedError, InvalidProposalError, and CatalogUnavailableError if the
         outcome is unknown.
         """
         check_proposal(table, proposal)
@@ -92,16 +92,16 @@ class Commits(CatalogPart):
         )
 
     def log_tail(self, table: TableInfo, start: int | None = None, end: int | None = None) -> LogTail:
-        """The latest version, and the commits that are not published, of a range (both ends included).
+        """Return the latest version, and the unpublished commits of a range (both ends included).
 
-        Raises TableReplacedError where the table is gone.
+        Raises TableReplacedError if the table no longer exists.
         """
         return self._database.read(lambda connection: _tail(connection, table, start, end))
 
     def report_published(self, table: TableInfo, version: int) -> None:
-        """Every commit up to a version is published: the content of inline ones is forgotten, old ones altogether.
+        """Forget the content of inline commits up to a version, and old commits: they are published.
 
-        Raises InvalidProposalError for what is not ratified, or where a published file is not there.
+        Raises InvalidProposalError for commits that are not ratified, or if a published file does not exist.
         """
         tail = self._database.read(lambda connection: _tail(connection, table, version, version))
         known = tail.published_version or 0
@@ -128,7 +128,7 @@ class Commits(CatalogPart):
     def _try(
         self, connection: Connection, table: TableInfo, proposal: Proposal, commit: RatifiedCommit, known: int
     ) -> Ratification | None:
-        """Compare and set; None where the table changed between not fitting and being looked at."""
+        """Compare and set; None if the table changed between the failed comparison and the look at it."""
         if connection.execute(self._compare_and_set(table, proposal, known)).rowcount != 1:
             return self._explain(connection, table, proposal)
         values = commit_values(table.table_id, commit, self._settings.principal, self._settings.clock())
@@ -163,7 +163,7 @@ class Commits(CatalogPart):
         )
 
     def _explain(self, connection: Connection, table: TableInfo, proposal: Proposal) -> Ratification | None:
-        """Why a proposal did not fit: a replay is the answer, everything else an error."""
+        """Return the replay for a proposal that did not fit, or raise its error."""
         row = _look(connection, table, proposal.version)
         if proposal.version <= row.latest_version:
             with storage_failures():
@@ -181,7 +181,10 @@ class Commits(CatalogPart):
         return None
 
     def _replay(self, table: TableInfo, proposal: Proposal, row: Row[Any]) -> Ratification | None:
-        """The answer where the commit of the version is the proposal; of a forgotten one, the published file tells."""
+        """Return the replay if the proposal is the commit of the version.
+
+        If the commit is forgotten, its published file decides.
+        """
         if row.commit_version is not None:
             commit = commit_of(row)
             return Ratification(commit, replayed=True) if is_same(commit, proposal) else None
@@ -201,7 +204,7 @@ class Commits(CatalogPart):
         return Ratification(commit, replayed=True)
 
     def _mirror(self, connection: Connection, table: TableInfo, change: MetadataChange) -> None:
-        """Keep what a commit changes of protocol, metadata and domains. The row is locked by the comparison."""
+        """Store what a commit changes in protocol, metadata and domains. The comparison has locked the row."""
         known = connection.execute(select(tables.c.domains).where(_is(table))).scalar() if change.domains else None
         values = change_values(known, change)
         declared = change.protocol is not None or change.metadata is not None
@@ -211,7 +214,7 @@ class Commits(CatalogPart):
             connection.execute(update(tables).where(_is(table)).values(**values))
 
     def _forget(self, connection: Connection, table: TableInfo, known: int, published: int) -> None:
-        """Drop what published commits no longer need: the content of inline ones, and rows far behind."""
+        """Delete what published commits no longer need: the content of inline ones, and rows far behind."""
         newly = and_(
             commits.c.version > known, commits.c.version <= published, commits.c.kind == CommitKind.INLINE.value
         )
@@ -221,11 +224,11 @@ class Commits(CatalogPart):
 
     # -------------------------------------------------------------------------------------------- looking at files
     def _check_files(self, table: TableInfo, proposal: Proposal) -> Ratification | int:
-        """Look at the files that the proposal names: the version up to where commits are taken to be published.
+        """Check the files that the proposal names; return the version up to which commits count as published.
 
-        That is the version before the one that the proposal says is published: who else publishes says so too. Where it
-        is not so, comparing says it, and all are looked at. A replay is answered at once where the staged file is gone:
-        after publishing it may be.
+        That is the version before the one that the proposal reports as published, because other publishers report too.
+        If that is wrong, the comparison fails and all files are checked. If the staged file is gone, a replay is
+        answered at once: it may have been published.
         """
         known = max((proposal.published_version or 0) - 1, 0)
         if proposal.published_version is not None:
@@ -244,7 +247,7 @@ class Commits(CatalogPart):
         return known
 
     def _check_all_published(self, table: TableInfo, proposal: Proposal) -> int:
-        """Look at all files that the proposal says are published: the version up to where the catalog knows it."""
+        """Check all files that the proposal reports as published; return the version that the catalog knows."""
         known = self.log_tail(table, proposal.version, proposal.version).published_version or 0
         self._check_published(table, known, proposal.published_version or 0)
         return known
@@ -270,14 +273,14 @@ class Commits(CatalogPart):
 
 
 def _published(proposal: Proposal) -> ColumnElement[int]:
-    """The newest published version: what the catalog knows, or what the proposal says where that is more."""
+    """Return the newest published version: the catalog's, or the proposal's if it is newer."""
     said = proposal.published_version
     column: ColumnElement[int] = tables.c.published_version
     return column if said is None else case((column < said, said), else_=column)
 
 
 def _raise_unfit(table: TableInfo, proposal: Proposal, row: Row[Any], limit: int) -> None:
-    """Say why a proposal for a later version does not fit the table as it is; nothing where it does."""
+    """Raise the reason why a proposal for a later version does not fit the table; return if it fits."""
     if proposal.version > row.latest_version + 1:
         raise refused(
             table, proposal.version, f"the latest version is {row.latest_version}, and versions follow one another"
@@ -304,12 +307,12 @@ def _raise_unfit(table: TableInfo, proposal: Proposal, row: Row[Any], limit: int
 
 
 def _tail(connection: Connection, table: TableInfo, start: int | None, end: int | None) -> LogTail:
-    """The latest version, and the unpublished commits of a range."""
+    """Return the latest version, and the unpublished commits of a range."""
     return tail_of(_rows(connection, table, unpublished(start, end)))
 
 
 def _look(connection: Connection, table: TableInfo, version: int) -> Row[Any]:
-    """The row of the table with its commit of a version, where that is known."""
+    """Return the row of the table with its commit of a version, if that is known."""
     joined = and_(commits.c.table_id == tables.c.table_id, commits.c.version == version)
     return _rows(connection, table, joined)[0]
 

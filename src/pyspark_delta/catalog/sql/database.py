@@ -35,13 +35,13 @@ BUSY_SECONDS = 60
 """So long a change waits for others on SQLite."""
 
 _CHANGE = "pyspark_delta_change"
-_POSTGRESQL_LOCK = 0x64656C7461  # any number, the same for all: who makes the tables holds it
+_POSTGRESQL_LOCK = 0x64656C7461  # an arbitrary number, the same for all; held while the tables are created
 _AGAIN = frozenset({"40001", "40P01"})  # serialization failure, deadlock: PostgreSQL has undone everything
 _ATTEMPTS = 20
 
 
 class Database:
-    """Connections to one database, one for each thread that is at work; made anew in a forked process."""
+    """Connections to one database, one for each active thread; a forked process opens new ones."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -52,9 +52,9 @@ class Database:
 
     @classmethod
     def connect(cls, url: str) -> Database:
-        """Connect. A database of PostgreSQL without the tables gets them; a file of SQLite is made by `create`.
+        """Connect. A PostgreSQL database without the tables gets them; `create` makes an SQLite file.
 
-        Raises CatalogError for a URL that is none or names no file, and for tables of a newer version.
+        Raises CatalogError for an invalid URL or one without a file, and for tables of a newer version.
         """
         parsed = _parse(url)
         database = cls(_sqlite(parsed) if parsed.get_backend_name() == "sqlite" else _postgresql(parsed))
@@ -69,9 +69,9 @@ class Database:
         return database
 
     def create(self) -> None:
-        """Make the file and the tables where they are missing. Raises CatalogError for tables of a newer version."""
+        """Create the file and missing tables. Raises CatalogError for tables of a newer version."""
         if self._is_ready:
-            return  # a database that went away since is an error
+            return  # a database that disappeared since is an error
         if self.sqlite_file is not None:
             Path(self.sqlite_file).parent.mkdir(parents=True, exist_ok=True)
             _make_private(Path(self.sqlite_file))
@@ -91,10 +91,10 @@ class Database:
         return self._read(work, self._connection)
 
     def change(self, work: Callable[[Connection], T]) -> T:
-        """Run one transaction; an error in it undoes it.
+        """Run one transaction; an error in it rolls it back.
 
-        What PostgreSQL gave up because of another transaction is run again: nothing of it happened. Raises
-        CatalogUnavailableError, after which it may have happened or not.
+        A transaction that PostgreSQL rolled back because of another one runs again. Raises CatalogUnavailableError,
+        after which the outcome is unknown.
         """
         return self._change(work, self._connection)
 
@@ -137,7 +137,7 @@ class Database:
         return self._read(lambda connection: inspect(connection).has_table(schema_version.name), self._connect)
 
     def _prepare(self, *, makes_tables: bool = False) -> None:
-        """Look at the tables before they are used, and make them only if asked: a URL may be mistyped."""
+        """Check the tables before they are used, and create them only if asked: a URL may be mistyped."""
         found = self._has_tables()
         if not found and not makes_tables:
             raise self._no_catalog()
@@ -176,8 +176,8 @@ class Database:
         reason = str(error.orig if isinstance(error, DBAPIError) else error).strip().partition("\n")[0]
         if isinstance(error, OperationalError | InterfaceError | InternalError | PoolTimeoutError):
             return CatalogUnavailableError(
-                f"The database of the catalog, {self!r}, did not do what was asked: {reason}. If something was to be "
-                "changed, look whether it was.",
+                f"The database of the catalog, {self!r}, failed to run a request: {reason}. If the request "
+                "was a change, check if it was made.",
             )
         return CatalogError(f"The database of the catalog, {self!r}, refused a statement: {reason}.")
 
@@ -215,7 +215,10 @@ def _sqlite(url: URL) -> Engine:
 
 
 def _make_private(file: Path) -> None:
-    """Make a file that only its owner can read: it holds who may do what. SQLite gives the files beside it its mode."""
+    """Make a file that only its owner can read, because it holds permissions.
+
+    SQLite gives its other files the same mode.
+    """
     with contextlib.suppress(FileExistsError):
         os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
 
@@ -227,12 +230,15 @@ def _set_up_sqlite(connection: Any, _: Any) -> None:
 
 
 def _set_wal(connection: Any) -> None:
-    """Let readers and the writer not wait for each other. It stays so; whoever is first may meet others at that."""
+    """Let readers and the writer not block each other.
+
+    The mode is persistent; concurrent first connections may conflict.
+    """
     deadline = time.monotonic() + BUSY_SECONDS
     while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         try:
             mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
-        except connection.OperationalError:  # SQLite does not always wait at this
+        except connection.OperationalError:  # SQLite does not always wait here
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.01)

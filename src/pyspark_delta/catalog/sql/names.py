@@ -74,21 +74,21 @@ class TableNames(Schemas):
         return info_of(rows)
 
     def load_table_by_id(self, table_id: str) -> TableInfo:
-        """The table of an id. Raises TableReplacedError where none with a name has it."""
+        """Return the table of an id. Raises TableReplacedError if none with a name has it."""
         rows = self._select(tables.c.table_id == table_id) if _is_id(table_id) else ()
         if not rows:
             raise TableReplacedError(f"The catalog has no table with the id {shown(table_id)}.", table_id=table_id)
         return info_of(rows)
 
     def describe_table(self, name: TableName) -> TableDescription:
-        """All that the catalog keeps of a table. Raises CatalogNameNotFoundError."""
+        """Return all that the catalog keeps of a table. Raises CatalogNameNotFoundError."""
         rows = self._select(_is_named(name), DESCRIPTION_COLUMNS)
         if not rows:
             raise _not_found(name)
         return description_of(rows)
 
     def list_tables(self, catalog: str, schema: str) -> list[TableName]:
-        """The tables of a schema, sorted. Raises CatalogNameNotFoundError for the schema."""
+        """Return the tables of a schema, sorted. Raises CatalogNameNotFoundError for the schema."""
         self.require_schema(catalog, schema)
         query = select(tables.c.catalog, tables.c.schema_name, tables.c.name).where(
             tables.c.catalog_key == name_key(catalog),
@@ -99,7 +99,7 @@ class TableNames(Schemas):
 
     # ----------------------------------------------------------------------------------------------- creating
     def create_staging_table(self, name: TableName) -> StagingTable:
-        """Where the new table may be written. The name stays free until `create_table`.
+        """Return the location for a new table. The name stays free until `create_table`.
 
         Raises CatalogNameNotFoundError for the schema, CatalogNameExistsError for the table.
         """
@@ -113,7 +113,7 @@ class TableNames(Schemas):
         return _staging(table_id, name, location)
 
     def load_staging_table(self, table_id: str) -> StagingTable:
-        """The staging table of an id. Raises InvalidProposalError where there is none, NotAuthorizedError."""
+        """Return the staging table of an id. Raises InvalidProposalError if there is none, NotAuthorizedError."""
         query = select(tables).where(tables.c.table_id == table_id, tables.c.state == STAGING)
         row = None
         if _is_id(table_id):
@@ -129,7 +129,7 @@ class TableNames(Schemas):
         """Give the table at a staging location its name; its version 0 is published there, and ratified by this.
 
         Asking again with the same staging table is answered as the first time. Raises CatalogNameExistsError,
-        InvalidProposalError, TableReplacedError where it was dropped meanwhile, NotAuthorizedError for a staging table
+        InvalidProposalError, TableReplacedError if it was dropped meanwhile, NotAuthorizedError for a staging table
         of another principal.
         """
         check_new_table(staging.name, new)
@@ -215,7 +215,10 @@ class TableNames(Schemas):
 
     # ----------------------------------------------------------------------------------- renaming and dropping
     def rename_table(self, name: TableName, new: TableName) -> None:
-        """Raises CatalogNameNotFoundError, CatalogNameExistsError, InvalidProposalError for another catalog."""
+        """Rename a table.
+
+        Raises CatalogNameNotFoundError, CatalogNameExistsError, and InvalidProposalError for another catalog.
+        """
         if name_key(name.catalog) != name_key(new.catalog):
             raise InvalidProposalError(
                 f"The table {name} cannot be renamed to {new}: a table stays in its catalog.", table=str(name)
@@ -249,7 +252,7 @@ class TableNames(Schemas):
         self._database.change(drop)
 
     def dropped_tables(self, before_ms: int) -> list[DroppedTable]:
-        """The managed tables that were dropped before a time, and are not purged yet; oldest first."""
+        """Return the managed tables dropped before a time and not yet purged; oldest first."""
         query = select(tables).where(tables.c.state == DROPPED, tables.c.dropped_ms < before_ms)
         rows = self._database.read(lambda c: c.execute(query.order_by(tables.c.dropped_ms)).all())
         return [
@@ -258,7 +261,7 @@ class TableNames(Schemas):
         ]
 
     def forget_dropped(self, table_id: str) -> None:
-        """The files of a dropped table are gone: forget it. Its id is never given again.
+        """Forget a dropped table whose files are deleted. Its id is never used again.
 
         Raises InvalidProposalError for a table that is not dropped; one that is forgotten already is no error.
         """
@@ -273,7 +276,7 @@ class TableNames(Schemas):
         self._database.change(forget)
 
     def left_behind(self, before_ms: int) -> list[LeftBehind]:
-        """The staging tables that were asked for before a time and have no name yet; oldest first."""
+        """Return the staging tables that were requested before a time and have no name yet; oldest first."""
         query = select(tables).where(tables.c.state == STAGING, tables.c.created_ms < before_ms)
         rows = self._database.read(lambda c: c.execute(query.order_by(tables.c.created_ms)).all())
         return [
@@ -282,14 +285,14 @@ class TableNames(Schemas):
         ]
 
     def drop_staging_table(self, table_id: str) -> bool:
-        """Let a staging table be a dropped one, so that it never gets a name; False where it got one meanwhile."""
+        """Drop a staging table, so that it never gets a name; return False if it has received one."""
         now = self._settings.clock()
         change = update(tables).where(tables.c.table_id == table_id, tables.c.state == STAGING)
         change = change.values(state=DROPPED, dropped_ms=now, updated_ms=now)
         return self._database.change(lambda connection: connection.execute(change).rowcount) > 0
 
     def allow_maintenance(self, name: TableName, allowed: Iterable[Maintenance]) -> None:
-        """Say which maintenance clients may do to a table, instead of what was allowed before (C478).
+        """Set the maintenance that clients may do to a table (C478).
 
         Raises CatalogNameNotFoundError.
         """

@@ -1,4 +1,4 @@
-"""What the parts of a catalog in a database share: the database, and how the catalog was set up."""
+"""What the parts of a catalog in a database share: the database, and the settings of the catalog."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pyspark_delta.storage.paths import parent, split
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """How a catalog works.
+    """The settings of a catalog.
 
-    New tables are made below `storage_root`. A table may have `max_unpublished` commits that are not published.
-    Commits stay known until they are `kept_commits` versions behind the newest published one: until then the catalog
-    can tell a replay. With `verify_files` the catalog looks whether files that it is told of are there. Unless it may
-    `follow_links`, it follows none at or below the location of a local table. `principal` is who asks. `clock` gives
-    the time, in milliseconds since the epoch.
+    New tables are made below `storage_root`. A table may have `max_unpublished` commits that are not published. Commits
+    stay known until they are `kept_commits` versions behind the newest published one: until then the catalog can
+    recognize a replay. With `verify_files` the catalog checks that reported files exist. Unless it may `follow_links`,
+    it follows none at or below the location of a local table. `principal` is the caller. `clock` returns the time, in
+    milliseconds since the epoch.
     """
 
     storage_root: str
@@ -42,7 +42,7 @@ class CatalogPart:
         self._settings = settings
 
     def table_store(self, location: str) -> TableFiles:
-        """The files of the table at a location."""
+        """Return the files of the table at a location."""
         if not self._settings.follow_links and split(location)[0] == "file":
             return ConfinedStore(parent(location))
         return store_for(location, self._settings.storage_options)

@@ -68,7 +68,7 @@ class TableDescription:
 
 # ------------------------------------------------------------------------------------------------------- reading
 def unpublished(start: int | None = None, end: int | None = None) -> ColumnElement[bool]:
-    """The join of a table with those of its commits that are not published, in a range of versions."""
+    """Return the join of a table with those of its commits that are not published, in a range of versions."""
     conditions = [commits.c.table_id == tables.c.table_id, commits.c.version > tables.c.published_version]
     if start is not None:
         conditions.append(commits.c.version >= max(min(start, _LARGEST), 0))
@@ -80,7 +80,7 @@ def unpublished(start: int | None = None, end: int | None = None) -> ColumnEleme
 def select_tables(
     condition: ColumnElement[bool], joined: ColumnElement[bool], more: Iterable[ColumnElement[Any]] = ()
 ) -> Select[Any]:
-    """One statement for tables that have a name, and for commits of theirs: a row for each commit, at least one."""
+    """Return a statement for named tables and their commits: one row per commit, at least one per table."""
     return (
         select(*_INFO_COLUMNS, *more, *_COMMIT_COLUMNS)
         .select_from(tables.outerjoin(commits, joined))
@@ -90,7 +90,7 @@ def select_tables(
 
 
 def info_of(rows: Sequence[Row[Any]]) -> TableInfo:
-    """The table of the rows of `select_tables`."""
+    """Return the table of the rows of `select_tables`."""
     first = rows[0]
     allowed = frozenset(Maintenance(word) for word in first.allowed_maintenance.split())
     return TableInfo(
@@ -105,14 +105,14 @@ def info_of(rows: Sequence[Row[Any]]) -> TableInfo:
 
 
 def tail_of(rows: Sequence[Row[Any]]) -> LogTail:
-    """The log tail of the table of such rows."""
+    """Return the log tail of the table of such rows."""
     first = rows[0]
     found = tuple(commit_of(row) for row in rows if row.commit_version is not None)
     return LogTail(first.latest_version, found, first.published_version)
 
 
 def commit_of(row: Row[Any]) -> RatifiedCommit:
-    """The commit of such a row."""
+    """Return the commit of such a row."""
     return RatifiedCommit(
         version=row.commit_version,
         kind=CommitKind(row.commit_kind),
@@ -133,11 +133,11 @@ DESCRIPTION_COLUMNS = (
     tables.c.created_ms,
     tables.c.updated_ms,
 )
-"""What `description_of` needs besides."""
+"""The additional columns for `description_of`."""
 
 
 def description_of(rows: Sequence[Row[Any]]) -> TableDescription:
-    """The table of the rows of `select_tables` with `DESCRIPTION_COLUMNS`."""
+    """Return the table of the rows of `select_tables` with `DESCRIPTION_COLUMNS`."""
     first, info = rows[0], info_of(rows)
     metadata = None
     if first.metadata is not None:
@@ -162,23 +162,23 @@ def description_of(rows: Sequence[Row[Any]]) -> TableDescription:
 
 # ------------------------------------------------------------------------------------------------------- writing
 def etag_of(metadata_number: int) -> str:
-    """The etag of the metadata with a number."""
+    """Return the etag of the metadata with a number."""
     return f"etag-{metadata_number}"
 
 
 def metadata_number_of(etag: str) -> int:
-    """The number of an etag; -1 for text that is none, which no metadata have."""
+    """Return the number of an etag; -1 for text that is none, which no metadata have."""
     digits = etag.removeprefix("etag-")
     return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 19 else -1
 
 
 def protocol_value(protocol: ProtocolAction) -> dict[str, Any]:
-    """The columns for a protocol."""
+    """Return the columns for a protocol."""
     return {"protocol": json.dumps(protocol_to_json(protocol))}
 
 
 def metadata_values(metadata: Metadata) -> dict[str, Any]:
-    """The columns for metadata: the properties apart, because they are read more often."""
+    """Return the columns for metadata: the properties apart, because they are read more often."""
     return {
         "metadata": json.dumps(metadata_to_json(replace(metadata, configuration={}))),
         "properties": json.dumps(dict(metadata.configuration)),
@@ -186,7 +186,7 @@ def metadata_values(metadata: Metadata) -> dict[str, Any]:
 
 
 def domains_value(known: str | None, domains: Iterable[DomainMetadata]) -> dict[str, Any]:
-    """The column for domains: those that are known, changed by others."""
+    """Return the column for domains: those that are known, changed by others."""
     merged: dict[str, str] = json.loads(known or "{}")
     for domain in domains:
         if domain.removed:
@@ -197,7 +197,7 @@ def domains_value(known: str | None, domains: Iterable[DomainMetadata]) -> dict[
 
 
 def change_values(domains: str | None, change: MetadataChange) -> dict[str, Any]:
-    """The columns for what a commit changes; `domains` is the column as it is."""
+    """Return the columns for what a commit changes; `domains` is the current value of the column."""
     values: dict[str, Any] = {}
     if change.protocol is not None:
         values |= protocol_value(change.protocol)
@@ -209,7 +209,7 @@ def change_values(domains: str | None, change: MetadataChange) -> dict[str, Any]
 
 
 def commit_values(table_id: str, commit: RatifiedCommit, principal: str, now: int) -> Mapping[str, Any]:
-    """The row of a commit."""
+    """Return the row of a commit."""
     return {
         "table_id": table_id,
         "version": commit.version,

@@ -36,7 +36,7 @@ class Schemas(CatalogPart):
             raise CatalogNameExistsError(f"There is already a catalog {shown(catalog)}.", catalog=catalog)
 
     def drop_catalog(self, catalog: str) -> None:
-        """Raises CatalogNameNotFoundError, InvalidProposalError for one with schemas."""
+        """Drop a catalog. Raises CatalogNameNotFoundError, and InvalidProposalError for a catalog with schemas."""
         is_catalog = schemas.c.catalog_key == name_key(catalog)
 
         def drop(connection: Connection) -> None:
@@ -64,19 +64,19 @@ class Schemas(CatalogPart):
             ) from None
 
     def list_schemas(self, catalog: str) -> list[str]:
-        """The names of the schemas, sorted."""
+        """Return the names of the schemas, sorted."""
         condition = and_(schemas.c.catalog_key == name_key(catalog), schemas.c.schema_key != "")
         query = select(schemas.c.name).where(condition)
         return sorted(self._database.read(lambda connection: connection.execute(query).scalars().all()))
 
     def list_catalogs(self) -> list[str]:
-        """The names of the catalogs, sorted."""
+        """Return the names of the catalogs, sorted."""
         query = select(schemas.c.catalog_key, schemas.c.catalog)
         rows = self._database.read(lambda connection: connection.execute(query).all())
         return sorted({row.catalog_key: row.catalog for row in rows}.values())
 
     def drop_schema(self, catalog: str, schema: str) -> None:
-        """Raises CatalogNameNotFoundError, InvalidProposalError for one with tables."""
+        """Drop a schema. Raises CatalogNameNotFoundError, and InvalidProposalError for a schema with tables."""
 
         def drop(connection: Connection) -> None:
             lock_schemas(connection, [(catalog, schema)])
@@ -96,7 +96,7 @@ class Schemas(CatalogPart):
         self._database.change(drop)
 
     def require_schema(self, catalog: str, schema: str) -> None:
-        """Raises CatalogNameNotFoundError where there is no such schema."""
+        """Raise CatalogNameNotFoundError if the schema does not exist."""
         query = select(schemas.c.name).where(_is_schema(name_key(catalog), name_key(schema)))
         if self._database.read(lambda connection: connection.execute(query).scalar()) is None:
             raise _no_schema(catalog, schema)
@@ -112,7 +112,7 @@ class Schemas(CatalogPart):
 
 
 def _keep_catalog(connection: Connection, key: str) -> None:
-    """Let a catalog stay, whichever of its schemas are dropped."""
+    """Keep a catalog, even if its schemas are dropped."""
     rows = connection.execute(select(schemas).where(schemas.c.catalog_key == key)).all()
     if all(row.schema_key for row in rows):
         values = {"catalog_key": key, "schema_key": "", "catalog": rows[0].catalog, "name": ""}
@@ -120,7 +120,7 @@ def _keep_catalog(connection: Connection, key: str) -> None:
 
 
 class _Taken(Exception):
-    """The schema is there."""
+    """The schema exists."""
 
 
 def _insert(connection: Connection, values: dict[str, object]) -> None:
@@ -131,9 +131,9 @@ def _insert(connection: Connection, values: dict[str, object]) -> None:
 
 
 def lock_schemas(connection: Connection, names: Iterable[tuple[str, str]]) -> None:
-    """Hold schemas, by catalog and name, until the transaction ends: in one order, so that nobody waits in a circle.
+    """Lock schemas, by catalog and name, until the transaction ends: in one order, to avoid deadlocks.
 
-    Whoever gives names to tables holds their schemas. Raises CatalogNameNotFoundError for one that is not there.
+    Naming a table locks its schema. Raises CatalogNameNotFoundError for one that does not exist.
     """
     for keys, (catalog, schema) in sorted({(name_key(c), name_key(s)): (c, s) for c, s in names}.items()):
         query = select(schemas.c.name).where(_is_schema(*keys)).with_for_update()

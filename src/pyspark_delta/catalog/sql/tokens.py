@@ -34,7 +34,7 @@ class Scope(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Token:
-    """What is known of a token; not its secret.
+    """A token without its secret.
 
     `schemas` are the schemas that it is limited to, as `catalog.schema`; None is no limit. `expires_at` is in
     milliseconds since the epoch; None is never.
@@ -48,12 +48,12 @@ class Token:
     expires_at: int | None = None
 
     def allows(self, scope: Scope) -> bool:
-        """Whether the token has a scope, or one that includes it."""
+        """Return True if the token has a scope, or one that includes it."""
         order = list(Scope)
         return any(order.index(own) >= order.index(scope) for own in self.scopes)
 
     def reaches(self, catalog: str, schema: str) -> bool:
-        """Whether the token is for a schema. Raises InvalidProposalError for text that is no name."""
+        """Return True if the token is for a schema. Raises InvalidProposalError for text that is no name."""
         keys = name_key(catalog), name_key(schema)
         return self.schemas is None or keys in self.schemas
 
@@ -112,23 +112,23 @@ class Tokens:
         return NewToken(token, secret)
 
     def look_up(self, secret: str) -> Token | None:
-        """The token with a secret; None for one that is unknown or has expired."""
+        """Return the token with a secret; None for one that is unknown or has expired."""
         digest = _digest(secret)
         query = select(tokens).where(tokens.c.sha256 == digest)
         row = self._database.read(lambda connection: connection.execute(query).one_or_none())
-        # The index finds the digest, which tells nothing of the secret; comparing takes the same time whether it did.
+        # The index finds the digest, which reveals nothing about the secret; the comparison takes constant time.
         known = hmac.compare_digest(digest, "0" * 64 if row is None else row.sha256)
         if row is None or not known or (row.expires_ms is not None and row.expires_ms <= self._clock()):
             return None
         return _token(row)
 
     def list_tokens(self) -> list[Token]:
-        """All tokens, expired ones too, oldest first."""
+        """Return all tokens, expired ones too, oldest first."""
         query = select(tokens).order_by(tokens.c.created_ms, tokens.c.token_id)
         return [_token(row) for row in self._database.read(lambda connection: connection.execute(query).all())]
 
     def revoke(self, token_id: str) -> bool:
-        """Let a token be unknown from now on; whether it was known."""
+        """Revoke a token; return True if it was known."""
         change = delete(tokens).where(tokens.c.token_id == token_id)
         return self._database.change(lambda connection: connection.execute(change).rowcount) > 0
 

@@ -1,4 +1,4 @@
-"""A catalog on a server with Unity Catalog's API (C458-C460, C469-C472): the Delta API v1, or what is older."""
+"""A catalog on a server with Unity Catalog's API (C458-C460, C469-C472): the Delta API v1, or the legacy API."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from pyspark_delta.errors import (
 )
 from pyspark_delta.storage.credentials import Credentials
 
-_KNOWN_TABLES = 10_000  # of which the properties are remembered
+_KNOWN_TABLES = 10_000  # tables whose properties are remembered
 
 
 class UnityCatalog:
@@ -69,7 +69,7 @@ class UnityCatalog:
         self._older = api if isinstance(api, LegacyApi) else LegacyApi(connection)
         self._storage_options = dict(storage_options or {})
         self._is_own_server = isinstance(api, DeltaApi) and api.is_own_server
-        # What was heard last of a table's properties: a commit has to name those that it removes.
+        # The last known properties of a table: a commit has to name those that it removes.
         self._properties: dict[str, Mapping[str, str]] = {}
         self._lock = threading.Lock()
 
@@ -87,7 +87,7 @@ class UnityCatalog:
 
         `token` is a bearer token, or a function that gives one; it is called again when the server refuses the last.
         `storage_options` are for the tables, beneath the credentials that the server gives. `timeout` is in seconds.
-        Raises CatalogNameNotFoundError where the server has no such catalog, NotAuthorizedError,
+        Raises CatalogNameNotFoundError if the server has no such catalog, NotAuthorizedError,
         CatalogUnavailableError.
         """
         connection = Connection(url, token, TIMEOUT if timeout is None else timeout)
@@ -198,18 +198,18 @@ class UnityCatalog:
             self._api.drop_table(name)
 
     def dropped_tables(self, before_ms: int) -> list[DroppedTable]:
-        """None: the server cleans up."""
+        """Return nothing: the server cleans up."""
         return []
 
     def forget_dropped(self, table_id: str) -> None:
-        """Nothing to do: the server cleans up."""
+        """Do nothing: the server cleans up."""
 
     def left_behind(self, before_ms: int) -> list[LeftBehind]:
-        """None: the server cleans up."""
+        """Return nothing: the server cleans up."""
         return []
 
     def drop_staging_table(self, table_id: str) -> bool:
-        """False: the server cleans up."""
+        """Return False: the server cleans up."""
         return False
 
     # -------------------------------------------------------------------------------------------------- commits
@@ -269,7 +269,7 @@ class UnityCatalog:
         return Ratification(commit_of_proposal(proposal), replayed)
 
     def _refused(self, table: TableInfo, proposal: Proposal, refusal: Refusal) -> Ratification:
-        """What a refusal of a commit means; the server is asked for what it has now."""
+        """Return the outcome of a refused commit; the server is asked for its current state."""
         subject = f"table {table.name}"
         if refusal.reason is Reason.VERSION_TAKEN:
             return self._version_taken(table, proposal, refusal)
@@ -294,7 +294,7 @@ class UnityCatalog:
         ) from None
 
     def _version_taken(self, table: TableInfo, proposal: Proposal, refusal: Refusal) -> Ratification:
-        """A conflict, unless the commit there is the proposed one: some servers take a replay for a conflict."""
+        """Raise a conflict, unless the commit there is the proposed one: some servers report a replay as a conflict."""
         try:
             tail = self.log_tail(table)
         except CatalogUnavailableError:
@@ -311,7 +311,7 @@ class UnityCatalog:
         ) from None
 
     def _reloaded(self, table: TableInfo) -> TableInfo:
-        """The table as it is now, under another name where it was renamed. Raises TableReplacedError."""
+        """Return the current state of the table, also if it was renamed. Raises TableReplacedError."""
         found = self._find(table.name)
         if found is None or found.table_id != table.table_id:
             with translated(f"table {table.name}"):
@@ -326,7 +326,7 @@ class UnityCatalog:
         return found
 
     def _name_of(self, table: TableInfo) -> TableName | None:
-        """The name that the table has now, by its id."""
+        """Return the name that the table has now, by its id."""
         try:
             listed = list(self._older.tables(table.name.catalog, table.name.schema))
         except Refusal as refusal:
@@ -355,7 +355,7 @@ class UnityCatalog:
         domains: tuple[DomainMetadata, ...],
         known: Mapping[str, str],
     ) -> None:
-        """Raises InvalidProposalError for properties that the server cannot store."""
+        """Raise InvalidProposalError for properties that the server cannot store."""
         if self._is_own_server:
             return
         if metadata is not None:
@@ -375,7 +375,7 @@ class UnityCatalog:
 
 
 def _api_of(connection: Connection, catalog: str) -> DeltaApi | LegacyApi:
-    """The newest API that the server has."""
+    """Return the newest API that the server has."""
     query = {"catalog": catalog, "protocol-versions": PROTOCOL_VERSIONS}
     try:
         answer = connection.call("GET", f"{PREFIX}/config", query=query)

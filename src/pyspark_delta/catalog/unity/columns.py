@@ -1,4 +1,4 @@
-"""The columns of the older endpoints of Unity Catalog (`ColumnInfo`), of a schema and back."""
+"""The columns of the legacy endpoints of Unity Catalog (`ColumnInfo`), of a schema and back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TEXTS = {"integer": "int", "long": "bigint", "short": "smallint", "byte": "tiny
 
 
 def columns_to_json(schema_string: str, partition_columns: Sequence[str]) -> list[dict[str, Any]]:
-    """The `ColumnInfo`s of a schema; `partition_index` counts from 0."""
+    """Return the `ColumnInfo`s of a schema; `partition_index` counts from 0."""
     partitions = {name.casefold(): index for index, name in enumerate(partition_columns)}
     return [
         _column(position, field, partitions.get(field.name.casefold()))
@@ -30,9 +30,9 @@ def columns_to_json(schema_string: str, partition_columns: Sequence[str]) -> lis
 
 
 def schema_of_columns(columns: Any) -> tuple[str, tuple[str, ...]]:
-    """The `schemaString` and the partition columns of `ColumnInfo`s, by their `type_json`.
+    """Return the `schemaString` and the partition columns of `ColumnInfo`s, by their `type_json`.
 
-    Raises InvalidProposalError where a column lacks a name or has no type that can be read.
+    Raises InvalidProposalError if a column lacks a name or has no type that can be read.
     """
     if not isinstance(columns, list):
         raise InvalidProposalError("The columns must be a list.")
@@ -98,7 +98,7 @@ def _text(data_type: DataType) -> str:
 
 
 def _field(name: str, column: dict[str, Any]) -> dict[str, Any]:
-    """A field of the schema. `type_json` holds a whole field, or only its type."""
+    """Return a field of the schema. `type_json` holds a whole field, or only its type."""
     try:
         found = orjson.loads(column.get("type_json") or "")
     except (orjson.JSONDecodeError, TypeError):

@@ -63,7 +63,7 @@ class Connection:
     def call(self, method: str, path: str, body: Any = None, query: Mapping[str, str | int] | None = None) -> Answer:
         """Do a request and give its answer; `path` is below the API's, each segment quoted (`segment`).
 
-        Raises Refusal for an answer that is not a success, CatalogUnavailableError where none came.
+        Raises Refusal for an answer that is not a success, CatalogUnavailableError if none came.
         """
         refreshed = False
         for attempt in range(1, _BUSY_ATTEMPTS + 1):
@@ -150,7 +150,7 @@ def _close(clients: dict[int, httpx.Client]) -> None:
 
 
 def segment(text: str) -> str:
-    """A name as one segment of a path."""
+    """Return a name as one segment of a path."""
     return quote(text, safe="")
 
 
@@ -190,9 +190,9 @@ def _warn_of_clear_text(url: str) -> None:
 
 
 def _json(response: httpx.Response) -> Any:
-    """The JSON of a success; None if it has no body, or the text `200 OK` where Unity Catalog has nothing to say.
+    """Return the JSON of a success; None if it has no body, or for Unity Catalog's text `200 OK`.
 
-    Any other text does not come from a catalog: a proxy answers so if it wants a login.
+    Any other text does not come from a catalog: a proxy answers like this if it requires a login.
     """
     content = response.content.strip()
     kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
@@ -202,7 +202,7 @@ def _json(response: httpx.Response) -> Any:
         return orjson.loads(response.content)
     except orjson.JSONDecodeError:
         raise CatalogUnavailableError(
-            f"The answer of {response.url.host} is not JSON. Look whether a proxy or another server answered.",
+            f"The response of {response.url.host} is not JSON. Check if a proxy or another server answered.",
             url=str(response.url),
         ) from None
 
@@ -216,7 +216,7 @@ def _refusal(response: httpx.Response, *, is_read: bool) -> Refusal:
 
 
 def _wait(response: httpx.Response, attempt: int) -> float:
-    """How long to wait before a busy server is asked again, in seconds."""
+    """Return how long to wait before a busy server is asked again, in seconds."""
     try:
         asked = float(response.headers.get("Retry-After", ""))
     except ValueError:

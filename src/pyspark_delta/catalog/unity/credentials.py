@@ -27,7 +27,7 @@ _OLDER = {
 
 
 def credentials_of(answer: Any, location: str) -> Credentials:
-    """The credentials in an answer of the Delta API: those for the longest prefix of the location."""
+    """Return the credentials in an answer of the Delta API: those for the longest prefix of the location."""
     found = answer.get("storage-credentials") if isinstance(answer, dict) else None
     given = [value for value in found or () if isinstance(value, dict)]
     fitting = [value for value in given if _covers(str(value.get("prefix") or ""), location)]
@@ -38,7 +38,7 @@ def credentials_of(answer: Any, location: str) -> Credentials:
 
 
 def legacy_credentials_of(answer: Any) -> Credentials:
-    """The credentials in an answer of the older endpoints."""
+    """Return the credentials in an answer of the legacy endpoints."""
     options: dict[str, str] = {}
     for kind, names in _OLDER.items():
         options |= _translated(answer.get(kind) if isinstance(answer, dict) else None, names)
@@ -52,12 +52,12 @@ def _translated(config: Any, names: Mapping[str, str]) -> dict[str, str]:
 
 
 def _time(value: Any) -> int | None:
-    """A time in ms; None for credentials that do not end, which some servers say by 0."""
+    """Return a time in ms; None for credentials that do not end, which some servers say by 0."""
     return number(value) or None
 
 
 def _covers(prefix: str, location: str) -> bool:
-    """Whether a prefix, spelled as a URI in one of several ways, leads to a location."""
+    """Return True if a prefix, spelled as a URI in one of several ways, leads to a location."""
     return _bare(wire_location(location)).startswith(_bare(prefix))
 
 

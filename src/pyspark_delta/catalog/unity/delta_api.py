@@ -34,7 +34,7 @@ TRANSACTION_IDS_HEADER = "x-transaction-ids"
 
 
 class DeltaApi:
-    """Every method raises Refusal for what the server refuses, CatalogUnavailableError where no answer came."""
+    """Every method raises Refusal for what the server refuses, CatalogUnavailableError if no answer came."""
 
     def __init__(self, connection: Connection, *, sends_transaction_ids: bool = False) -> None:
         self._connection = connection
@@ -71,7 +71,7 @@ class DeltaApi:
         return table_of(name, self._connection.call("GET", _table(name)).value)
 
     def ratify(self, table: TableInfo, proposal: Proposal, known: Mapping[str, str]) -> bool:
-        """Propose a staged commit; True where the server says that it was ratified before."""
+        """Propose a staged commit; return True if the server reports that it was ratified before."""
         commit = commit_to_json(commit_of_proposal(proposal), "-")
         if self._sends_transaction_ids:
             commit["transaction-id"] = proposal.transaction_id

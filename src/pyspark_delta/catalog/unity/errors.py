@@ -1,4 +1,4 @@
-"""What a server says when it refuses a request, in one vocabulary for the Delta API and the older endpoints."""
+"""The errors of a server, in one vocabulary for the Delta API and the legacy endpoints."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Reason(Enum):
     NOT_ALLOWED = auto()
     OTHER_FORMAT = auto()
     INVALID = auto()
-    UNKNOWN = auto()  # it may have been done, or not
+    UNKNOWN = auto()  # the outcome is unknown
 
 
 _BY_NAME = {
@@ -53,7 +53,7 @@ _BY_NAME = {
     "NotImplementedException": Reason.INVALID,
     "CommitStateUnknownException": Reason.UNKNOWN,
     "InternalServerErrorException": Reason.UNKNOWN,
-    # the older endpoints
+    # the legacy endpoints
     "UNAUTHENTICATED": Reason.NOT_AUTHENTICATED,
     "PERMISSION_DENIED": Reason.NOT_ALLOWED,
     "COMMIT_VERSION_CONFLICT": Reason.VERSION_TAKEN,
@@ -99,7 +99,10 @@ class Refusal(Exception):
 
 
 def refusal_of(status: int, value: Any, *, is_read: bool = False) -> Refusal:
-    """The refusal in an answer; `value` is its JSON, None where it had none. `is_read` says what the request was."""
+    """Return the refusal in a response; `value` is its JSON, None if it had none.
+
+    `is_read` says that the request was a read.
+    """
     error = value.get("error") if isinstance(value, dict) else None
     name, message = "", f"HTTP status {status}"
     if isinstance(error, dict):
@@ -110,7 +113,10 @@ def refusal_of(status: int, value: Any, *, is_read: bool = False) -> Refusal:
 
 
 def error_of(refusal: Refusal, subject: str) -> CatalogError:
-    """The error for a refusal of a request about `subject`, such as `table main.sales.orders`, without an article."""
+    """Return the error for a refusal of a request about `subject`.
+
+    The subject has no article, as in `table main.sales.orders`.
+    """
     facts: dict[str, Any] = {"subject": subject, "status": refusal.status, "refusal": refusal.name}
     said = refusal.message.rstrip(".") or refusal.name
     match refusal.reason:
@@ -142,7 +148,7 @@ def error_of(refusal: Refusal, subject: str) -> CatalogError:
 
 @contextmanager
 def translated(subject: str) -> Iterator[None]:
-    """Refusals in the block become errors about `subject`."""
+    """Convert refusals in the block to errors about `subject`."""
     try:
         yield
     except Refusal as refusal:

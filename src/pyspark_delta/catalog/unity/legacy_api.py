@@ -1,7 +1,6 @@
-"""The endpoints of Unity Catalog that are older than its Delta API: commits by table id, tables by full name.
+"""The endpoints of Unity Catalog before its Delta API: commits by table id, tables by full name.
 
-They know no etags and no renaming. A server without the Delta API is used through them; schemas and lists go through
-them always.
+They have no etags and no renaming. A server without the Delta API is used through them; schemas and lists always are.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ _FEATURES = frozenset(
 
 
 class LegacyApi:
-    """Every method raises Refusal for what the server refuses, CatalogUnavailableError where no answer came."""
+    """Every method raises Refusal for what the server refuses, CatalogUnavailableError if no answer came."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -67,7 +66,7 @@ class LegacyApi:
         self._connection.call("POST", "/schemas", {"name": schema, "catalog_name": catalog})
 
     def schemas(self, catalog: str) -> Iterator[str]:
-        """The names of the schemas of a catalog."""
+        """Yield the names of the schemas of a catalog."""
         for value in self._listed("/schemas", "schemas", {"catalog_name": catalog}):
             yield str(value.get("name"))
 
@@ -76,13 +75,13 @@ class LegacyApi:
 
     # --------------------------------------------------------------------------------------------------- tables
     def tables(self, catalog: str, schema: str) -> Iterator[tuple[TableName, str]]:
-        """The tables of a schema, with their ids."""
+        """Yield the tables of a schema, with their ids."""
         query = {"catalog_name": catalog, "schema_name": schema}
         for value in self._listed("/tables", "tables", query):
             yield TableName(catalog, schema, str(value.get("name"))), str(value.get("table_id"))
 
     def register_table(self, name: TableName, location: str, described: NewTable | None) -> None:
-        """Name a table that is at a path. Later changes cannot be told through these endpoints."""
+        """Register a table at a path. These endpoints cannot report later changes."""
         request = {**_named(name), "table_type": "EXTERNAL", "storage_location": wire_location(location)}
         self._connection.call("POST", "/tables", {**request, **_described(described)})
 
@@ -109,13 +108,13 @@ class LegacyApi:
         return self._table(name, self._connection.call("GET", f"/tables/{segment(_full(name))}").value)
 
     def require_delta(self, name: TableName) -> None:
-        """Raises NotDeltaTableError for a table of another format, and for a view."""
+        """Raise NotDeltaTableError for a table of another format, and for a view."""
         _require_delta(name, self._connection.call("GET", f"/tables/{segment(_full(name))}").value)
 
     def report_change(
         self, table: TableInfo, version: int, timestamp: int, change: MetadataChange, known: Mapping[str, str]
     ) -> None:
-        """Nothing: these endpoints have no request for it."""
+        """Do nothing: these endpoints have no request for it."""
 
     def rename_table(self, name: TableName, new: TableName) -> None:
         raise Refusal(501, "NotImplementedException", "the server's API is too old to rename tables")
@@ -125,7 +124,7 @@ class LegacyApi:
 
     # -------------------------------------------------------------------------------------------------- commits
     def ratify(self, table: TableInfo, proposal: Proposal, known: Mapping[str, str]) -> bool:
-        """Propose a staged commit; True where the server says that it was ratified before."""
+        """Propose a staged commit; return True if the server reports that it was ratified before."""
         request = _addressed(table.table_id, table.location)
         request["commit_info"] = commit_to_json(commit_of_proposal(proposal), "_")
         if proposal.published_version is not None and proposal.published_version > 0:
@@ -144,7 +143,7 @@ class LegacyApi:
         return legacy_credentials_of(self._connection.call("POST", "/temporary-table-credentials", request).value)
 
     def _metadata(self, table: TableInfo, change: MetadataChange) -> dict[str, Any]:
-        """What a commit changes. The properties replace all that the catalog has, those that it made itself too."""
+        """Return the changes of a commit. The properties replace all that the catalog has, also its own."""
         if change.metadata is None and change.protocol is None:
             return {}
         answer = self._connection.call("GET", f"/tables/{segment(_full(table.name))}").value
@@ -177,7 +176,7 @@ class LegacyApi:
         )
 
     def _tail(self, table_id: str, location: str, table: str) -> LogTail:
-        """The whole tail; a server answers with the earliest commits of it, so it is asked until they reach the end."""
+        """Return the whole tail. A server returns the earliest commits, so it is asked until they reach the end."""
         commits: dict[int, RatifiedCommit] = {}
         start = 0
         while True:

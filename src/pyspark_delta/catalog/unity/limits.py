@@ -63,7 +63,7 @@ def check_domains(table: TableName, domains: Iterable[DomainMetadata]) -> None:
 
 
 def required_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties of a managed table that its commits must keep: those that are as the server requires.
+    """Return the properties of a managed table that its commits must keep: those that are as the server requires.
 
     A table on an older server, which required less, may lack some of them.
     """

@@ -1,7 +1,7 @@
-"""What Unity Catalog keeps of a table's protocol, metadata and domains, and the updates that keep it so.
+"""Unity Catalog's copy of a table's protocol, metadata and domains, and the updates that keep it current.
 
-The log is the authority; a commit that changes these tells the catalog in the same request. Some properties are made
-by the catalog out of the protocol and the domains; they are never sent, and never belong to the log.
+The log is the authority; a commit that changes these reports it to the catalog in the same request. The catalog derives
+some properties from the protocol and the domains; they are never sent, and never belong to the log.
 """
 
 from __future__ import annotations
@@ -41,22 +41,22 @@ _SYNTHETIC = frozenset(
 
 
 def is_synthetic(key: str) -> bool:
-    """Whether a property is made by the catalog."""
+    """Return True if the catalog derives the property."""
     return key in _SYNTHETIC or key.startswith(FEATURE_PREFIX)
 
 
 def own_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Without what the catalog makes."""
+    """Return the properties without those that the catalog derives."""
     return {key: value for key, value in properties.items() if not is_synthetic(key)}
 
 
 def features_of(protocol: Protocol) -> frozenset[str]:
-    """Every feature that a protocol lists."""
+    """Return every feature that a protocol lists."""
     return protocol.listed_features
 
 
 def protocol_properties(protocol: Protocol) -> dict[str, str]:
-    """The properties that the catalog makes of a protocol."""
+    """Return the properties that the catalog makes of a protocol."""
     return {
         MIN_READER_VERSION: str(protocol.min_reader_version),
         MIN_WRITER_VERSION: str(protocol.min_writer_version),
@@ -65,9 +65,9 @@ def protocol_properties(protocol: Protocol) -> dict[str, str]:
 
 
 def protocol_of_properties(properties: Mapping[str, str]) -> Protocol:
-    """The protocol that the properties of `protocol_properties` say; that of a table without features by default.
+    """Return the protocol in the properties of `protocol_properties`; without them, one without features.
 
-    Which features are for readers is not among them: all that are known as such are.
+    They do not state which features are for readers: all known reader features are.
     """
     features = frozenset(
         key.removeprefix(FEATURE_PREFIX)
@@ -90,7 +90,7 @@ def _version(text: str | None, default: int) -> int:
 
 
 def protocol_to_json(protocol: Protocol) -> dict[str, Any]:
-    """A protocol as the API has it."""
+    """Return a protocol as the API has it."""
     value: dict[str, Any] = {
         "min-reader-version": protocol.min_reader_version,
         "min-writer-version": protocol.min_writer_version,
@@ -103,7 +103,7 @@ def protocol_to_json(protocol: Protocol) -> dict[str, Any]:
 
 
 def domains_to_json(domains: Iterable[DomainMetadata]) -> dict[str, Any]:
-    """The configurations of those domains that the catalog keeps."""
+    """Return the configurations of those domains that the catalog keeps."""
     known = {domain.domain: domain for domain in domains if not domain.removed}
     updates: dict[str, Any] = {}
     if CLUSTERING in known:
@@ -117,7 +117,7 @@ def domains_to_json(domains: Iterable[DomainMetadata]) -> dict[str, Any]:
 
 
 def new_table_to_json(name: str, location: str, new: NewTable, *, table_type: str = "MANAGED") -> dict[str, Any]:
-    """The request that gives the table at a staging location, or an EXTERNAL one at any path, its name."""
+    """Return the request that gives the table at a staging location, or an EXTERNAL one at any path, its name."""
     request: dict[str, Any] = {
         "name": name,
         "location": location,
@@ -136,7 +136,7 @@ def new_table_to_json(name: str, location: str, new: NewTable, *, table_type: st
 
 
 def change_to_updates(change: MetadataChange, known: Mapping[str, str]) -> list[dict[str, Any]]:
-    """The updates that tell the catalog what a commit changes; `known` are the properties it has now."""
+    """Return the updates that report the changes of a commit; `known` are the properties of the catalog."""
     updates: list[dict[str, Any]] = []
     if change.protocol is not None:
         updates.append({"action": "set-protocol", "protocol": protocol_to_json(change.protocol)})
@@ -163,7 +163,7 @@ def change_to_updates(change: MetadataChange, known: Mapping[str, str]) -> list[
 
 
 def snapshot_update(version: int, timestamp: int) -> dict[str, Any]:
-    """The update that says which version of a registered table the others of the request are from."""
+    """Return the update that states which version of a registered table the other updates describe."""
     snapshot = {"last-commit-version": version, "last-commit-timestamp-ms": timestamp}
     return {"action": "update-metadata-snapshot-version", **snapshot}
 

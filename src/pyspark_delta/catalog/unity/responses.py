@@ -1,4 +1,4 @@
-"""The answers of Unity Catalog's API as values; what a server leaves out or adds does not matter where it need not."""
+"""The responses of Unity Catalog's API as values; missing and additional members are tolerated where possible."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pyspark_delta.storage.paths import normalize_location, split
 
 
 def table_of(name: TableName, answer: Any) -> TableInfo:
-    """The table of a load response of the Delta API."""
+    """Return the table of a load response of the Delta API."""
     metadata = _object(answer, "metadata", "table")
     properties = texts(metadata.get("properties"))
     table_id = _text(metadata, "table-uuid", "table")
@@ -40,7 +40,7 @@ def table_of(name: TableName, answer: Any) -> TableInfo:
 
 
 def staging_of(name: TableName, answer: Any) -> StagingTable:
-    """The staging table of an answer of the Delta API."""
+    """Return the staging table of an answer of the Delta API."""
     if not isinstance(answer, dict):
         raise _unreadable("staging table", answer)
     return StagingTable(
@@ -55,7 +55,7 @@ def staging_of(name: TableName, answer: Any) -> StagingTable:
 
 
 def tail_of(commits: Iterable[RatifiedCommit], latest: Any, table: str) -> LogTail:
-    """The log tail of commits in any order.
+    """Return the log tail of commits in any order.
 
     A server that names no latest version, or -1, has ratified nothing yet but the version that the table began with.
     Raises CatalogError for a gap, and for commits that do not end at the latest version.
@@ -75,14 +75,14 @@ def tail_of(commits: Iterable[RatifiedCommit], latest: Any, table: str) -> LogTa
 
 
 def within(tail: LogTail, start: int | None, end: int | None) -> LogTail:
-    """The commits of a range of versions, both ends included."""
+    """Return the commits of a range of versions, both ends included."""
     first, last = start if start is not None else 0, end if end is not None else tail.latest_version
     chosen = tuple(commit for commit in tail.commits if first <= commit.version <= last)
     return LogTail(tail.latest_version, chosen, tail.published_version)
 
 
 def commit_of_proposal(proposal: Proposal) -> RatifiedCommit:
-    """The commit that a staged proposal becomes."""
+    """Return the commit that a staged proposal becomes."""
     assert proposal.file is not None
     return RatifiedCommit(
         version=proposal.version,
@@ -96,7 +96,7 @@ def commit_of_proposal(proposal: Proposal) -> RatifiedCommit:
 
 
 def commit_to_json(commit: RatifiedCommit, separator: str) -> dict[str, Any]:
-    """A staged commit; the Delta API separates the words of names by '-', the older endpoints by '_'."""
+    """Return a staged commit; the Delta API separates the words of names by '-', the legacy endpoints by '_'."""
     return {
         "version": commit.version,
         "timestamp": commit.timestamp,
@@ -107,7 +107,7 @@ def commit_to_json(commit: RatifiedCommit, separator: str) -> dict[str, Any]:
 
 
 def commits_of(values: Any) -> list[RatifiedCommit]:
-    """The commits of an answer of the older endpoints."""
+    """Return the commits of an answer of the legacy endpoints."""
     return [_commit_of(value, "_") for value in values or ()]
 
 
@@ -129,17 +129,17 @@ def _commit_of(value: Any, separator: str) -> RatifiedCommit:
 
 
 def wire_location(location: str) -> str:
-    """The text of a location in requests: `file:///dir` for a local one."""
+    """Return the text of a location in requests: `file:///dir` for a local one."""
     return f"file://{location}" if split(location)[0] == "file" else location
 
 
 def number(value: Any) -> int:
-    """A whole number; 0 for anything else."""
+    """Return a whole number; 0 for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def texts(value: Any) -> dict[str, str]:
-    """The members of an object that are not null, as text."""
+    """Return the members of an object that are not null, as text."""
     return {key: text for key, text in _optional_texts(value).items() if text is not None}
 
 
@@ -174,5 +174,5 @@ def _unreadable(what: str, value: Any) -> CatalogError:
     text = repr(value)
     return CatalogError(
         f"The catalog's answer is not the {what} that was asked for: {text[:200]}. "
-        "Look whether the URL is that of Unity Catalog's API, such as https://host/api/2.1/unity-catalog.",
+        "Check that the URL is that of Unity Catalog's API, such as https://host/api/2.1/unity-catalog.",
     )

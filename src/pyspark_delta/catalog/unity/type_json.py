@@ -26,7 +26,7 @@ _MAX_DEPTH = 200
 
 
 def columns_of(schema_string: str) -> dict[str, Any]:
-    """The struct that the API takes for a `schemaString`. Raises InvalidProposalError for what is no struct."""
+    """Return the struct that the API takes for a `schemaString`. Raises InvalidProposalError for what is no struct."""
     try:
         schema = orjson.loads(schema_string)
     except orjson.JSONDecodeError as error:
@@ -35,7 +35,7 @@ def columns_of(schema_string: str) -> dict[str, Any]:
 
 
 def schema_string_of(columns: Any) -> str:
-    """The `schemaString` of a struct of the API. Raises InvalidProposalError for what is no struct."""
+    """Return the `schemaString` of a struct of the API. Raises InvalidProposalError for what is no struct."""
     return orjson.dumps(_struct(columns, _CAMEL_CASE)).decode()
 
 
@@ -47,7 +47,7 @@ def _struct(value: Any, names: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _renamed(value: Any, names: Mapping[str, str], depth: int) -> Any:
-    """One type with the members of it and of the types in it renamed."""
+    """Return one type with the members of it and of the types in it renamed."""
     if not isinstance(value, dict):
         return value
     if depth > _MAX_DEPTH:

@@ -1,1 +1,1 @@
-"""The Arrow engine: statements whose conditions and values Arrow computes with exactly Spark's results."""
+"""The Arrow engine: runs statements if Arrow computes their conditions and values exactly as Spark does."""

@@ -1,4 +1,4 @@
-"""A merge of which Arrow computes every part: what its condition and its clauses say, bound to both sides."""
+"""A merge that Arrow computes completely: its condition and clauses, bound to both sides."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class JoinKey:
 
 @dataclass(frozen=True, slots=True)
 class BoundClause:
-    """A clause; `values` are those of the columns of the table, in order, none for a row that goes."""
+    """A clause; `values` are those of the columns of the table, in order, empty for a deletion."""
 
     kind: RowKind
     action: RowAction
@@ -50,9 +50,9 @@ class BoundClause:
 
 @dataclass(frozen=True, slots=True)
 class BoundMerge:
-    """The rows that match have equal `keys` and meet the condition `rest`; new rows have to meet `checks`.
+    """A merge bound to both sides. Rows match if their `keys` are equal and they meet the condition `rest`.
 
-    With `is_single_delete`, it does not matter how many rows of the source a row of the table matches.
+    New rows must meet `checks`. With `is_single_delete`, a row of the table may match several rows of the source.
     """
 
     keys: tuple[JoinKey, ...]
@@ -62,7 +62,7 @@ class BoundMerge:
     is_single_delete: bool
 
     def columns(self, side: str) -> tuple[str, ...]:
-        """The top-level columns of a side that are asked for."""
+        """Return the top-level columns of a side that the merge reads."""
         found = [key.target.path[0] if side == TARGET else key.source.name for key in self.keys]
         for expression in self._expressions():
             found += [column.path[1] for column in columns_of(expression) if column.path[0] == side]
@@ -80,7 +80,7 @@ class BoundMerge:
 def bind_merge(
     target: Target, source: StructType, condition: str, clauses: Sequence[Clause | None]
 ) -> BoundMerge | CannotRun:
-    """Bind a merge whose condition, clauses and values are valid SQL texts; None stands for a clause without a text."""
+    """Bind a merge whose condition, clauses and values are valid SQL; None stands for a clause without SQL text."""
     reason = _unsupported_reason(target, source, clauses)
     if reason is not None:
         return CannotRun(reason)
@@ -120,7 +120,7 @@ def _unsupported_reason(target: Target, source: StructType, clauses: Sequence[Cl
 
 
 def _is_taken(field: StructField) -> bool:
-    """Whether values of a column are the same, read by Arrow and sent by Spark."""
+    """Return True if values of a column are the same whether Arrow reads them or Spark sends them."""
     return not is_padded([field]) and not is_collated([field]) and _is_taken_type(field.type)
 
 
@@ -191,7 +191,7 @@ class _Binder:
         return exact_condition(text, self._both, _names(self._sides, kind), self._zone)
 
     def _all(self) -> tuple[Expression, ...] | None:
-        """The columns of the source of the same names."""
+        """Return the columns of the source with the same names."""
         values = [self._column(field) for field in self._schema]
         found = tuple(value for value in values if value is not None)
         return found if len(found) == len(values) else None
@@ -232,7 +232,7 @@ def _both(target: StructType, source: StructType) -> StructType:
 
 
 def _names(sides: SideNames, kind: RowKind) -> Names:
-    """What names mean in a clause for rows of that kind."""
+    """Return the meaning of names in a clause for rows of that kind."""
     both = _both(sides.table, sides.source)
 
     def of_both(parts: Sequence[str]) -> tuple[StructField, ...] | None:
@@ -243,7 +243,7 @@ def _names(sides: SideNames, kind: RowKind) -> Names:
         return None if given is None else of_source((given.name,))
 
     def of_source(parts: Sequence[str]) -> tuple[StructField, ...] | None:
-        # What comes before a name is that of the source, unless the source has a column of that name.
+        # A qualifier names the source, unless the source has a column of that name.
         if len(parts) > 2 or (len(parts) == 2 and sides.source.find(parts[0]) is not None):
             return None
         return find_fields((SOURCE, parts[-1]), both)

@@ -1,4 +1,4 @@
-"""The conditions of a table, for rows that Arrow makes."""
+"""The conditions of a table, for rows that Arrow computes."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def bound_checks(target: Target) -> tuple[Expression, ...] | CannotRun:
 
 
 def check_rows(checks: Sequence[Expression], rows: pa.RecordBatch) -> None:
-    """Raise EngineDeclined if a row breaks a condition: Spark says which row it is."""
+    """Raise EngineDeclined if a row violates a condition: Spark reports the row."""
     for check in checks:
         if not pc.all(pc.fill_null(evaluate(check, rows), False)).as_py():
             raise EngineDeclined("a row breaks a condition of the table")

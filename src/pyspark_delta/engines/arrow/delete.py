@@ -1,4 +1,4 @@
-"""DELETE whose condition Arrow computes."""
+"""DELETE with a condition that Arrow computes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NOT_EXACT = CannotRun("the condition is not one that Arrow computes exactly")
 
 @dataclass(frozen=True)
 class ArrowDelete:
-    """DELETE of the rows of some files that meet `condition`; None for one that Arrow does not compute."""
+    """Deletes the rows of some files that meet `condition`; it is None if Arrow does not compute it."""
 
     target: Target
     files: pa.Table
@@ -30,7 +30,7 @@ class ArrowDelete:
         return NOT_EXACT if self.condition is None else answer(self._find)
 
     def change(self) -> Done[ChangedRows] | CannotRun:
-        """Find the rows, and write them to change data files where the context has some."""
+        """Find the rows, and write them to change data files if the context has some."""
         if self.condition is None:
             return NOT_EXACT
         return answer(self._find if self.context.changes is None else self._change)

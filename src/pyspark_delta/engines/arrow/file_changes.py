@@ -1,6 +1,6 @@
-"""Rows of files that Arrow reads, computes and writes: in this process, or in tasks if they are many.
+"""Reads, updates and writes rows of files with Arrow: in this process, or in tasks if there are many rows.
 
-Rows stay in the memory of one process; tasks only get the files.
+Rows stay in the memory of one process; only the files are sent to tasks.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from pyspark_delta.statements.target import ROW, Target
 
 @dataclass(frozen=True, slots=True)
 class RowUpdate:
-    """What a statement does with every row that is read; small, picklable.
+    """What a statement does with every row that it reads; small and picklable.
 
-    Rows are of the `schema` of the table, with new `values` by column, which must meet the `checks`. The first action
-    of the context is that of the rows; the last may be that of their preimages.
+    Rows have the `schema` of the table, with new `values` by column, which must meet the `checks`. The first action of
+    the context is that of the rows; the last may be that of their preimages.
     """
 
     context: ChangeContext
@@ -48,13 +48,13 @@ class RowUpdate:
 
     @property
     def stored_ids(self) -> int:
-        """How many columns files keep the ids of rows in."""
+        """The number of columns in which files store row ids."""
         return len(self.context.columns) - len(self.schema)
 
     def batches(
         self, read: ReadContext, tasks: Sequence[ScanTask], numbers: Sequence[int], threads: int = 1
     ) -> Generator[pa.RecordBatch]:
-        """The rows of some files, whose `numbers` are given, as `ChangeContext` says.
+        """Yield the rows of some files, whose `numbers` are given, as `ChangeContext` says.
 
         Raises ComputationError for a row whose values Arrow cannot compute.
         """
@@ -69,7 +69,7 @@ class RowUpdate:
         ]
         if self.checks:
             check_rows(self.checks, self._stored(new))
-        # The id of the row; and the version of this commit, which files say by null.
+        # The id of the row, and the version of this commit, which files store as null.
         ids = [*rows.columns[width:-1][:1], pa.nulls(rows.num_rows, pa.int64())][: self.stored_ids]
         yield self._batch([*new, *ids], 0, number, rows.columns[-1])
         actions = self.context.actions
@@ -77,12 +77,12 @@ class RowUpdate:
             yield self._batch([*old, *ids], len(actions) - 1, number, rows.columns[-1])
 
     def _stored(self, columns: list[pa.Array]) -> pa.RecordBatch:
-        """New rows as readers get them: conditions must see that."""
+        """Return new rows as readers get them, which is what conditions must see."""
         rows = pa.RecordBatch.from_arrays(columns, names=list(self.schema.names))
         return rows if self.context.data is None else null_empty_partitions(self.context.data, rows)
 
     def _computed(self, value: Expression, rows: pa.RecordBatch, arrow_type: pa.DataType) -> pa.Array:
-        """The values of a column, of exactly the type that it is read as."""
+        """Return the values of a column, of exactly the type that readers get."""
         found = compute(value, rows)
         return found if found.type == arrow_type else found.cast(arrow_type)
 
@@ -93,9 +93,9 @@ class RowUpdate:
 
 
 def change_files(target: Target, files: pa.Table, condition: Expression | None, change: RowUpdate) -> Done[ChangedRows]:
-    """Carry out a change of the rows of files that meet an exact condition, or of all; files count by their place.
+    """Change the rows of files that meet an exact condition, or all rows; files are numbered by position.
 
-    Files of a partition of the table are side by side. Raises as `RowUpdate.batches`, `read_tasks` and `carry_out`.
+    Files of a partition of the table are adjacent. Raises as `RowUpdate.batches`, `read_tasks` and `carry_out`.
     """
     read = target.source.read_context(
         change.schema.fields,
@@ -117,7 +117,7 @@ def change_files(target: Target, files: pa.Table, condition: Expression | None, 
 
 
 def _few(batches: Generator[pa.RecordBatch], limit: int) -> list[pa.RecordBatch] | None:
-    """The rows if they take at most `limit` bytes in memory; else None."""
+    """Return the rows if they take at most `limit` bytes in memory; else None."""
     found, size = [], 0
     with closing(batches):
         for batch in batches:
@@ -129,6 +129,6 @@ def _few(batches: Generator[pa.RecordBatch], limit: int) -> list[pa.RecordBatch]
 
 
 def _change(change: RowUpdate, part: int, item: tuple[Sequence[int], FileGroup]) -> Iterator[pa.RecordBatch]:
-    """Carry out the change of the rows of the files that a task was given."""
+    """Change the rows of the files of a task."""
     numbers, group = item
     yield from change_task(change.context, part, change.batches(group.context, group.tasks(), numbers))

@@ -1,4 +1,4 @@
-"""The rows of a table whose keys are among those of a merge's source, found by Arrow."""
+"""Finds with Arrow the rows of a table whose keys are among those of a merge's source."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ _RESULT = pa.schema([("rows", pa.binary()), ("failure", pa.binary())])
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Columns of a table in some type, and for each the distinct values that it may have."""
+    """Columns of a table in some type, and the distinct values of each that may match."""
 
     columns: tuple[Expression, ...]
     values: tuple[pa.Array, ...]
 
     def sets(self) -> list[KeySet]:
-        """The values as sets to look rows up in."""
+        """Return the values as sets for lookups."""
         return [KeySet.of(values) for values in self.values]
 
     def meeting(self, sets: Sequence[KeySet], rows: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows of which each column has one of its values; such a row may still be no match."""
+        """Return the rows in which each column has one of its values; such a row may still not match."""
         masks = [keys.mask(compute(column, rows)) for column, keys in zip(self.columns, sets, strict=True)]
         found = np.flatnonzero(np.logical_and.reduce(masks))
         return rows if len(found) == rows.num_rows else rows.take(pa.array(found))
 
 
 def find_rows(target: Target, files: pa.Table, keys: Keys, columns: Sequence[str], *, row_ids: bool) -> pa.Table:
-    """The rows that may match: their `columns`, their ids with `row_ids`, `ROW`, and `FILE` as the number of the file.
+    """Return the rows that may match: their `columns`, their ids with `row_ids`, `ROW`, and the file's number `FILE`.
 
-    `files` have columns of `actions.columns`, `columns` are top-level ones of the table, those of the keys among them.
-    Raises EngineDeclined if there are too many, and as `read_tasks`.
+    `files` have columns of `actions.columns`; `columns` are top-level columns of the table, including those of the
+    keys.
     """
     schema, asked = target.configuration.schema, dict.fromkeys(columns)
     of_keys = dict.fromkeys(column.path[0] for key in keys.columns for column in columns_of(key))
@@ -72,7 +72,7 @@ class _Search:
         )
 
     def run(self, files: pa.Table, part: float) -> pa.Table:
-        """The rows found, `FILE` first; `part` is about the part of the bytes of files that the columns take."""
+        """Return the rows found, `FILE` first; `part` is about the part of the bytes of files that the columns take."""
         context = self._context
         schema = pa.schema([pa.field(FILE, pa.int64()), *output_schema(context)])
         if not files.num_rows:
@@ -100,7 +100,7 @@ def _gathered(batches: Iterable[pa.RecordBatch], schema: pa.Schema, most: int) -
 def _search(
     keys: Keys, schema: pa.Schema, most: int, _: int, item: tuple[Sequence[int], FileGroup]
 ) -> Iterator[pa.RecordBatch]:
-    """What a task finds; rows as in `_RESULT`."""
+    """Yield the rows that a task finds, as in `_RESULT`."""
     numbers, group = item
 
     def found() -> pa.Table:
@@ -116,7 +116,7 @@ def _search(
 def _found(
     keys: Keys, context: ReadContext, tasks: list[ScanTask], numbers: Sequence[int], threads: int = 1
 ) -> Iterator[pa.RecordBatch]:
-    """The rows that some files have, with the number of the file."""
+    """Yield the rows that match in some files, with the number of the file."""
     sets = keys.sets()
 
     def with_keys(task: int, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -129,23 +129,23 @@ def _found(
     yield from read_each(context, tasks, with_keys, threads)
 
 
-_MOST_PLACES = 1 << 24  # a byte each
+_MOST_PLACES = 1 << 24  # one byte each
 
 
 @dataclass(frozen=True, slots=True)
 class KeySet:
-    """Distinct values, none null; numbers, dates and times are looked up by their `places`."""
+    """Distinct values, none null; numbers, dates and times use the direct-address table `places`."""
 
     values: pa.Array
     places: Places | None = None
 
     @classmethod
     def of(cls, values: pa.Array) -> KeySet:
-        """Some values, of any type."""
+        """Return some values, of any type."""
         return cls(values, Places.of(_numbers(values)) if len(values) and _has_numbers(values.type) else None)
 
     def mask(self, keys: pa.Array) -> np.ndarray:
-        """Whether each key, of the type of the values, is in the set; null never is."""
+        """Return True for each key, of the type of the values, that is in the set; null never is."""
         if self.places is None:
             is_in: np.ndarray = pc.is_in(keys, value_set=self.values).to_numpy(zero_copy_only=False)
             return is_in
@@ -155,9 +155,9 @@ class KeySet:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Numbers, in order, and the places they take: their distances from the least, counted anew behind the last place.
+    """A direct-address table for integers: the distances from the least one, with long gaps left out.
 
-    That is many times as fast as hashing: Arrow would make its table anew for every batch.
+    It is many times faster than hashing: Arrow would build its hash table again for every batch.
     """
 
     numbers: np.ndarray
@@ -165,7 +165,7 @@ class Places:
 
     @classmethod
     def of(cls, numbers: np.ndarray) -> Places:
-        """Some numbers, at least one."""
+        """Return the table of some numbers, at least one."""
         numbers = np.sort(numbers)
         span = int(numbers[-1]) - int(numbers[0])
         places = cls(numbers, np.zeros(min(1 << span.bit_length(), _MOST_PLACES), np.bool_))
@@ -173,10 +173,10 @@ class Places:
         return places
 
     def mask(self, numbers: np.ndarray) -> np.ndarray:
-        """Which of some numbers are among these."""
+        """Return True for each number that is in the table."""
         distances = self._distances(numbers)
         found: np.ndarray = self.taken[self._place(distances)]
-        if int(self.numbers[-1]) - int(self.numbers[0]) < len(self.taken):  # each has a place of its own
+        if int(self.numbers[-1]) - int(self.numbers[0]) < len(self.taken):  # each number has its own place
             found &= distances < len(self.taken)
         else:
             maybe = np.flatnonzero(found)
@@ -185,7 +185,7 @@ class Places:
         return found
 
     def _distances(self, numbers: np.ndarray) -> np.ndarray:
-        """How far numbers are above the least; those below it are farther than the greatest."""
+        """Return the distances of numbers from the least one; numbers below it get distances beyond the greatest."""
         distances: np.ndarray = numbers.view(np.uint64) - self.numbers[0].view(np.uint64)
         return distances
 
@@ -195,13 +195,13 @@ class Places:
 
 
 def _has_numbers(data_type: pa.DataType) -> bool:
-    """Whether values of a type are in the order of whole numbers."""
+    """Return True if values of a type are ordered like integers."""
     types = pa.types
     return bool(types.is_signed_integer(data_type) or types.is_date32(data_type) or types.is_timestamp(data_type))
 
 
 def _numbers(values: pa.Array) -> np.ndarray:
-    """The numbers of values of such a type; 0 for null."""
+    """Return the values of such a type as integers; 0 for null."""
     if not pa.types.is_integer(values.type):
         values = values.view(pa.int32() if pa.types.is_date32(values.type) else pa.int64())
     numbers: np.ndarray = (values.fill_null(0) if values.null_count else values).cast(pa.int64()).to_numpy()

@@ -1,4 +1,4 @@
-"""Which rows of two sides match, and which clause takes each."""
+"""Finds the matching rows of two sides, and the clause of each row."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.types import LONG
 from pyspark_delta.statements.merge.clauses import RowKind
 
-_NOWHERE = -1  # of a row of the source, and no clause
+_NOWHERE = -1  # no row of the source, or no clause
 
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """Rows that clauses are for: `target` and `source` are the positions of their rows on the two sides.
+    """Rows that clauses take: `target` and `source` are the positions of their rows on the two sides.
 
-    In rows that match nothing `target` is -1. `clause` is the number of the clause that takes a row.
+    `target` is -1 in rows that match nothing. `clause` is the number of the clause that takes a row.
     """
 
     target: np.ndarray
@@ -33,18 +33,18 @@ class Matches:
     clause: np.ndarray
 
     def only(self, mask: np.ndarray) -> Matches:
-        """Those that a mask says."""
+        """Return the rows that a mask selects."""
         return Matches(self.target[mask], self.source[mask], self.clause[mask])
 
 
 def keys_of(keys: Sequence[JoinKey], source: pa.RecordBatch) -> Keys:
-    """The values that the columns of the table may have to match a row of the source."""
+    """Return the values that columns of the table may have to match a row of the source."""
     values = tuple(pc.unique(_of_source(key, source)).drop_null() for key in keys)
     return Keys(tuple(_joined_as(key) for key in keys), values)
 
 
 def find_matches(merge: BoundMerge, target: pa.RecordBatch, source: pa.RecordBatch) -> Matches:
-    """The rows that a clause takes. Raises ComputationError if a condition cannot be computed."""
+    """Return the rows that a clause takes. Raises ComputationError if a condition cannot be computed."""
     rows, given = _joined(merge.keys, target, source)
     if merge.rest is not None and len(rows):
         kept = _is_true(merge.rest, sides(target, source, rows, given))
@@ -62,7 +62,10 @@ def find_matches(merge: BoundMerge, target: pa.RecordBatch, source: pa.RecordBat
 
 
 def sides(target: pa.RecordBatch, source: pa.RecordBatch, rows: np.ndarray, given: np.ndarray) -> pa.RecordBatch:
-    """Some rows of both sides next to each other, as structs; nothing of the table where `rows` are nowhere."""
+    """Return rows of both sides next to each other, as structs.
+
+    The table's struct is missing if `rows` are no positions.
+    """
     structs = {SOURCE: source.take(pa.array(given)).to_struct_array()}
     if not len(rows) or rows[0] != _NOWHERE:
         structs[TARGET] = target.take(pa.array(rows)).to_struct_array()
@@ -70,7 +73,7 @@ def sides(target: pa.RecordBatch, source: pa.RecordBatch, rows: np.ndarray, give
 
 
 def without_repetitions(found: Matches, is_gone: np.ndarray) -> Matches:
-    """Those rows, a row of the table once among those that `is_gone` says."""
+    """Return the rows with each deleted row of the table, as `is_gone` says, only once."""
     gone = np.flatnonzero(is_gone)
     _, first = np.unique(found.target[gone], return_index=True)
     kept = ~is_gone
@@ -79,13 +82,13 @@ def without_repetitions(found: Matches, is_gone: np.ndarray) -> Matches:
 
 
 def has_repetitions(found: Matches, is_gone: np.ndarray) -> bool:
-    """Whether a row of the table is there more than once among those that `is_gone` says."""
+    """Return True if a deleted row of the table, as `is_gone` says, occurs more than once."""
     rows = found.target[is_gone]
     return len(np.unique(rows)) < len(rows)
 
 
 def _choose(merge: BoundMerge, kind: RowKind, found: Matches, target: pa.RecordBatch, source: pa.RecordBatch) -> None:
-    """Note for each row of a kind the first clause whose condition is true; a condition is asked of rows left."""
+    """Set for each row of a kind the first clause whose condition is true; later conditions see only rows left over."""
     for number, clause in enumerate(merge.clauses):
         if clause.kind is not kind:
             continue
@@ -101,7 +104,7 @@ def _is_true(condition: Expression, rows: pa.RecordBatch) -> np.ndarray:
 
 
 def _joined(keys: Sequence[JoinKey], target: pa.RecordBatch, source: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
-    """The positions of rows with equal keys, in the order of the table; null equals nothing."""
+    """Return the positions of rows with equal keys, in the order of the table; null equals nothing."""
     names = [f"k{number}" for number in range(len(keys))]
     ours = pa.table([compute(_joined_as(key), target) for key in keys], names)
     theirs = pa.table([_of_source(key, source) for key in keys], names)
@@ -114,11 +117,11 @@ def _joined(keys: Sequence[JoinKey], target: pa.RecordBatch, source: pa.RecordBa
 
 
 def _joined_as(key: JoinKey) -> Expression:
-    """The column of the table in the type that both sides are compared in."""
+    """Return the column of the table in the type in which both sides are compared."""
     is_wide = key.target.type == LONG or key.target.type not in INTEGRAL_BITS
     return key.target if is_wide else Cast(key.target, LONG)
 
 
 def _of_source(key: JoinKey, source: pa.RecordBatch) -> pa.Array:
-    """The column of the source in that type."""
+    """Return the column of the source in that type."""
     return source.column(key.source.name).cast(to_arrow(type_of(_joined_as(key))))

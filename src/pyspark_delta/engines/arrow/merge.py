@@ -1,4 +1,4 @@
-"""MERGE in this process: the rows of the table that match are collected, joined with the source, and written."""
+"""MERGE in this process: collects the matching rows of the table, joins them with the source, and writes."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ from pyspark_delta.write.change_data import change_context
 
 @dataclass(frozen=True)
 class ArrowMerge:
-    """MERGE of a source that this process collects.
+    """Merges a source that this process collects.
 
-    `source` is its schema. `condition` is SQL; `clauses` are those of the merge in SQL, None for one without a text.
-    `collect` returns the candidate files and the rows of the source, with the columns that the merge asks for.
+    `source` is its schema. `condition` is SQL; `clauses` are those of the merge in SQL, None for one without SQL text.
+    `collect` returns the candidate files and the rows of the source, with the columns that the merge reads.
     """
 
     target: Target
@@ -48,11 +48,11 @@ class ArrowMerge:
     collect: Callable[[BoundMerge], tuple[Candidates, pa.Table] | CannotRun]
 
     def find(self) -> CannotRun:
-        """Leave plans to Spark, which counts the rows without holding them."""
+        """Leave plans to Spark, which counts the rows without holding them in memory."""
         return CannotRun("plans of merges are made by Spark")
 
     def change(self) -> Done[Changed] | CannotRun:
-        """Join the two sides here, and write the rows that change."""
+        """Join the two sides in this process, and write the rows that change."""
         merge = bind_merge(self.target, self.source, self.condition, self.clauses())
         if isinstance(merge, CannotRun):
             return merge
@@ -69,9 +69,9 @@ class ArrowMerge:
 
 
 def merge_in_driver(target: Target, merge: BoundMerge, files: pa.Table, source: pa.Table) -> ChangedRows:
-    """Carry out a merge into the files that may have matching rows; `source` has the columns asked for, by name.
+    """Merge into the files that may have matching rows; `source` has the columns of the merge, by name.
 
-    Raises EngineDeclined and ComputationError for a row that is left to Spark, with nothing written; and as
+    Raises EngineDeclined and ComputationError for a row that is left to Spark; then nothing is written. Also raises as
     `read_tasks` and `RollingFileWriter`.
     """
     try:
@@ -81,20 +81,20 @@ def merge_in_driver(target: Target, merge: BoundMerge, files: pa.Table, source: 
 
 
 class _Merging:
-    """One merge, its source in memory."""
+    """A merge with its source in memory."""
 
     def __init__(self, target: Target, merge: BoundMerge, files: pa.Table, source: pa.RecordBatch) -> None:
         self._target, self._merge, self._files, self._source = target, merge, files, source
         self._actions = tuple(clause.action for clause in merge.clauses)
         self._is_written = any(action.is_written for action in self._actions)
         is_gone = any(action.is_gone for action in self._actions)
-        # Where rows only go, readers see which from the vectors.
+        # If rows are only deleted, readers see which ones from the vectors.
         self._has_changes = target.has_feed and is_gone and (self._is_written or not target.uses_vectors)
         self._context = self._context_of()
 
     def run(self) -> ChangedRows:
         rows = self._rows()
-        found = self._settled(find_matches(self._merge, rows, self._source))
+        found = self._deduplicated(find_matches(self._merge, rows, self._source))
         return changed_rows(carry_out(self._context, self._batches(found, rows)), self._context)
 
     def _context_of(self) -> ChangeContext:
@@ -109,7 +109,7 @@ class _Merging:
         return context_of(target, target.context, actions, has_changes=self._has_changes, in_any_order=True)
 
     def _rows(self) -> pa.RecordBatch:
-        """The rows of the table that may match."""
+        """Return the rows of the table that may match."""
         asked = self._merge.columns(TARGET)
         if self._has_changes:
             asked = tuple(dict.fromkeys((*asked, *self._target.configuration.schema.names)))
@@ -117,8 +117,8 @@ class _Merging:
         keys = keys_of(self._merge.keys, self._source)
         return _as_batch(find_rows(self._target, self._files, keys, asked, row_ids=row_ids))
 
-    def _settled(self, found: Matches) -> Matches:
-        """Without rows that several rows of the source match, where that does not matter."""
+    def _deduplicated(self, found: Matches) -> Matches:
+        """Return the matches without repeated deletions, if several source rows may match a row."""
         gone = np.array([action.is_gone for action in self._actions], np.bool_)[found.clause]
         if not has_repetitions(found, gone):
             return found
@@ -128,7 +128,7 @@ class _Merging:
 
     # ---------------------------------------------------------------------------------------------- what is written
     def _batches(self, found: Matches, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """The rows that change, by clause, as `ChangeContext` says."""
+        """Yield the rows that change, by clause, as `ChangeContext` says."""
         for number, clause in enumerate(self._merge.clauses):
             taken = found.only(found.clause == number)
             if not len(taken.source):
@@ -149,7 +149,7 @@ class _Merging:
         return tuple(Column((TARGET, field.name), field.type) for field in self._target.configuration.schema)
 
     def _columns(self, values: Sequence[Expression], both: pa.RecordBatch) -> list[pa.Array]:
-        """The columns of the table; without values where nobody asks for them."""
+        """Return the columns of the table; null columns if no value is needed."""
         if not self._context.columns.fields:
             return []
         types = [to_arrow(field.type, all_nullable=True) for field in self._target.context.schema]
@@ -173,7 +173,7 @@ class _Merging:
 
 @dataclass(frozen=True, slots=True)
 class _Places:
-    """Where rows are from, and their ids; null for new rows."""
+    """The files and positions of rows, and their ids; null for new rows."""
 
     files: pa.Array
     rows: pa.Array

@@ -1,7 +1,6 @@
-"""Files that lose rows are rewritten: the rows that stay are read and written with Arrow, in this process or in tasks.
+"""Rewrites files that lose rows: reads and writes the remaining rows with Arrow, in this process or in tasks.
 
-Rows stay in the memory of one process. Nothing is converted for Spark and back, and deleted rows are known by their
-positions.
+Rows stay in the memory of one process. They are not converted for Spark, and deleted rows are known by position.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from pyspark_delta.write.written import Written, with_row_ids
 
 
 def rewrite_files(target: Target, files: pa.Table) -> Done[Written]:
-    """Write the rows of files that their deletion vectors do not mark, with their ids where they have some.
+    """Write the rows of files that their deletion vectors do not mark, with their ids if they have some.
 
     `files` have columns of `actions.columns`; rows are read in the schema of the target, and written as its context
-    says. Small files of a partition of the table become one.
+    says. Small files of a partition of the table are combined.
 
-    Raises as `read_tasks` and `write_all`. Files that other tasks wrote stay behind then; no commit names them.
+    Raises as `read_tasks` and `write_all`. Files of other tasks then stay behind; no commit names them.
     """
     context = with_row_ids(target.configuration, target.context)
     read = target.source.read_context(
@@ -50,10 +49,10 @@ def _named(context: WriteContext, batches: Iterable[pa.RecordBatch]) -> Iterator
 
 
 def by_partition(files: pa.Table, context: WriteContext) -> pa.Table:
-    """The files, those of a partition of the table side by side, so that a task has one file open at a time."""
+    """Return the files with those of a table partition adjacent, so that a task has one file open at a time."""
     if not context.partition_names:
         return files
-    # By number, as Arrow takes a name that begins with a dot for a path.
+    # By number: Arrow treats a name that begins with a dot as a path.
     keys = pa.table({str(i): partition_text(files, name) for i, name in enumerate(context.partition_names)})
     return files.take(pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names]))
 

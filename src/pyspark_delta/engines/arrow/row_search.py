@@ -1,4 +1,4 @@
-"""Rows that an exact condition is true for, found by Arrow alone: no row passes through Spark.
+"""Finds rows for which an exact condition is true with Arrow alone: no row passes through Spark.
 
 Such conditions mean the same here as in Spark, and need few columns of each file.
 """
@@ -26,7 +26,7 @@ _RESULT = pa.schema([("file", pa.int64()), ("rows", pa.binary()), ("failure", pa
 
 
 def search_rows(target: Target, files: pa.Table, condition: Expression | None) -> Done[dict[int, BitMap64]]:
-    """The positions of the rows that meet an exact condition, or of all, in their files, by the number of the file.
+    """Return the positions of the rows that meet an exact condition, or of all rows, by the number of the file.
 
     `files` have columns of `actions.columns`. Raises ComputationError if the condition cannot be computed for a row,
     and as `read_tasks`.
@@ -44,7 +44,7 @@ def search_rows(target: Target, files: pa.Table, condition: Expression | None) -
 
 
 def _united(found: Iterable[tuple[int, BitMap64]]) -> dict[int, BitMap64]:
-    """The rows of each file: large ones are searched in shares."""
+    """Return the rows of each file; large files are searched in several shares."""
     united: dict[int, BitMap64] = {}
     for number, rows in found:
         united[number] = united[number] | rows if number in united else rows
@@ -52,7 +52,7 @@ def _united(found: Iterable[tuple[int, BitMap64]]) -> dict[int, BitMap64]:
 
 
 def _search(_: int, item: tuple[Sequence[int], FileGroup]) -> Iterator[pa.RecordBatch]:
-    """What a task finds; rows as in `_RESULT`."""
+    """Yield the rows that a task finds, as in `_RESULT`."""
     numbers, group = item
 
     def found() -> pa.Table:
@@ -67,7 +67,7 @@ def _search(_: int, item: tuple[Sequence[int], FileGroup]) -> Iterator[pa.Record
 def _found(
     context: ReadContext, tasks: list[ScanTask], numbers: Sequence[int], threads: int = 1
 ) -> Iterator[tuple[int, BitMap64]]:
-    """The rows that are met, of the files that have some, with the number of the file."""
+    """Yield the number of each file with matching rows, and these rows."""
 
     def positions(task: int, rows: pa.RecordBatch) -> Iterator[tuple[int, np.ndarray]]:
         yield task, rows.column(0).to_numpy()

@@ -1,4 +1,4 @@
-"""UPDATE whose new values Arrow computes."""
+"""UPDATE with values that Arrow computes."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class ExactCondition:
 
 @dataclass(frozen=True)
 class ArrowUpdate:
-    """UPDATE of rows of candidate files; `condition` is None if Arrow does not compute it.
+    """Updates rows of candidate files; `condition` is None if Arrow does not compute it.
 
-    `texts` gives the new values as SQL by the path of their column, None for one that has no text.
+    `texts` returns the new values as SQL by the path of their column, None for one without SQL text.
     """
 
     target: Target
@@ -76,7 +76,7 @@ class ArrowUpdate:
 def bind_update(target: Target, values: Mapping[tuple[str, ...], str | None]) -> RowUpdate | CannotRun:
     """Bind new values, valid SQL by the path of their column, as Arrow computes them.
 
-    None stands for a value that has no text.
+    None stands for a value without SQL text.
     """
     checks = bound_checks(target)
     if isinstance(checks, CannotRun):
@@ -102,7 +102,7 @@ def _bound_values(target: Target, values: Mapping[tuple[str, ...], str | None]) 
 
 
 def _bound_value(target: Target, field: StructField, text: str) -> Expression | None:
-    """The value of a column; None if Arrow does not compute it, or its store assignment, exactly."""
+    """Return the value of a column; None if Arrow does not compute it and its store assignment exactly."""
     schema = target.configuration.schema
     if not _is_simple(field):
         return None
@@ -114,6 +114,6 @@ def _bound_value(target: Target, field: StructField, text: str) -> Expression | 
 
 
 def _is_simple(field: StructField) -> bool:
-    """Whether its values are of a type without parts, and of no meaning beside it."""
+    """Return True if the type has no nested parts and no special meaning."""
     plain = isinstance(field.type, PrimitiveType | DecimalType) and field.type not in (VARIANT, VOID)
     return plain and field.type.annotation is None and not (is_padded([field]) or is_collated([field]))

@@ -1,4 +1,4 @@
-"""`DeltaTable.alter()`: changes to columns, constraints, properties and clustering, each a commit of its own."""
+"""`DeltaTable.alter()`: changes to columns, constraints, properties and clustering. Each one is a commit."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class DeltaTableAlter:
         first: bool = False,
         after: str | None = None,
     ) -> DeltaTableAlter:
-        """A new column, null in every row there is; the last one of its struct unless `first` or `after` a column."""
+        """Add a column, null in all existing rows. It is the last of its struct unless `first` or `after` is given."""
         *parent, last = parse_column_path(name)
         field = delta_field(last, dataType, comment=comment)
         return self._change(
@@ -71,12 +71,12 @@ class DeltaTableAlter:
         )
 
     def addColumns(self, columns: SparkStruct | Sequence[SparkField]) -> DeltaTableAlter:
-        """New top-level columns, in one commit."""
+        """Add top-level columns in one commit."""
         new = [NewColumn(delta_field(f.name, f.dataType, f.nullable, metadata=f.metadata)) for f in columns]
         return self._change(lambda snapshot: add_columns(snapshot.configuration, new))
 
     def dropColumns(self, *names: str) -> DeltaTableAlter:
-        """Columns leave the schema; the table must map columns (delta.columnMapping.mode)."""
+        """Drop columns. The table must use column mapping (delta.columnMapping.mode)."""
         paths = [parse_column_path(name) for name in names]
         return self._change(
             lambda snapshot: drop_columns(
@@ -85,55 +85,55 @@ class DeltaTableAlter:
         )
 
     def renameColumn(self, name: str, newName: str) -> DeltaTableAlter:
-        """Another name for a column, which stays where it is; the table must map columns."""
+        """Rename a column without moving it. The table must use column mapping."""
         return self._change(lambda snapshot: rename(snapshot.configuration, parse_column_path(name), newName))
 
     def moveColumn(self, name: str, *, first: bool = False, after: str | None = None) -> DeltaTableAlter:
-        """Another place for a column in its struct."""
+        """Move a column within its struct."""
         position = _position(first, after)
         if position is None:
             raise InvalidOperationError(f"Say where the column '{name}' goes: first=True, or after='another column'.")
         return self._change(lambda snapshot: move(snapshot.configuration, parse_column_path(name), position))
 
     def changeType(self, name: str, dataType: str | SparkType) -> DeltaTableAlter:
-        """A wider type for a column, which needs the property delta.enableTypeWidening."""
+        """Widen the type of a column. This needs the property delta.enableTypeWidening."""
         wider = delta_type(dataType)
         return self._change(lambda snapshot: change_type(snapshot.configuration, parse_column_path(name), wider))
 
     def setColumnComment(self, name: str, comment: str | None) -> DeltaTableAlter:
-        """Another comment for a column; None removes it."""
+        """Set the comment of a column; None removes it."""
         return self._change(lambda snapshot: set_comment(snapshot.configuration, parse_column_path(name), comment))
 
     def setNotNull(self, name: str) -> DeltaTableAlter:
-        """Null is forbidden from now on. Raises ConstraintViolationError when rows have it."""
+        """Forbid null in a column. Raises ConstraintViolationError if rows have it."""
         return self._change(lambda snapshot: set_nullable(snapshot.configuration, parse_column_path(name), False))
 
     def dropNotNull(self, name: str) -> DeltaTableAlter:
-        """Null is allowed from now on."""
+        """Allow null in a column."""
         return self._change(lambda snapshot: set_nullable(snapshot.configuration, parse_column_path(name), True))
 
     def setDefault(self, name: str, expression: str) -> DeltaTableAlter:
-        """The default, as SQL, of a column for new rows that do not give it."""
+        """Set the default of a column, as SQL, for new rows that do not give it."""
         return self._change(lambda snapshot: set_default(snapshot.configuration, parse_column_path(name), expression))
 
     def dropDefault(self, name: str) -> DeltaTableAlter:
-        """New rows that do not give the column have null again."""
+        """Remove the default of a column: new rows that do not give it have null."""
         return self._change(lambda snapshot: set_default(snapshot.configuration, parse_column_path(name), None))
 
     # --------------------------------------------------------------------------------------------- constraints
     def addConstraint(self, name: str, condition: str) -> DeltaTableAlter:
-        """A CHECK constraint. Raises ConstraintViolationError, with examples, when rows there are break it."""
+        """Add a CHECK constraint. Raises ConstraintViolationError, with examples, if existing rows break it."""
         return self._change(lambda snapshot: add_constraint(snapshot.configuration, name, condition))
 
     def dropConstraint(self, name: str, *, ifExists: bool = False) -> DeltaTableAlter:
-        """A CHECK constraint holds no longer."""
+        """Drop a CHECK constraint."""
         return self._change(lambda snapshot: drop_constraint(snapshot.configuration, name, if_exists=ifExists))
 
     # -------------------------------------------------------------------------------- properties and clustering
     def setProperties(self, properties: Mapping[str, object]) -> DeltaTableAlter:
-        """New values for table properties, which enables the table features that they need.
+        """Set table properties. This enables the table features that they need.
 
-        Row tracking for a table with files takes several commits, which number the files first.
+        Enabling row tracking on a table with files takes several commits, which first assign row ids to the files.
         """
 
         def make(snapshot: Snapshot) -> TableChange:
@@ -148,15 +148,15 @@ class DeltaTableAlter:
         return self
 
     def unsetProperties(self, *names: str, ifExists: bool = False) -> DeltaTableAlter:
-        """Properties go back to their defaults."""
+        """Reset properties to their defaults."""
         return self._change(lambda snapshot: unset_properties(snapshot.configuration, names, if_exists=ifExists))
 
     def setComment(self, comment: str | None) -> DeltaTableAlter:
-        """Another description of the table; None removes it."""
+        """Set the description of the table; None removes it."""
         return self._change(lambda snapshot: set_description(snapshot.configuration, comment))
 
     def clusterBy(self, *columns: str) -> DeltaTableAlter:
-        """The columns by which files are clustered from now on; none at all ends clustering.
+        """Set the columns by which files are clustered; no columns ends clustering.
 
         Raises InvalidOperationError if files of the table have no statistics for a new clustering column.
         """

@@ -1,4 +1,4 @@
-"""`DeltaTable.create()` and its kin: a table is defined step by step, by delta-spark's names."""
+"""`DeltaTable.create()` and similar methods: a builder for the definition of a table, with delta-spark's names."""
 
 from __future__ import annotations
 
@@ -71,17 +71,17 @@ class DeltaTableBuilder(Generic[TableT]):
         self._description: str | None = None
 
     def tableName(self, identifier: str) -> DeltaTableBuilder[TableT]:
-        """The table's name: a path, as ``delta.`/path/to/table` ``, or a name in a catalog, as `main.sales.orders`."""
+        """Set the table's name: a path as ``delta.`/path/to/table` ``, or a name in a catalog as `main.s.orders`."""
         self._identifier = check_text("identifier", identifier)
         return self
 
     def location(self, location: str) -> DeltaTableBuilder[TableT]:
-        """Where the table lies."""
+        """Set the location of the table."""
         self._location = check_text("location", location)
         return self
 
     def comment(self, comment: str) -> DeltaTableBuilder[TableT]:
-        """The description of the table."""
+        """Set the description of the table."""
         self._description = check_text("comment", comment)
         return self
 
@@ -96,7 +96,7 @@ class DeltaTableBuilder(Generic[TableT]):
         *,
         default: str | None = None,
     ) -> DeltaTableBuilder[TableT]:
-        """A column. Its values may be generated from others (SQL), counted, or have a `default` (SQL)."""
+        """Add a column. It may be generated from other columns (SQL), an identity column, or have a `default` (SQL)."""
         check_text("colName", colName)
         if not isinstance(dataType, str | SparkType):
             raise TypeError(f"dataType is a DataType or str, found {type(dataType).__name__} {dataType!r}.")
@@ -111,24 +111,24 @@ class DeltaTableBuilder(Generic[TableT]):
         return self
 
     def addColumns(self, cols: SparkStruct | Sequence[SparkField]) -> DeltaTableBuilder[TableT]:
-        """All columns of a schema."""
+        """Add all columns of a schema."""
         if not isinstance(cols, SparkStruct | list | tuple) or not all(isinstance(c, SparkField) for c in cols):
             raise TypeError(f"cols is a StructType or a list of StructField, found {type(cols).__name__}.")
         self._fields += [delta_field(f.name, f.dataType, f.nullable, metadata=f.metadata) for f in cols]
         return self
 
     def partitionedBy(self, *cols: str | Sequence[str]) -> DeltaTableBuilder[TableT]:
-        """The columns that rows are partitioned by."""
+        """Set the partition columns."""
         self._partitioning = _names(cols)
         return self
 
     def clusterBy(self, *cols: str | Sequence[str]) -> DeltaTableBuilder[TableT]:
-        """The columns that files are clustered by, four at most."""
+        """Set the columns by which files are clustered, at most four."""
         self._clustering = _names(cols)
         return self
 
     def property(self, key: str, value: object) -> DeltaTableBuilder[TableT]:
-        """A table property; the value is text, a bool or a number."""
+        """Set a table property; the value is text, a bool or a number."""
         self._properties[check_text("key", key)] = property_text(key, value)
         return self
 
@@ -191,7 +191,7 @@ class DeltaTableBuilder(Generic[TableT]):
 
 
 def session_properties(spark: SparkSession) -> dict[str, str]:
-    """The properties that the session gives to new tables (`spark.databricks.delta.properties.defaults.`)."""
+    """Return the session's properties for new tables (`spark.databricks.delta.properties.defaults.`)."""
     return {key[len(_DEFAULTS) :]: value for key, value in dict(spark.conf.getAll).items() if key.startswith(_DEFAULTS)}
 
 

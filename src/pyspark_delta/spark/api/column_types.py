@@ -1,4 +1,4 @@
-"""Types and fields as Spark users write them, as those of a Delta schema."""
+"""Converts types and fields as Spark users write them to those of a Delta schema."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def delta_field(
     comment: str | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> StructField:
-    """The field of a Delta schema. Raises InvalidOperationError for a text that names no type."""
+    """Return the field of a Delta schema. Raises InvalidOperationError for text that names no type."""
     found = {**(metadata or {}), **({} if comment is None else {"comment": comment})}
     field = SparkField(name, _spark_type(data_type, name), nullable, found)
     return from_spark(lambda: SparkStruct([field])).fields[0]
 
 
 def delta_type(data_type: str | SparkType) -> DataType:
-    """The type of a Delta schema. Raises InvalidOperationError for a text that names no type."""
+    """Return the type of a Delta schema. Raises InvalidOperationError for text that names no type."""
     return delta_field("column", data_type).type
 
 

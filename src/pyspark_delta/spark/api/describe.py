@@ -73,7 +73,7 @@ def history_frame(spark: SparkSession, commits: Iterable[Mapping[str, Any]]) -> 
 
 
 def detail_frame(spark: SparkSession, detail: Mapping[str, Any]) -> DataFrame:
-    """The one row of `Table.detail`."""
+    """Return the one row of `Table.detail`."""
     return _frame(spark, [detail], _DETAIL)
 
 
@@ -86,7 +86,10 @@ def _frame(spark: SparkSession, values: Iterable[Mapping[str, Any]], schema: Str
 
 
 def _value(value: Any, kind: str, data_type: Any) -> Any:
-    """The value as its column takes it; what a foreign commit holds of another type becomes null, or its text."""
+    """Return a value as its column takes it.
+
+    A value of another type in a foreign commit becomes null, or its text.
+    """
     if value is None:
         return None
     match kind:
@@ -109,7 +112,7 @@ def _value(value: Any, kind: str, data_type: Any) -> Any:
 
 
 def _text(value: Any) -> str | None:
-    """Texts as they are, everything else as JSON."""
+    """Return texts as they are, everything else as JSON."""
     return value if value is None or isinstance(value, str) else json.dumps(value, default=str)
 
 

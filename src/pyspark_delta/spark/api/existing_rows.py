@@ -1,4 +1,4 @@
-"""Whether the rows of a table meet a condition that it is about to declare."""
+"""Checks that the existing rows of a table meet a condition that it is about to declare."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ _ERROR_CLASSES = {
 
 
 def check_existing_rows(spark: SparkSession, snapshot: Snapshot, check: RowCheck) -> None:
-    """Look at all rows of a version that may break a condition.
+    """Check all rows of a version that may break a condition.
 
-    Raises ConstraintViolationError with a few of them, InvalidPredicateError for a condition that Spark cannot decide.
+    Raises ConstraintViolationError with a few of them, and InvalidPredicateError for a condition that Spark cannot
+    evaluate.
     """
     frame = read_snapshot(spark, snapshot)
     _check_boolean(frame, check)

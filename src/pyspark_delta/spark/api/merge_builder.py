@@ -1,4 +1,4 @@
-"""`DeltaMergeBuilder`, by delta-spark's names: a merge, clause by clause."""
+"""`DeltaMergeBuilder`, with delta-spark's names: builds a merge clause by clause."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class DeltaMergeBuilder:
-    """A merge to which clauses are added; every method returns a new builder, and `execute` carries it out.
+    """A builder for a merge. Every method returns a new builder; `execute` runs the merge.
 
-    Of the clauses of one kind, a row takes the first whose condition is true. Conditions and values are SQL text or
-    Columns; those of matched rows see both sides, those of rows that are not matched see the source, and those of rows
+    A row takes the first clause of its kind whose condition is true. Conditions and values are SQL text or Columns.
+    Clauses for matched rows see both sides, clauses for rows that are not matched see the source, and clauses for rows
     not matched by the source see the table.
     """
 
@@ -56,11 +56,11 @@ class DeltaMergeBuilder:
     def whenNotMatchedInsert(
         self, condition: Condition | None = None, values: Values | None = None
     ) -> DeltaMergeBuilder:
-        """Insert a row for each of the source that matches none; columns without a value are null or their default."""
+        """Insert a row for each source row without a match. Columns without a value get their default or null."""
         return self._with(RowKind.NOT_MATCHED, RowAction.INSERT, condition, check_values("values", values))
 
     def whenNotMatchedInsertAll(self, condition: Condition | None = None) -> DeltaMergeBuilder:
-        """Insert the rows of the source that match none, all columns by name."""
+        """Insert the source rows without a match, all columns by name."""
         return self._with(RowKind.NOT_MATCHED, RowAction.INSERT, condition)
 
     def whenNotMatchedBySourceUpdate(
@@ -68,7 +68,7 @@ class DeltaMergeBuilder:
         condition: Condition | None = None,
         set: Values | None = None,  # noqa: A002 - delta-spark's name
     ) -> DeltaMergeBuilder:
-        """Give rows of the table that no row of the source matches new values."""
+        """Update rows of the table that no row of the source matches."""
         return self._with(RowKind.BY_SOURCE, RowAction.UPDATE, condition, check_values("set", set))
 
     def whenNotMatchedBySourceDelete(self, condition: Condition | None = None) -> DeltaMergeBuilder:
@@ -76,21 +76,24 @@ class DeltaMergeBuilder:
         return self._with(RowKind.BY_SOURCE, RowAction.DELETE, condition)
 
     def withSchemaEvolution(self) -> DeltaMergeBuilder:
-        """Let the merge add the columns of the source that the table lacks, as far as clauses give them values."""
+        """Add the source columns that the table lacks, if clauses give them values."""
         return self._changed(evolves=True)
 
     def execute(self) -> DataFrame:
-        """Carry out the merge, in one commit; one row with the numbers of affected, updated, deleted, inserted rows.
+        """Run the merge in one commit.
 
-        Nothing is committed where no row changes. Raises InvalidOperationError for clauses that do not fit the table
-        or the source, and for rows that several rows of the source match; InvalidPredicateError, SchemaMismatchError,
-        ConstraintViolationError, AppendOnlyTableError, and CommitConflictError where concurrent commits were in the
-        way again and again.
+        Return one row with the numbers of affected, updated, deleted and inserted rows. Nothing is committed if no row
+        changes. Raises InvalidOperationError for clauses that do not fit the table or the source and for rows that
+        several source rows match; InvalidPredicateError, SchemaMismatchError, ConstraintViolationError and
+        AppendOnlyTableError; and CommitConflictError if concurrent commits conflict too often.
         """
         return self._execute(self._merge)
 
     def plan(self) -> ChangePlan:
-        """What `execute` would do, found without writing anything. Raises as `execute` does before it writes."""
+        """Return what `execute` would do, without writing anything.
+
+        Raises the errors that `execute` raises before it writes.
+        """
         return self._plan(self._merge)
 
     def _with(

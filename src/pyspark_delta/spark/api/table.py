@@ -50,7 +50,7 @@ __all__ = ["DeltaMergeBuilder", "DeltaTable", "DeltaTableAlter", "DeltaTableBuil
 
 
 class DeltaTable(UnsupportedOperations):
-    """A Delta table at a path. Its methods look at the latest version, each time they are called.
+    """A Delta table at a path. Each method reads the latest version when it is called.
 
     >>> table = DeltaTable.forPath(spark, "/data/flights")     # doctest: +SKIP
     >>> table.toDF(version=3).where("month = 1").count()       # doctest: +SKIP
@@ -66,9 +66,9 @@ class DeltaTable(UnsupportedOperations):
 
     @classmethod
     def forPath(cls, sparkSession: SparkSession, path: str, hadoopConf: Mapping[str, str] | None = None) -> DeltaTable:
-        """The table at a path; `hadoopConf` holds keys for its file system (`fs.`, `dfs.`).
+        """Return the table at a path; `hadoopConf` holds keys for its file system (`fs.`, `dfs.`).
 
-        Raises TableNotFoundError when there is no table.
+        Raises TableNotFoundError if there is no table.
         """
         check_text("path", path)
         given = dict(hadoopConf or {})
@@ -86,9 +86,10 @@ class DeltaTable(UnsupportedOperations):
 
     @classmethod
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
-        """The table of an identifier ``delta.`/path` ``, or of a name in a connected catalog, as `main.sales.orders`.
+        """Return the table of an identifier ``delta.`/path` `` or of a name in a connected catalog.
 
-        Raises TableNotFoundError, CatalogNameNotFoundError, CatalogError; other names are refused.
+        A name in a catalog is such as `main.sales.orders`. Raises TableNotFoundError, CatalogNameNotFoundError and
+        CatalogError; InvalidOperationError for other names.
         """
         found = identify(sparkSession, check_text("tableOrViewName", tableOrViewName))
         if found is None:
@@ -104,7 +105,7 @@ class DeltaTable(UnsupportedOperations):
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
-        """Whether there is a Delta table at a path or identifier, be it readable by this client or not."""
+        """Return True if there is a Delta table at a path or identifier, even if this client cannot read it."""
         if is_in_catalog(sparkSession, check_text("identifier", identifier)):
             return exists(sparkSession, identifier)
         options = read_options(sparkSession, path_of_identifier(identifier) or identifier)
@@ -119,22 +120,22 @@ class DeltaTable(UnsupportedOperations):
     # ------------------------------------------------------------------------------------------------ creation
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """A builder for a new table; `execute` raises TableAlreadyExistsError when there is one."""
+        """Return a builder for a new table; `execute` raises TableAlreadyExistsError if the table exists."""
         return cls._builder(sparkSession, CreateMode.CREATE)
 
     @classmethod
     def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """A builder for a table that is created unless it exists; one that does is left as it is."""
+        """Return a builder for a table; `execute` creates it if it does not exist and otherwise changes nothing."""
         return cls._builder(sparkSession, CreateMode.CREATE_IF_NOT_EXISTS)
 
     @classmethod
     def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """A builder for a definition that takes the place of an existing one; the rows go."""
+        """Return a builder for a definition that replaces an existing table; its rows are removed."""
         return cls._builder(sparkSession, CreateMode.REPLACE)
 
     @classmethod
     def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """A builder for a table that is created, or replaced if it exists."""
+        """Return a builder for a table; `execute` creates it, or replaces it if it exists."""
         return cls._builder(sparkSession, CreateMode.CREATE_OR_REPLACE)
 
     @classmethod
@@ -153,11 +154,11 @@ class DeltaTable(UnsupportedOperations):
         where: str | None = None,
         row_tracking: bool = False,
     ) -> DataFrame:
-        """The rows of the latest version, or of the one that `version` or `timestamp` names.
+        """Return the rows of the latest version, or of the version that `version` or `timestamp` names.
 
         The DataFrame stays at that version. `timestamp` is text in the session's time zone, a datetime, or milliseconds
-        since the epoch. `where` is a condition in SQL; on Spark Connect only its files are skipped, while a classic
-        session skips files for every condition of a query. `row_tracking` adds `_row_id` and `_row_commit_version`.
+        since the epoch. `where` is a condition in SQL. On Spark Connect, files are skipped by `where` only; a classic
+        session skips files by every condition of a query. `row_tracking` adds `_row_id` and `_row_commit_version`.
         """
         if version is not None and timestamp is not None:
             raise InvalidOptionError("Give either a version or a timestamp to travel to, not both.")
@@ -178,10 +179,10 @@ class DeltaTable(UnsupportedOperations):
         columns: Sequence[str] | None = None,
         where: str | None = None,
     ) -> DataFrame:
-        """The change data feed: the rows that changed from one version to another, both included.
+        """Return the change data feed: the rows that changed from one version to another, both included.
 
-        As with the option `readChangeFeed`, and as `Table.changes`; texts of timestamps are in the session's time zone,
-        and `where` is any condition of Spark's SQL.
+        It equals a read with the option `readChangeFeed`, and `Table.changes`. Timestamps given as text are in the
+        session's time zone. `where` is any condition of Spark's SQL.
         """
         zone = session_time_zone(self._spark)
         start, end = (
@@ -192,21 +193,24 @@ class DeltaTable(UnsupportedOperations):
         return read_change_feed(self._spark, self._open(), request, columns=columns, where=where)
 
     def count(self) -> int:
-        """How many rows the latest version has: from the log, or by Spark where a file lacks its number of records."""
+        """Return the number of rows of the latest version.
+
+        It comes from the log, or from a Spark job if a file lacks its number of records.
+        """
         snapshot = self._open()
         known = snapshot.record_count.total
         return read_snapshot(self._spark, snapshot).count() if known is None else known
 
     def alias(self, aliasName: str) -> DeltaTable:
-        """The same table, whose DataFrame has this alias in expressions."""
+        """Return the same table; its DataFrame has this alias in expressions."""
         return DeltaTable(self._spark, self._location, self._storage_options, check_text("aliasName", aliasName))
 
     def detail(self) -> DataFrame:
-        """One row about the table, as DESCRIBE DETAIL shows it; sizes are bytes."""
+        """Return one row about the table, as DESCRIBE DETAIL shows it; sizes are bytes."""
         return detail_frame(self._spark, Table(self._open()).detail())
 
     def history(self, limit: int | None = None) -> DataFrame:
-        """The commits, newest first, `limit` at most, as DESCRIBE HISTORY shows them."""
+        """Return the commits, newest first, as DESCRIBE HISTORY shows them; at most `limit`."""
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int)):
             raise InvalidOptionError(f"The limit of a history is a number of commits, found {limit!r}.")
         return history_frame(self._spark, Table(self._open()).history(limit))
@@ -217,12 +221,11 @@ class DeltaTable(UnsupportedOperations):
     @overload
     def delete(self, condition: Column | str | None = None, *, plan: Literal[True]) -> ChangePlan: ...
     def delete(self, condition: Column | str | None = None, *, plan: bool = False) -> DataFrame | ChangePlan:
-        """Delete the rows for which a condition is true, or all rows; one row with `num_affected_rows`.
+        """Delete the rows for which a condition is true, or all rows; return one row with `num_affected_rows`.
 
-        The count is -1 where files left whose number of rows nobody knows. With `plan`, nothing is deleted, and the
-        plan says what would be. Raises AppendOnlyTableError, InvalidPredicateError for a condition that is not
-        deterministic, what Spark says about the condition, and CommitConflictError where concurrent commits were in
-        the way again and again.
+        The count is -1 if a removed file does not state its number of rows. With `plan`, return a plan and delete
+        nothing. Raises AppendOnlyTableError, InvalidPredicateError for a condition that is not deterministic, Spark's
+        own errors about the condition, and CommitConflictError if concurrent commits conflict too often.
         """
         return self._run(Delete(condition, self._alias), plan)
 
@@ -245,20 +248,21 @@ class DeltaTable(UnsupportedOperations):
         *,
         plan: bool = False,
     ) -> DataFrame | ChangePlan:
-        """Give rows new values in some columns: those for which a condition is true, or all; `num_affected_rows`.
+        """Give some columns new values in the rows for which a condition is true, or in all rows.
 
-        `set` maps columns, parts of structs too (`a.b`), to expressions over the row as it was. `plan` and errors are
-        as of `delete`; besides, ConstraintViolationError, SchemaMismatchError and InvalidOperationError for new values.
+        Return one row with `num_affected_rows`. `set` maps columns, also parts of structs (`a.b`), to expressions over
+        the row before the update. `plan` and the errors are those of `delete`; also raises ConstraintViolationError,
+        SchemaMismatchError and InvalidOperationError for new values.
         """
         if isinstance(condition, Mapping):
             condition, set = None, condition  # noqa: A001
         return self._run(Update(check_values("set", set), condition, self._alias), plan)
 
     def merge(self, source: DataFrame, condition: Column | str) -> DeltaMergeBuilder:
-        """A merge of the rows of `source` into the table, where a condition says which rows match.
+        """Return a builder that merges the rows of `source` into the table; the condition says which rows match.
 
-        Name the sides with `alias`, as in `table.alias("t").merge(rows.alias("s"), "t.id = s.id")`. The builder that is
-        returned takes clauses, and `execute` carries the merge out.
+        Name the sides with `alias`, as in `table.alias("t").merge(rows.alias("s"), "t.id = s.id")`. Add clauses to the
+        builder and call `execute`.
         """
         return DeltaMergeBuilder(Merge(source, condition, self._alias), self._run_merge, self._plan_merge)
 
@@ -277,27 +281,28 @@ class DeltaTable(UnsupportedOperations):
         return counts_frame(self._spark, done.result)
 
     def alter(self) -> DeltaTableAlter:
-        """Changes to columns, constraints, properties and clustering."""
+        """Return a builder for changes to columns, constraints, properties and clustering."""
         return DeltaTableAlter(self._spark, self, self._open)
 
     def transaction(self) -> AbstractContextManager[DeltaTransaction]:
-        """Several changes of properties and rows, committed as one version at the end of a `with` block.
+        """Commit several changes of properties and rows as one version at the end of a `with` block.
 
         Raises UnsupportedFeatureError for a table that cannot be written to, and CommitConflictError at the end.
         """
         return begin_transaction(self._spark, self._open(), self._alias)
 
     def upgradeTableProtocol(self, readerVersion: int, writerVersion: int) -> None:
-        """Raise the protocol versions of the table; what they imply stays supported. There is no way back.
+        """Raise the protocol versions of the table. This cannot be undone.
 
-        A version that the table has or exceeds already changes nothing.
+        The table keeps supporting the features that its versions imply. Nothing changes if the table already has these
+        versions or higher ones.
         """
         check_protocol_version("readerVersion", readerVersion)
         check_protocol_version("writerVersion", writerVersion)
         self._upgrade(lambda configuration: upgrade_protocol(configuration, readerVersion, writerVersion))
 
     def addFeatureSupport(self, featureName: str) -> None:
-        """Let the table support a feature, and those that it requires."""
+        """Add a feature, and the features that it requires, to the protocol of the table."""
         check_text("featureName", featureName)
         self._upgrade(lambda configuration: add_feature(configuration, featureName))
 
@@ -310,24 +315,24 @@ class DeltaTable(UnsupportedOperations):
 
     # ------------------------------------------------------------------------------------------------- the log
     def checkpoint(self) -> None:
-        """Write a checkpoint of the latest version. Commits make checkpoints by themselves, every now and then.
+        """Write a checkpoint of the latest version. Commits also write checkpoints at intervals.
 
-        The session setting `spark.databricks.delta.checkpointV2.topLevelFileFormat` (`json` or `parquet`) is how the
-        top level of a V2 checkpoint is written. Raises as `Table.checkpoint`.
+        The session setting `spark.databricks.delta.checkpointV2.topLevelFileFormat` (`json` or `parquet`) is the format
+        of the top level of a V2 checkpoint. Raises as `Table.checkpoint`.
         """
         Table(self._open()).checkpoint(top_level_format(self._spark))
 
     def compactLog(self, start: int, end: int) -> None:
-        """Write a log compaction of the versions `start` to `end`, both included: readers read it in their place.
+        """Write a log compaction of the versions `start` to `end`, both included. Readers read it in their place.
 
-        Raises InvalidOptionError for a range of less than two versions, VersionNotFoundError.
+        Raises InvalidOptionError for a range of fewer than two versions, and VersionNotFoundError.
         """
         Table(self._open()).compact_log(start, end)
 
     def cleanLog(self) -> int:
-        """Delete the files of the log that are older than `delta.logRetentionDuration` and that no newer version needs.
+        """Delete the log files that are older than `delta.logRetentionDuration` and that no newer version needs.
 
-        Returns how many went: none without a checkpoint that is old enough to stand for them.
+        Return the number of deleted files. It is 0 if no checkpoint is old enough to replace them.
         """
         return Table(self._open()).clean_log()
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def begin_transaction(spark: SparkSession, snapshot: Snapshot, alias: str | None = None) -> Iterator[DeltaTransaction]:
-    """A transaction on the table as a snapshot shows it, committed where the block ends without an exception.
+    """Run a transaction on a snapshot of the table, committed if the block ends without an exception.
 
     `alias` is the name of the table in the conditions of statements. Raises UnsupportedFeatureError for a table that
     cannot be written to, and as `commit_draft` at the end.
@@ -48,13 +48,13 @@ def begin_transaction(spark: SparkSession, snapshot: Snapshot, alias: str | None
 
 
 class DeltaTransaction:
-    """Operations on the version that the transaction began with, committed together at the end of its block.
+    """Operations on the version at which the transaction began, committed together at the end of its block.
 
-    Properties come first. What changes rows runs its Spark jobs when it is called, on the version that the transaction
-    began with: an overwrite or statement that concerns rows which the transaction wrote or changed before is refused.
-    An exception that leaves the block discards everything, and so does a transaction that the table holds already
-    (`setTransaction`). A concurrent commit that would have changed what an operation found is a conflict; the block
-    has to be run again then.
+    Set properties first. Operations on rows run their Spark jobs when they are called, on the version at which the
+    transaction began. An overwrite or statement that affects rows which the transaction wrote or changed is refused. An
+    exception that leaves the block discards everything. Everything is discarded too if the table already holds the
+    application transaction (`setTransaction`). A concurrent commit that would have changed what an operation found is a
+    conflict; run the block again.
 
     >>> with table.transaction() as txn:                                        # doctest: +SKIP
     ...     txn.delete("day = '2024-01-31'")
@@ -72,7 +72,7 @@ class DeltaTransaction:
 
     @property
     def version(self) -> int | None:
-        """The version that was committed; None before that, and where nothing was."""
+        """The committed version; None before the commit, and if nothing was committed."""
         version = self._transaction.version
         return version if version > self._snapshot.version else None
 
@@ -82,7 +82,7 @@ class DeltaTransaction:
         return self._write(df, "append", options)
 
     def overwrite(self, df: DataFrame, **options: object) -> DeltaTransaction:
-        """Replace all rows, or those that `options` say, such as `replaceWhere="month = 1"`. Raises as `delete`."""
+        """Replace all rows, or those that `options` select, such as `replaceWhere="month = 1"`. Raises as `delete`."""
         return self._write(df, "overwrite", options)
 
     def _write(self, frame: DataFrame, mode: str, given: Mapping[str, object]) -> DeltaTransaction:
@@ -91,16 +91,19 @@ class DeltaTransaction:
             storage_options = {**(self._snapshot.storage_options or {}), **options.files.storage_options}
             options = replace(options, files=replace(options.files, storage_options=storage_options))
             write = TableWrite(frame, self._snapshot.location, mode, options, must_exist=True)
-            tells_inserts = mode == "append" and self._transaction.draft.changes.num_rows > 0
+            inserts_as_cdc = mode == "append" and self._transaction.draft.changes.num_rows > 0
             configuration = self._transaction.configuration
-            draft, reads = stage_change(write, self._snapshot, configuration, tells_inserts=tells_inserts)
+            draft, reads = stage_change(write, self._snapshot, configuration, inserts_as_cdc=inserts_as_cdc)
             self._stage(draft)
             self._transaction.depend_on_source(reads)
             self._writes += 1
         return self
 
     def _options(self, given: Mapping[str, object]) -> WriteOptions:
-        """The options of an operation, completed by the session; a transaction that they name is this one."""
+        """Return the options of an operation, completed by the session.
+
+        A transaction that they name applies to this one.
+        """
         self._transaction.require_open()
         options = with_session_defaults(self._spark, parse_options(given))
         if options.transaction is not None:
@@ -109,9 +112,10 @@ class DeltaTransaction:
 
     # --------------------------------------------------------------------------------------------- statements
     def delete(self, condition: Condition | None = None) -> DataFrame:
-        """Delete rows as `DeltaTable.delete` does; one row with `num_affected_rows`.
+        """Delete rows as `DeltaTable.delete` does; return one row with `num_affected_rows`.
 
-        Raises as it does, and InvalidOperationError where it concerns rows that the transaction wrote or changed.
+        Raises as `DeltaTable.delete`, and InvalidOperationError if it affects rows that the transaction wrote or
+        changed.
         """
         return self._run(Delete(condition, self._alias))
 
@@ -120,13 +124,16 @@ class DeltaTransaction:
         condition: Condition | Mapping[str, Condition] | None = None,
         set: Mapping[str, Condition] | None = None,  # noqa: A002 - delta-spark's name
     ) -> DataFrame:
-        """Give rows new values as `DeltaTable.update` does; one row with `num_affected_rows`. Raises as `delete`."""
+        """Update rows as `DeltaTable.update` does; return one row with `num_affected_rows`. Raises as `delete`."""
         if isinstance(condition, Mapping):
             condition, set = None, condition  # noqa: A001
         return self._run(Update(check_values("set", set), condition, self._alias))
 
     def merge(self, source: DataFrame, condition: Condition) -> DeltaMergeBuilder:
-        """A merge as of `DeltaTable.merge`; `execute` makes it a part of the transaction, and raises as `delete`."""
+        """Return a builder as `DeltaTable.merge` does; `execute` adds the merge to the transaction.
+
+        Raises as `delete`.
+        """
         return DeltaMergeBuilder(Merge(source, condition, self._alias), self._run, _refuse_plan)
 
     def _run(self, statement: Statement) -> DataFrame:
@@ -144,11 +151,11 @@ class DeltaTransaction:
 
     # --------------------------------------------------------------------------------------- what it declares
     def setProperties(self, properties: Mapping[str, object]) -> DeltaTransaction:
-        """New values for table properties, which hold for the writes that follow."""
+        """Set table properties; they hold for the writes that follow."""
         return self._change(lambda before: set_properties(before, properties))
 
     def unsetProperties(self, *names: str, ifExists: bool = False) -> DeltaTransaction:
-        """Properties go back to their defaults."""
+        """Reset properties to their defaults."""
         return self._change(lambda before: unset_properties(before, names, if_exists=ifExists))
 
     def _change(self, make: Callable[[TableConfiguration], TableChange]) -> DeltaTransaction:
@@ -162,9 +169,9 @@ class DeltaTransaction:
 
     # --------------------------------------------------------------------------------------- what it is called
     def setTransaction(self, appId: str, version: int) -> DeltaTransaction:
-        """Name the transaction, so that it has its effect once (C180).
+        """Name the application transaction, so that it takes effect once (C180).
 
-        Where the table holds this version of the application, or a later one, nothing is committed.
+        Nothing is committed if the table holds this version of the application, or a later one.
         """
         asked = transaction_of(appId, str(version))
         assert asked is not None
@@ -174,7 +181,7 @@ class DeltaTransaction:
         return self
 
     def userMetadata(self, text: str) -> DeltaTransaction:
-        """A text for the history, whatever the session or a write says."""
+        """Set a text for the history; it takes precedence over the session and the options of a write."""
         self._user_metadata = text
         return self
 
@@ -185,7 +192,7 @@ class DeltaTransaction:
         return self
 
     def _complete(self) -> None:
-        """Say in the history what was done, or leave nothing to be committed."""
+        """Describe the operations for the history, or clear the draft if there is nothing to commit."""
         if self._is_done:
             self._transaction.discard()
             return

@@ -1,6 +1,6 @@
-"""Checks of arguments, before anything else happens: TypeError and ValueError name the argument and what was found.
+"""Checks of arguments, done first: TypeError and ValueError name the argument and the value found.
 
-Where delta-spark raises one of the two, so do these.
+They are raised wherever delta-spark raises them.
 """
 
 from __future__ import annotations
@@ -11,26 +11,26 @@ from pyspark.sql import Column, DataFrame
 
 
 def check_text(name: str, value: object) -> str:
-    """The value if it is a str."""
+    """Check that the value is a str, and return it."""
     if not isinstance(value, str):
         raise TypeError(f"{name} is a str, found {_found(value)}.")
     return value
 
 
 def check_condition(name: str, value: object) -> None:
-    """The value is SQL text, a Column, or None."""
+    """Check that the value is SQL text, a Column, or None."""
     if value is not None and not isinstance(value, str | Column):
         raise TypeError(f"{name} is SQL text or a Column, found {_found(value)}.")
 
 
 def check_source(name: str, value: object) -> None:
-    """The value is a DataFrame."""
+    """Check that the value is a DataFrame."""
     if not isinstance(value, DataFrame):
         raise TypeError(f"{name} is a DataFrame, found {_found(value)}.")
 
 
 def check_values(name: str, values: object) -> dict[str, Column | str]:
-    """The values by column: SQL text or Columns, one at least."""
+    """Return the values by column: SQL text or Columns, at least one."""
     if values is None:
         raise ValueError(f"{name} is needed, as in {name}={{'column': 'expression'}}; found None.")
     if not isinstance(values, Mapping):
@@ -46,7 +46,7 @@ def check_values(name: str, values: object) -> dict[str, Column | str]:
 
 
 def check_protocol_version(name: str, value: object) -> None:
-    """The value is an int. A ValueError otherwise, as delta-spark raises."""
+    """Check that the value is an int. Raises ValueError otherwise, as delta-spark does."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError(f"{name} is an int, found {_found(value)}.")
 

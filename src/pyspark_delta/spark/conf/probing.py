@@ -1,6 +1,6 @@
-"""Expressions that are only tried: Spark's refusal is an answer then, and nothing to log.
+"""Expressions that are only tried: an error of Spark is an expected answer, which must not be logged.
 
-PySpark logs an error that has a query context as a line of JSON on standard error, when it makes the exception.
+PySpark logs an error that has a query context as a line of JSON on standard error when it creates the exception.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ _is_probing: ContextVar[bool] = ContextVar("_is_probing", default=False)
 
 @contextmanager
 def probing() -> Iterator[None]:
-    """Let PySpark log no exception that it makes in the block, in this thread. Exceptions pass as ever."""
+    """Keep PySpark from logging exceptions that it creates in the block, in this thread.
+
+    Exceptions propagate as usual.
+    """
     _install()
     token = _is_probing.set(True)
     try:

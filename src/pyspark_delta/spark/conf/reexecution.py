@@ -16,7 +16,7 @@ _DEFAULT = 3
 
 
 def reexecutions(spark: SparkSession) -> int:
-    """How often the session lets an operation run again. Raises InvalidOptionError for no number."""
+    """Return how often the session runs an operation again. Raises InvalidOptionError if it is not a number."""
     text = spark.conf.get(REEXECUTIONS, None)
     if text is None:
         return _DEFAULT

@@ -1,4 +1,4 @@
-"""What is known of a session: its key, whether it is enabled, its time zone, and the formats that are Delta's."""
+"""The state of a session: its key, whether it is enabled, its time zone, and which formats are Delta."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def session_time_zone(spark: SparkSession) -> str:
 
 
 def unwrapped_reader(spark: SparkSession) -> Any:
-    """Return PySpark's own reader of the session, which leaves Delta to the Python Data Source, enabled or not."""
+    """Return PySpark's own reader of the session, enabled or not. It reads Delta through the Python Data Source."""
     if hasattr(spark, "_jsparkSession"):
         from pyspark.sql.readwriter import DataFrameReader
 

@@ -1,4 +1,4 @@
-"""A setting of the user's session that is another one while something runs, and afterwards what it was."""
+"""Changes a setting of the user's session temporarily, and restores it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def temporary_conf(session: SparkSession, name: str, value: str) -> Iterator[Non
     """Change a setting while the block runs. All blocks that change it give it the same value.
 
     Threads of one session may run such blocks at once: the first to begin changes the setting, the last to end restores
-    it. Each one by itself would take what another one has set for the user's.
+    it. Without this, a thread could take the temporary value of another thread for the user's.
     """
     key = session_key(session), name
     with _lock:

@@ -1,7 +1,7 @@
-"""The Python of Spark's workers: the running one in local mode, and one that has this package everywhere.
+"""The Python of Spark's workers: this process's Python in local mode, otherwise one that has this package.
 
 Spark starts the `python3` of the PATH unless PYSPARK_PYTHON names another. A virtual environment that is not activated
-is not in the PATH, so that workers would lack its packages.
+is not in the PATH, so workers would lack its packages.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _checked: set[str] = set()  # applications, and sessions of Spark Connect
 
 
 def prepare_workers(spark: SparkSession) -> None:
-    """Make sure that Python workers can run the package, before the first job of a session that needs them.
+    """Make sure that Python workers can run the package before the first job that needs them.
 
-    In local mode they get the running Python, unless the user chose one. Any other Python is asked once what it has.
+    In local mode workers get the Python of this process, unless the user chose one. Any other Python is checked once.
     Raises MissingDependencyError.
     """
     use_running_python(spark)
@@ -46,9 +46,9 @@ def prepare_workers(spark: SparkSession) -> None:
 
 
 def use_running_python(spark: SparkSession) -> bool:
-    """Let the workers of a local master run this process's Python, unless the user chose one; True if that is new.
+    """Run this process's Python on the workers of a local master, unless the user chose one.
 
-    Of Spark Connect only the server knows its Python, from the environment that it was started with.
+    Return True if this is new. With Spark Connect only the server chooses the Python, from its own environment.
     """
     if hasattr(spark, "session_id") or not sys.executable or os.environ.get("PYSPARK_PYTHON"):
         return False
@@ -61,10 +61,10 @@ def use_running_python(spark: SparkSession) -> bool:
 
 
 def choose_for_local_master(options: dict[str, str]) -> None:
-    """Let the JVM that a session builder with these options starts know the running Python, if its master is local.
+    """Pass this process's Python to the JVM that a session builder starts, if its master is local.
 
-    The look-up of data sources and a Spark Connect server take their Python from the environment that the JVM starts
-    with. Nothing changes where the user chose a Python.
+    The lookup of data sources and a Spark Connect server take their Python from the environment of the JVM. Nothing
+    changes if the user chose a Python.
     """
     local = _is_local(options.get("spark.master") or options.get("spark.remote"))
     chosen = _SETTING in options or "PYSPARK_DRIVER_PYTHON" in os.environ
@@ -73,14 +73,14 @@ def choose_for_local_master(options: dict[str, str]) -> None:
 
 
 def missing_package(name: str) -> MissingDependencyError:
-    """The error for a package that the Python of a worker does not find."""
+    """Return the error for a package that the Python of a worker does not find."""
     return MissingDependencyError(
         f"The Python of Spark's workers does not find the package '{name}'. {_REMEDY}", package=name
     )
 
 
 def self_contained(function: Any) -> Any:
-    """The function as if it had been defined in `__main__`, so that it travels by value to workers."""
+    """Return the function as if it had been defined in `__main__`, so that it is pickled by value."""
     moved = FunctionType(function.__code__, {"__builtins__": __builtins__}, function.__name__)
     moved.__module__ = "__main__"
     return moved
@@ -91,7 +91,7 @@ def _is_local(master: str | None) -> bool:
 
 
 def _check(spark: SparkSession) -> None:
-    """Raise MissingDependencyError if a worker lacks something; other failures are left to the job that follows."""
+    """Raise MissingDependencyError if a worker lacks something. Other failures are left to the job that follows."""
     from pyspark.sql.functions import udf
 
     ask = udf(self_contained(_answer), "string", useArrow=False)  # without Arrow, which a worker may lack
@@ -114,7 +114,10 @@ def _check(spark: SparkSession) -> None:
 
 
 def _answer(_: object) -> str:
-    """What the worker lacks, and its version of the package. Stands alone: the worker may lack the package."""
+    """Return what the worker lacks, and its version of the package.
+
+    The function is self-contained, because the worker may lack the package.
+    """
     import json
     from importlib import import_module
     from importlib.util import find_spec

@@ -1,4 +1,4 @@
-"""What the settings of a session say about writes, where neither options nor the table do."""
+"""The session's settings for writes. They apply if neither options nor the table say otherwise."""
 
 from __future__ import annotations
 
@@ -24,14 +24,17 @@ _TRANSACTION_VERSION = f"{_DELTA}write.txnVersion"
 
 @dataclass(frozen=True, slots=True)
 class ReplaceWhereSettings:
-    """`data_columns`: the condition may name columns that are no partition columns. `check`: new rows must meet it."""
+    """`data_columns`: the condition may name columns that are not partition columns. `check`: new rows must meet it."""
 
     data_columns: bool
     check: bool
 
 
 def with_session_defaults(spark: SparkSession, options: WriteOptions) -> WriteOptions:
-    """The options, completed by the session. Raises InvalidOptionError for an illegal setting, and another zone."""
+    """Return the options, completed by the session's settings.
+
+    Raises InvalidOptionError for an illegal setting, and for a `timeZone` that differs from the session's.
+    """
     zone = spark.conf.get("spark.sql.session.timeZone", None) or "UTC"
     if options.time_zone not in (None, zone):
         raise InvalidOptionError(
@@ -57,7 +60,7 @@ def with_session_defaults(spark: SparkSession, options: WriteOptions) -> WriteOp
 
 
 def is_done(snapshot: Snapshot, transaction: SetTransaction | None) -> bool:
-    """Whether the table holds this write of an application already (C180)."""
+    """Return True if the table already holds this write of an application (C180)."""
     if transaction is None:
         return False
     known = snapshot.transactions().get(transaction.app_id)
@@ -65,13 +68,13 @@ def is_done(snapshot: Snapshot, transaction: SetTransaction | None) -> bool:
 
 
 def after_commit(spark: SparkSession) -> None:
-    """Forget the transaction version of the session where it is to count for one write only, made now or before."""
+    """Forget the session's transaction version if it applies to one write only."""
     if (spark.conf.get(_AUTO_RESET, None) or "").lower() == "true":
         spark.conf.unset(_TRANSACTION_VERSION)
 
 
 def default_properties(spark: SparkSession) -> dict[str, str]:
-    """The properties that new tables of the session begin with, from `spark.databricks.delta.properties.defaults.*`."""
+    """Return the session's properties for new tables, `spark.databricks.delta.properties.defaults.*`."""
     settings = spark.conf.getAll
     return {
         f"delta.{key.removeprefix(_PROPERTY_DEFAULTS)}": value
@@ -81,7 +84,7 @@ def default_properties(spark: SparkSession) -> dict[str, str]:
 
 
 def file_options(spark: SparkSession, configuration: TableConfiguration, options: WriteOptions) -> FileOptions:
-    """How files are written: the options, and the session's settings for Parquet where the table has none."""
+    """Return how files are written: by the options, and by the session's Parquet settings that the table lacks."""
     conf, files = spark.conf, options.files
     if files.compression is None and "delta.parquet.compression.codec" not in configuration.properties:
         files = replace(files, compression=conf.get("spark.sql.parquet.compression.codec", None))
@@ -92,13 +95,13 @@ def file_options(spark: SparkSession, configuration: TableConfiguration, options
 
 
 def top_level_format(spark: SparkSession) -> TopLevelFormat | None:
-    """How the top level of V2 checkpoints is written, where the session says it. Raises InvalidOptionError."""
+    """Return the session's format of the top level of V2 checkpoints, if set. Raises InvalidOptionError."""
     value = spark.conf.get(f"{_DELTA}checkpointV2.topLevelFileFormat", None)
     return None if value is None else check_top_level(value.strip().lower())
 
 
 def replace_where_settings(spark: SparkSession) -> ReplaceWhereSettings:
-    """The settings of replaceWhere."""
+    """Return the settings of replaceWhere."""
     return ReplaceWhereSettings(
         data_columns=is_set(spark, "replaceWhere.dataColumns.enabled", default=True),
         check=is_set(spark, "replaceWhere.constraintCheck.enabled", default=True),
@@ -106,13 +109,13 @@ def replace_where_settings(spark: SparkSession) -> ReplaceWhereSettings:
 
 
 def is_set(spark: SparkSession, name: str, *, default: bool) -> bool:
-    """A boolean setting below `spark.databricks.delta.`. Raises InvalidOptionError for another value."""
+    """Return a boolean setting below `spark.databricks.delta.`. Raises InvalidOptionError for any other value."""
     value = boolean_setting(spark, name)
     return default if value is None else value
 
 
 def boolean_setting(spark: SparkSession, name: str) -> bool | None:
-    """The same, None where the session does not say. Raises InvalidOptionError."""
+    """Return a boolean setting, None if the session does not set it. Raises InvalidOptionError."""
     value = spark.conf.get(_DELTA + name, None)
     if value is None:
         return None

@@ -1,6 +1,6 @@
-"""What a DataFrame to be written reads of the table that it is written to: a commit depends on that.
+"""What a DataFrame to be written reads from the table that it is written to; the commit depends on it.
 
-Frames of the latest version of a table are marked (`read_marks`). A classic session also tells by which conditions
+Frames of the latest version of a table are marked (`read_marks`). A classic session also knows the conditions by which
 files are skipped. Frames of a version that the user asked for (time travel) are not marked: they never change.
 """
 
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 def frame_reads(
     spark: SparkSession, frame: DataFrame, snapshot: Snapshot, operation: str, isolation: IsolationLevel | None = None
 ) -> ReadSet:
-    """What a frame reads of the table of a snapshot, which its rows are to be committed on.
+    """Return what a frame reads from the table of a snapshot that its rows are committed to.
 
-    Raises ConcurrentAppendError and ConcurrentDeleteReadError if the frame shows an older version of the table, and a
-    later commit changed what it reads; `operation` and `isolation` are those of the commit.
+    Raises ConcurrentAppendError and ConcurrentDeleteReadError if the frame shows an older version of the table and a
+    later commit changed what it reads. `operation` and `isolation` are those of the commit.
     """
     marks = reads_in(frame, snapshot)
     if not marks:
@@ -81,7 +81,7 @@ def _parsed(where: str | None, read: Snapshot, zone: str) -> Expression | None:
 
 # ------------------------------------------------------------------------------------------------- classic sessions
 def _conditions(frame: DataFrame, read: Snapshot, marked: int) -> Iterator[Expression | None]:
-    """The condition by which each scan of the table skips files, None for all files.
+    """Yield the condition by which each scan of the table skips files, None for all files.
 
     Spark pushes conditions down to the scans when it optimizes a plan. Scans that are not found there, such as those of
     cached frames, read all files.
@@ -99,7 +99,7 @@ def _conditions(frame: DataFrame, read: Snapshot, marked: int) -> Iterator[Expre
 
 
 def _scans(node: Any, condition: Any, location: str) -> Iterator[Any]:
-    """The condition right above each scan of the table, None where there is none."""
+    """Yield the condition directly above each scan of the table, None if there is none."""
     kind = kind_of(node)
     if kind == "LogicalRelation" and _is_of_table(node.relation(), location):
         yield condition
@@ -112,7 +112,7 @@ def _scans(node: Any, condition: Any, location: str) -> Iterator[Any]:
 
 
 def _is_of_table(relation: Any, location: str) -> bool:
-    """Whether a relation reads files of the table through a `DeltaFileIndex`."""
+    """Return True if a relation reads files of the table through a `DeltaFileIndex`."""
     if kind_of(relation) != "HadoopFsRelation":
         return False
     index = relation.location()

@@ -53,10 +53,11 @@ def read_change_feed(
     columns: Sequence[str] | None = None,
     where: str | None = None,
 ) -> DataFrame:
-    """The changed rows that were asked for, of the versions that there are now, for as long as the DataFrame lives.
+    """Return the changed rows that the options ask for, of the versions that exist now.
 
-    The session setting `spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled` counts too. Raises as
-    `resolve_range` and `plan_changes`, and DataFileError for a data file that is gone, naming the version.
+    The DataFrame stays at these versions. The session setting
+    `spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled` applies too. Raises as `resolve_range` and
+    `plan_changes`, and DataFileError with the version for a missing data file.
     """
     if str(spark.conf.get(_OUT_OF_RANGE_SETTING, "false")).lower() == "true":
         request = replace(request, allow_out_of_range=True)
@@ -82,7 +83,7 @@ def _frame(spark: SparkSession, latest: Snapshot, plan: ChangePlan) -> DataFrame
         frame = reduce(DataFrame.unionAll, frames)
         if is_remote():
             with probing():
-                _ = frame.schema  # the server looks for the files now
+                _ = frame.schema  # the server lists the files now
     except AnalysisException as error:
         raise _missing(error, latest, parts) or error from None
     return frame
@@ -97,7 +98,7 @@ def _read_by_catalyst(spark: SparkSession, latest: Snapshot, parts: Iterable[tup
 
 
 def _frames_by_catalyst(spark: SparkSession, source: FileSource, files: pa.Table) -> Iterator[DataFrame]:
-    """One frame over files that are read whole, one over files in which commits marked rows."""
+    """Yield a frame over files that are read whole, and one over files in which commits marked rows."""
     marked = pc.fill_null(files["selects_rows"], False)
     whole = files.filter(pc.invert(marked))
     if whole.num_rows:
@@ -107,7 +108,7 @@ def _frames_by_catalyst(spark: SparkSession, source: FileSource, files: pa.Table
 
 
 def _parts(latest: Snapshot, plan: ChangePlan) -> Iterable[tuple[FileSource, pa.Table]]:
-    """What is read alike: change data files, which say how each row changed, and files whose rows changed alike."""
+    """Return the files that are read alike: change data files, and files whose rows all changed in the same way."""
     for scan in plan.scans:
         files = scan.plan.files
         recorded = pc.is_null(files[CHANGE_TYPE.name])
@@ -122,7 +123,7 @@ def _parts(latest: Snapshot, plan: ChangePlan) -> Iterable[tuple[FileSource, pa.
 
 
 def _read_by_tasks(spark: SparkSession, plan: ChangePlan) -> DataFrame:
-    """The feed of a managed table: only this process can ask its catalog, so workers are told what to read."""
+    """Read the feed of a managed table. Only this process can ask its catalog, so workers get a plan of the files."""
     tasks = (task for scan in plan.scans for task in single_files(scan.plan.context, scan.plan.files))
     return spread(spark, tasks).mapInArrow(_read_tasks, to_spark(plan.schema))
 
@@ -143,7 +144,7 @@ def _options(versions: VersionRange) -> dict[str, str]:
 def _missing(
     error: AnalysisException, latest: Snapshot, parts: Iterable[tuple[FileSource, pa.Table]]
 ) -> Exception | None:
-    """The error for a file that Spark did not find; None for any other error."""
+    """Return the error for a file that Spark did not find; None for any other error."""
     if error.getCondition() != _PATH_NOT_FOUND:
         return None
     found = _PATH_IN_MESSAGE.search(str(error))

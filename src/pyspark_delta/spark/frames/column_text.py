@@ -1,4 +1,4 @@
-"""Columns that a user gave as objects, as text: the name of one, or a condition in SQL."""
+"""Converts columns that a user gave as objects to text: the name of a column, or a condition in SQL."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ _OPERATORS = {"==": "=", "and": "AND", "or": "OR"} | {
 
 
 def column_name(column: Column | str, where: str) -> str:
-    """The name of a top-level column. Raises InvalidOptionError for an expression, such as a partition transform."""
+    """Return the name of a top-level column.
+
+    Raises InvalidOptionError for an expression, such as a partition transform.
+    """
     path = name_parts(column)
     if path is not None and len(path) == 1:
         return path[0]
@@ -40,7 +43,7 @@ def column_name(column: Column | str, where: str) -> str:
 
 
 def name_parts(column: Any) -> tuple[str, ...] | None:
-    """The parts of the name of a column that was given by its name alone; None for others."""
+    """Return the parts of the name of a column given by its name alone; None for other columns."""
     if hasattr(column, "_jc"):
         node = column._jc.node()
         return texts(node.nameParts()) if kind_of(node) == "UnresolvedAttribute" else None
@@ -49,7 +52,7 @@ def name_parts(column: Any) -> tuple[str, ...] | None:
 
 
 def sql_of(column: Any) -> str | None:
-    """The SQL that a column was made of with `F.expr`; None for others."""
+    """Return the SQL that a column was made of with `F.expr`; None for other columns."""
     if hasattr(column, "_jc"):
         node = column._jc.node()
         return str(node.expression()) if kind_of(node) == "SqlExpression" else None
@@ -62,12 +65,12 @@ def _reference(expression: Any) -> tuple[str, ...]:
 
 
 def condition_text(spark: SparkSession, condition: Column | str, schema: StructType) -> str:
-    """A condition on a table of that schema as SQL. Raises InvalidOptionError for one that has no text here."""
+    """Return a condition on a table of that schema as SQL. Raises InvalidOptionError for one without SQL text."""
     return condition if isinstance(condition, str) else text_on(empty_frame(spark, to_spark(schema)), condition)
 
 
 def text_on(frame: DataFrame, condition: Column | str) -> str:
-    """A condition on the columns of a frame as SQL. Raises as `condition_text`."""
+    """Return a condition on the columns of a frame as SQL. Raises as `condition_text`."""
     if isinstance(condition, str):
         return condition
     filtered: Any = frame.where(condition)
@@ -77,7 +80,7 @@ def text_on(frame: DataFrame, condition: Column | str) -> str:
 
 
 def value_text(frame: DataFrame, value: Column | str) -> str | None:
-    """A value on the columns of a frame, which Spark has analyzed, as SQL; None for one that has no text here."""
+    """Return an analyzed value on the columns of a frame as SQL; None for one without SQL text."""
     if isinstance(value, str):
         return value
     text = sql_of(value)

@@ -32,9 +32,9 @@ from pyspark_delta.spark.frames.user_defined_types import is_loadable, without_c
 from pyspark_delta.storage.hadoop import hadoop_options
 
 PARQUET_FIELD_ID = "parquet.field.id"
-ROW_INDEX = StructField("_tmp_metadata_row_index", LONG)  # the name by which Spark's Parquet reader knows it
+ROW_INDEX = StructField("_tmp_metadata_row_index", LONG)  # its name in Spark's Parquet reader
 
-# Rows must not depend on what the session happens to be set to, and a missing file is never silently skipped.
+# Rows must not depend on settings of the session, and a missing file is never silently skipped.
 RELATION_OPTIONS = {
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
@@ -42,7 +42,7 @@ RELATION_OPTIONS = {
     "ignoreCorruptFiles": "false",
     "mergeSchema": "false",
 }
-# Hadoop looks for a file of checksums beside each local file, under a name that it cannot make for `a:b.parquet`.
+# Hadoop looks for a checksum file next to each local file; it cannot form the name of one for `a:b.parquet`.
 LOCAL_FILE_SYSTEM = "fs.file.impl"
 PLAIN_LOCAL_FILES = {
     LOCAL_FILE_SYSTEM: "org.apache.hadoop.fs.RawLocalFileSystem",
@@ -56,10 +56,10 @@ _INTERNAL_METADATA = ("delta.", "parquet.field.", "__CHAR_VARCHAR_TYPE_STRING", 
 
 @dataclass(frozen=True, slots=True)
 class TableColumns:
-    """How the columns of a table lie in its files.
+    """The layout of a table's columns in its files.
 
-    `data` and `partition` are the columns that files and the log hold; a void column is in neither. `stored_row_id` and
-    `stored_row_commit_version` name the physical columns that override what a row's file implies, where there are any.
+    `data` and `partition` are the columns in the files and in the log; a void column is in neither. `stored_row_id` and
+    `stored_row_commit_version` name the physical columns that override the row ids implied by a file, if there are any.
     """
 
     schema: StructType
@@ -83,7 +83,7 @@ class TableColumns:
             yield field.name
 
     def data_schema(self, *, row_index: bool = False, row_tracking: bool = False) -> StructType:
-        """The schema to read files with: physical names, everything nullable, field ids where they decide.
+        """Return the schema to read files with: physical names, everything nullable, field ids where they decide.
 
         With `row_index`, the Parquet reader adds the position of each row in its file.
         """
@@ -96,16 +96,16 @@ class TableColumns:
         return StructType(tuple(fields))
 
     def partition_schema(self) -> StructType:
-        """The partition columns in physical names."""
+        """Return the partition columns in physical names."""
         return StructType(tuple(_readable(column.physical, by_id=False) for column in self.partition))
 
 
 def table_columns(
     configuration: TableConfiguration, stored_too: Sequence[StructField] = (), constants: Sequence[StructField] = ()
 ) -> TableColumns:
-    """The columns of one version of a table. Raises as `physical_field` does.
+    """Return the columns of one version of a table. Raises as `physical_field`.
 
-    After them come columns outside of its schema: `stored_too` are in the files by their names, `constants` are with
+    Columns outside of its schema follow: `stored_too` are in the files under their names, `constants` are stored with
     the partition values of each file.
     """
     mode = mapping_mode(configuration)
@@ -126,9 +126,9 @@ def table_columns(
 
 
 def plain_names(columns: TableColumns) -> tuple[str, ...] | None:
-    """The names of the table's columns where a relation over its files has them in order, as they are but for names.
+    """Return the table's column names if a relation over its files has the same columns in order.
 
-    None where more than a new name is needed.
+    Return None if the columns need more than new names.
     """
     if columns.mode == "id" or tuple(c.logical for c in columns.relation_columns) != columns.schema.fields:
         return None
@@ -137,19 +137,19 @@ def plain_names(columns: TableColumns) -> tuple[str, ...] | None:
 
 
 def project(frame: DataFrame, columns: TableColumns, extra: Mapping[str, Column] | None = None) -> DataFrame:
-    """The table's columns, in its order and under its names, and then the `extra` ones."""
+    """Return the table's columns, in its order and under its names, and then the `extra` ones."""
     return frame.select(*output_columns(columns, extra or {}))
 
 
 def output_columns(columns: TableColumns, extra: Mapping[str, Column]) -> list[Column]:
-    """The columns of a table by those of a relation over its files, and then the `extra` ones."""
+    """Return the table's columns, and then the `extra` ones, as expressions on a relation over its files."""
     stored = {column.logical.name: column for column in columns.relation_columns}
     output = [_output(field, stored.get(field.name)) for field in columns.schema]
     return [*output, *(column.alias(name) for name, column in extra.items())]
 
 
 def relation_options(location: str, storage_options: Mapping[str, str], columns: TableColumns) -> dict[str, str]:
-    """The options of a Parquet relation over the table's files."""
+    """Return the options of a Parquet relation over the table's files."""
     options = {**storage_options, **(hadoop_options(location, storage_options) or {}), **RELATION_OPTIONS}
     if columns.mode == "id":
         options.update(dict.fromkeys(FIELD_ID_SETTINGS, "true"))
@@ -159,7 +159,7 @@ def relation_options(location: str, storage_options: Mapping[str, str], columns:
 def row_tracking_columns(
     columns: TableColumns, base_row_id: Column, default_version: Column, row_index: Column
 ) -> dict[str, Column]:
-    """Row id and row commit version: what the file stores of a row, else what its file implies (C327, C328)."""
+    """Return row id and row commit version: stored in the file, or implied by it (C327, C328)."""
     identity, version = base_row_id + row_index, default_version
     if columns.stored_row_id is not None:
         identity = F.coalesce(F.col(quoted(columns.stored_row_id)), identity)
@@ -174,7 +174,7 @@ def spark_converts(configuration: TableConfiguration) -> bool:
 
 
 def user_metadata(field: StructField) -> dict[str, Any]:
-    """The metadata of a column that belongs to the user, such as its comment."""
+    """Return the metadata of a column that belongs to the user, such as its comment."""
     return {key: value for key, value in field.metadata.items() if not key.startswith(_INTERNAL_METADATA)}
 
 
@@ -187,7 +187,7 @@ def _output(field: StructField, column: RelationColumn | None) -> Column:
 
 
 def _renamed(value: Column, logical: DataType, physical: DataType) -> Column:
-    """The value with the nested fields under their logical names; null structs stay null."""
+    """Return the value with its nested fields under their logical names; null structs stay null."""
     if _same_names(logical, physical):
         return value
     if isinstance(logical, StructType) and isinstance(physical, StructType) and _replaceable(logical, physical):
@@ -214,7 +214,7 @@ def _same_names(logical: DataType, physical: DataType) -> bool:
 
 
 def _replaceable(logical: StructType, physical: StructType) -> bool:
-    """Whether adding all logical fields and then dropping all physical ones leaves the logical ones, in order."""
+    """Return True if adding all logical and dropping all physical fields leaves the logical ones in order."""
     return {f.name.casefold() for f in logical}.isdisjoint(f.name.casefold() for f in physical)
 
 

@@ -1,4 +1,4 @@
-"""`count()` of a DataFrame that is a whole table: from the log, without a Spark job."""
+"""`count()` of a DataFrame that is a whole table, answered from the log without a Spark job."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pyspark_delta.snapshot import Snapshot
 
 
 def counting(frame: DataFrame, snapshot: Snapshot) -> DataFrame:
-    """The same DataFrame, which must hold all rows of the snapshot and no others, with a `count` from the log.
+    """Return the DataFrame with a `count` from the log. It must hold all rows of the snapshot and no others.
 
-    Whatever is derived from it counts as ever, because it is another object. So does the DataFrame itself once it is
-    cached, since counting is how people fill the cache, and where a file has no number of records.
+    DataFrames derived from it count as usual, because they are other objects. So does the DataFrame itself once it is
+    cached, because users call count() to fill the cache, and if a file has no number of records.
     """
     frame.__class__ = _counting_class(cast(Hashable, type(frame)))
     frame._delta_snapshot = snapshot  # type: ignore[attr-defined]

@@ -1,8 +1,7 @@
-"""The DataFrame scan: a snapshot through Spark's public API alone, for Spark Connect.
+"""The DataFrame scan: reads a snapshot through Spark's public API alone, for Spark Connect.
 
-Files are chosen once, when the DataFrame is made, by an explicit condition. What belongs to a file but is not in it,
-such as its partition values, comes from literals where there are few kinds of files, and otherwise from a broadcast
-join on the path of the file.
+Files are chosen once, when the DataFrame is made, by an explicit condition. Constants of a file, such as its partition
+values, come from literals if there are few distinct ones, otherwise from a broadcast join on the path of the file.
 """
 
 from __future__ import annotations
@@ -57,15 +56,15 @@ _LISTING_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _COLON_IN_NAME = re.compile(r"^file:.*/[^/]*:[^/]*$")
 _HIDDEN_NAME = r"/[._][^/]*$|\._COPYING_$"
 
-_listing_lock = RLock()  # two threads of one session must not take each other's threshold for the user's
+_listing_lock = RLock()  # a thread must not take another thread's threshold for the user's
 
 
 def frame_can_read(spark: SparkSession, source: FileSource, files: pa.Table) -> bool:
-    """Whether Spark's public API reads every row of the files, in the session as it is.
+    """Return True if Spark's public API reads every row of the files with the session's settings.
 
-    Spark converts only the type changes that the protocol lists, lists no files whose names begin with '_' or '.', and
-    looks for columns by field id only where the session
-    says so: it takes that setting when a query runs, so it cannot be changed for one read.
+    Spark converts only the type changes that the protocol lists, and lists no files whose names begin with '_' or '.'.
+    It matches columns by field id only if a session setting says so; it reads that setting when a query runs, so it
+    cannot be changed for one read.
     """
     if not spark_converts(source.configuration):
         return False
@@ -78,9 +77,9 @@ def frame_can_read(spark: SparkSession, source: FileSource, files: pa.Table) -> 
 def data_frame(
     spark: SparkSession, snapshot: Snapshot, *, where: str | None = None, row_tracking: bool = False
 ) -> DataFrame:
-    """The rows of a snapshot that `frame_can_read`, for which `where` is true.
+    """Return the rows of a snapshot that `frame_can_read`, for which `where` is true.
 
-    Raises InvalidPredicateError for a condition with a part that only a classic session can skip files by.
+    Raises InvalidPredicateError for a condition with a part by which only a classic session can skip files.
     """
     time_zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     files = plan_scan(snapshot, where=where, row_ids=row_tracking, time_zone=time_zone).files
@@ -97,13 +96,13 @@ def frame_of_files(
     file_number: str | None = None,
     row_index: str | None = None,
 ) -> DataFrame:
-    """The rows of some data files (`actions.columns`, with "deletion_vector") that are rows of the table.
+    """Return the rows of some data files (`actions.columns`, with "deletion_vector") that are rows of the table.
 
-    A file may be listed more than once, with other constants or another vector. Where "selects_rows" is true, the
-    vector marks the only rows that count.
+    A file may be listed more than once, with other constants or another vector. If "selects_rows" is true, only the
+    rows that the vector marks are returned.
 
-    With `file_number`, a column of that name has the position in `files` of the file that a row is from; with
-    `row_index`, another one the position of the row in that file, deleted rows counted (C271).
+    With `file_number`, a column of that name has the position in `files` of the row's file; with `row_index`, another
+    column has the position of the row in that file, counting deleted rows (C271).
     """
     time_zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     columns = table_columns(source.configuration, source.stored_too, source.constants)
@@ -113,17 +112,17 @@ def frame_of_files(
         frame = scan.frame(files)
         frame = frame if where is None else frame.where(where)
         if listing and is_remote():
-            # Here the server lists the files; it keeps the plan, for the queries that follow too.
+            # The server lists the files now and keeps the plan for later queries too.
             _ = frame.schema
     return frame
 
 
 @contextmanager
 def _listing_on_driver(spark: SparkSession, files: int) -> Iterator[bool]:
-    """Whether Spark was told, for as long as this lasts, to list so many files without a job.
+    """Let Spark list the files on the driver, without a job, while the block runs; yield True if it does.
 
-    Spark looks up each file again, and starts a task for each where there are more than 32. On the driver that takes a
-    tenth of the time.
+    Spark looks up each file again, and starts a task for each if there are more than 32. The driver takes a tenth of
+    the time.
     """
     with _listing_lock:
         threshold = spark.conf.get(_LISTING_THRESHOLD)
@@ -165,7 +164,7 @@ class _Scan:
         self._row_index = row_index
 
     def frame(self, files: pa.Table) -> DataFrame:
-        """The rows of the files."""
+        """Return the rows of the files."""
         marked = files["deletion_vector"].is_valid()
         parts = [
             *self.parts(files.filter(pc.invert(marked)).combine_chunks(), with_vectors=False),
@@ -177,7 +176,7 @@ class _Scan:
         return frame
 
     def empty(self) -> DataFrame:
-        """No rows, of the same schema."""
+        """Return no rows, of the same schema."""
         columns = self._columns
         physical = StructType(columns.data_schema().fields + columns.partition_schema().fields)
         frame = empty_frame(self._spark, _spark_type(physical))
@@ -232,7 +231,7 @@ class _Scan:
         return reader.parquet(*paths)
 
     def _literal(self, paths: pa.Array, values: Sequence[pa.Scalar]) -> DataFrame:
-        """Files whose partition values are equal."""
+        """Return files whose partition values are equal."""
         frame = self._parquet(paths.to_pylist())
         for column, value in zip(self._columns.partition, values, strict=True):
             frame = frame.withColumn(column.physical.name, _literal(self._spark, column.physical, value))
@@ -245,7 +244,7 @@ class _Scan:
             {_PATH: metadata.getField("file_path"), _ROW_INDEX: metadata.getField("row_index")}
         )
         frame = frame.join(F.broadcast(constants), _PATH, "left")
-        # A file that the join does not know would come without its partition values: an error, never a wrong row.
+        # A file missing in the join would lack its partition values: raise an error, never return a wrong row.
         unknown = F.raise_error(F.concat(F.lit("pyspark-delta does not know the file "), F.col(_PATH)))
         frame = frame.where(F.when(F.col(_KNOWN).isNotNull(), True).otherwise(unknown.cast("boolean")))
         if with_vectors:
@@ -260,7 +259,7 @@ class _Scan:
         return project(frame, self._columns, extra)
 
     def _constants(self, files: pa.Table, paths: pa.Array, values: Sequence[pa.Array], with_vectors: bool) -> DataFrame:
-        """One row per file: its path as Spark shows it, and what belongs to each of its rows."""
+        """Return one row per file: its path as Spark shows it, and what belongs to each of its rows."""
         table = {_PATH: uri_texts(paths), _KNOWN: pa.repeat(True, files.num_rows)}
         physical = StructType(tuple(column.physical for column in self._columns.partition))
         types = {field.name: field.dataType for field in _spark_type(physical)}
@@ -286,7 +285,7 @@ class _Scan:
 
 
 def _has_python_values(columns: Sequence[pa.Array]) -> bool:
-    """Whether all dates and times are of the years 1 to 9999, as they are in Python."""
+    """Return True if all dates and times are in the years 1 to 9999, as in Python."""
     try:
         _ = [column.unique().to_pylist() for column in columns]
     except (OverflowError, ValueError):

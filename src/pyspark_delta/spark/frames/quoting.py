@@ -1,8 +1,8 @@
-"""Names as Spark takes them literally, in SQL text and in `pyspark.sql.functions.col`."""
+"""Quotes names so that Spark takes them literally, in SQL text and in `pyspark.sql.functions.col`."""
 
 from __future__ import annotations
 
 
 def quoted(name: str) -> str:
-    """The name of a column, in backticks."""
+    """Return the name of a column, in backticks."""
     return "`" + name.replace("`", "``") + "`"

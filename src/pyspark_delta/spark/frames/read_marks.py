@@ -1,7 +1,7 @@
-"""Marks on DataFrames of tables: which version of which table a frame shows, also after it was derived from another.
+"""Marks on DataFrames of tables: the table and version that a frame shows. Derived frames keep the mark.
 
 The mark is on the leaves of the frame's plan in the JVM of a classic session, and on its plan in this process on Spark
-Connect. Whatever is derived from the frame contains it.
+Connect. Every derived frame contains it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class TableRead:
 
 
 def mark_read(frame: DataFrame, snapshot: Snapshot, where: str | None) -> DataFrame:
-    """The same DataFrame, which shows the latest version, marked for `reads_in`."""
+    """Return the DataFrame, which shows the latest version, with a mark for `reads_in`."""
     read, plan = TableRead(snapshot.location, snapshot.version, where), frame_plan(frame)
     if plan is None:
         setattr(frame._plan, _MARK, read)
@@ -50,14 +50,14 @@ def mark_read(frame: DataFrame, snapshot: Snapshot, where: str | None) -> DataFr
 
 
 def reads_in(frame: DataFrame, snapshot: Snapshot) -> list[TableRead]:
-    """What a frame shows of the table of a snapshot."""
+    """Return what a frame shows of the table of a snapshot."""
     plan = frame_plan(frame)
     found = _in_process(frame, snapshot) if plan is None else _in_jvm(frame, plan)
     return [read for read in found if read.location == snapshot.location]
 
 
 def frame_plan(frame: DataFrame) -> Any:
-    """The analyzed plan of a frame of a classic session; None on Spark Connect."""
+    """Return the analyzed plan of a frame of a classic session; None on Spark Connect."""
     java: Any = getattr(frame, "_jdf", None)
     return None if java is None else java.queryExecution().analyzed()
 
@@ -80,7 +80,7 @@ def _in_jvm(frame: DataFrame, plan: Any) -> list[TableRead]:
 def _in_process(frame: DataFrame, snapshot: Snapshot) -> list[TableRead]:
     found, unknown = [], False
     for node in _nodes(frame._plan):
-        mark = vars(node).get(_MARK)  # a Column takes any attribute for one of its fields
+        mark = vars(node).get(_MARK)  # a Column treats any attribute as one of its fields
         found += [] if mark is None else [mark]
         unknown = unknown or type(node).__name__ in _UNKNOWN_NODES
     if unknown and not found and _has_files_of(frame.inputFiles(), snapshot.location):
@@ -89,7 +89,7 @@ def _in_process(frame: DataFrame, snapshot: Snapshot) -> list[TableRead]:
 
 
 def _nodes(plan: object) -> Iterator[object]:
-    """The nodes of a plan of this process, those of its expressions too."""
+    """Yield the nodes of a plan of this process, including those of its expressions."""
     seen: set[int] = set()
     waiting: list[object] = [plan]
     while waiting:
@@ -110,6 +110,6 @@ def _is_of_plan(node: object) -> bool:
 
 
 def _has_files_of(files: Iterable[str], location: str) -> bool:
-    """Whether some files, as URIs, are of the table."""
+    """Return True if some files, as URIs, are of the table."""
     directory = _SLASHES.sub("file:/", uri_texts(pa.array([to_hadoop(location)]))[0].as_py()).rstrip("/") + "/"
     return any(_SLASHES.sub("file:/", file).startswith(directory) for file in files)

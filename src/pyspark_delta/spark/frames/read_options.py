@@ -1,4 +1,4 @@
-"""The read options of `format("delta")`, parsed once for every way to read (users know them from delta-spark)."""
+"""The read options of `format("delta")`, with delta-spark's names, parsed once for every way to read."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ _SUFFIX = re.compile(r"(?P<path>.+)@(?:[vV](?P<version>\d+)|(?P<time>\d{17}))")
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What a user asked to read.
+    """The options of a read.
 
     At most one of `version` and `timestamp_ms` (milliseconds since the epoch) is set. `columns` are logical names in
-    the order asked for; `where` is SQL text; `row_tracking` adds `_row_id` and `_row_commit_version`.
-    `storage_options` are the keys meant for the store, as they arrived. `time_zone` is the one that times without a
-    zone are in. With `changes`, the change data feed is read, and not one version.
+    the requested order; `where` is SQL text; `row_tracking` adds `_row_id` and `_row_commit_version`. `storage_options`
+    are the keys for the store, unchanged. `time_zone` applies to times without a zone. With `changes`, the change data
+    feed is read instead of one version.
     """
 
     location: str
@@ -70,10 +70,10 @@ class ReadOptions:
     def parse(
         cls, path: str | None, options: Mapping[str, str] | None = None, *, time_zone: str | None = None
     ) -> ReadOptions:
-        """Read a path and Spark's options, whose keys match regardless of case.
+        """Parse a path and Spark's options, whose keys are case-insensitive.
 
-        `path` wins over an option `path`. Text without a zone is in the option `timeZone`, else in `time_zone`, else
-        in the zone of this machine. Raises InvalidOptionError.
+        `path` overrides an option `path`. The zone of text without one is the option `timeZone`, else `time_zone`, else
+        the zone of this machine. Raises InvalidOptionError.
         """
         given = {key.lower(): (key, value) for key, value in (options or {}).items() if value is not None}
         _refuse_unusable(given)
@@ -117,7 +117,7 @@ class ReadOptions:
 
 
 def refuse_read_options(options: Mapping[str, str]) -> None:
-    """Raise InvalidOptionError where the options of a write select what is read.
+    """Raise InvalidOptionError if the options of a write select what is read.
 
     An INSERT into a view passes the options of the view to the write, which would ignore them and replace other rows
     than the view shows.
@@ -143,7 +143,7 @@ def refuse_read_options(options: Mapping[str, str]) -> None:
 
 
 def _storage_options(given: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    """The options that are meant for the store, of options by their names in lower case."""
+    """Return the options that are meant for the store, of options by their names in lower case."""
     return {key: value for folded, (key, value) in given.items() if folded not in _KNOWN and _is_storage_key(folded)}
 
 
@@ -156,7 +156,7 @@ def parse_columns(text: str) -> tuple[str, ...]:
 
 
 def local_time_zone() -> str:
-    """The name of this machine's time zone, which is Spark's default as well; UTC where it has no name."""
+    """Return the name of this machine's time zone, which is also Spark's default; UTC if it has no name."""
     name = os.environ.get("TZ", "").lstrip(":")
     if name and not name.startswith("/"):
         return name
@@ -186,7 +186,7 @@ def _flag(given: Mapping[str, tuple[str, str]], name: str) -> bool:
 
 
 def _refuse_unusable(given: Mapping[str, tuple[str, str]]) -> None:
-    """Options that would change the rows, were they not ignored."""
+    """Reject options that would change the rows if they were ignored."""
     if "paths" in given:
         raise InvalidOptionError(
             "A Delta table is read from one path, and several were given; read each with load(path) and union them."
@@ -204,7 +204,7 @@ def _is_storage_key(folded: str) -> bool:
 
 
 def _change_request(given: Mapping[str, tuple[str, str]], zone: str) -> ChangeRequest | None:
-    """The changes to read, None where the table itself is."""
+    """Return the changes to read; None if the rows of the table are read."""
     if not (_flag(given, "readChangeFeed") or _flag(given, "readChangeData")):
         for name in _CHANGE_RANGE:
             if name.lower() in given:
@@ -249,9 +249,9 @@ def _timestamp(given: Mapping[str, tuple[str, str]], name: str, zone: str) -> in
 
 
 def _split_suffix(text: str, storage_options: Mapping[str, str], zone: str) -> tuple[str, int | None, int | None]:
-    """The location, and the version or time of a path suffix `@v12` or `@yyyyMMddHHmmssSSS`.
+    """Return the location, and the version or time of a path suffix `@v12` or `@yyyyMMddHHmmssSSS`.
 
-    A table whose path really ends that way is taken literally, as delta-spark does.
+    A table whose path really ends like this is taken literally, as delta-spark does.
     """
     location = normalize_location(text)
     suffix = _SUFFIX.fullmatch(text.rstrip("/"))

@@ -1,7 +1,7 @@
-"""From a snapshot or chosen files to a DataFrame: the fastest scan that can read them.
+"""From a snapshot or chosen files to a DataFrame, by the fastest scan that can read them.
 
-The Catalyst scan reads through a file index in the JVM, the public scan through `spark.read.parquet`, and where Spark
-cannot read the files, workers do with Arrow.
+The Catalyst scan reads through a file index in the JVM, the public scan through `spark.read.parquet`. If Spark cannot
+read the files, workers read them with Arrow.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ _SCANNED = (
 def read_snapshot(
     spark: SparkSession, snapshot: Snapshot, *, where: str | None = None, row_tracking: bool = False
 ) -> DataFrame:
-    """The rows of a snapshot for which the SQL condition `where` is true.
+    """Return the rows of a snapshot for which the SQL condition `where` is true.
 
-    With `row_tracking`, the columns `_row_id` and `_row_commit_version` follow those of the table; raises
-    InvalidOperationError when the table has none.
+    With `row_tracking`, the columns `_row_id` and `_row_commit_version` follow those of the table. Raises
+    InvalidOperationError if the table has none.
     """
     if is_remote() or not _jvm_reads(spark, snapshot):
         return _read_without_catalyst(spark, snapshot, where, row_tracking)
@@ -72,7 +72,7 @@ def _read_without_catalyst(spark: SparkSession, snapshot: Snapshot, where: str |
 
 
 def _data_source(spark: SparkSession, snapshot: Snapshot, where: str | None, row_tracking: bool) -> DataFrame:
-    """The Arrow scan: workers read the files by themselves."""
+    """Return the Arrow scan, in which workers read the files."""
     if known_table(snapshot.storage_options) is not None:
         return _read_by_tasks(spark, snapshot, where, row_tracking)
     options = {"versionAsOf": str(snapshot.version)}
@@ -84,16 +84,20 @@ def _data_source(spark: SparkSession, snapshot: Snapshot, where: str | None, row
 
 
 def _read_by_tasks(spark: SparkSession, snapshot: Snapshot, where: str | None, row_tracking: bool) -> DataFrame:
-    """The Arrow scan of a table of a catalog: only this process can ask its catalog, so workers are told the files."""
+    """Return the Arrow scan of a table of a catalog.
+
+    Only this process can ask its catalog, so it sends the files to workers.
+    """
 
     frame = task_frame(spark, file_source(snapshot), snapshot.files(_SCANNED), row_tracking=row_tracking)
     return frame if where is None else frame.where(where)
 
 
 def read_by_workers(spark: SparkSession, snapshot: Snapshot, options: Mapping[str, str]) -> DataFrame:
-    """What the read options ask of the table of a snapshot, through the Python Data Source.
+    """Return what the read options select from the table of a snapshot, through the Python Data Source.
 
-    Spark does not tell a data source the time zone of the session, which partition values and conditions may be in.
+    Spark does not pass the session's time zone to a data source, so it is passed here: partition values and conditions
+    may depend on it.
     """
     prepare_workers(spark)
     spark.dataSource.register(import_module(DATA_SOURCE_MODULE).DefaultSource)
@@ -111,7 +115,10 @@ def read_files(
     file_number: str | None = None,
     row_index: str | None = None,
 ) -> DataFrame:
-    """The rows of some data files (`actions.columns`) that are rows of the table; see `public_scan.frame_of_files`."""
+    """Return the rows of some data files (`actions.columns`), without deleted rows.
+
+    See `public_scan.frame_of_files`.
+    """
 
     files = with_all_columns(files)
     if takes_file_index(spark, source):
@@ -123,7 +130,7 @@ def read_files(
 
 
 def with_all_columns(files: pa.Table) -> pa.Table:
-    """The files with every column that a scan may look at, null where it is not known."""
+    """Return the files with every column that a scan may read; unknown values are null."""
     for absent in (DELETION_VECTOR, BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION, STATS):
         if absent.name not in files.column_names:
             files = files.append_column(absent, pa.nulls(files.num_rows, absent.type))
@@ -131,7 +138,7 @@ def with_all_columns(files: pa.Table) -> pa.Table:
 
 
 def takes_file_index(spark: SparkSession, table: Snapshot | FileSource) -> bool:
-    """Whether the Catalyst scan can read the files of a table: in this JVM, which has a file system for them."""
+    """Return True if the Catalyst scan can read the files: in this JVM, which has a file system for them."""
     if is_remote() or not _jvm_reads(spark, table):
         return False
 
@@ -139,7 +146,7 @@ def takes_file_index(spark: SparkSession, table: Snapshot | FileSource) -> bool:
 
 
 def reads_natively(spark: SparkSession, source: FileSource, files: pa.Table) -> bool:
-    """Whether Spark itself can read the files, through its public API."""
+    """Return True if Spark itself can read the files, through its public API."""
 
     return (is_remote() or _jvm_reads(spark, source)) and frame_can_read(spark, source, files)
 

@@ -16,14 +16,14 @@ from pyspark_delta.spark.frames.user_defined_types import with_loadable_types
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Field metadata that is the table's business: column mapping, generation expressions, type changes (C431).
-# Spark evaluates the SQL text of a default in a schema that it is given.
+# Field metadata for the table only: column mapping, generation expressions, type changes (C431).
+# Spark evaluates the SQL text of a default in the schema of a read.
 _INTERNAL = ("delta.", "parquet.field.", "CURRENT_DEFAULT", "EXISTS_DEFAULT")
 _NULLABILITY = ("nullable", "containsNull", "valueContainsNull")
 
 
 def to_spark(schema: StructType) -> SparkStruct:
-    """The logical schema for Spark: everything nullable, without the metadata that only the protocol reads.
+    """Return the logical schema for Spark: all fields nullable, without the metadata that only the protocol uses.
 
     A file may lack a column that is declared NOT NULL (C374), and Spark answers `IS NULL` from the declaration.
     """
@@ -31,10 +31,10 @@ def to_spark(schema: StructType) -> SparkStruct:
 
 
 def from_spark(schema_of: Callable[[], SparkStruct]) -> StructType:
-    """A schema of Spark as Delta types; `schema_of` gives it, as making it from text is recursive, too.
+    """Return a schema of Spark as Delta types.
 
-    Raises UnsupportedTableError naming a type that Delta does not have, SchemaMismatchError for nesting that is too
-    deep.
+    `schema_of` returns Spark's schema; building it from text is recursive too. Raises UnsupportedTableError with the
+    name of a type that Delta does not have, and SchemaMismatchError for nesting that is too deep.
     """
     try:
         return parse_schema(schema_of().json())
@@ -45,7 +45,10 @@ def from_spark(schema_of: Callable[[], SparkStruct]) -> StructType:
 
 
 def empty_frame(spark: SparkSession, schema: SparkStruct) -> DataFrame:
-    """No rows of a schema. A classic session is told so without the RDD that `createDataFrame` makes even of none."""
+    """Return an empty frame of a schema.
+
+    For a classic session it is a local relation: `createDataFrame` makes an RDD even for no rows.
+    """
     session: Any = spark
     if not hasattr(session, "_jsparkSession"):
         return spark.createDataFrame([], schema)
@@ -57,7 +60,10 @@ def empty_frame(spark: SparkSession, schema: SparkStruct) -> DataFrame:
 
 
 def differences(*, expected: SparkStruct, given: SparkStruct) -> list[str]:
-    """How two schemas differ in names, order and types, in words; nullability and metadata do not count."""
+    """Return the differences of two schemas in names, order and types, as text.
+
+    Nullability and metadata do not count.
+    """
     fields = {field.name: field for field in reversed(expected.fields)}
     found = [f"column '{name}' is not in the table" for name in given.names if name not in fields]
     present = frozenset(given.names)
@@ -89,7 +95,7 @@ def _public(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def _nullable(data_type: DataType) -> DataType:
-    """The type with every part nullable and no metadata."""
+    """Return the type with every part nullable and no metadata."""
     if isinstance(data_type, SparkStruct):
         bare = SparkStruct()
         for field in data_type.fields:

@@ -1,4 +1,4 @@
-"""From read options to a DataFrame: the snapshot is opened, and its rows or its change feed are read."""
+"""From read options to a DataFrame: opens the snapshot, and reads its rows or its change feed."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from pyspark_delta.spark.frames.schemas import differences, to_spark
 
 
 def read_options(spark: SparkSession, path: str | None, options: Mapping[str, str] | None = None) -> ReadOptions:
-    """Parse read options as the session means them. Raises InvalidOptionError."""
+    """Parse read options with the session's defaults. Raises InvalidOptionError."""
     return ReadOptions.parse(path, options, time_zone=session_time_zone(spark))
 
 
 def open_snapshot(options: ReadOptions, *, tail: TailFiles | None = None) -> Snapshot:
-    """The snapshot that the options name; latest ones are kept by the process.
+    """Return the snapshot that the options name; the process caches the latest ones.
 
-    `tail` is what a catalog has just said of the log. Raises what `Snapshot.load` raises.
+    `tail` is the log tail that a catalog has just returned. Raises as `Snapshot.load`.
     """
     if options.version is None and options.timestamp_ms is None:
         return latest_snapshot(options.location, options.storage_options, tail=tail)
@@ -49,10 +49,10 @@ def read_table(
     *,
     tail: TailFiles | None = None,
 ) -> DataFrame:
-    """The rows that the options ask for, of one version for as long as the DataFrame lives.
+    """Return the rows that the options select; the DataFrame stays at one version.
 
-    `tail` is what a catalog has just said of the log. Raises SchemaMismatchError when the user gave a schema that is
-    not the table's, and what opening a table raises.
+    `tail` is the log tail that a catalog has just returned. Raises SchemaMismatchError if the user gave a schema that
+    is not the table's, and what opening a table raises.
     """
     snapshot = open_snapshot(options, tail=tail)
     if options.changes is not None:

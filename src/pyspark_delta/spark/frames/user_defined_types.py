@@ -1,8 +1,8 @@
-"""Which user-defined types a session can make objects of; columns of all others are read as what their values are.
+"""The user-defined types that a session can instantiate; columns of others are read as their storage types.
 
-The schema of a table names the classes, and whoever wrote the table chose the names. So a name runs no code that the
-user did not run: a Python module counts if the process has imported it, or the user allows it by a setting, and a class
-of the JVM is looked at without being initialized.
+The schema of a table names the classes, so the writer of the table chose the names. A name therefore runs no code that
+the user did not run: a Python module counts if the process has imported it or the user allows it by a setting, and a
+class of the JVM is inspected without being initialized.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ def is_loadable(annotation: Mapping[str, str | None]) -> bool:
 
 
 def with_loadable_types(data_type: DataType) -> DataType:
-    """The type with the annotations of loadable types only, at every level; all other values are what is stored."""
+    """Return the type with the annotations of loadable types only, at every level.
+
+    Values of other types are read as they are stored.
+    """
     annotation = data_type.annotation
     if annotation is not None and is_loadable(annotation):
         return replace(data_type, annotation=without_code(annotation))
@@ -59,7 +62,7 @@ def with_loadable_types(data_type: DataType) -> DataType:
 
 
 def without_code(annotation: Mapping[str, str | None]) -> dict[str, str | None]:
-    """The annotation of a loadable type with the pickled class of this process, not that of the table."""
+    """Return the annotation of a loadable type with the pickled class of this process instead of the table's."""
     found = dict(annotation)
     if _PICKLED_CLASS in found:
         own = _python_class(str(found[_PYTHON_CLASS]))
@@ -73,7 +76,7 @@ def _python_class(name: str) -> type[UserDefinedType] | None:
     if loaded is None and _may_import(module):
         try:
             loaded = import_module(module)
-        except Exception:  # whatever the code of the user's module does
+        except Exception:  # the code of the user's module may raise anything
             return None
     found = None if loaded is None else vars(loaded).get(member)
     if isinstance(found, type) and issubclass(found, UserDefinedType) and found is not UserDefinedType:
@@ -90,7 +93,7 @@ def _may_import(module: str) -> bool:
 
 
 def _is_in_jvm(name: str) -> bool:
-    """True if the JVM of this process has the class, and it is a user-defined type: Spark calls its constructor."""
+    """Return True if this process's JVM has the class as a user-defined type: Spark calls its constructor."""
     from py4j.protocol import Py4JError
 
     context: Any = SparkContext._active_spark_context

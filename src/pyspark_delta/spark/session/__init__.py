@@ -1,1 +1,1 @@
-"""Sessions that speak Delta: `enable`, and the PySpark classes that it wraps."""
+"""Sessions that can use Delta: `enable`, and the PySpark classes that it wraps."""

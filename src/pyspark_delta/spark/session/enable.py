@@ -1,9 +1,9 @@
-"""`enable(spark)`: the session reads and writes Delta tables natively, by the methods that every Spark user knows.
+"""`enable(spark)`: the session reads and writes Delta tables natively, with PySpark's own methods.
 
 PySpark has no hook for planning in Python, so members of its classes are wrapped, for enabled sessions only:
 `SparkSession.read`, `SparkSession.table`, `DataFrame.write` and `DataFrame.writeTo`; and `SparkSession.sql`,
-`SparkSession.readStream` and `DataFrame.writeStream`, to explain what is refused. They answer as before for every other
-session and for every other format. `disable` undoes it.
+`SparkSession.readStream` and `DataFrame.writeStream`, to explain what is not supported. Nothing changes for other
+sessions and other formats. `disable` undoes it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _lock = RLock()
 
 @dataclass(frozen=True)
 class _Wrapped:
-    """A member of a PySpark class, and what it was before."""
+    """A member of a PySpark class, and the original member."""
 
     owner: type
     name: str
@@ -76,12 +76,12 @@ def enable(spark: SparkSession) -> SparkSession:
     if is_new:
         _warn_of_delta_spark(spark)
         if use_running_python(spark):
-            _register_sources(spark)  # Spark has looked for data sources with another Python
+            _register_sources(spark)  # Spark looked up data sources with another Python
     return spark
 
 
 def disable(spark: SparkSession) -> SparkSession:
-    """Undo `enable` for a session; PySpark's classes are as they were once no session is enabled."""
+    """Undo `enable` for a session. PySpark's classes are restored once no session is enabled."""
     with _lock:
         enabled.discard(session_key(spark))
         if not enabled:
@@ -92,10 +92,10 @@ def disable(spark: SparkSession) -> SparkSession:
 
 
 def configure_spark_with_delta_pip(spark_session_builder: Any, extra_packages: list[str] | None = None) -> Any:
-    """The builder, with `extra_packages` added to its JARs: delta-spark's JAR is not needed here.
+    """Return the builder with `extra_packages` added to its JARs; delta-spark's JAR is not needed.
 
-    It is there so that code written for delta-spark runs unchanged. If the builder has a local master, Spark also
-    starts the Python of this process, unless PYSPARK_PYTHON or `spark.pyspark.python` names another one.
+    It exists so that code written for delta-spark runs unchanged. If the builder has a local master, Spark also starts
+    the Python of this process, unless PYSPARK_PYTHON or `spark.pyspark.python` names another one.
     """
     choose_for_local_master(getattr(spark_session_builder, "_options", {}))
     if extra_packages:
@@ -105,7 +105,10 @@ def configure_spark_with_delta_pip(spark_session_builder: Any, extra_packages: l
 
 # ------------------------------------------------------------------------------------------------------- wrapping
 def _members(spark: SparkSession) -> list[tuple[type, str, Callable[[Any], Any]]]:
-    """What `enable` wraps. Raises MissingDependencyError if this PySpark is too old, or lacks one of them."""
+    """Return the members that `enable` wraps.
+
+    Raises MissingDependencyError if this PySpark is too old, or lacks one of them.
+    """
     version = re.match(r"(\d+)\.(\d+)", pyspark.__version__)
     if version is None or (int(version[1]), int(version[2])) < _OLDEST_PYSPARK:
         raise _unsupported_pyspark()
@@ -137,15 +140,18 @@ def _unsupported_pyspark() -> MissingDependencyError:
 
 
 def _register_sources(spark: SparkSession) -> None:
-    """Register the data sources under both names, from the modules in which Spark itself looks for them."""
+    """Register the data sources under both names, from the modules in which Spark itself looks them up."""
     for module in ("pyspark_delta", "pyspark_deltapy"):
         spark.dataSource.register(import_module(module).DefaultSource)
 
 
 def _warn_of_delta_spark(spark: SparkSession) -> None:
-    """Warn of settings that name classes of delta-spark which are not there: its JAR is not needed, and they fail."""
+    """Warn about settings that name classes of delta-spark that are not there.
+
+    Its JAR is not needed, and the settings make queries fail.
+    """
     java = getattr(spark, "_jsparkSession", None)
-    if java is None:  # only a Spark Connect server knows its classes
+    if java is None:  # only the Spark Connect server can tell its classes
         return
     settings = {key: str(value) for key, value in spark.conf.getAll.items() if _CLASS_SETTINGS.fullmatch(key)}
     loader = spark._jvm.Thread.currentThread().getContextClassLoader()  # type: ignore[union-attr]
@@ -187,7 +193,7 @@ def _wrap(owner: type, name: str, make: Callable[[Any], Any]) -> None:
 
 def _read_of(before: Any) -> Any:
     def read(self: SparkSession) -> Any:
-        """A reader of data; format "delta" is planned by pyspark-delta."""
+        """Return a reader of data; format "delta" is planned by pyspark-delta."""
         reader = before.fget(self)
         if is_enabled(self):
             reader.__class__ = reader_class(cast(Hashable, type(reader)))
@@ -242,7 +248,7 @@ def _write_stream_of(before: Any) -> Any:
 
 def _write_of(before: Any) -> Any:
     def write(self: DataFrame) -> Any:
-        """A writer of this frame; format "delta" is written by pyspark-delta."""
+        """Return a writer of this frame; format "delta" is written by pyspark-delta."""
         writer = before.fget(self)
         if is_enabled(self.sparkSession):
             writer.__class__ = writer_class(cast(Hashable, type(writer)))

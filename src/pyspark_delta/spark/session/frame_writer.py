@@ -1,4 +1,4 @@
-"""`df.write` of enabled sessions: PySpark's DataFrameWriter, whose Delta writes pyspark-delta makes."""
+"""`df.write` of enabled sessions: PySpark's DataFrameWriter, with Delta writes by pyspark-delta."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from pyspark_delta.spark.session.identifiers import check_path_option, identify,
 from pyspark_delta.spark.session.options import GivenOptions
 from pyspark_delta.storage import normalize_location
 
-# How Spark says that the target of a write is a view: by its name, or by the plan that it stands for.
+# Spark's error classes for a write to a view, by its name or by its plan.
 _VIEW_REFUSED = ("EXPECT_TABLE_NOT_VIEW", "UNSUPPORTED_INSERT", "VIEW_WRITE_NOT_ALLOWED")
 
 
 @lru_cache(maxsize=4)
 def writer_class(base: type) -> type:
-    """PySpark's writer class with Delta in it."""
+    """Return PySpark's writer class with Delta added."""
 
     class DeltaAwareWriter(base):  # type: ignore[misc]
         __doc__ = base.__doc__
@@ -155,7 +155,7 @@ def refuse_name(name: str) -> NoReturn:
 
 @contextmanager
 def refusing_views(name: str) -> Iterator[None]:
-    """Raise InvalidOperationError where Spark refuses in the block to write into a view, and say what works instead."""
+    """Raise InvalidOperationError, with an alternative, if Spark refuses in the block to write into a view."""
     try:
         yield
     except AnalysisException as error:
@@ -172,7 +172,7 @@ def refusing_views(name: str) -> Iterator[None]:
 
 
 def location_of(path: str) -> str:
-    """The location of a path that a user gave."""
+    """Return the location of a path that a user gave."""
     return normalize_location(path)
 
 

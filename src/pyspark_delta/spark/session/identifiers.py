@@ -1,8 +1,7 @@
 """From an identifier to a table: a path such as ``delta.`/path` ``, or a name in a connected catalog (C482).
 
-A session may say by settings which catalogs there are, so that a cluster's configuration suffices:
-`spark.pyspark_delta.catalog.NAME` is the URL of a catalog, and `.token` and `.storageRoot` after it are what
-`connect_catalog` takes by these names.
+Session settings can connect catalogs, so a cluster's configuration suffices: `spark.pyspark_delta.catalog.NAME` is the
+URL of a catalog; with the suffixes `.token` and `.storageRoot` it sets these arguments of `connect_catalog`.
 """
 
 from __future__ import annotations
@@ -27,9 +26,9 @@ _SETTING = "spark.pyspark_delta.catalog."
 
 @dataclass(frozen=True)
 class Identified:
-    """What an identifier stands for: a path as the user gave it, or a location that a catalog says.
+    """The table of an identifier: a path as the user gave it, or a location from a catalog.
 
-    `name` is the table's in its catalog; None for a path. `tail` is what the catalog said of its log.
+    `name` is the table's in its catalog; None for a path. `tail` is the log tail from the catalog.
     """
 
     path: str
@@ -39,36 +38,36 @@ class Identified:
 
 
 def path_of_identifier(identifier: str) -> str | None:
-    """The path of a table identifier such as ``delta.`/path` ``; None for any other identifier."""
+    """Return the path of a table identifier such as ``delta.`/path` ``; None for any other identifier."""
     match = _IDENTIFIER.fullmatch(identifier)
     return None if match is None else match[1].replace("``", "`")
 
 
 def identify(spark: SparkSession, identifier: str) -> Identified | None:
-    """The table of an identifier; None for names of which no connected catalog knows.
+    """Return the table of an identifier; None for names that no connected catalog knows.
 
-    Raises CatalogNameNotFoundError where the catalog of the name has no such table, CatalogError.
+    Raises CatalogNameNotFoundError if the catalog of the name has no such table, and CatalogError.
     """
     return _identify(spark, identifier, create=False)
 
 
 def identify_or_begin(spark: SparkSession, identifier: str) -> Identified | None:
-    """As `identify`; for a table that is not there yet, the place where its catalog wants it to be created."""
+    """Return the table as `identify` does; for a new table, the place where its catalog wants it to be created."""
     return _identify(spark, identifier, create=True)
 
 
 def is_named(spark: SparkSession, identifier: str) -> bool:
-    """Whether an identifier is a path identifier, or a name in a connected catalog, be there a table or not."""
+    """Return True if an identifier is a path identifier or a name in a connected catalog. The table need not exist."""
     return path_of_identifier(identifier) is not None or _catalog_name(spark, identifier) is not None
 
 
 def is_in_catalog(spark: SparkSession, identifier: str) -> bool:
-    """Whether an identifier is a name in a connected catalog, be there a table or not."""
+    """Return True if an identifier is a name in a connected catalog. The table need not exist."""
     return path_of_identifier(identifier) is None and _catalog_name(spark, identifier) is not None
 
 
 def exists(spark: SparkSession, identifier: str) -> bool:
-    """Whether the catalog of a name has such a table. Raises CatalogError."""
+    """Return True if the catalog of a name has such a table. Raises CatalogError."""
     try:
         return identify(spark, identifier) is not None
     except CatalogNameNotFoundError:
@@ -76,7 +75,7 @@ def exists(spark: SparkSession, identifier: str) -> bool:
 
 
 def check_path_option(spark: SparkSession, identifier: str, options: Mapping[str, str]) -> None:
-    """Check that the option `path` beside the name of a table is where the table lies. Raises InvalidOptionError."""
+    """Check that the option `path` given with the name of a table is its location. Raises InvalidOptionError."""
     path = next((value for key, value in options.items() if key.lower() == "path"), None)
     if path is None or not is_named(spark, identifier):
         return

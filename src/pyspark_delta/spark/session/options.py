@@ -9,7 +9,7 @@ from pyspark.sql.utils import to_str
 
 
 class GivenOptions:
-    """Options as they were given last; their keys compare regardless of case."""
+    """Options in the order in which they were given; keys are case-insensitive, and the last value counts."""
 
     def __init__(self) -> None:
         self._given: dict[str, tuple[str, str]] = {}
@@ -19,7 +19,7 @@ class GivenOptions:
             self._given[key.lower()] = (key, cast(str, to_str(value)))
 
     def items(self, more: Mapping[str, Any]) -> dict[str, str]:
-        """All options, with `more` on top."""
+        """Return all options, overridden by `more`."""
         both = GivenOptions()
         both._given = dict(self._given)
         for key, value in more.items():

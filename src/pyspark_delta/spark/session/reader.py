@@ -1,4 +1,4 @@
-"""`spark.read` of enabled sessions: PySpark's DataFrameReader, whose Delta reads pyspark-delta plans."""
+"""`spark.read` of enabled sessions: PySpark's DataFrameReader, with Delta reads by pyspark-delta."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @lru_cache(maxsize=4)
 def reader_class(base: type) -> type:
-    """PySpark's reader class with Delta in it."""
+    """Return PySpark's reader class with Delta added."""
 
     class DeltaAwareReader(base):  # type: ignore[misc]
         __doc__ = base.__doc__
@@ -74,7 +74,7 @@ def reader_class(base: type) -> type:
 def _read(
     spark: SparkSession, path: Any, options: Mapping[str, str], schema: Any, tail: TailFiles | None = None
 ) -> DataFrame | None:
-    """The frame; None where the table cannot be seen from here, but perhaps from a Spark Connect server."""
+    """Return the frame; None if the table cannot be accessed from here, but perhaps from a Spark Connect server."""
     parsed = read_options(spark, path if isinstance(path, str) else None, options)
     given = _parse_datatype_string(schema) if isinstance(schema, str) else schema
     if given is not None and not isinstance(given, SparkStruct):

@@ -1,4 +1,4 @@
-"""`spark.readStream` and `df.writeStream` of enabled sessions: Delta as a stream is refused when the stream is made."""
+"""`spark.readStream` and `df.writeStream` of enabled sessions: Delta streams are refused when they are created."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WRITE_INSTEAD = (
 
 @lru_cache(maxsize=4)
 def stream_reader_class(base: type) -> type:
-    """PySpark's DataStreamReader, which refuses Delta."""
+    """Return PySpark's DataStreamReader, which refuses Delta."""
 
     class DeltaAwareStreamReader(base):  # type: ignore[misc]
         __doc__ = base.__doc__
@@ -51,7 +51,7 @@ def stream_reader_class(base: type) -> type:
 
 @lru_cache(maxsize=4)
 def stream_writer_class(base: type) -> type:
-    """PySpark's DataStreamWriter, which refuses Delta."""
+    """Return PySpark's DataStreamWriter, which refuses Delta."""
 
     class DeltaAwareStreamWriter(base):  # type: ignore[misc]
         __doc__ = base.__doc__
@@ -89,7 +89,7 @@ def stream_writer_class(base: type) -> type:
 
 
 def refuse_to_read() -> NoReturn:
-    """Raise InvalidOperationError, which says how to read instead."""
+    """Raise InvalidOperationError with an alternative way to read."""
     raise InvalidOperationError(
         f"pyspark-delta does not read Delta tables as a stream. {_READ_INSTEAD}",
         error_class="DELTA_STREAMING_READ_UNSUPPORTED",
@@ -98,7 +98,7 @@ def refuse_to_read() -> NoReturn:
 
 
 def refuse_to_write() -> NoReturn:
-    """Raise InvalidOperationError, which says how to write instead."""
+    """Raise InvalidOperationError with an alternative way to write."""
     raise InvalidOperationError(
         f"pyspark-delta does not write streams to Delta tables. Nothing was written. {_WRITE_INSTEAD}",
         error_class="DELTA_STREAMING_WRITE_UNSUPPORTED",

@@ -23,7 +23,7 @@ from pyspark_delta.write.options import parse_options
 
 @lru_cache(maxsize=4)
 def table_writer_class(base: type) -> type:
-    """PySpark's writer class with Delta in it."""
+    """Return PySpark's writer class with Delta added."""
 
     class DeltaAwareTableWriter(base):  # type: ignore[misc]
         __doc__ = base.__doc__
@@ -57,7 +57,7 @@ def table_writer_class(base: type) -> type:
         def partitionedBy(self, col: Column, *cols: Column) -> Any:
             if not self._delta_is_named:
                 return super().partitionedBy(col, *cols)
-            # A classic session would parse the name once more, and take no space in it.
+            # A classic session would parse the name again, and reject spaces in it.
             self._delta_partitioning = tuple(column_name(one, "partitionedBy") for one in (col, *cols))
             return self
 

@@ -1,4 +1,4 @@
-"""Operations of delta-spark that pyspark-delta does not have: each is refused by its name, with what works instead."""
+"""Operations of delta-spark that pyspark-delta lacks: each one is refused by name, with an alternative."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _PATH = re.compile(r"\b(?:delta|deltapy)\s*\.\s*`(?:[^`]|``)+`", re.IGNORECASE)
 
 
 def refusal(operation: str, what: str, *, by_name: bool = False) -> InvalidOperationError:
-    """The error for `what` the user asked for, with what works instead of the operation."""
+    """Return the error for `what` the user asked for, with an alternative to the operation."""
     instead = _INSTEAD.get(operation, _OTHERWISE)
     return InvalidOperationError(
         f"pyspark-delta does not support {what}. Nothing was changed. "
@@ -74,7 +74,7 @@ def refusal(operation: str, what: str, *, by_name: bool = False) -> InvalidOpera
 
 
 class UnsupportedOperations:
-    """The methods of delta-spark's DeltaTable that this one does not have. Each raises InvalidOperationError."""
+    """The methods of delta-spark's DeltaTable that this class lacks. Each raises InvalidOperationError."""
 
     def vacuum(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Not supported."""
@@ -120,10 +120,10 @@ class UnsupportedOperations:
 
 @contextmanager
 def explaining_sql(spark: SparkSession, query: object) -> Iterator[None]:
-    """Raise InvalidOperationError where Spark refuses a statement in the block because of Delta.
+    """Raise InvalidOperationError if Spark refuses a statement in the block because of Delta.
 
     The statement addresses a table by its path or by its name in a connected catalog, or it is one of Delta's own. The
-    query is looked at only after Spark has refused it.
+    query is inspected only after Spark has refused it.
     """
     try:
         yield
@@ -148,20 +148,20 @@ def _explain(spark: SparkSession, query: str, error: PySparkException) -> Invali
 
 
 def _own_statement(query: str, condition: str, facts: Mapping[str, str]) -> str | None:
-    """The name of a statement of Delta's own that Spark did not understand."""
+    """Return the name of a statement of Delta's own that Spark did not parse."""
     match = _OWN_STATEMENT.match(query)
     statement = "" if match is None else " ".join(match[1].upper().split()).replace("DESC ", "DESCRIBE ")
     if condition == "PARSE_SYNTAX_ERROR":
         if facts.get("error", "").upper() in ("'CLONE'", "'SHALLOW'", "'DEEP'"):
             return "CLONE"
         return statement or None
-    # Spark takes DESCRIBE HISTORY t for the description of a column of a table `HISTORY`.
+    # Spark parses DESCRIBE HISTORY t as the description of a column of a table `HISTORY`.
     described = facts.get("relationName", "").strip("`").upper()
     return statement if described and statement == f"DESCRIBE {described}" else None
 
 
 def _delta_table(spark: SparkSession, query: str, condition: str, facts: Mapping[str, str]) -> str | None:
-    """The table that Spark did not find, where it is a path or has its name in a connected catalog."""
+    """Return the table that Spark did not find, if it is a path or a name in a connected catalog."""
     if condition in ("UNSUPPORTED_DATASOURCE_FOR_DIRECT_QUERY", "INVALID_SCHEMA_OR_RELATION_NAME"):
         source = facts.get("dataSourceType", "") or f"delta.{facts.get('name', '')}"
         return next((path for path in _PATH.findall(query) if path.lower().startswith(source.lower())), None)

@@ -1,7 +1,7 @@
-"""The Python Data Source `delta`: what `spark.read.format("delta")` reaches without any set-up of the session.
+"""The Python Data Source `delta`: `spark.read.format("delta")` uses it if the session is not enabled.
 
-Spark runs it in short-lived processes of its own: one to look it up, one for the schema, one to plan, and workers to
-read. This module is imported in all of them, so it imports no more than PySpark; the rest follows when it is used.
+Spark runs it in short-lived processes: one to look it up, one for the schema, one to plan, and workers to read. All of
+them import this module, so it imports only PySpark; the rest is imported when it is used.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ __all__ = ["DefaultSource", "DeltapySource"]
 
 
 class DefaultSource(DataSource):
-    """Reads Delta tables; found by Spark under `PYSPARK_DELTA_SHORT_NAME`, by default `delta`.
+    """Reads Delta tables. Spark finds it under `PYSPARK_DELTA_SHORT_NAME`, by default `delta`.
 
-    The version is settled when the DataFrame is made: its schema and its rows are of one version.
+    The version is resolved when the DataFrame is made: its schema and its rows are of one version.
     """
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
@@ -88,7 +88,7 @@ class DefaultSource(DataSource):
 
 
 class DeltapySource(DefaultSource):
-    """The same under the short name `deltapy`, which no other implementation claims."""
+    """The same source under the short name `deltapy`, which no other implementation uses."""
 
     @classmethod
     def name(cls) -> str:

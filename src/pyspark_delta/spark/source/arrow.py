@@ -1,7 +1,7 @@
-"""Record batches in exactly the Arrow schema that Spark expects of a Python Data Source.
+"""Record batches in exactly the Arrow schema that Spark expects from a Python Data Source.
 
-Spark compares names, nullability and nested field names, and refuses what differs. Only labels are exchanged here: the
-buffers stay where they are.
+Spark compares names, nullability and nested field names, and rejects differences. Only labels are replaced here: the
+buffers are not copied.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ from pyspark_delta.errors import DataFileError
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The batch under `schema`, matched by position. Raises DataFileError for nulls where Spark was promised none."""
+    """Return the batch under `schema`, matched by position.
+
+    Raises DataFileError for nulls in a field that is declared without.
+    """
     columns = []
     for column, field in zip(batch.columns, schema, strict=True):
         shaped = column if _same_layout(column.type, field.type) else _cast(column, field)
@@ -27,7 +30,7 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
 
 
 class _Relabelled:
-    """A record batch that hands out its buffers with another schema (Arrow PyCapsule interface)."""
+    """A record batch that exports its buffers with another schema (Arrow PyCapsule interface)."""
 
     def __init__(self, batch: pa.RecordBatch, schema: pa.Schema) -> None:
         self._batch, self._schema = batch, schema
@@ -38,10 +41,10 @@ class _Relabelled:
 
 
 def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
-    """Another layout of the same values: dictionary or large offsets, a time unit, members in another order."""
+    """Return the same values in another layout: dictionary or large offsets, time unit, or order of members."""
     target = _all_nullable(field.type)
     if pt.is_struct(column.type) and pt.is_struct(target):
-        members = [pc.struct_field(column, [member.name]) for member in field.type]  # a lone name may be a path
+        members = [pc.struct_field(column, [member.name]) for member in field.type]  # a single name may be a path
         cast = [
             item if _same_layout(item.type, member.type) else _cast(item, member)
             for item, member in zip(members, field.type, strict=True)
@@ -52,7 +55,7 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _same_layout(actual: pa.DataType, expected: pa.DataType) -> bool:
-    """Whether the two types differ in labels only: names of lists and maps, nullability, metadata."""
+    """Return True if two types differ in labels only: names of lists and maps, nullability, metadata."""
     if pt.is_struct(expected):
         return (
             pt.is_struct(actual)
@@ -81,7 +84,7 @@ def _all_nullable(data_type: pa.DataType) -> pa.DataType:
 
 
 def _require_values(column: pa.Array, field: pa.Field, where: str) -> None:
-    """Spark's generated code does not look for nulls in a column that is declared without: they would become values."""
+    """Raise for nulls in a column declared without: Spark's generated code would read them as values."""
     if not field.nullable and column.null_count:
         raise DataFileError(
             f"The column '{where}' is declared NOT NULL, but the data files hold {column.null_count} nulls in it. Find "
@@ -101,7 +104,7 @@ def _require_values(column: pa.Array, field: pa.Field, where: str) -> None:
 
 
 def _is_free(field: pa.Field) -> bool:
-    """Whether nulls may stand anywhere in the field."""
+    """Return True if nulls are allowed anywhere in the field."""
     if not field.nullable:
         return False
     if pt.is_struct(field.type):

@@ -1,4 +1,4 @@
-"""Where errors leave for Spark, which carries nothing but the text of their traceback."""
+"""Prepares errors for Spark, which passes on only the text of their traceback."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark_delta.errors import MissingDependencyError, annotate
 
 @contextmanager
 def boundary() -> Iterator[None]:
-    """Let a DeltaError of the block travel with its facts; say which Python lacks a package that is not there."""
+    """Let a DeltaError of the block carry its facts in its text; name the Python that lacks a missing package."""
     with annotate():
         try:
             yield

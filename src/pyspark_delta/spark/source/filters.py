@@ -1,6 +1,6 @@
 """Spark's data source filters as the predicate tree.
 
-Spark evaluates every filter again on the rows that arrive, so a filter that has no form here is left out.
+Spark evaluates every filter again on the rows it receives, so a filter without a counterpart is left out.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _VALUES: dict[str, type] = {
 
 
 def to_expressions(filters: Iterable[Filter], schema: StructType) -> tuple[tree.Expression, ...]:
-    """The filters that have a form in the predicate tree, bound to the logical schema."""
+    """Return the filters that have a counterpart in the predicate tree, bound to the logical schema."""
     found = (_convert(item, schema) for item in filters)
     return tuple(expression for expression in found if expression is not None)
 
@@ -86,7 +86,7 @@ def _convert(item: Filter, schema: StructType) -> tree.Expression | None:
 
 
 def _column(schema: StructType, path: tuple[str, ...]) -> tree.Column | None:
-    """The column or nested field of that path, spelled as the schema spells it."""
+    """Return the column or nested field of that path, spelled as in the schema."""
     names: list[str] = []
     found: DataType = schema
     for name in path:
@@ -99,7 +99,7 @@ def _column(schema: StructType, path: tuple[str, ...]) -> tree.Column | None:
 
 
 def _literal(value: Any, data_type: DataType) -> tree.Literal | None:
-    """The constant in the type of the column; None where Spark compares in another type."""
+    """Return the constant in the type of the column; None if Spark compares in another type."""
     if value is None:
         return tree.Literal(None, data_type)
     if isinstance(data_type, DecimalType):
@@ -115,7 +115,10 @@ def _literal(value: Any, data_type: DataType) -> tree.Literal | None:
 
 
 def _fits(value: Any, data_type: DecimalType) -> bool:
-    """Whether the value is what Spark compares with: PySpark rounds constants to as many digits as a `Decimal` has."""
+    """Return True if Spark compares with exactly this value.
+
+    PySpark rounds constants to the number of digits of a `Decimal`.
+    """
     if not isinstance(value, Decimal) or not value.is_finite():
         return False
     _, digits, exponent = value.as_tuple()

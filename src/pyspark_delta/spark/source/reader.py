@@ -26,7 +26,7 @@ _PUSHDOWN_PROCESS = "pyspark.sql.worker.data_source_pushdown_filters"
 
 
 class FilePartition(InputPartition):
-    """A group of files, as Spark hands it to a task."""
+    """A group of files, as Spark passes it to a task."""
 
     def __init__(self, group: FileGroup) -> None:
         super().__init__(None)
@@ -37,7 +37,7 @@ class FilePartition(InputPartition):
 
 
 class DeltaReader(DataSourceReader):
-    """Reads one version of a table; made in Spark's planning process, and pickled to the workers."""
+    """Reads one version of a table. It is created in Spark's planning process and pickled to the workers."""
 
     def __init__(self, request: ReadRequest, schema: SparkStruct) -> None:
         self._request, self._schema = request, schema
@@ -51,7 +51,7 @@ class DeltaReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with boundary():
-            # Spark makes up a partition when there is none to read.
+            # Spark creates a partition if there is none to read.
             if isinstance(partition, FilePartition):
                 expected = to_arrow_schema(self._schema, timezone="UTC")
                 group = partition.group
@@ -65,17 +65,18 @@ class FilteringReader(DeltaReader):
     """The reader for sessions with `spark.sql.python.filterPushdown.enabled`."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Use the filters to skip files and rows; all are returned, so that Spark has the last word on every row."""
+        """Use the filters to skip files and rows. All are returned, so that Spark evaluates them again on every row."""
         with boundary():
             self._pushed = to_expressions(filters, self._request.schema())
             return filters
 
 
 def make_reader(request: ReadRequest, schema: SparkStruct) -> DataSourceReader:
-    """The reader that suits this process. Raises UnsupportedTableError for a type that Spark cannot take from Python.
+    """Return the reader for this process.
 
-    While push-down is off, Spark refuses a reader that has `pushFilters`, and its setting is not told to this process.
-    But Spark pushes filters from a process of their own, which exists only while push-down is on.
+    Raises UnsupportedTableError for a type that Spark cannot receive from Python. While push-down is off, Spark rejects
+    a reader that has `pushFilters`, and this process cannot read the setting. But Spark pushes filters from a separate
+    process, which exists only while push-down is on.
     """
     _require_arrow(schema)
     return FilteringReader(request, schema) if _takes_filters() else DeltaReader(request, schema)

@@ -1,4 +1,4 @@
-"""What one DataFrame reads: the table, one version of it, and the columns and rows asked for."""
+"""What a DataFrame reads: the table, one version of it, and the columns and rows requested."""
 
 from __future__ import annotations
 
@@ -22,14 +22,17 @@ from pyspark_delta.spark.frames.schemas import differences, to_spark
 
 @dataclass(frozen=True, slots=True)
 class ReadRequest:
-    """Read options with the version settled; plain data, so that it travels between Spark's processes."""
+    """Read options with the version resolved. It is picklable, so that it can move between Spark's processes."""
 
     options: ReadOptions
     changes: VersionRange | None = None  # of the change data feed, where that is read
 
     @classmethod
     def resolve(cls, options: Mapping[str, str]) -> ReadRequest:
-        """Parse the options and settle the version. Raises what opening a table raises, and InvalidOptionError."""
+        """Parse the options and resolve the version.
+
+        Raises what opening a table raises, and InvalidOptionError.
+        """
         parsed = ReadOptions.parse(None, options)
         snapshot = Snapshot.load(
             parsed.location,
@@ -41,19 +44,19 @@ class ReadRequest:
         return cls(replace(parsed, version=snapshot.version, timestamp_ms=None), changes)
 
     def snapshot(self) -> Snapshot:
-        """The snapshot of the settled version."""
+        """The snapshot of the resolved version."""
         asked = self.options
         return Snapshot.load(asked.location, version=asked.version, storage_options=asked.storage_options)
 
     def columns(self) -> StructType:
-        """The columns of the table that were asked for, in the order asked for."""
+        """The requested columns of the table, in the requested order."""
         schema = self._everything()
         if self.options.columns is None:
             return schema
         return StructType(tuple(_field(schema, name) for name in self.options.columns))
 
     def schema(self) -> StructType:
-        """The logical schema of the rows: the columns, and after them row id and row commit version where asked for.
+        """The logical schema of the rows: the columns, then row id and row commit version if requested.
 
         Raises InvalidOperationError for row ids of a table that has none.
         """
@@ -63,11 +66,11 @@ class ReadRequest:
         return StructType((*self.columns(), *ROW_TRACKING_FIELDS))
 
     def spark_schema(self) -> SparkStruct:
-        """The same as Spark's type, everything nullable (C374)."""
+        """The schema as Spark's type, everything nullable (C374)."""
         return to_spark(self.schema())
 
     def check_schema(self, given: SparkStruct) -> None:
-        """Raise SchemaMismatchError when a schema that the user gave is not the table's (names, types, order)."""
+        """Raise SchemaMismatchError if the user's schema is not the table's (names, types, order)."""
         found = differences(expected=self.spark_schema(), given=given)
         if found:
             raise SchemaMismatchError(
@@ -77,9 +80,9 @@ class ReadRequest:
             )
 
     def plans(self, pushed: tuple[Expression, ...] = ()) -> tuple[ScanPlan, ...]:
-        """Plan the scans that hold the rows for which the option `where` and the pushed filters may hold.
+        """Plan the scans that hold the rows for which the option `where` and the pushed filters may be true.
 
-        One; for the change data feed as many as `plan_changes` makes.
+        There is one; the change data feed has as many as `plan_changes` makes.
         """
         snapshot, time_zone = self.snapshot(), self.options.time_zone
         operands = pushed
@@ -94,7 +97,7 @@ class ReadRequest:
         return (plan_scan(snapshot, names, predicate, row_ids=row_ids, time_zone=time_zone),)
 
     def _everything(self) -> StructType:
-        """All columns there are to ask for."""
+        """Return all columns that can be requested."""
         snapshot = self.snapshot()
         return snapshot.schema if self.changes is None else change_schema(snapshot, self.changes)
 

@@ -1,6 +1,7 @@
-"""The time zone of a write without a session: what times without one mean where they say which rows are replaced.
+"""The time zone of a write without a session, if it decides which rows are replaced.
 
-Spark does not tell a data source the session's. Only the tasks of a write know it, where the session has set it.
+Spark does not pass the session's time zone to a data source. Only the tasks of a write know it, if the session has set
+it.
 """
 
 from __future__ import annotations
@@ -19,8 +20,11 @@ _SETTING = "spark.sql.session.timeZone"
 _ELSEWHERE = "+01:00"
 
 
-def settled_zone(selection: Selection, given: str | None, snapshot: Snapshot) -> str | None:
-    """The zone in which rows are selected: `given`, UTC where every zone selects the same, None for the session's."""
+def resolved_zone(selection: Selection, given: str | None, snapshot: Snapshot) -> str | None:
+    """Return the zone in which rows are selected.
+
+    It is `given`; UTC if every zone selects the same rows; None for the session's zone.
+    """
     if given is not None:
         return given
     match selection:
@@ -35,17 +39,17 @@ def settled_zone(selection: Selection, given: str | None, snapshot: Snapshot) ->
 
 
 def zone_of_task() -> str | None:
-    """The time zone that the session of the present task has set; None where it has not."""
+    """Return the time zone that the session of the current task has set; None if it has not set one."""
     task = TaskContext.get()
     return (task.getLocalProperty(_SETTING) if task else None) or None
 
 
 def zone_needed(selection: Selection) -> InvalidOptionError:
-    """The error for a selection in a time zone that is not known."""
+    """Return the error for a selection in an unknown time zone."""
     what = f"the condition of replaceWhere, '{selection.text}'," if isinstance(selection, Where) else "partition values"
     return InvalidOptionError(
-        f"In another time zone {what} would be about other rows, and a data source is not told the session's, which "
-        f"only tasks know, and only where {_SETTING} is set. Nothing was committed. Give the option timeZone, such as "
+        f"In another time zone {what} would select other rows. A data source does not know the session's time zone: "
+        f"only tasks know it, and only if {_SETTING} is set. Nothing was committed. Give the option timeZone, such as "
         "'UTC', or times with a zone, or call pyspark_delta.enable(spark) first.",
         option="timeZone",
     )

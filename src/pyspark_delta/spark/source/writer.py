@@ -1,7 +1,7 @@
-"""Writing through the Python Data Source: workers write files with Arrow, and a process of its own commits them.
+"""Writing through the Python Data Source: workers write files with Arrow, and a separate process commits them.
 
-Neither of them has a Spark session. So rows are matched to the table with Arrow, and what only Spark can compute,
-such as the conditions of a table, is refused before anything is written.
+Neither has a Spark session. So rows are matched to the table with Arrow, and rules that only Spark can compute, such as
+the conditions of a table, are refused before anything is written.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from pyspark_delta.spark.engine.write.selection import Everything, Nothing, Part
 from pyspark_delta.spark.frames.read_options import refuse_read_options
 from pyspark_delta.spark.frames.schemas import from_spark
 from pyspark_delta.spark.source.boundary import boundary
-from pyspark_delta.spark.source.time_zone import settled_zone, zone_needed, zone_of_task
+from pyspark_delta.spark.source.time_zone import resolved_zone, zone_needed, zone_of_task
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
@@ -54,7 +54,7 @@ from pyspark_delta.write.written import Written, has_row_ids
 
 @dataclass
 class WrittenFiles(WriterCommitMessage):
-    """The files of one task, as an Arrow stream, and the time zone of its session, where the task knows it."""
+    """The files of one task, as an Arrow stream, and the time zone of its session if the task knows it."""
 
     files: bytes
     time_zone: str | None = None
@@ -62,20 +62,20 @@ class WrittenFiles(WriterCommitMessage):
 
 @dataclass(frozen=True)
 class SourceWrite:
-    """One write through the data source; plain data, so that it travels between Spark's processes."""
+    """One write through the data source. It is picklable, so that it can move between Spark's processes."""
 
     mode: str
     options: WriteOptions
     data: StructType
     target: Target
-    version: int | None  # of the table that the write began with
+    version: int | None  # version of the table when the write began
     selection: Selection
     time_zone: str | None  # in which rows are selected; None for the session's, which only tasks know
     context: WriteContext
 
     @classmethod
     def resolve(cls, options: Mapping[str, str], schema: SparkStruct, *, overwrite: bool) -> SourceWrite:
-        """Check a write before anything is written. Raises as `spark.write.save` does."""
+        """Check a write before anything is written. Raises as `spark.engine.write.save` does."""
         path = options.get("path")
         if not path:
             raise InvalidOperationError(
@@ -99,7 +99,7 @@ class SourceWrite:
         else:
             target = existing_target(snapshot, snapshot.configuration, data, mode, parsed, {})
             selection, version = _select(mode, parsed, snapshot), snapshot.version
-            time_zone = settled_zone(selection, parsed.time_zone, snapshot)
+            time_zone = resolved_zone(selection, parsed.time_zone, snapshot)
         if row_rules(target.configuration):
             raise _needs_enable("the table has conditions, defaults or computed columns")
         clustering = target_clustering(target, snapshot)
@@ -107,15 +107,16 @@ class SourceWrite:
         return cls(mode, parsed, data, target, version, selection, time_zone, context)
 
     def is_done(self) -> bool:
-        """Whether the table holds this write of the application already (C180)."""
+        """Return True if the table already holds this write of the application (C180)."""
         transaction, snapshot = self.options.transaction, self.snapshot()
         known = None if transaction is None or snapshot is None else snapshot.transactions().get(transaction.app_id)
         return known is not None and transaction is not None and known.version >= transaction.version
 
     def in_zone(self, zone: str | None) -> SourceWrite:
-        """The same write, which selects rows in a zone, where that is not settled yet.
+        """Return the same write with the zone in which it selects rows, if it is not resolved yet.
 
-        Raises InvalidOptionError where the zone is not known, InvalidPredicateError for what is evaluated in UTC only.
+        Raises InvalidOptionError if the zone is not known, and InvalidPredicateError for functions that are evaluated
+        in UTC only.
         """
         if self.time_zone is not None:
             return self
@@ -128,7 +129,7 @@ class SourceWrite:
         return replace(self, selection=selection, time_zone=zone)
 
     def snapshot(self) -> Snapshot | None:
-        """The table as the write found it."""
+        """The table when the write began."""
         if self.version is None:
             return None
         storage_options = self.options.files.storage_options
@@ -163,7 +164,7 @@ class DeltaWriter(DataSourceArrowWriter):
         self._write = write
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
-        """Write the rows of this task; its files are the message to the commit."""
+        """Write the rows of this task; return its files as the message to the commit."""
         with boundary():
             write, task, zone = self._write, TaskContext.get(), zone_of_task()
             if write.is_done():
@@ -184,7 +185,7 @@ class DeltaWriter(DataSourceArrowWriter):
             _commit(write, Written.of(files, write.context))
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Nothing is to be undone: no commit names the files."""
+        """Do nothing: no commit names the files."""
 
 
 def _commit(write: SourceWrite, new: Written) -> None:
@@ -212,7 +213,7 @@ def _replaced(write: SourceWrite, snapshot: Snapshot, new: Written, time_zone: s
 
 
 def _write_kept(write: SourceWrite, snapshot: Snapshot, replaced: Replaced) -> Written:
-    """The rows of partly replaced files that stay, written anew in this process."""
+    """Rewrite the rows of partly replaced files that stay, in this process."""
     before = snapshot.configuration
     if has_row_ids(before) or (cdf_enabled(before) and write.options.data_change):
         raise _needs_enable("rows of the table move, whose changes or ids it keeps")
@@ -231,12 +232,15 @@ def _write_kept(write: SourceWrite, snapshot: Snapshot, replaced: Replaced) -> W
 
 
 def _stored(batch: pa.RecordBatch, write: SourceWrite) -> pa.RecordBatch:
-    """The rows with the columns of the table, as readers get them."""
+    """Return the rows with the columns of the table, as readers get them."""
     return null_empty_partitions(write.context, conform(batch, write.data, write.context.schema))
 
 
 def _checked(batch: pa.RecordBatch, write: SourceWrite) -> pa.RecordBatch:
-    """The batch. Raises ConstraintViolationError for a row that does not meet the condition of replaceWhere."""
+    """Return the batch.
+
+    Raises ConstraintViolationError for a row that does not meet the condition of replaceWhere.
+    """
     if not isinstance(write.selection, Where) or not batch.num_rows:
         return batch
     wrong = pc.invert(pc.fill_null(evaluate(write.selection.predicate, batch), False))
@@ -260,5 +264,5 @@ def _unpacked(packed: bytes) -> pa.Table:
 
 
 def make_writer(options: Mapping[str, str], schema: SparkStruct, *, overwrite: bool) -> DeltaWriter:
-    """The writer of one write. Raises as `SourceWrite.resolve`."""
+    """Return the writer of a write. Raises as `SourceWrite.resolve`."""
     return DeltaWriter(SourceWrite.resolve(options, schema, overwrite=overwrite))

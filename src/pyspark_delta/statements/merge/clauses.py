@@ -1,4 +1,4 @@
-"""The clauses of a MERGE: which rows each is for, what becomes of them, and which lists of clauses make sense."""
+"""The clauses of a MERGE: the rows of each, the actions, and which lists of clauses are valid."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pyspark_delta.transaction.new_table import stored_columns
 
 
 class RowKind(Enum):
-    """The rows that a clause is for; the values are the words of SQL."""
+    """The rows that a clause applies to; the values are the words of SQL."""
 
     MATCHED = "MATCHED"  # a row of the table and one of the source, for which the condition of the merge is true
     NOT_MATCHED = "NOT MATCHED"  # a row of the source that matches none of the table
@@ -57,23 +57,26 @@ class Clause:
 
     @property
     def takes_all(self) -> bool:
-        """Whether columns get the values of the source's columns of the same names."""
+        """True if columns get the values of the source's columns of the same names."""
         return self.values is None and self.action is not RowAction.DELETE
 
 
 def of_kind(clauses: Sequence[Clause], kind: RowKind) -> tuple[Clause, ...]:
-    """The clauses for one kind of rows, in order."""
+    """Return the clauses for one kind of rows, in order."""
     return tuple(clause for clause in clauses if clause.kind is kind)
 
 
 def is_single_delete(clauses: Sequence[Clause]) -> bool:
-    """Whether all that happens to matched rows is that they go: then it does not matter how many rows they match."""
+    """Return True if the only action on matched rows is an unconditional deletion.
+
+    Then a row may match several source rows.
+    """
     matched = of_kind(clauses, RowKind.MATCHED)
     return len(matched) == 1 and matched[0].action is RowAction.DELETE and matched[0].condition is None
 
 
 def check_clauses(clauses: Sequence[Clause]) -> None:
-    """Raise InvalidOperationError for no clause, and for a clause after one that takes all rows of its kind.
+    """Raise InvalidOperationError if there is no clause, or one after a clause that takes all rows of its kind.
 
     Raises InvalidPredicateError for conditions that are not deterministic.
     """
@@ -101,7 +104,7 @@ TargetT = TypeVar("TargetT", bound=Target)
 
 
 def evolve_target(target: TargetT, source: StructType, clauses: Sequence[Clause]) -> TargetT:
-    """The target with the columns of the source that clauses give values to, by name or as all columns.
+    """Return the target with the source columns that clauses give values to, by name or as all columns.
 
     Raises InvalidOperationError and SchemaMismatchError for a schema that the table cannot have.
     """
@@ -120,14 +123,14 @@ def evolve_target(target: TargetT, source: StructType, clauses: Sequence[Clause]
 
 
 def _path(name: str, schema: StructType, alias: str | None) -> tuple[str, ...]:
-    """The parts of a column's name, without that of the table."""
+    """Return the parts of a column's name, without the table's name."""
     parts = tuple(parse_column_path(name))
     qualified = len(parts) > 1 and alias is not None and parts[0].casefold() == alias.casefold()
     return parts[1:] if qualified and schema.find(parts[0]) is None else parts
 
 
 def _reachable(schema: StructType, paths: Sequence[tuple[str, ...]]) -> StructType:
-    """The fields that paths name, those within them, and what holds them."""
+    """Return the fields that paths name, with their nested and enclosing fields."""
     fields: list[StructField] = []
     for field in schema:
         inner = [path[1:] for path in paths if path[0].casefold() == field.name.casefold()]

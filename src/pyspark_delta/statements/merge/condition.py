@@ -1,4 +1,4 @@
-"""What the condition of a MERGE says about each side: parts on the table alone, and keys that must be equal."""
+"""Analyzes the condition of a MERGE: its parts on the table alone, and the keys that must be equal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _INTEGERS: tuple[DataType, ...] = (BYTE, SHORT, INTEGER, LONG)
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A column of the table that must equal a column of the source, which `source` names as the condition does."""
+    """A column of the table that must equal a column of the source; `source` is its name in the condition."""
 
     column: Column
     source: tuple[str, ...]
@@ -31,8 +31,8 @@ class Key:
 class MatchCondition:
     """The parts of a condition that rows of the table must meet to match anything.
 
-    `own` is the condition on columns of the table alone. `columns` are the columns of the table that it names, as far
-    as it is certain that they are. `text` is all of it.
+    `own` is the condition on columns of the table alone. `columns` are the columns that certainly are of the table.
+    `text` is the whole condition.
     """
 
     text: str = ""
@@ -44,7 +44,7 @@ class MatchCondition:
 def understand(
     text: str, table: StructType, alias: str | None, source: StructType, *, time_zone: str
 ) -> MatchCondition:
-    """Take a condition apart. What is not certain to be about one side says nothing."""
+    """Analyze a condition. Parts that are not certain to be about one side are ignored."""
     try:
         parts = list(conjuncts_of(parse(text)))
     except InvalidPredicateError:
@@ -66,7 +66,7 @@ def understand(
 
 @dataclass(frozen=True, slots=True)
 class SideNames:
-    """Whose a column is, by its name, where that is beyond doubt."""
+    """Finds the side of a column by its name, if it is unambiguous."""
 
     table: StructType
     alias: str | None
@@ -75,13 +75,13 @@ class SideNames:
     def of_table(self, parts: Sequence[str]) -> tuple[StructField, ...] | None:
         if self._has_alias(parts):
             return find_fields(parts[1:], self.table)
-        # A first part might be the name of the source as well as that of a struct, where there are several.
+        # The first of several parts may be the name of the source or of a struct.
         if len(parts) == 1 and self.source.find(parts[0]) is None:
             return find_fields(parts, self.table)
         return None
 
     def of_source(self, parts: Sequence[str]) -> StructField | None:
-        """A top-level column of the source, by its own name or by one with the name of the source before it."""
+        """Return a top-level column of the source, by its own name or qualified by the name of the source."""
         if self._has_alias(parts) or len(parts) > 2 or self.table.find(parts[0]) is not None:
             return None
         if len(parts) == 2 and self.source.find(parts[0]) is not None:

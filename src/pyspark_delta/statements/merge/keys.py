@@ -1,6 +1,6 @@
-"""Where the keys of a source lie: all of them while they are few, else some ranges with the widest gaps between them.
+"""The keys of a source: all values if there are few, else ranges with the widest gaps between them.
 
-Tasks find that out of their rows, a batch at a time and in little memory; the driver puts together what they found.
+Tasks compute this from their rows, one batch at a time and in little memory; the driver combines the results.
 """
 
 from __future__ import annotations
@@ -15,41 +15,41 @@ import pyarrow.compute as pc
 import pyarrow.types as pt
 
 MOST_VALUES = 1_000
-"""Keys that are told one by one."""
+"""How many keys are kept as single values."""
 MOST_RANGES = 32
-"""Ranges that are told of more keys."""
+"""How many ranges are kept if there are more keys."""
 REPORT = "report binary"
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRanges:
-    """Ranges in ascending order that all keys lie in, by their `least` and `greatest` key; nulls are left out."""
+    """Ascending ranges that contain all keys, by their `least` and `greatest` key; nulls are left out."""
 
     least: pa.Array
     greatest: pa.Array
 
     @classmethod
     def of(cls, keys: pa.Array) -> KeyRanges:
-        """Those of some keys: each a range of its own, while they are few."""
+        """Return the ranges of some keys; each key is a range of its own if they are few."""
         distinct = pc.unique(keys.drop_null())
         if len(distinct) > MOST_VALUES and not _has_distances(distinct.type):
-            ends = pc.min_max(distinct)  # all that would be left, without an order
+            ends = pc.min_max(distinct)  # without distances only one range would remain
             return cls(*(distinct.slice(pc.index(distinct, ends[end]).as_py(), 1) for end in ("min", "max")))
-        return cls(distinct, distinct)._settled()
+        return cls(distinct, distinct)._normalized()
 
     @classmethod
     def joined(cls, found: Sequence[KeyRanges]) -> KeyRanges:
-        """Those of several sets of keys."""
+        """Return the ranges of several sets of keys."""
         least, greatest = (pa.concat_arrays([getattr(one, end) for one in found]) for end in ("least", "greatest"))
-        return cls(least, greatest)._settled()
+        return cls(least, greatest)._normalized()
 
     @property
     def are_values(self) -> bool:
-        """Whether each range is a single key."""
+        """True if each range is a single key."""
         return bool(self.least.equals(self.greatest))
 
     def at_most(self, count: int) -> KeyRanges:
-        """So many ranges that hold these, and have the widest gaps between them."""
+        """Return at most that many ranges that contain these, with the widest gaps between them."""
         if len(self.least) <= count:
             return self
         gaps = _numbers(self.least)[1:] - _numbers(self.greatest)[:-1]
@@ -57,8 +57,8 @@ class KeyRanges:
         starts, ends = np.append(0, widest + 1), np.append(widest, len(gaps))
         return KeyRanges(self.least.take(pa.array(starts)), self.greatest.take(pa.array(ends)))
 
-    def _settled(self) -> KeyRanges:
-        """In order, those that overlap joined, and no more than may be."""
+    def _normalized(self) -> KeyRanges:
+        """Return the ranges in order, with overlapping ones joined, and at most as many as allowed."""
         if len(self.least) < 2:
             return self
         ends, ranks = _ranked(pa.concat_arrays([self.least, self.greatest]))
@@ -73,20 +73,20 @@ class KeyRanges:
 
 @dataclass(frozen=True, slots=True)
 class KeyReport:
-    """How many rows there are, and where their keys lie, by column."""
+    """The number of rows, and the ranges of their keys by column."""
 
     rows: int
     ranges: tuple[KeyRanges, ...]
 
     @classmethod
     def joined(cls, found: Sequence[KeyReport]) -> KeyReport:
-        """What several tasks found; at least one."""
+        """Return the combined report of several tasks, at least one."""
         columns = zip(*(one.ranges for one in found), strict=True)
         return cls(sum(one.rows for one in found), tuple(KeyRanges.joined(column) for column in columns))
 
 
 def report_keys(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The pickled `KeyReport` of the rows of a task, whose columns are keys; nothing where it has no rows."""
+    """Yield the pickled `KeyReport` of the rows of a task, whose columns are keys; nothing if it has no rows."""
     known: KeyReport | None = None
     for batch in batches:
         if batch.num_rows:
@@ -97,7 +97,7 @@ def report_keys(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _ranked(values: pa.Array) -> tuple[pa.Array, np.ndarray]:
-    """The distinct values in ascending order, and the place of each value among them."""
+    """Return the distinct values in ascending order, and the rank of each value."""
     order = pc.sort_indices(values)
     ordered = values.take(order)
     is_new = np.append(True, pc.not_equal(ordered[1:], ordered[:-1]))
@@ -111,7 +111,7 @@ def _has_distances(key: pa.DataType) -> bool:
 
 
 def _numbers(keys: pa.Array) -> np.ndarray:
-    """Numbers with about the same distances; all alike for keys that have none."""
+    """Return numbers with about the same distances as the keys; equal numbers for keys without distances."""
     if not _has_distances(keys.type):
         return np.zeros(len(keys))
     if pt.is_temporal(keys.type):

@@ -1,4 +1,4 @@
-"""What a MERGE did: its counts, metrics and parameters, as the caller and the history get them."""
+"""The result of a MERGE: its counts, metrics and parameters, for the caller and for the history."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyspark_delta.statements.outcome import FileChanges, file_metrics, vector_m
 
 @dataclass(frozen=True, slots=True)
 class MergeCounts:
-    """How many rows were changed, by what was done for which kind of rows."""
+    """The number of changed rows, by action and kind of rows."""
 
     inserted: int
     matched_updated: int
@@ -24,23 +24,23 @@ class MergeCounts:
 
     @property
     def updated(self) -> int:
-        """All rows with new values."""
+        """All updated rows."""
         return self.matched_updated + self.by_source_updated
 
     @property
     def deleted(self) -> int:
-        """All rows that went."""
+        """All deleted rows."""
         return self.matched_deleted + self.by_source_deleted
 
     @property
     def affected(self) -> int:
-        """All of them."""
+        """All affected rows."""
         return self.inserted + self.updated + self.deleted
 
 
 @dataclass(frozen=True, slots=True)
 class MergeTimes:
-    """How long a merge took, in milliseconds: `total`, for keeping the source, and until the rows were found."""
+    """Times of a merge in milliseconds: `total`, `materialize` for the source, and `scan` until the rows were found."""
 
     total: int
     materialize: int
@@ -48,7 +48,7 @@ class MergeTimes:
 
 
 def merge_counts(clauses: Sequence[Clause], rows: ChangedRows) -> MergeCounts:
-    """The counts of a job; a row that goes counts once, however many rows it matched."""
+    """Return the counts of a job; a deleted row counts once, however many rows it matched."""
 
     def total(kind: RowKind, action: RowAction) -> int:
         counted = zip(clauses, rows.counts[: len(clauses)], strict=True)
@@ -70,7 +70,7 @@ def merge_counts(clauses: Sequence[Clause], rows: ChangedRows) -> MergeCounts:
 def merge_metrics(
     changes: FileChanges, counts: MergeCounts, source_rows: int | None, times: MergeTimes
 ) -> dict[str, int]:
-    """The metrics of a merge, by delta-spark's names; sizes are bytes. Absent is what is not known."""
+    """Return the metrics of a merge, with delta-spark's names; sizes are bytes. Unknown values are absent."""
     files, rewritten, new = file_metrics(changes), changes.rewritten, changes.rows.new
     return {
         **({} if source_rows is None else {"numSourceRows": source_rows}),
@@ -97,7 +97,7 @@ def merge_metrics(
 
 
 def merge_parameters(condition: str, clauses: Sequence[Clause], conditions: Sequence[str | None]) -> dict[str, str]:
-    """The parameters of a merge; `conditions` are those of the clauses, as text."""
+    """Return the parameters of a merge; `conditions` are those of the clauses, as text."""
 
     def predicates(kind: RowKind) -> str:
         found = [

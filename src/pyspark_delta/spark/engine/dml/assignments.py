@@ -1,4 +1,4 @@
-"""New values for columns, as UPDATE and MERGE give them: resolved by name, and brought to the types of the table."""
+"""New values for columns in UPDATE and MERGE: resolved by name, and cast to the types of the table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ _DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """A new value for a top-level column, of its type; `unfit` is the text of a value that is not, else null."""
+    """A new value for a top-level column, of its type.
+
+    `unfit` is the text of a value that cannot be cast, else null.
+    """
 
     field: StructField
     value: Column
@@ -37,9 +40,9 @@ class Assigned:
 def fill_defaults(
     given: Mapping[str, Column | str], configuration: TableConfiguration, alias: str | None, statement: str
 ) -> Mapping[str, Column | str]:
-    """The new values with what SQL's word DEFAULT stands for: the default of the column, or null where it has none.
+    """Replace SQL's word DEFAULT in new values by the default of the column, or by null if it has none.
 
-    Raises InvalidOperationError for a column that is not there.
+    Raises InvalidOperationError for an unknown column.
     """
     if not any(_is_default(value) for value in given.values()) or configuration.schema.find(_DEFAULT) is not None:
         return given
@@ -69,14 +72,14 @@ def assign(
     fills: bool = False,
     keeps: bool = False,
 ) -> dict[str, Assigned]:
-    """The new values by top-level column; `old` gives the value that a column had.
+    """Return the new values by top-level column; `old` returns the value of a column before the statement.
 
-    With `fills`, new structs may lack members; with `keeps`, where all paths are of top-level columns, these stay as
-    they were.
+    With `fills`, new structs may lack members. With `keeps`, these members keep their values; then all paths must be of
+    top-level columns.
 
-    `probe` is an empty frame on which the values are analyzed. A part of a struct is replaced within it, and a struct
-    that was null comes to be then. Raises SchemaMismatchError for a value of a type that the column cannot take, and
-    what Spark says about a value.
+    `probe` is an empty frame on which the values are analyzed. A part of a struct is replaced within it; a struct that
+    was null becomes a struct. Raises SchemaMismatchError for a value of a type that the column cannot take, and Spark's
+    own errors about a value.
     """
     values = [sf.expr(value) if isinstance(value, str) else value for value in resolved.values()]
     names = [_VALUE.format(number) for number in range(len(values))]
@@ -101,7 +104,7 @@ def assign(
 
 
 def _rebuilt(data_type: DataType, parts: Mapping[tuple[str, ...], StoreAssignment], old: Column) -> Column:
-    """A value with some of its parts replaced."""
+    """Return a value with some of its parts replaced."""
     if () in parts:
         return parts[()].value
     assert isinstance(data_type, StructType)

@@ -1,6 +1,6 @@
-"""From rows with their new values to the frame of a job: rules checked, preimages beside updates, ids carried along.
+"""Builds the frame of a job from rows and their new values: checks rules, adds preimages and row ids.
 
-UPDATE and MERGE make a frame that says for each row what it is to be; here it becomes what workers take.
+UPDATE and MERGE build a frame with the action of each row; this module converts it to what workers take.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ _ROWS, _VIOLATION = "__pyspark_delta_rows", "__pyspark_delta_violation"
 
 
 def old_name(name: str) -> str:
-    """The column for what a column of the table was before, where preimages are kept."""
+    """Return the column that holds the old value of a column, if preimages are kept."""
     return f"__pyspark_delta_old_{name}"
 
 
 @dataclass(frozen=True)
 class ChangeFrame:
-    """Rows that change, and what `change_rows` needs to know of them.
+    """Rows that change, and what `change_rows` needs to know about them.
 
-    The frame has, by name: the columns of the table, as they are to be (of deleted rows: as they were); `ACTION`,
-    `FILE` and `ROW`; the row ids where rows have some; `old_name` of every column where there are `preimages`; and of
-    the fields `unfit` what `rules.unfit_name` says. `numbered` are identity columns of which it has new numbers.
+    The frame has, by name: the columns of the table with new values (old values for deleted rows); `ACTION`, `FILE` and
+    `ROW`; the row ids if rows have them; `old_name` of every column if there are `preimages`; and for the fields
+    `unfit` the column that `rules.unfit_name` names. `numbered` are identity columns for which it has new numbers.
     """
 
     frame: DataFrame
@@ -53,9 +53,10 @@ class ChangeFrame:
 
 
 def generated(target: SparkTarget, frame: DataFrame, given: Mapping[str, Column | bool]) -> DataFrame:
-    """The frame with generated columns computed from the others, where `given` does not say that a row has a value.
+    """Return the frame with generated columns computed from the others.
 
-    `given` is by column, and true for rows whose value counts; a column that is not in it is computed for all rows.
+    `given` has a condition by column: it is true for rows whose value is kept. A column without one is computed for all
+    rows.
     """
     computed = [c for c in row_rules(target.configuration).computed if c.kind is ComputedKind.GENERATED]
     found = {column.name: _computed(target, column, given.get(column.name, False)) for column in computed}
@@ -64,7 +65,7 @@ def generated(target: SparkTarget, frame: DataFrame, given: Mapping[str, Column 
 
 
 def job_of(target: SparkTarget, changing: ChangeFrame, *, has_changes: bool) -> tuple[DataFrame, ChangeContext]:
-    """The frame of the job, and its context. With `has_changes`, change data files are written too."""
+    """Return the frame of the job, and its context. With `has_changes`, change data files are written too."""
     schema, carried = target.context.schema, [ACTION, FILE, ROW]
     if target.has_row_ids:
         carried.append(ROW_ID_COLUMN)
@@ -93,9 +94,9 @@ def job_of(target: SparkTarget, changing: ChangeFrame, *, has_changes: bool) -> 
 def _with_preimages(
     frame: DataFrame, names: Sequence[str], actions: Sequence[RowAction], *, is_checked: bool, has_ids: bool
 ) -> DataFrame:
-    """Each updated row twice, as it is to be and as it was: the structs `_ROWS`, and where the row is from.
+    """Return each updated row twice, after and before the update: the structs `_ROWS`, and the row's file and position.
 
-    The last action is that of preimages, which break no rule any more.
+    The last action is that of preimages, which are not checked.
     """
 
     def row(columns: Sequence[str], violation: Column, action: Column) -> Column:

@@ -1,4 +1,4 @@
-"""Conditions as Spark analyzes them: checked before anything is read or written."""
+"""Checks conditions with Spark's analyzer before anything is read or written."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def check_condition(target: SparkTarget, condition: Condition, statement: str) -> None:
-    """Raise what Spark says about a condition that is none on the columns of the table.
+    """Raise Spark's own error about a condition that is not valid on the columns of the table.
 
-    Raises InvalidPredicateError for one that does not always say the same about a row.
+    Raises InvalidPredicateError for a condition that is not deterministic.
     """
     check_deterministic(condition, statement)
     frame = target.empty().where(condition)
@@ -24,7 +24,7 @@ def check_condition(target: SparkTarget, condition: Condition, statement: str) -
 
 
 def check_analyzed(frame: DataFrame, condition: Condition, statement: str) -> None:
-    """The same for a frame that is filtered by the condition, where Spark's own answer can be had."""
+    """Check a frame that is filtered by the condition in the same way, if Spark's own answer is available."""
     plan: Any = getattr(frame, "_jdf", None)
     if plan is None:
         return

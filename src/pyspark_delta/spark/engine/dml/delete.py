@@ -1,7 +1,7 @@
-"""DELETE: rows for which a condition is true leave the table.
+"""DELETE: removes the rows for which a condition is true.
 
-Files of which every row meets the condition, by partition values and statistics, go without a look at them. Of the
-others, one job finds the rows.
+Files that match fully by partition values and statistics are removed without reading them. One job finds the rows in
+the other files.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _DELETE = (RowAction.DELETE,)
 
 @dataclass(frozen=True)
 class Delete:
-    """A DELETE statement; without a condition every row goes."""
+    """A DELETE statement; without a condition it deletes all rows."""
 
     condition: Condition | None = None
     alias: str | None = None
@@ -55,14 +55,14 @@ class Delete:
         arguments.check_condition("condition", self.condition)
 
     def stage(self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None) -> Staged:
-        """Find the rows and write what takes their place; the draft of the commit.
+        """Find the rows, and write the files that replace theirs; return the draft of the commit.
 
-        Raises AppendOnlyTableError, InvalidPredicateError, and what Spark says about the condition.
+        Raises AppendOnlyTableError, InvalidPredicateError, and Spark's own errors about the condition.
         """
         start = time.monotonic()
         target, candidates = self._look(spark, snapshot, declared)
         writes_changes = target.has_feed and not target.uses_vectors and candidates.partially_matched.num_rows > 0
-        if writes_changes:  # change data files stand for all changes of a commit (C169), so all rows are looked at
+        if writes_changes:  # change data files hold all changes of a commit (C169), so all rows are read
             files = by_partition(candidates.all, target.context)
             candidates = Candidates(files.slice(0, 0), files, candidates.reads)
         done = self._ask(
@@ -83,7 +83,7 @@ class Delete:
         return Staged(draft, (-1 if deleted is None else deleted,), changes.written)
 
     def find(self, spark: SparkSession, snapshot: Snapshot) -> Found:
-        """The rows that would go. Raises as `stage`."""
+        """Find the rows to delete. Raises as `stage`."""
         target, candidates = self._look(spark, snapshot)
         done = self._ask(target, candidates.partially_matched, lambda engine: engine.find())
         deleted = _deleted(candidates, done.value)
@@ -143,6 +143,6 @@ class _SparkDelete:
 
 
 def _deleted(candidates: Candidates, rows: ChangedRows) -> int | None:
-    """How many rows go; None where a file leaves whose number of rows nobody knows."""
+    """Return the number of deleted rows; None if a removed file does not state its number of rows."""
     known = count_rows(candidates.fully_matched)
     return None if known is None else known + rows.deletions

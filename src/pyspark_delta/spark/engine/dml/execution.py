@@ -1,7 +1,7 @@
-"""Carrying out a statement: staged on the newest version, committed, staged anew when another commit was in the way.
+"""Runs a statement: stages it on the newest version, commits it, and stages it again after a conflict.
 
-A statement that loses to a concurrent commit depends on rows that are different now. It is run again on the version
-that won, a few times, and only then is the conflict an error.
+A statement that loses to a concurrent commit depends on rows that have changed. It runs again on the version that won,
+a limited number of times; after that the conflict is an error.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _AFFECTED = ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_i
 def execute(
     spark: SparkSession, current: Callable[[], Snapshot], statement: Statement, limit: int | None = None
 ) -> Staged:
-    """Stage a statement on the newest version and commit it; what was staged for the commit that landed.
+    """Stage a statement on the newest version and commit it; return what was staged for the successful commit.
 
-    Nothing is done where the session names a transaction that the table holds already (C180).
+    Nothing is done if the session names an application transaction that the table already holds (C180).
 
-    `limit` is how often it may run again, by default as the session says. Raises what staging raises, and as
-    `commit_draft` once the statement was run again that often.
+    `limit` is how often the statement may run again; the session sets the default. Raises what staging raises, and as
+    `commit_draft` after that many attempts.
     """
     left = reexecutions(spark) if limit is None else limit
     while True:
@@ -62,12 +62,12 @@ def execute(
 
 
 def counts_frame(spark: SparkSession, result: Sequence[int]) -> DataFrame:
-    """The counts of a statement as one row: of all affected rows, and by action where it has several (MERGE)."""
-    # Spark knows the rows of an Arrow table when it plans, so that they are collected without a job.
+    """Return the counts of a statement as one row: all affected rows, and those by action if it has several."""
+    # Spark has the rows of an Arrow table when it plans, so it collects them without a job.
     counted = zip(_AFFECTED, result, strict=False)
     return spark.createDataFrame(pa.table({name: pa.array([count], pa.int64()) for name, count in counted}))
 
 
 def milliseconds_since(start: float) -> int:
-    """How long ago a moment of `time.monotonic` was."""
+    """Return the milliseconds since a value of `time.monotonic`."""
     return int((time.monotonic() - start) * 1000)

@@ -1,4 +1,4 @@
-"""Deleted rows leave their files by vectors, or the files are rewritten: by Arrow, or by Spark if only it reads one."""
+"""Removes deleted rows from files by vectors or by rewriting: with Arrow, or with Spark if only it can read a file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pyspark_delta.write.written import Written
 def delete_from_files(
     target: SparkTarget, candidates: pa.Table, rows: ChangedRows, removed_whole: pa.Table
 ) -> FileChanges:
-    """As `apply_deletions`; files that have to be rewritten are."""
+    """Call `apply_deletions`, and rewrite files with the engine that can read them."""
 
     def by_arrow(files: pa.Table) -> Done[Written] | CannotRun:
         return answer(lambda: rewrite_files(target, files))

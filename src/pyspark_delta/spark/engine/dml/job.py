@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def change_rows(frame: DataFrame, context: ChangeContext) -> ChangedRows:
-    """Run the job; the columns of the frame are those that `ChangeContext` says, by position.
+    """Run the job. The frame has the columns of `ChangeContext`, by position.
 
-    Raises the DeltaError that a worker met, as itself. Files that other tasks wrote stay behind; no commit names them.
+    Raises the DeltaError of a worker with its own class. Files of other tasks stay behind; no commit names them.
     """
     frame = frame.toDF(*(f"c{position}" for position in range(len(frame.columns))))
     written = context.data or context.changes

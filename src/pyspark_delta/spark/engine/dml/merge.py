@@ -1,8 +1,8 @@
-"""MERGE: rows of a table are updated and deleted, and rows of a source inserted, as the two match.
+"""MERGE: updates and deletes rows of a table and inserts rows of a source, as the two match.
 
-One job joins the two sides, finds for each row the clause that takes it, writes the rows that come, and crosses off
-those that go. So the source is evaluated once, but for a look at its keys where that spares reading files. A small one
-comes to this process instead, which does all that where Arrow computes what Spark would (`plain`).
+One job joins the two sides, finds the clause of each row, writes the new rows, and records the rows that leave their
+files. The source is evaluated once, except for reading its keys if that avoids reading files. A small source is
+collected into this process instead, if Arrow computes the clauses exactly as Spark does.
 """
 
 from __future__ import annotations
@@ -88,14 +88,17 @@ class Merge:
         arguments.check_condition("condition", self.condition)
 
     def find(self, spark: SparkSession, snapshot: Snapshot) -> Found:
-        """The rows that it changes; nothing is written. Raises as `stage` about conditions and values."""
+        """Find the rows that the merge changes, without writing anything.
+
+        Raises as `stage` about conditions and values.
+        """
         with ExitStack() as stack:
             return self._staging(spark, snapshot, stack).find()
 
     def stage(self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None) -> Staged:
-        """Find the rows that change and write what comes of them; the draft of the commit.
+        """Find the rows that change and write their new values; return the draft of the commit.
 
-        Raises as `DeltaMergeBuilder.execute` says.
+        Raises as `DeltaMergeBuilder.execute`.
         """
         reads = frame_reads(spark, self.source, snapshot, self.name, IsolationLevel.SERIALIZABLE)
         with ExitStack() as stack:
@@ -141,7 +144,7 @@ class _Staging:
 
     @cached_property
     def _changes(self) -> tuple[RowChange, ...]:
-        """What the clauses ask of Spark."""
+        """The clauses, with their values resolved for Spark."""
         return row_changes(self._sides, self._clauses, evolves=self._evolves)
 
     def _filled(self, clause: Clause) -> Clause:
@@ -151,7 +154,7 @@ class _Staging:
         return replace(clause, values=fill_defaults(clause.values, target.configuration, target.alias, clause.name))
 
     def find(self) -> Found:
-        """Find the rows that change; nothing is written."""
+        """Find the rows that change, without writing anything."""
         done = first_done("MERGE", self._engines(), lambda engine: engine.find())
         files, rows = done.value.files, done.value.rows
         counts = merge_counts(self._clauses, rows)
@@ -166,7 +169,7 @@ class _Staging:
         )
 
     def stage(self) -> Staged:
-        """Write the rows that change; the draft that names their files."""
+        """Write the rows that change; return the draft that names their files."""
         done = first_done("MERGE", self._engines(), lambda engine: engine.change())
         files, rows, reads = done.value.files, done.value.rows, done.value.reads
         scanned = milliseconds_since(self._start)
@@ -191,11 +194,11 @@ class _Staging:
         return self._target.engines(arrow, _SparkMerge(self, known))
 
     def _texts(self) -> list[Clause | None]:
-        """The clauses in SQL; None for one with an expression that has no text here, or that Spark refuses."""
+        """Return the clauses in SQL; None for a clause with an expression without SQL text, or that Spark rejects."""
         return [clause_text(clause, self._scopes) for clause in self._given]
 
     def _collected(self, known: MatchCondition, merge: BoundMerge) -> tuple[Candidates, pa.Table] | CannotRun:
-        """The files that may hold rows that match, and the rows of the source if they are few."""
+        """Return the candidate files and the rows of the source if it is small enough to collect."""
         asked = merge.columns(SOURCE)
         columns = StructType(tuple(field for field in self._schema if field.name in asked))
         source = collected(self._merge.source, columns, self._target.cost)
@@ -213,7 +216,7 @@ class _Staging:
         return candidates, source
 
     def by_spark(self, known: MatchCondition, *, writes: bool) -> Changed:
-        """Run the Spark job that finds the rows, and writes their new values where it `writes`."""
+        """Run the Spark job that finds the rows, and that also writes their new values if it `writes`."""
         candidates = self._candidates(known)
         merged = self._merged(candidates)
         if not writes:
@@ -232,13 +235,13 @@ class _Staging:
     def _understood(self) -> MatchCondition:
         try:
             text = text_on(self._scopes.joined, self._merge.condition)
-        except InvalidOptionError:  # a Column that has no text here
+        except InvalidOptionError:  # a Column without a SQL text
             return MatchCondition()
         target = self._target
         return understand(text, target.snapshot.schema, target.alias, self._schema, time_zone=target.time_zone)
 
     def _candidates(self, known: MatchCondition, *, counts: bool = False) -> Candidates:
-        """The files that may hold rows of the table that matter; with `counts`, the source is counted in any case."""
+        """Return the candidate files of the table. With `counts`, the source is counted in any case."""
         if self._known_candidates is None:
             self._known_candidates = self._look(known, counts=counts)
         return self._known_candidates
@@ -264,12 +267,12 @@ class _Staging:
             sides = replace(sides, source=self._count.observe(sides.source))
         rows = self._target.rows(candidates.all)
         if how in _KEEPS_SOURCE and self._is_small():
-            # Spark never sends a side of which it keeps every row, and would sort the table instead.
+            # Spark never broadcasts the preserved side of an outer join, and would sort the table instead.
             rows = sides.meeting(rows, self._merge.condition)
         return MergedRows(sides, self._changes, sides.joined(rows, self._merge.condition, how), kind)
 
     def _is_small(self) -> bool:
-        """Whether the source is known to be small enough to be sent to every row of the table."""
+        """Return True if the source is known to be small enough to broadcast."""
         return self._count.is_known and (self._count.get() or 0) <= self._target.cost.broadcast_rows
 
     def _parameters(self) -> dict[str, str]:
@@ -304,7 +307,7 @@ class _SparkMerge:
 
 
 def _join(changes: Sequence[RowChange]) -> tuple[str, RowKind | None]:
-    """The join that the clauses need, and the kind of its rows where there is one."""
+    """Return the join type that the clauses need, and the kind of its rows if there is only one."""
     kinds = {change.clause.kind for change in changes}
     if kinds == {RowKind.MATCHED}:
         single = is_single_delete([change.clause for change in changes])

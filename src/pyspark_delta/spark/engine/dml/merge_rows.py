@@ -1,4 +1,4 @@
-"""From the two sides of a MERGE, joined, to the rows that change: which clause takes a row, and what it makes of it."""
+"""Assigns the joined rows of a MERGE to clauses, and computes their new values."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ _EXAMPLES, _MOST_COLUMNS = 5, 5  # of repeated matches, in an error
 
 @dataclass(frozen=True)
 class RowChange:
-    """A clause with new values that have the types of the table, by column."""
+    """A clause whose new values have the types of the table, by column."""
 
     clause: Clause
     values: Mapping[str, Assigned] = field(default_factory=dict)
 
     @property
     def action(self) -> RowAction:
-        """What becomes of a row."""
+        """What the clause does with a row."""
         return self.clause.action
 
 
 def row_changes(sides: Sides, clauses: Sequence[Clause], *, evolves: bool) -> tuple[RowChange, ...]:
-    """The changes that clauses ask for.
+    """Return the changes of the clauses.
 
-    Raises InvalidOperationError for columns that are not there, or that only the table gives values to;
-    SchemaMismatchError for values of types that columns cannot take.
+    Raises InvalidOperationError for unknown columns and for columns that only the table computes; SchemaMismatchError
+    for values of types that columns cannot take.
     """
     probe = sides.joined(sides.target.empty(), sf.lit(True), "inner")
     resolver = _Resolver(sides, probe, evolves)
@@ -62,13 +62,13 @@ def row_changes(sides: Sides, clauses: Sequence[Clause], *, evolves: bool) -> tu
 
 
 class _Resolver:
-    """Gives the values of clauses; those of all columns are found once."""
+    """Resolves the values of clauses. The values for all columns are computed once."""
 
     def __init__(self, sides: Sides, probe: DataFrame, evolves: bool) -> None:
         self._sides, self._probe, self._evolves = sides, probe, evolves
         self._schema = sides.target.configuration.schema
         self._computed = {c.name: c for c in row_rules(sides.target.configuration).computed}
-        self._all: dict[bool, dict[str, Assigned]] = {}  # by whether what the source lacks stays as it was
+        self._all: dict[bool, dict[str, Assigned]] = {}  # key: True if columns that the source lacks keep their values
 
     def values(self, clause: Clause) -> Mapping[str, Assigned]:
         if clause.action is RowAction.DELETE:
@@ -126,7 +126,7 @@ class _Resolver:
 
 @dataclass(frozen=True)
 class _Old:
-    """The value that a column had before; null for rows that were not there."""
+    """The old value of a column; null for rows that were not in the table."""
 
     schema: StructType
     sides: Sides | None
@@ -141,9 +141,9 @@ class _Old:
 
 @dataclass(frozen=True)
 class MergedRows:
-    """The rows of a merge's join, and what to make of them.
+    """The joined rows of a merge, and their clauses.
 
-    `kind` is what all rows are, or None where there are several kinds.
+    `kind` is the kind of all rows, or None if there are several kinds.
     """
 
     sides: Sides
@@ -153,7 +153,7 @@ class MergedRows:
 
     @property
     def actions(self) -> tuple[RowAction, ...]:
-        """The actions by number: one for each clause."""
+        """The actions by number, one for each clause."""
         return tuple(change.action for change in self.changes)
 
     @property
@@ -162,7 +162,7 @@ class MergedRows:
         return self.sides.target
 
     def taken(self) -> DataFrame:
-        """The rows that a clause takes, with its number as `ACTION`."""
+        """Return the rows that a clause takes, with its number as `ACTION`."""
         number: Column | None = None
         for position, change in enumerate(self.changes):
             condition = change.clause.condition
@@ -180,18 +180,18 @@ class MergedRows:
         return frame.where(sf.col(ACTION).isNotNull())
 
     def taken_by(self, numbers: Sequence[int]) -> DataFrame:
-        """The rows that some of the clauses take."""
+        """Return the rows that the given clauses take."""
         return self.taken().where(sf.col(ACTION).isin(list(numbers)))
 
     def search(self) -> tuple[DataFrame, ChangeContext]:
-        """The frame of a job that finds the rows and writes nothing, and its context."""
+        """Return the frame and the context of a job that finds the rows and writes nothing."""
         return self.taken().select(sf.col(ACTION), *self._places()[:2]), ChangeContext(self.actions)
 
     def job(self) -> tuple[DataFrame, ChangeContext]:
-        """The frame of the job that carries the merge out, and its context."""
+        """Return the frame and the context of the job that runs the merge."""
         target, names = self.target, self.target.context.schema.names
         is_written = any(action.is_written for action in self.actions)
-        # Where rows only go, readers see which from the vectors.
+        # If rows are only deleted, readers see which ones from the vectors.
         only_goes = not is_written and target.uses_vectors
         has_changes = target.has_feed and not only_goes and any(action.is_gone for action in self.actions)
         rows = self._once() if has_changes else self.taken()
@@ -208,7 +208,7 @@ class MergedRows:
         return frame, context
 
     def _once(self) -> DataFrame:
-        """The rows that are taken; one that goes is there once, however many rows it matches."""
+        """Return the rows that a clause takes. A deleted row occurs once, however many source rows it matches."""
         rows = self.taken()
         if self.kind is not None or not is_single_delete([change.clause for change in self.changes]):
             return rows
@@ -216,7 +216,7 @@ class MergedRows:
         return rows.withColumn(_ONCE, new).dropDuplicates([FILE, ROW, _ONCE]).drop(_ONCE)
 
     def _places(self) -> list[Column]:
-        """Where rows are from; null for rows of the source."""
+        """Return the file and the position of each row; null for rows of the source."""
         names = [FILE, ROW, ROW_ID_COLUMN] if self.target.has_row_ids else [FILE, ROW]
         if self.kind is RowKind.NOT_MATCHED:
             return [sf.lit(None).cast("long").alias(name) for name in names]
@@ -240,7 +240,7 @@ class MergedRows:
         return ChangeFrame(frame, self.actions, unfit, tuple(numbered))
 
     def _value(self, one: StructField, default: Column | None, *, keeps: bool) -> Column:
-        """The value of a column, by clause."""
+        """Return the value of a column, by clause."""
         data_type = spark_type(one.type)
         choices: list[tuple[int, object, Column]] = []
         for number, change in enumerate(self.changes):
@@ -260,7 +260,7 @@ class MergedRows:
         return [(n, given, given.unfit) for n, given in found if given is not None and given.unfit is not None]
 
     def _numbered(self) -> dict[ComputedColumn, Column]:
-        """The identity columns that rows get new numbers in, with the rows that do."""
+        """Return the identity columns that get new numbers, with the condition for the rows that do."""
         found = {}
         for column in row_rules(self.target.configuration).computed:
             numbers = [
@@ -273,7 +273,7 @@ class MergedRows:
         return found
 
     def _given(self, schema: StructType) -> dict[str, Column | bool]:
-        """For each column, the rows whose value is not to be computed."""
+        """Return for each column the condition for the rows whose value is given, not computed."""
         given: dict[str, Column | bool] = {}
         for name in schema.names:
             numbers = [
@@ -286,7 +286,7 @@ class MergedRows:
 
 
 def _by_number(choices: Sequence[tuple[int, object, Column]], clauses: int) -> Column:
-    """A value by the number of the clause; null for clauses without a choice. Equal choices are one."""
+    """Return a value chosen by the number of the clause, null for clauses without one. Equal choices are merged."""
     grouped: dict[int, tuple[list[int], Column]] = {}
     for number, key, value in choices:
         grouped.setdefault(hash(key) if isinstance(key, str) else id(key), ([], value))[0].append(number)
@@ -310,7 +310,10 @@ def _largest_last(grouped: Mapping[int, tuple[list[int], Column]]) -> Iterator[t
 
 
 def repeated_matches(merged: MergedRows, columns: Sequence[str]) -> InvalidOperationError:
-    """The error for rows of the table that several rows of the source would change; `columns` are shown of them."""
+    """Return the error for rows of the table that several source rows would change.
+
+    `columns` are those shown of the rows.
+    """
     names = list(columns or merged.target.configuration.schema.names)[:_MOST_COLUMNS]
     keys = [sf.first(merged.sides.old(name)).cast("string").alias(_KEY.format(i)) for i, name in enumerate(names)]
     gone = [number for number, action in enumerate(merged.actions) if action.is_gone]

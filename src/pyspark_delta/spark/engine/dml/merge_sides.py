@@ -1,7 +1,8 @@
-"""The two sides of a MERGE in one frame, whose columns can be told apart whatever users call theirs.
+"""The two sides of a MERGE in one frame, with columns that stay distinct whatever their names are.
 
-Beside the columns by which users speak of a side, each has copies under names of our own, and a column that is true:
-where it is null after an outer join, the side has no row there. A key of a matched row may be null as well.
+Next to the columns that users name, each side has copies under internal names, and a column that is always true. If
+that column is null after an outer join, the side has no row there. A key of a matched row may be null too, so keys
+cannot tell this.
 """
 
 from __future__ import annotations
@@ -45,25 +46,28 @@ class Sides:
     early: Mapping[RowKind, Sequence[Column]] = field(default_factory=dict)
 
     def old(self, name: str) -> Column:
-        """What a column of the table was; null in rows that the source alone has."""
+        """Return the old value of a column of the table; null in rows that only the source has."""
         return sf.col(_TARGET.format(self.target.configuration.schema.names.index(name)))
 
     def given(self, name: str) -> Column | None:
-        """The column of the source of that name, None where it has none, or several."""
+        """Return the column of the source with a name; None if it has none or several."""
         found = self.schema.find(name)
         if found is None or not self._is_unique(found.name):
             return None
         return sf.col(_SOURCE.format(self.schema.names.index(found.name)))
 
     def shared(self, kind: RowKind) -> dict[str, str]:
-        """The copies of columns that clauses of a kind may call by names that the other side has too."""
+        """Return the copies of columns whose names both sides have, for clauses of a kind."""
         names = {name.casefold(): i for i, name in enumerate(self.target.configuration.schema.names)}
         given = {name.casefold(): i for i, name in enumerate(self.schema.names) if self._is_unique(name)}
         copies, numbers = (_SOURCE, given) if kind is RowKind.NOT_MATCHED else (_TARGET, names)
         return {name: copies.format(numbers[name]) for name in names.keys() & given.keys()}
 
     def joined(self, rows: DataFrame, condition: Condition, how: str) -> DataFrame:
-        """The rows of the table and the source side by side; of one side alone where the join is anti or semi."""
+        """Return the rows of the table and of the source side by side.
+
+        For an anti or semi join, return the rows of one side alone.
+        """
         target, source = self._marked_target(rows), self._marked_source()
         on = sf.expr(condition) if isinstance(condition, str) else condition
         if how == "source_anti":
@@ -71,12 +75,12 @@ class Sides:
         return target.join(source, on, how)
 
     def meeting(self, rows: DataFrame, condition: Condition) -> DataFrame:
-        """The rows of the table that match one of the source, which is sent to all of them."""
+        """Return the rows of the table that match a row of the source, which is broadcast."""
         on = sf.expr(condition) if isinstance(condition, str) else condition
         return rows.join(sf.broadcast(self.source), on, "left_semi")
 
     def is_kind(self, kind: RowKind) -> Column:
-        """Whether a row of the joined frame is of that kind."""
+        """Return a condition that is true for rows of that kind in the joined frame."""
         target, source = sf.col(_IN_TARGET), sf.col(_IN_SOURCE)
         match kind:
             case RowKind.MATCHED:
@@ -109,7 +113,7 @@ class Sides:
 
 @dataclass(frozen=True)
 class Scopes:
-    """What conditions and values of clauses may speak of: frames without rows, and without columns of our own."""
+    """The columns that conditions and values of clauses may name: frames without rows and without internal columns."""
 
     target: DataFrame
     source: DataFrame
@@ -120,7 +124,7 @@ class Scopes:
         return self.target.join(self.source)
 
     def of(self, kind: RowKind) -> DataFrame:
-        """What clauses of a kind see."""
+        """Return the columns that clauses of a kind see."""
         match kind:
             case RowKind.MATCHED:
                 return self.joined
@@ -132,11 +136,11 @@ class Scopes:
     def qualify(
         self, clauses: Sequence[Clause], sides: Sides
     ) -> tuple[tuple[Clause, ...], dict[RowKind, list[Column]]]:
-        """The clauses with names that are clear where both sides are there, and what is computed early for that.
+        """Return the clauses with names that are unambiguous on both sides, and the values to compute before the join.
 
-        A clause that sees one side may call a column by a name that both have, and speaks of copies then. Expressions
-        that cannot be told like that are computed before the join: for all rows of the side, so that one may fail for
-        a row that the clause does not take. Raises InvalidOperationError for what cannot be resolved.
+        A clause that sees one side may use a column name that both sides have; it is replaced by the name of a copy. An
+        expression that cannot be rewritten is computed before the join, for all rows of its side, so it may fail for a
+        row that the clause does not take. Raises InvalidOperationError for names that cannot be resolved.
         """
         qualified: list[Clause] = []
         early: dict[RowKind, list[Column]] = {}
@@ -159,7 +163,7 @@ class Scopes:
         return tuple(qualified), early
 
     def _qualified(self, expressions: Sequence[Condition], kind: RowKind, sides: Sides) -> list[Column] | None:
-        """The expressions by the names of copies; None where not all of them are clear then."""
+        """Return the expressions with the names of copies; None if any of them stays ambiguous."""
         joined = sides.joined(self.target, sf.lit(True), "inner")
         side = OneSide(self.target.sparkSession, sides.shared(kind), lambda name: not _is_ambiguous(joined, [name]))
         qualified = [side.qualified(expression) for expression in expressions]
@@ -168,7 +172,7 @@ class Scopes:
 
 
 def resolve(frame: DataFrame, expressions: Sequence[Condition], where: str) -> None:
-    """Raise InvalidOperationError for an unknown column, and what Spark says about other mistakes."""
+    """Raise InvalidOperationError for an unknown column, and Spark's own error about any other mistake."""
     try:
         with probing():
             _ = frame.select(*_named(expressions)).schema
@@ -186,7 +190,10 @@ def resolve(frame: DataFrame, expressions: Sequence[Condition], where: str) -> N
 
 
 def clause_text(clause: Clause, scopes: Scopes) -> Clause | None:
-    """The clause with its condition and values in SQL; None if one has no text here, or Spark refuses it."""
+    """Return the clause with its condition and values in SQL.
+
+    Return None if one has no SQL text, or if Spark rejects it.
+    """
     frame, values = scopes.of(clause.kind), None
     try:
         condition = None if clause.condition is None else text_on(frame, clause.condition)
@@ -234,19 +241,19 @@ def _column(expression: Condition) -> Column:
     return sf.expr(expression) if isinstance(expression, str) else expression
 
 
-_NAME = re.compile(r"(?<![\w.`])(?:`(?:[^`]|``)+`|\w+)")  # and no member of what a name before it means
+_NAME = re.compile(r"(?<![\w.`])(?:`(?:[^`]|``)+`|\w+)")  # not a member of the name before it
 _VARIABLE = "UnresolvedNamedLambdaVariable"
 
 
 class _UnclearError(Exception):
-    """What an expression means cannot be told by its names."""
+    """The columns of an expression cannot be determined from its names."""
 
 
 @dataclass(frozen=True)
 class OneSide:
-    """The side that expressions speak of: the names of `copies` by the casefolded names of columns that both have.
+    """The side that expressions refer to. `copies` has the copies of shared columns by casefolded name.
 
-    `is_clear` says whether a name in SQL means one thing where both sides are.
+    `is_clear` returns True if a name in SQL is unambiguous on both sides.
     """
 
     spark: SparkSession
@@ -254,9 +261,10 @@ class OneSide:
     is_clear: Callable[[str], bool]
 
     def qualified(self, expression: Condition) -> Column | None:
-        """The expression by the names of copies; None where it cannot be told like that, or need not be.
+        """Return the expression with the names of copies; None if it cannot be rewritten.
 
-        Python runs its functions for all rows, whichever clause takes them; they are left to be run on one side.
+        Expressions with Python functions are not rewritten: Python would run them for all rows, whichever clause takes
+        these.
         """
         column = sf.expr(expression) if isinstance(expression, str) else expression
         try:
@@ -267,11 +275,13 @@ class OneSide:
             return None
 
     def copy_of(self, parts: Sequence[str]) -> Any:
-        """The column of a name with several parts; None for a name that stays."""
+        """Return the column for a name with several parts; None for a name that does not change."""
         found = self.copies.get(parts[0].casefold())
-        if found is None or (len(parts) > 1 and self.is_clear(_path(parts))):  # the first part names the side itself
+        if found is None or (len(parts) > 1 and self.is_clear(_path(parts))):  # the first part is the name of the side
             return None
-        return sf.col(_path([found, *parts[1:]])).alias(parts[-1])  # a struct takes its members' names from columns
+        return sf.col(_path([found, *parts[1:]])).alias(
+            parts[-1]
+        )  # a struct takes the names of its members from columns
 
 
 # ------------------------------------------------------------------------------------------------- in this process
@@ -282,7 +292,7 @@ def _on_classic(column: Any, side: OneSide) -> Column:
     try:
         tree = trees.renamed(trees.of(column), frozenset())
         found: Column = type(column)(trees.session._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(tree))
-    except (Py4JError, TypeError):  # a release of Spark with other trees
+    except (Py4JError, TypeError):  # another release of Spark
         raise _UnclearError from None
     return found
 
@@ -295,15 +305,15 @@ class _Catalyst:
 
     @property
     def session(self) -> Any:
-        """The session, with what it has for this process alone."""
+        """The session, with the members that only a classic session has."""
         return self.side.spark
 
     def of(self, column: Any) -> Any:
-        """The tree of a column."""
+        """Return the expression tree of a column."""
         return self.session._jsparkSession.expression(column._jc)
 
     def renamed(self, node: Any, bound: frozenset[str]) -> Any:
-        """The tree with new names; `bound` are the variables of functions around it."""
+        """Return the tree with new names; `bound` are the variables of enclosing lambda functions."""
         kind = kind_of(node)
         if "PythonUD" in kind:
             raise _UnclearError
@@ -327,7 +337,7 @@ def _on_connect(column: Any, side: OneSide) -> Column:
 
 
 def _renamed(node: Any, side: OneSide) -> Any:
-    """The expression of a Connect client with new names; parts that stay are the same objects."""
+    """Return the expression of a Connect client with new names; unchanged parts are the same objects."""
     from pyspark.sql.connect.expressions import Expression
 
     if type(node) in (list, tuple):
@@ -348,7 +358,7 @@ def _renamed(node: Any, side: OneSide) -> Any:
 
 
 def _around(node: Any, side: OneSide) -> Any:
-    """A text within variables that have the names of columns, and their values."""
+    """Return SQL text inside lambda functions that bind the names of columns to their copies."""
     text = given = node._expr
     names = {name[1:-1].replace("``", "`") if name[0] == "`" else name for name in _NAME.findall(text)}
     shared = sorted({name.casefold() for name in names} & side.copies.keys())
@@ -356,7 +366,7 @@ def _around(node: Any, side: OneSide) -> Any:
         return side.copy_of(shared)._expr
     for name in shared:
         if re.search(rf"{re.escape(name)}`?\s*\.", given, re.IGNORECASE) and side.is_clear(f"{quoted(name)}.*"):
-            raise _UnclearError  # it names the side as well
+            raise _UnclearError  # the name is also that of the side
         text = f"transform(array({quoted(side.copies[name])}), {quoted(name)} -> ({text}))[0]"
     return sf.expr(text)._expr
 

@@ -1,4 +1,4 @@
-"""The source of a MERGE: evaluated once, or kept where it has to be looked at before the job; and its keys."""
+"""The source of a MERGE and its keys. The source is evaluated once, or materialized if it is read before the job."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from pyspark_delta.transaction.new_table import nullable_type
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Nodes of a plan that are evaluated again at the cost of reading, with the same rows.
+# Nodes of a plan that are as cheap to evaluate again as reading, and give the same rows.
 _CHEAP = {"Project", "Filter", "SubqueryAlias", "View", "LocalRelation", "OneRowRelation", "Range", "LogicalRelation"}
 _BITS: dict[DataType, int] = {BYTE: 8, SHORT: 16, INTEGER: 32}
 
 
 @dataclass(frozen=True, slots=True)
 class SourceKeys:
-    """How many rows a source has, and what rows of the table must meet to match one of them."""
+    """The number of rows of a source, and the predicate that matching rows of the table meet."""
 
     rows: int
     predicate: Expression | None
@@ -49,7 +49,7 @@ class SourceKeys:
 
 @contextmanager
 def materialized(source: DataFrame) -> Iterator[tuple[DataFrame, int]]:
-    """A source that may be evaluated more than once, with the same rows each time; and the ms that this took."""
+    """Yield a source that may be evaluated several times with the same rows, and the milliseconds this took."""
     start = time.monotonic()
     if _is_repeatable(source):
         yield source, 0
@@ -57,7 +57,7 @@ def materialized(source: DataFrame) -> Iterator[tuple[DataFrame, int]]:
         kept = source.localCheckpoint()
         yield kept, int((time.monotonic() - start) * 1000)
     else:
-        # A checkpoint would be another frame for the server, which columns of the source do not belong to.
+        # To the server a checkpoint is another frame, to which columns of the source do not belong.
         was_kept = source.storageLevel != StorageLevel.NONE
         source.persist()
         try:
@@ -68,7 +68,7 @@ def materialized(source: DataFrame) -> Iterator[tuple[DataFrame, int]]:
 
 
 def find_keys(source: DataFrame, keys: Sequence[Key], time_zone: str) -> SourceKeys:
-    """Look at the keys of a source: all values where there are few, else the ranges that they lie in. Runs a job."""
+    """Run a job that collects the keys of a source: all values if there are few, else ranges."""
     prepare_workers(source.sparkSession)
     selected = source.select(
         *(sf.col(".".join(map(quoted, key.source))).alias(f"k{number}") for number, key in enumerate(keys))
@@ -82,7 +82,7 @@ def find_keys(source: DataFrame, keys: Sequence[Key], time_zone: str) -> SourceK
 
 
 def keys_among(rows: pa.Table, keys: Sequence[Key], names: Sequence[str], time_zone: str) -> SourceKeys:
-    """The same of the rows of a source; `names` are the columns of the keys."""
+    """Return the keys of collected rows of a source; `names` are the columns of the keys."""
     if not rows.num_rows:
         return SourceKeys(0, NEVER)
     ranges = tuple(KeyRanges.of(rows[name].combine_chunks()) for name in names)
@@ -90,7 +90,10 @@ def keys_among(rows: pa.Table, keys: Sequence[Key], names: Sequence[str], time_z
 
 
 def collected(source: DataFrame, columns: StructType, cost: CostModel) -> pa.Table | None:
-    """Some columns of a source that a classic session takes for small; None where it does not, or is wrong."""
+    """Collect these columns of the source.
+
+    Return None if Spark's size estimate exceeds the limit or proves too low.
+    """
     frame: Any = source
     if not hasattr(frame, "_jdf"):
         return None
@@ -102,15 +105,15 @@ def collected(source: DataFrame, columns: StructType, cost: CostModel) -> pa.Tab
     if files is not None:
         if files.rows > most_rows:
             return None
-        with suppress(DataFileError):  # Spark says what is wrong with a file
+        with suppress(DataFileError):  # Spark reports what is wrong with a file
             return files.read()
     rows = collect(source.limit(most_rows + 1), columns)
     return rows if rows.num_rows <= most_rows else None
 
 
 def collect(source: DataFrame, columns: StructType) -> pa.Table:
-    """Some columns of a source, by their names."""
-    # PySpark stumbles over members that are never null in structs that are.
+    """Return these columns of a source under their names."""
+    # PySpark fails on non-nullable members of null structs.
     values = [
         sf.col(quoted(field.name)).cast(spark_type(nullable_type(field.type)))
         if isinstance(field.type, StructType | ArrayType | MapType)
@@ -128,9 +131,9 @@ def _source_keys(found: KeyReport, keys: Sequence[Key], time_zone: str) -> Sourc
 
 
 def _predicate(key: Key, found: KeyRanges, zone: tzinfo) -> Expression | None:
-    """What a key of the table must meet to be one of the source's; None where that cannot be said."""
+    """Return what a key of the table meets if it equals a key of the source; None if this cannot be expressed."""
     if not len(found.least):
-        return NEVER  # no key but null, which equals nothing
+        return NEVER  # all keys are null, which equals nothing
     try:
         if found.are_values:
             values = found.least.to_pylist()
@@ -138,7 +141,7 @@ def _predicate(key: Key, found: KeyRanges, zone: tzinfo) -> Expression | None:
         found = found.at_most(MOST_RANGES)
         ends = zip(found.least.to_pylist(), found.greatest.to_pylist(), strict=True)
         ranges = [_range(key, least, greatest, zone) for least, greatest in ends]
-    except (NotExactError, OverflowError, ValueError):  # of dates that Python does not have, texts that are no UTF-8
+    except (NotExactError, OverflowError, ValueError):  # dates that Python does not have, texts that are not UTF-8
         return None
     return Or(tuple(ranges)) if len(ranges) > 1 else ranges[0]
 
@@ -160,7 +163,7 @@ def _one_of(key: Key, values: Sequence[Any]) -> Expression | None:
 
 
 def _is_repeatable(source: DataFrame) -> bool:
-    """Whether evaluating the source again is cheap, and certain to give the same rows."""
+    """Return True if evaluating the source again is cheap and certain to give the same rows."""
     frame: Any = source
     if not hasattr(frame, "_jdf"):
         return False
@@ -177,12 +180,12 @@ def _is_repeatable(source: DataFrame) -> bool:
 
 
 _ROWS = "rows"
-# Spark says what it counted a moment after the job, and never where it could leave the source out.
+# Spark reports the count a moment after the job, and never if it left the source out.
 _PATIENCE_MS = 2_000
 
 
 class SourceCount:
-    """A number of rows, given or observed. It stays unknown where Spark leaves the source out of the job."""
+    """A number of rows, given or observed. It stays unknown if Spark leaves the source out of the job."""
 
     def __init__(self, rows: int | None = None) -> None:
         self._rows = rows
@@ -191,16 +194,16 @@ class SourceCount:
 
     @property
     def is_known(self) -> bool:
-        """Whether there is a number already."""
+        """True if the number is known."""
         return self._rows is not None
 
     def observe(self, source: DataFrame) -> DataFrame:
-        """The source, counted when it is evaluated."""
+        """Return the source; it is counted when it is evaluated."""
         self._observation, self._source = Observation(), source
         return source.observe(self._observation, sf.count(sf.lit(1)).alias(_ROWS))
 
     def get(self) -> int | None:
-        """The number, once the job has run."""
+        """Return the number after the job; None if it stays unknown."""
         if self._observation is None:
             return self._rows
         if hasattr(self._observation, "_jo") and not self._has_come():
@@ -209,15 +212,15 @@ class SourceCount:
         return None if found is None else int(found)
 
     def _has_come(self) -> bool:
-        """Whether a classic session has the number: asking before it has would wait for ever.
+        """Return True if a classic session has the number. Asking before that would block forever.
 
-        Where Spark finds that the source is empty before it runs the job, the answer is a row without it.
+        If Spark finds before the job that the source is empty, the observation is a row without the number.
         """
         observation: Any = self._observation
         session: Any = self._source.sparkSession if self._source is not None else None
         jvm, future = session._jvm, observation._jo.future()
         try:
             jvm.scala.concurrent.Await.ready(future, jvm.scala.concurrent.duration.Duration.create(_PATIENCE_MS, "ms"))
-        except Exception:  # TimeoutException of the JVM
+        except Exception:  # the JVM's TimeoutException
             return False
         return bool(observation._jo.getRow().size())

@@ -1,4 +1,4 @@
-"""What a statement would do, before it does it: which files and rows, how, and with whom it could conflict."""
+"""The plan of a statement: which files and rows it would change, how, and which commits it could conflict with."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ VECTORS, REWRITE, WHOLE_FILES, APPEND, NOTHING = (
 class ChangePlan:
     """What a statement would do to version `version` of a table.
 
-    `files_removed` lose all their rows, `files_changed` some of them, by `method`; `files_untouched` none. Of
-    `rows_copied` and `bytes_rewritten` there are some only where files are rewritten; sizes are bytes.
-    `conflicts_with` says which concurrent commits would make the statement run again. `engine` is what found the rows,
-    `engine_reason` why others could not. `execute` runs the statement.
+    `files_removed` lose all their rows, `files_changed` some of them, by `method`; `files_untouched` none.
+    `rows_copied` and `bytes_rewritten` are 0 unless files are rewritten; sizes are bytes. `conflicts_with` says which
+    concurrent commits would make the statement run again. `engine` is the engine that found the rows, `engine_reason`
+    why others could not. `execute` runs the statement.
     """
 
     operation: str
@@ -58,14 +58,14 @@ class ChangePlan:
     _execute: Callable[[], DataFrame] = field(repr=False, compare=False)
 
     def execute(self) -> DataFrame:
-        """Carry the statement out; its counts, as without a plan.
+        """Run the statement; return its counts, as without a plan.
 
-        Raises ConcurrentWriteError when the table has moved on from the version that the plan is about.
+        Raises ConcurrentWriteError if the table has a newer version than the plan.
         """
         return self._execute()
 
     def facts(self) -> dict[str, str | int]:
-        """The plan as names and values."""
+        """Return the plan as names and values."""
         return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
     def __str__(self) -> str:
@@ -82,10 +82,10 @@ class ChangePlan:
 def plan_change(
     spark: SparkSession, current: Callable[[], Snapshot], statement: Statement, shown: Callable[[Staged], DataFrame]
 ) -> ChangePlan:
-    """The plan of a statement on the newest version; `shown` makes what the statement returns.
+    """Return the plan of a statement on the newest version; `shown` converts the result of the statement.
 
-    Runs the job that finds the rows, and writes nothing. Raises what staging the statement raises about its conditions
-    and values.
+    Runs the job that finds the rows, and writes nothing. Raises as staging the statement does about its conditions and
+    values.
     """
     snapshot = current()
     found = statement.find(spark, snapshot)
@@ -126,12 +126,12 @@ def _method(partly: pa.Table, removed: pa.Table, found: Found) -> str:
 
 
 def _surface(reads: ReadSet) -> str:
-    """Which commits of others would change what the statement is about."""
+    """Return which commits of other writers would change the rows of the statement."""
     if reads.whole_table:
         return "any commit that adds or removes rows"
     if reads.predicates:
         text = " or ".join(to_sql(predicate) for predicate in reads.predicates)
-        files = f", or remove one of the {len(reads.paths)} files that were looked at" if reads.paths else ""
+        files = f", or remove one of the {len(reads.paths)} files that were read" if reads.paths else ""
         return f"commits that add rows that may match {text}{files}"
     return "nothing but changes of schema or protocol"
 

@@ -1,8 +1,8 @@
-"""A merge's source that is nothing but a few Parquet files at hand: this process reads them before Spark would begin.
+"""Reads the source of a merge in this process if it is a few local Parquet files, before Spark starts a job.
 
-They may be those of a table. Only where the rows are certain to be those that Spark would read: its optimised plan
-reads the files and nothing else, each file has every column by its very name and of its very type, and no setting asks
-for another reading of values.
+The files may be those of a table. This applies only if the rows are certain to be those that Spark would read: its
+optimized plan reads the files and nothing else, each file has every column under exactly its name and of exactly its
+type, and no setting changes how values are read.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _SPARK = "org.apache.spark.sql.execution.datasources"
-_OPTIONS = {"path", "paths", *PLAIN_LOCAL_FILES}  # that do not change what is read of a file
-_SETTINGS = {  # and what they are where nobody sets them
+_OPTIONS = {"path", "paths", *PLAIN_LOCAL_FILES}  # options that do not change what is read from a file
+_SETTINGS = {  # settings, with their defaults
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.int96TimestampConversion": "false",
@@ -38,23 +38,23 @@ _SETTINGS = {  # and what they are where nobody sets them
 
 @dataclass(frozen=True, slots=True)
 class SourceFiles:
-    """Some columns of Parquet files, by name and type, and how many rows the files have."""
+    """Some columns of Parquet files, by name and type, and the number of rows of the files."""
 
     paths: tuple[str, ...]
     columns: StructType
     rows: int
 
     def read(self) -> pa.Table:
-        """The rows. Raises as `read_tasks`."""
+        """Return the rows. Raises as `read_tasks`."""
         context = ReadContext("/", tuple(FromFile(field, field) for field in self.columns), self.columns.names)
         tasks = [ScanTask(path, 0, {}) for path in self.paths]
         return pa.Table.from_batches(read_tasks(context, tasks), output_schema(context))
 
 
 def source_files(spark: SparkSession, plan: Any, columns: StructType, most: int) -> SourceFiles | None:
-    """The files of an optimised plan of a classic session that does nothing but read these columns; else None.
+    """Return the files of an optimized plan of a classic session that only reads these columns; else None.
 
-    Return None for more than `most` files too.
+    Also return None for more than `most` files.
     """
     relation = _relation(plan)
     if relation is None or any(spark.conf.get(name, value) != value for name, value in _SETTINGS.items()):
@@ -71,7 +71,7 @@ def source_files(spark: SparkSession, plan: Any, columns: StructType, most: int)
 
 
 def _relation(plan: Any) -> Any:
-    """What a plan reads, where it is files of Parquet that are not in partitions."""
+    """Return the relation that a plan reads, if it is Parquet files without partitions."""
     while kind_of(plan) == "Project" and _are_names(plan.projectList()):
         plan = plan.child()
     if kind_of(plan) != "LogicalRelation" or kind_of(plan.relation()) != "HadoopFsRelation":
@@ -96,24 +96,27 @@ def _is_harmless(option: str, value: str) -> bool:
 
 
 def _paths(index: Any, most: int) -> tuple[str, ...]:
-    """The files of an index, as in a log; none where there are many, or some are not at hand."""
+    """Return the files of an index, as paths in a log.
+
+    Return none if there are many, or if some are not local.
+    """
     found = index.inputFiles()
     if len(found) > most:
         return ()
     paths = tuple(str(path) for path in found)
     if not all(path.startswith("file:/") for path in paths):
         return ()
-    # That of a table tells paths as Hadoop has them, without escapes.
+    # The index of a table has paths in Hadoop's form, without escapes.
     return tuple(to_uri(path.removeprefix("file:")) for path in paths) if _is_of_table(index) else paths
 
 
 def _is_of_table(index: Any) -> bool:
-    """Whether an index is the proxy of a `DeltaFileIndex`."""
+    """Return True if an index is the proxy of a `DeltaFileIndex`."""
     return "$Proxy" in kind_of(index) and str(index.toString()).startswith("Delta[")
 
 
 def _rows_of(path: str, columns: StructType) -> int | None:
-    """How many rows a file has; None where a column of it is not what Spark says. Raises DeltaError, OSError."""
+    """Return the number of rows of a file; None if a column differs from Spark's. Raises DeltaError, OSError."""
     with opened_file(resolve_file("/", path), None) as file:
         types = _types(file)
         is_same = all(types.get(field.name) == field.type for field in columns) and not _is_of_spark_2(file)
@@ -122,12 +125,15 @@ def _rows_of(path: str, columns: StructType) -> int | None:
 
 
 def _is_of_spark_2(file: pq.ParquetFile) -> bool:
-    """Whether a file does not name the time zone of its writer, whose clocks its timestamps before 1900 are by."""
+    """Return True if a file does not name its writer's time zone.
+
+    Its timestamps before 1900 then depend on that zone.
+    """
     return bool((file.schema_arrow.metadata or {}).get(b"org.apache.spark.version", b"3") < b"3")
 
 
 def _types(file: pq.ParquetFile) -> dict[str, DataType]:
-    """The types that Spark gives to columns with single values, by their names."""
+    """Return the types that Spark gives to columns of primitive values, by name."""
     physical = {column.path: column.physical_type for column in map(file.schema.column, range(len(file.schema.names)))}
     found: dict[str, DataType] = {}
     for field in file.schema_arrow:

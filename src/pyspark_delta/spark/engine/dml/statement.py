@@ -1,4 +1,4 @@
-"""A statement: what it finds, what it stages for its commit."""
+"""The contract of statements: what they find, and what they stage for their commit."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Found:
-    """The rows that a statement concerns, found without writing anything.
+    """The rows that a statement changes, found without writing anything.
 
-    The numbers of files in `rows` are positions in `candidates`. The files `removed_whole` are removed without reading
-    them. `affected` is the number of changed rows, -1 if it is not known; `new_rows` the number of rows written with
-    new values.
+    `rows` refer to files by their position in `candidates`. The files `removed_whole` are removed without reading them.
+    `affected` is the number of changed rows, -1 if it is not known; `new_rows` is the number of rows written with new
+    values.
     """
 
     target: Target
@@ -39,11 +39,11 @@ class Found:
 
 @dataclass(frozen=True)
 class Staged:
-    """A statement whose files are written: the draft that names them, or None where nothing is to be committed.
+    """A statement whose files are written. `draft` names them; it is None if there is nothing to commit.
 
     `written` are the paths of the new files, as in the log. `result` are the counts of affected rows for the caller.
-    `reads` is what a statement that commits nothing has found that out from. `source_reads` is what the source of a
-    MERGE reads of the table itself; it is not among the reads of the draft.
+    `reads` is what a statement without a draft depends on. `source_reads` is what the source of a MERGE reads from the
+    table itself; it is not among the reads of the draft.
     """
 
     draft: CommitDraft | None
@@ -62,10 +62,13 @@ class Statement(Protocol):
 
     @property
     def counts(self) -> int:
-        """How many counts its result has."""
+        """The number of counts in its result."""
 
     def find(self, spark: SparkSession, snapshot: Snapshot) -> Found:
-        """The rows that it concerns; nothing is written."""
+        """Find the rows to change, without writing anything."""
 
     def stage(self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None) -> Staged:
-        """The draft of its commit; files are written. `declared` is what the commit declares before it, if anything."""
+        """Write files; return the draft of the commit.
+
+        `declared` is the configuration that the same commit declares before the statement, if any.
+        """

@@ -1,4 +1,4 @@
-"""A value brought to the type of a column, part by part: what can be cast is cast, and what does not fit is told."""
+"""Store assignment: casts a value to the type of a column, part by part, and reports values that do not fit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StoreAssignment:
-    """A value of the type asked for, null where it cannot be; `unfit` is the text of a value that cannot, else null."""
+    """A value cast to the type of a column, null if the cast fails.
+
+    `unfit` is then the text of the value, else null.
+    """
 
     value: Column
     unfit: Column | None = None
@@ -32,12 +35,12 @@ class StoreAssignment:
 def assign_value(
     value: Column, data: DataType, field: StructField, old: Column | None = None, *, fills: bool = False
 ) -> StoreAssignment:
-    """A value of the type `data` as one for a column, by name within structs.
+    """Return a value of the type `data` cast to the type of a column; struct members are matched by name.
 
-    With `fills`, structs may lack members: these are null, or with `old`, which is what the column was, they stay as
-    they were, also where null comes in the place of the struct. Raises SchemaMismatchError for members that are lacking
-    otherwise, for those that the column does not have and for other kinds of types, and what Spark says about types
-    that cannot be cast.
+    With `fills`, structs may lack members. A missing member is null, or keeps its value from `old`, the column before
+    the statement, even if the new struct is null. Raises SchemaMismatchError for missing members without `fills`, for
+    members that the column does not have, and for types of another kind; and Spark's own errors about types that cannot
+    be cast.
     """
     check_storable(StructType((StructField(field.name, data),)), StructType((field,)), casts=True)
     lacking = () if fills else tuple(_lacking(data, field.type, (field.name,)))
@@ -55,9 +58,12 @@ def assign_value(
 
 
 def _fit(value: Column, data: DataType, table: DataType, old: Column | None = None) -> tuple[Column, Column | None]:
-    """The value, and whether a part of it does not fit; null may stand for false, as of collections that are null."""
+    """Return the value, and a condition that is true if a part of it does not fit.
+
+    The condition may be null instead of false, such as for null collections.
+    """
     if is_same_type(data, table) and (old is None or table.annotation is not None):
-        return value, None  # parts of user-defined types are nobody's business
+        return value, None  # user-defined types are opaque
     match data, table:
         case StructType(), StructType():
             return _fit_struct(value, data, table, old)
@@ -105,7 +111,7 @@ def _fit_map(value: Column, data: MapType, table: MapType) -> tuple[Column, Colu
 
 
 def _is_any_unfit(values: Column, data: DataType, table: DataType) -> Column | None:
-    """Whether one of the elements of an array does not fit; None where all do."""
+    """Return a condition that is true if an element of an array does not fit; None if all types fit."""
     if _fit(sf.lit(None).cast(spark_type(data)), data, table)[1] is None:
         return None
 
@@ -123,7 +129,7 @@ def _any(unfit: Iterable[Column]) -> Column | None:
 
 
 def _lacking(data: DataType, table: DataType, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """The members of the table's structs that those of the data do not have."""
+    """Yield the members of the table's structs that the structs of the data lack."""
     match data, table:
         case StructType(), StructType():
             for field in table:

@@ -1,4 +1,4 @@
-"""The table that a statement changes, as a Spark session sees it: its rows as a frame, and conditions on it as text."""
+"""The table that a statement changes, as a Spark session sees it: its rows as a frame, its conditions as SQL."""
 
 from __future__ import annotations
 
@@ -43,9 +43,10 @@ class SparkTarget(Target):
         alias: str | None = None,
         declared: TableConfiguration | None = None,
     ) -> SparkTarget:
-        """The target of a statement; `declared` is what its commit declares before it, where that differs.
+        """Return the target of a statement.
 
-        Raises UnsupportedFeatureError for a table that cannot be written to.
+        `declared` is the configuration that its commit declares before it, if it differs. Raises
+        UnsupportedFeatureError for a table that cannot be written to.
         """
         configuration = declared or snapshot.configuration
         check_writable(configuration, snapshot.location)
@@ -64,15 +65,15 @@ class SparkTarget(Target):
 
     @property
     def client(self) -> str:
-        """What runs statements, as commits name it."""
+        """The client that runs statements, as commits name it."""
         return f"PySpark/{self.spark.version}"
 
     def engines(self, arrow: EngineT, spark: EngineT) -> list[tuple[str, EngineT]]:
-        """The engines of a statement, in the order in which they are asked."""
+        """Return the engines of a statement in the order in which they are asked."""
         return [(ARROW, arrow), (SPARK, spark)] if self.cost.uses_arrow else [(SPARK, spark)]
 
     def empty(self) -> DataFrame:
-        """No rows, of the table's schema and under its name: to ask Spark about conditions."""
+        """Return an empty frame with the table's schema and name, on which Spark analyzes conditions."""
         return self._named(self._no_rows)
 
     @cached_property
@@ -80,13 +81,13 @@ class SparkTarget(Target):
         return empty_frame(self.spark, to_spark(self.configuration.schema))
 
     def text(self, condition: Condition) -> str:
-        """The condition, which may call the table by its alias, in SQL. Raises as `text_on`."""
+        """Return a condition in SQL; it may use the alias of the table. Raises as `text_on`."""
         return condition if isinstance(condition, str) else text_on(self.empty(), condition)
 
     def rows(self, files: pa.Table) -> DataFrame:
-        """The rows of some files, under the name of the table, with `FILE` and `ROW`.
+        """Return the rows of some files under the name of the table, with `FILE` and `ROW`.
 
-        Where rows have ids, `_row_id` and `_row_commit_version` come before them.
+        `_row_id` and `_row_commit_version` come before them if rows have ids.
         """
         frame = read_files(
             self.spark,

@@ -1,7 +1,7 @@
-"""UPDATE: rows for which a condition is true get new values in some columns.
+"""UPDATE: gives some columns new values in the rows for which a condition is true.
 
-One job finds the rows, writes them with their new values to new files, and crosses them off the files that they are
-from.
+One job finds the rows, writes them with their new values to new files, and records them as deleted from their old
+files.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _UPDATE = (RowAction.UPDATE,)
 
 @dataclass(frozen=True)
 class _Prepared:
-    """What a statement is about: the files that may have rows for it, and the new values by column."""
+    """A resolved statement: its candidate files, and the new values by column."""
 
     target: SparkTarget
     candidates: Candidates
@@ -58,7 +58,7 @@ class _Prepared:
     assigned: Mapping[str, Assigned]
 
     def engines(self) -> list[tuple[str, RowEngine[Changed]]]:
-        """The engines in the order in which they are asked."""
+        """Return the engines in the order in which they are asked."""
         target = self.target
         arrow: RowEngine[Changed] = ArrowUpdate(target, self.candidates, self._exact(), self._texts)
         return target.engines(arrow, _SparkUpdate(self))
@@ -89,10 +89,10 @@ class Update:
         arguments.check_condition("condition", self.condition)
 
     def stage(self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None) -> Staged:
-        """Find the rows and write them with their new values; the draft of the commit.
+        """Find the rows and write them with their new values; return the draft of the commit.
 
         Raises AppendOnlyTableError, InvalidOperationError and SchemaMismatchError for the assignments,
-        ConstraintViolationError, and what Spark says about condition and values.
+        ConstraintViolationError, and Spark's own errors about condition and values.
         """
         start = time.monotonic()
         prepared = self._prepare(spark, snapshot, declared)
@@ -114,7 +114,7 @@ class Update:
         return Staged(draft_change(target, changes, operation, reads, target.client), (updated,), changes.written)
 
     def find(self, spark: SparkSession, snapshot: Snapshot) -> Found:
-        """The rows that would change. Raises as `stage`, but not for values that break a rule."""
+        """Find the rows to change. Raises as `stage`, except for values that break a rule."""
         prepared = self._prepare(spark, snapshot)
         done = first_done("UPDATE", prepared.engines(), lambda engine: engine.find())
         files, rows = done.value.files, done.value.rows
@@ -163,20 +163,20 @@ class _SparkUpdate:
         files = by_partition(self._files_with_rows(), target.context)
         if not files.num_rows:
             values = [one.value for one in self._prepared.assigned.values()]
-            _ = target.empty().select(*values).schema  # casts that Spark refuses
+            _ = target.empty().select(*values).schema  # Spark rejects the cast
             return Done(Changed(files, ChangedRows.nothing(len(_UPDATE)), self._reads), NONE)
         changing = self._changing(target.rows(files), self._prepared.assigned)
         rows = change_rows(*job_of(target, changing, has_changes=target.has_feed))
         return Done(Changed(files, rows, self._reads), SPARK)
 
     def _files_with_rows(self) -> pa.Table:
-        """The files without those that have no row to update, if Arrow can tell: it reads the condition's columns."""
+        """Return the candidate files with rows to update, if Arrow can find them by the columns of the condition."""
         candidates, exact = self._prepared.candidates, self._prepared._exact()
         if exact is None or exact.condition is None or candidates.partially_matched.num_rows < 2:
             return candidates.all
         condition = exact.condition
         found = answer(lambda: search_rows(self._target, candidates.partially_matched, condition))
-        if isinstance(found, CannotRun):  # Spark says what becomes of the row that it cannot be computed for
+        if isinstance(found, CannotRun):  # Spark reports the row for which the condition fails
             return candidates.all
         met = candidates.partially_matched.take(pa.array(sorted(found.value), pa.int64()))
         return replace(candidates, partially_matched=met).all

@@ -1,1 +1,1 @@
-"""DataFrames become data files of a table, or replace its rows."""
+"""Writes DataFrames to data files of a table, and replaces rows."""

@@ -1,7 +1,7 @@
-"""The columns of a frame brought to the schema of a table: matched by name, nulls for what the frame lacks.
+"""Aligns the columns of a frame with the schema of a table: by name, with null for missing columns.
 
-Only what cannot fail is cast here. Numbers that may not fit keep their type: the Arrow writer casts them, and refuses
-a value that does not fit whatever the session's ANSI setting is.
+Only casts that cannot fail are done here. Numbers that may not fit keep their type: the Arrow writer casts them, and
+rejects a value that does not fit, whatever the session's ANSI setting is.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
 
 
 def frame_schema(frame: DataFrame) -> StructType:
-    """The schema of a frame as Delta types. Raises as `from_spark`."""
+    """Return the schema of a frame as Delta types. Raises as `from_spark`."""
     return from_spark(lambda: frame.schema)
 
 
 def align(frame: DataFrame, data: StructType, table: StructType) -> DataFrame:
-    """The frame with exactly the columns of `table`, in its order; `data` is the frame's schema."""
+    """Return the frame with exactly the columns of `table`, in its order; `data` is the frame's schema."""
     return frame.select(*(fitted(data, field).alias(field.name) for field in table))
 
 
 def fitted(data: StructType, target: StructField) -> Column:
-    """The value for one column of the table: that of the frame's column of that name, null where it has none."""
+    """Return the value for a column of the table: the frame's column of that name, null if it has none."""
     source = data.find(target.name)
     if source is None or source.type == VOID:
         return sf.lit(None).cast(spark_type(target.type))
@@ -51,7 +51,7 @@ def fitted(data: StructType, target: StructField) -> Column:
 
 
 def fit(value: Column, data: DataType, table: DataType) -> Column:
-    """A value of one type as another, by name within structs, as far as no value can fail to be cast."""
+    """Return a value of one type as another, by name within structs, as far as the cast cannot fail."""
     if is_same_type(data, table):
         return value
     match data, table:
@@ -91,6 +91,6 @@ def _fit_map(value: Column, data: MapType, table: MapType) -> Column:
 
 
 def spark_type(data_type: DataType) -> st.DataType:
-    """The PySpark type of a Delta type; user-defined types that are not loadable are what their values are."""
+    """Return the PySpark type of a Delta type; a user-defined type that is not loadable becomes its storage type."""
     field = {"name": "value", "type": type_to_json(with_loadable_types(data_type)), "nullable": True, "metadata": {}}
     return st.StructField.fromJson(field).dataType

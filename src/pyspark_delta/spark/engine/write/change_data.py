@@ -1,7 +1,7 @@
-"""Change data files: which rows a write took away and which it added, where readers could not tell (Change Data Files).
+"""Change data files: the rows that a write removed and added, if readers could not derive them (Change Data Files).
 
-Where a commit only adds files, or only removes whole ones, readers derive the changes from them. Where it writes rows
-anew that stay, they could not: then every changed row is in a change data file, the added ones too (C164-C174).
+If a commit only adds files, or only removes whole ones, readers derive the changes. If it rewrites files with rows that
+stay, they cannot: every changed row is then in a change data file, also the added ones (C164-C174).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def write_changes(
     deleted: DataFrame, inserted: DataFrame, before: StructType, after: StructType, context: WriteContext
 ) -> pa.Table:
-    """Write rows that left, of the schema `before`, and rows that came, of the schema `after`; the files.
+    """Write removed rows of the schema `before` and added rows of the schema `after`; return the files.
 
     Paths are relative to the table, in the directory `_change_data`.
     """
@@ -33,10 +33,10 @@ def write_changes(
 
 
 def write_inserts(inserted: DataFrame, schema: StructType, context: WriteContext) -> pa.Table:
-    """Write rows that came, for a commit whose other changes are in change data files; the files."""
+    """Write added rows for a commit whose other changes are in change data files; return the files."""
     return change_files(write_frame(_changed(inserted, schema, "insert", context), change_context(context)))
 
 
 def _changed(frame: DataFrame, schema: StructType, change: str, context: WriteContext) -> DataFrame:
-    told = frame.withColumn(CHANGE_TYPE.name, sf.lit(change))
-    return align(told, StructType((*schema, CHANGE_TYPE)), change_context(context).schema)
+    typed = frame.withColumn(CHANGE_TYPE.name, sf.lit(change))
+    return align(typed, StructType((*schema, CHANGE_TYPE)), change_context(context).schema)

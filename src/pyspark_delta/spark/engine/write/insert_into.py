@@ -1,4 +1,4 @@
-"""`insertInto`: rows go into the columns of a table by position, whatever their names are."""
+"""`insertInto`: writes rows to the columns of a table by position, regardless of their names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Spark job that writes data files: every task writes its rows with Arrow and returns one small row per file."""
+"""The Spark job that writes data files. Each task writes its rows with Arrow and returns one small row per file."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '(pyspark_de
 _LOCAL_TASKS = "spark.sql.leafNodeDefaultParallelism"
 _MOST_TASKS = 10_000
 _BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
-# Rows that cross to a worker at once. Workers gather them into row groups, so this only sets the overhead of crossing.
+# Rows sent to a worker at once. Workers collect them into row groups, so this only affects the transfer overhead.
 _ROWS_AT_ONCE = 64_000
 
 
 def write_frame(frame: DataFrame, context: WriteContext, *, few_partitions: bool = False) -> pa.Table:
-    """Write the rows of a frame; the files, columns as in `WRITTEN_SCHEMA`.
+    """Write the rows of a frame; return the files, columns as in `WRITTEN_SCHEMA`.
 
-    The columns of the frame are those of the context, then the column of violations where the context has checks. With
-    `few_partitions`, a task has all rows of a partition, and workers put in order what they get: that is faster than
-    sorting in Spark, but makes more files where a task has much.
+    The frame has the columns of the context, then the column of violations if the context has checks. With
+    `few_partitions`, a task has all rows of a partition and workers sort what they get: this is faster than sorting in
+    Spark, but makes more files if a task has many rows.
 
-    Raises the DeltaError that a worker met, as itself. Files that other tasks wrote stay behind; no commit names them.
+    Raises the DeltaError of a worker with its own class. Files of other tasks stay behind; no commit names them.
     """
-    # PySpark resolves the columns by name once more, and stumbles over dots in them: workers go by position.
+    # PySpark resolves the columns by name again and fails on names with dots: workers use positions.
     frame = frame.toDF(*(f"c{position}" for position in range(len(frame.columns))))
     if context.partition_columns and not few_partitions:
         # so that a task has one file open at a time
@@ -58,7 +58,7 @@ def write_frame(frame: DataFrame, context: WriteContext, *, few_partitions: bool
 
 
 def write_kept(frame: DataFrame, before: TableConfiguration, context: WriteContext) -> Written:
-    """Write rows that the table has already, with its columns and, where it tracks rows, their ids.
+    """Write rows that the table already has, with its columns and, if it tracks rows, their ids.
 
     Row ids and commit versions are stored in columns of their own, since the new files imply others (C324, C326).
     """
@@ -71,14 +71,14 @@ def write_kept(frame: DataFrame, before: TableConfiguration, context: WriteConte
 
 
 def run_on_workers(frame: DataFrame, task: ArrowTask, result: pa.Schema) -> pa.Table:
-    """Return what a function makes of the rows of a frame, one task of the workers at a time.
+    """Run a function on the rows of a frame, in tasks on workers, and return its rows.
 
-    `result` is the schema of what it makes, with a column for failures as `failures.or_failure` fills it. Raises the
-    first failure.
+    `result` is the schema of these rows, with a column for failures as `failures.or_failure` fills it. Raises the first
+    failure.
     """
     prepare_workers(frame.sparkSession)
     with temporary_conf(frame.sparkSession, _BATCH_ROWS, str(_ROWS_AT_ONCE)), warnings.catch_warnings():
-        # PySpark warns about pandas, which nothing here uses.
+        # PySpark warns about pandas, which is not used here.
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
         rows = _run(frame.mapInArrow(task, from_arrow_schema(result)))
     raise_failure(rows)
@@ -96,10 +96,10 @@ class SparkTasks:
         return cores_of(self.spark)
 
     def run_each(self, items: Iterable[object], task: ItemTask, result: pa.Schema) -> pa.Table:
-        """Run a function on each item, in a task of its own.
+        """Run a function on each item in its own task; return the rows of all.
 
-        Spark spreads the rows of local data evenly, and an exchange by chance: two rows may well meet in one task then.
-        Raises as `run_on_workers`.
+        Spark distributes the rows of local data evenly. After an exchange two rows may share a task. Raises as
+        `run_on_workers`.
         """
         pickled = pa.array([pickle.dumps(item) for item in enumerate(items)], pa.binary())
         with temporary_conf(self.spark, _LOCAL_TASKS, str(min(max(1, len(pickled)), _MOST_TASKS))):
@@ -108,7 +108,7 @@ class SparkTasks:
 
 
 def partition_id() -> int:
-    """Return the number of the task that runs here; 0 outside of tasks."""
+    """Return the number of the current task; 0 outside of tasks."""
     task = TaskContext.get()
     return task.partitionId() if task else 0
 

@@ -1,4 +1,4 @@
-"""Optimized write: rows are exchanged between tasks first, so that partitions of the table get few, large files."""
+"""Optimized write: exchanges rows between tasks first, so that partitions of the table get few, large files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def wants_optimized_write(spark: SparkSession, options: WriteOptions, configuration: TableConfiguration) -> bool:
-    """Whether a write is to be optimized: by option, else session, else table, else where the table is partitioned."""
+    """Return True if a write is optimized: by option, session or table, else if the table is partitioned."""
     properties = configuration.properties
     for said in (
         options.optimize_write,
@@ -28,9 +28,9 @@ def wants_optimized_write(spark: SparkSession, options: WriteOptions, configurat
 
 
 def rebalance(frame: DataFrame, configuration: TableConfiguration, names: tuple[str, ...]) -> DataFrame:
-    """The rows, those of a partition of the table together; `names` are the table's columns by position.
+    """Return the frame with the rows of each table partition together; `names` are the table's columns by position.
 
-    Spark splits partitions that are too large, and puts small ones together.
+    Spark splits partitions that are too large and merges small ones.
     """
     places = [f"c{names.index(name)}" for name in configuration.partition_columns]
     return frame.toDF(*(f"c{place}" for place in range(len(frame.columns)))).hint("rebalance", *places)

@@ -1,6 +1,6 @@
 """Rows of a table that new rows replace: by equal values (replaceUsing), or by a condition on both (replaceOn).
 
-The new rows are those in the files just written, so that the data is computed once, however it came about.
+The new rows are read from the files just written, so that the data is computed once.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _KEY = "_pyspark_delta_key_{}"
 
 @dataclass(frozen=True)
 class RowMatch:
-    """How rows of the table are matched to new rows: a join of the two."""
+    """A join that matches rows of the table to new rows."""
 
     new_rows: DataFrame
     condition: str | None = None
@@ -47,11 +47,11 @@ class RowMatch:
     source_alias: str = ""
 
     def matched(self, rows: DataFrame) -> DataFrame:
-        """The rows of the table that new rows replace."""
+        """Return the rows of the table that new rows replace."""
         return self._join(rows, "left_semi")
 
     def kept(self, rows: DataFrame) -> DataFrame:
-        """The other rows of the table."""
+        """Return the other rows of the table."""
         return self._join(rows, "left_anti")
 
     def _join(self, rows: DataFrame, how: str) -> DataFrame:
@@ -59,7 +59,7 @@ class RowMatch:
             source = self.new_rows.alias(self.source_alias) if self.source_alias else self.new_rows
             table = rows.alias(self.table_alias) if self.table_alias else rows
             return table.join(source, sf.expr(self.condition), how)
-        # Names of their own: both sides are frames of one table, whose columns Spark could not tell apart.
+        # Internal names: both sides are frames of one table, so Spark could not distinguish their columns.
         names = [_KEY.format(number) for number in range(len(self.keys))]
         keys = self.new_rows.select(
             *(sf.col(quoted(key)).alias(name) for key, name in zip(self.keys, names, strict=True))
@@ -75,28 +75,28 @@ class ConditionMatch:
     condition: str
 
     def matched(self, rows: DataFrame) -> DataFrame:
-        """The rows that meet it."""
+        """Return the rows that meet the condition."""
         return rows.where(sf.expr(self.condition))
 
     def kept(self, rows: DataFrame) -> DataFrame:
-        """The rows that do not, those for which it is unknown among them."""
+        """Return the rows that do not meet it, including those for which it is null."""
         return rows.where(~sf.coalesce(sf.expr(self.condition), sf.lit(False)))
 
 
 def match_keys(new_rows: DataFrame, keys: Sequence[str]) -> RowMatch:
-    """Rows with equal values in the columns `keys`; null equals nothing."""
+    """Match rows with equal values in the columns `keys`; null equals nothing."""
     return RowMatch(new_rows, keys=tuple(keys))
 
 
 def match_condition(new_rows: DataFrame, condition: str, table_alias: str | None) -> RowMatch:
-    """Rows for which a condition on both is true. Raises as `check_condition`."""
+    """Match rows for which a condition on both is true. Raises as `check_condition`."""
     return RowMatch(new_rows, condition, (), table_alias or "", check_condition(condition, table_alias))
 
 
 def check_condition(condition: str, table_alias: str | None) -> str:
-    """The name by which a condition of replaceOn calls the data; empty where it does not.
+    """Return the name that a condition of replaceOn uses for the data; empty if it uses none.
 
-    The names before dots say which side a column is of: `table_alias` the table, another one the data. Raises
+    The names before dots say which side a column is of: `table_alias` the table, another name the data. Raises
     InvalidOptionError for a condition with more names, or with columns without one.
     """
     columns = list(parse(condition).find_all(exp.Column))
@@ -120,7 +120,7 @@ def check_condition(condition: str, table_alias: str | None) -> str:
 
 
 def replace_rows(spark: SparkSession, snapshot: Snapshot, match: RowMatch, time_zone: str) -> Replaced:
-    """The files with rows that new rows replace. Starts a job over the files that may have some."""
+    """Return the files with rows that new rows replace. Starts a job over the files that may have some."""
     source = FileSource(snapshot.location, snapshot.configuration, snapshot.storage_options)
     bounds = _key_bounds(match, snapshot.configuration.schema)
     candidates, reads = _candidates(snapshot, bounds, time_zone)
@@ -147,7 +147,7 @@ def _candidates(snapshot: Snapshot, bounds: Expression | None, time_zone: str) -
 
 
 def _key_bounds(match: RowMatch, schema: StructType) -> Expression | None:
-    """The range of the keys of the new rows as a condition on the table; None where there is none to be had."""
+    """Return the range of the keys of the new rows as a condition on the table; None if there is none."""
     fields = (schema.find(key) for key in match.keys)
     columns = [f for f in fields if f is not None and is_comparable(f.type) and not _has_odd_order(f)]
     if not columns:
@@ -170,5 +170,5 @@ def _key_bounds(match: RowMatch, schema: StructType) -> Expression | None:
 
 
 def _has_odd_order(field: StructField) -> bool:
-    """Whether equal values may lie outside a range: 0.0 and -0.0, NaN, texts that a collation makes equal."""
+    """Return True if equal values may lie outside a range: 0.0 and -0.0, NaN, and texts equal by collation."""
     return field.type in (FLOAT, DOUBLE) or is_collated([field])

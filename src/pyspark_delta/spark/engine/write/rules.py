@@ -1,8 +1,8 @@
-"""The rules of a table as Catalyst expressions on a frame: computed columns, identity numbers, broken conditions.
+"""The rules of a table as Catalyst expressions on a frame: computed columns, identity numbers, violated conditions.
 
-A row that breaks a condition is not an exception in the JVM. The frame gets one more column that says what is broken,
-null for good rows, and the worker that writes the rows raises: the error keeps its class on every kind of session, no
-task is tried again, and an optimizer that moves expressions around cannot make rows fail that are not written.
+A row that violates a condition does not raise an exception in the JVM. The frame gets one more column that says what is
+violated, null for valid rows, and the worker that writes the rows raises. So the error keeps its class on every kind of
+session, no task is retried, and an optimizer that moves expressions cannot fail on rows that are not written.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ _UNFIT = f"{_HIDDEN}unfit_"
 _TASK, _ROW, _TASK_BITS, _ROW_BITS, _POSITION = (
     f"{_HIDDEN}number_{name}" for name in ("task", "row", "task_bits", "row_bits", "position")
 )
-# Rows of a task that are numbered one after another before other tasks get their turn.
+# Rows of a task that are numbered consecutively before those of other tasks.
 _FIRST_RUN_BITS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class RuledFrame:
-    """A frame ready to be written, and the context that belongs to it.
+    """A frame ready to be written, with its context.
 
-    The frame has the columns of the context by position and, where the context has checks, the column of violations.
+    The frame has the columns of the context by position and, if the context has checks, the column of violations.
     """
 
     frame: DataFrame
@@ -57,10 +57,10 @@ def check_changed(
     carried: Sequence[str],
     numbered: tuple[ComputedColumn, ...] = (),
 ) -> RuledFrame:
-    """The frame with the columns of the table, the `carried` ones, and that of violations where there can be some.
+    """Return a frame with the table's columns, the `carried` ones, and that of violations if there are checks.
 
-    For rows that a statement changes: the frame has every column of the table, computed ones too, with values of its
-    types. Of the fields `unfit` there is a column `unfit_name` with the text of a value that is not of the type.
+    For rows that a statement changes: the frame has every column of the table, also computed ones, with values of its
+    types. For each of the fields `unfit` it has a column `unfit_name` with the text of a value that could not be cast.
     `numbered` are identity columns with new numbers (`number_rows`).
     """
     table = context.schema
@@ -74,15 +74,15 @@ def check_changed(
 
 
 def unfit_name(field: StructField) -> str:
-    """The column for values of a field that are not of its type."""
+    """Return the column for values of a field that could not be cast to its type."""
     return _UNFIT + field.name
 
 
 def apply_rules(frame: DataFrame, data: StructType, context: WriteContext, rules: RowRules) -> RuledFrame:
-    """The frame with the columns of the table, as its rules ask; `data` is the frame's schema.
+    """Return the frame with the columns of the table after applying its rules; `data` is the frame's schema.
 
-    Raises InvalidOperationError for values given to a column that only the table numbers,
-    ConstraintViolationError when the frame lacks a NOT NULL column.
+    Raises InvalidOperationError for values given to a column that only the table numbers, and ConstraintViolationError
+    if the frame lacks a NOT NULL column.
     """
     table = context.schema
     computed = {c.name: c for c in rules.computed if table.find(c.name) is not None}
@@ -103,7 +103,7 @@ def apply_rules(frame: DataFrame, data: StructType, context: WriteContext, rules
 
 
 def null_empty_partitions(frame: DataFrame, context: WriteContext, among: Sequence[str] | None = None) -> DataFrame:
-    """The frame with null for empty strings and binary values of partition columns, as readers get them (C416).
+    """Replace empty strings and binary values of partition columns by null, as readers get them (C416).
 
     Conditions and generated columns must see this value. `among` limits the columns; a column that the frame does not
     have yet is left out.
@@ -115,7 +115,10 @@ def null_empty_partitions(frame: DataFrame, context: WriteContext, among: Sequen
 
 
 def _empty_values(context: WriteContext) -> dict[str, str]:
-    """The partition columns whose values may be empty, which the log stores as null, with the empty value in SQL."""
+    """Return the partition columns whose values may be empty, with the empty value in SQL.
+
+    The log stores empty values as null.
+    """
     fields = (context.schema.find(name) for name in context.partition_columns)
     found = (field for field in fields if field is not None and has_empty_values(field.type))
     return {field.name: "X''" if field.type == BINARY else "''" for field in found}
@@ -172,9 +175,10 @@ def _given_and_defaults(
     absent: dict[str, ComputedColumn],
     narrowed: Sequence[StructField],
 ) -> DataFrame:
-    """The columns that the frame has, and defaults for those that it lacks.
+    """Return the columns of the frame, and defaults for missing columns.
 
-    Conditions see values of the table's types. Those that do not fit are null then, and remembered beside.
+    Conditions see values of the table's types. Values that do not fit are null there and recorded in columns of their
+    own.
     """
     columns: list[Column] = []
     for field in table:
@@ -192,10 +196,10 @@ def _given_and_defaults(
 
 
 def _numbered(frame: DataFrame, numbered: Sequence[ComputedColumn]) -> DataFrame:
-    """The frame with identity columns: task and row make a position, and the position makes the number.
+    """Return the frame with identity columns: the task and the row give a position, and the position gives the number.
 
-    How many tasks there are is not known to any of them. So positions are dealt out in runs that double in length, by
-    task and by row: a task's numbers ascend, and the positions in use exceed the rows by a small factor at most.
+    The number of tasks is not known to any of them. So positions are assigned in runs that double in length, by task
+    and by row: the numbers of a task ascend, and the positions in use exceed the rows by a small factor at most.
     """
     if not numbered:
         return frame
@@ -219,7 +223,7 @@ def _numbered(frame: DataFrame, numbered: Sequence[ComputedColumn]) -> DataFrame
 
 
 def number_rows(frame: DataFrame, numbered: Mapping[ComputedColumn, Column]) -> DataFrame:
-    """The frame with new numbers in identity columns, each for the rows that a condition says; others keep theirs."""
+    """Give identity columns new numbers, each in the rows for which a condition is true; other rows keep theirs."""
     hidden = {replace(column, name=f"{_HIDDEN}number_{column.name}"): column for column in numbered}
     frame = _numbered(frame, tuple(hidden))
     values = {
@@ -230,7 +234,7 @@ def number_rows(frame: DataFrame, numbered: Mapping[ComputedColumn, Column]) -> 
 
 
 def _number(column: ComputedColumn) -> Column:
-    """The number for a position; null when it is beyond 64 bits."""
+    """Return the number for a position; null when it is beyond 64 bits."""
     if not -(1 << 63) <= column.start < 1 << 63:
         return sf.lit(None).cast("long")
     return sf.expr(f"try_add({column.start}L, try_multiply({_POSITION}, {column.step}L))")
@@ -241,7 +245,7 @@ def _row_of_task() -> Column:
 
 
 def _generated(frame: DataFrame, table: StructType, absent: dict[str, ComputedColumn]) -> DataFrame:
-    """The frame with the columns of the table in order, generated ones computed from the others."""
+    """Return the frame with the columns of the table in order; generated columns are computed from the others."""
     columns = []
     for field in table:
         column = absent.get(field.name)
@@ -260,7 +264,7 @@ def _violations(
     checks: list[WatchedCheck],
     carried: Sequence[str] = (),
 ) -> tuple[DataFrame, list[WatchedCheck]]:
-    """The frame with one more column for what the first broken condition is, and the conditions by number."""
+    """Return the frame with a column for the first violated condition, and the conditions by number."""
     numbered: list[WatchedCheck] = []
     broken: Column | None = None
 

@@ -1,7 +1,7 @@
-"""`df.write.format("delta").save(path)`: create, append to, or overwrite a table in one commit.
+"""`df.write.format("delta").save(path)`: creates, appends to, or overwrites a table in one commit.
 
-One flow for all: the options are completed by the session, the table is opened and gets the schema that the write
-leaves, rows become files, the files and rows that they replace are found, and one draft is committed.
+The session completes the options. The table is opened and gets the schema of the write. Rows become files. The files
+and rows that they replace are found, and one draft is committed.
 """
 
 from __future__ import annotations
@@ -92,14 +92,14 @@ def save(
     *,
     cluster_by: Sequence[str] = (),
 ) -> int | None:
-    """Write a frame to the table at `location`; the version that was committed, None when nothing was to do.
+    """Write a frame to the table at `location`; return the committed version, None if there was nothing to do.
 
-    `mode` is append, overwrite, error (the default; also errorifexists) or ignore, as of DataFrameWriter. A table that
-    is not there is created. Nothing is visible before the one commit at the end; when the write fails, the table is as
-    it was.
+    `mode` is append, overwrite, error (the default; also errorifexists) or ignore, as for DataFrameWriter. A table that
+    does not exist is created. Nothing is visible before the one commit at the end; a failed write leaves the table
+    unchanged.
 
     Raises TableAlreadyExistsError (mode error), SchemaMismatchError, ConstraintViolationError, InvalidOptionError,
-    UnsupportedFeatureError naming each feature of the table that is not yet written, CommitConflictError.
+    UnsupportedFeatureError with each feature of the table that is not yet written, and CommitConflictError.
     """
     parsed = parse_options(options)
     if partition_by:
@@ -111,10 +111,10 @@ def save(
 
 @dataclass(frozen=True)
 class TableWrite:
-    """One write, as it was asked for.
+    """One write, as the user requested it.
 
-    `mode` is append, overwrite, error, ignore or replace, which leaves nothing of a table but its id and its history.
-    `statement` is the name of the operation where the write makes a table from a query, such as CREATE TABLE AS SELECT.
+    `mode` is append, overwrite, error, ignore or replace; replace keeps only the id and the history of the table.
+    `statement` is the name of the operation if the write creates a table from a query, such as CREATE TABLE AS SELECT.
     """
 
     frame: DataFrame
@@ -126,7 +126,7 @@ class TableWrite:
 
 
 def write_table(write: TableWrite) -> int | None:
-    """Make a write, in one commit; the version that was committed, None when nothing was to do. Raises as `save`."""
+    """Write in one commit; return the committed version, None if there was nothing to do. Raises as `save`."""
     spark = write.frame.sparkSession
     write = replace(write, options=with_session_defaults(spark, write.options))
     data = frame_schema(write.frame)
@@ -157,7 +157,7 @@ def _create(spark: SparkSession, write: TableWrite, data: StructType) -> TableSt
 
 
 def _change(spark: SparkSession, write: TableWrite, data: StructType, snapshot: Snapshot) -> TableState:
-    """Write to a table that is there. What replaces some of its rows looks for them again after a conflict."""
+    """Write to an existing table. A write that replaces some rows searches for them again after a conflict."""
     left: int | None = None
     new: Written | None = None
     while True:
@@ -175,7 +175,7 @@ def _change(spark: SparkSession, write: TableWrite, data: StructType, snapshot: 
 
 
 class _Attempt:
-    """A write on one version of a table. `new` are its new rows where they are written already."""
+    """A write to one version of a table. `new` are its new rows if they are already written."""
 
     def __init__(
         self, spark: SparkSession, write: TableWrite, data: StructType, snapshot: Snapshot, new: Written | None
@@ -186,7 +186,7 @@ class _Attempt:
         self.kept: Sequence[str] = ()
 
     def stage(self, base: TableState) -> CommitDraft:
-        """Write the files; the draft that names them."""
+        """Write the files; return the draft that names them."""
         spark, write, snapshot = self._spark, self._write, self._snapshot
         before = base.configuration or snapshot.configuration
         target = _existing(spark, write, self._data, snapshot, before)
@@ -202,14 +202,14 @@ class _Attempt:
 
 
 def stage_change(
-    write: TableWrite, snapshot: Snapshot, before: TableConfiguration, *, tells_inserts: bool = False
+    write: TableWrite, snapshot: Snapshot, before: TableConfiguration, *, inserts_as_cdc: bool = False
 ) -> tuple[CommitDraft, ReadSet]:
-    """Write the files of a write to a table that is there, and commit nothing; the draft that names them.
+    """Write the files of a write to an existing table without a commit; return the draft that names them.
 
-    The second value is what the frame reads of the table itself, which is not among the reads of the draft. `before` is
-    what the table declares: that of the snapshot, with the changes that the same commit makes first. With
-    `tells_inserts`, rows that are only added are in change data files too, since other changes of the commit are. The
-    options are completed by the session already. Raises as `save`.
+    The second value is what the frame reads from the table itself; it is not among the reads of the draft. `before` is
+    what the table declares: the snapshot's declaration with the changes that the same commit makes first. With
+    `inserts_as_cdc`, rows that are only added are in change data files too, because other changes of the commit are.
+    The options must be completed by the session. Raises as `save`.
     """
     spark, data = write.frame.sparkSession, frame_schema(write.frame)
     check_distinct(data)
@@ -217,11 +217,11 @@ def stage_change(
     target = _existing(spark, write, data, snapshot, before)
     selection = select_rows(spark, write.mode, write.options, snapshot, session_time_zone(spark))
     reads = _reads_of(write, snapshot, selection)
-    return _Staging(spark, write, target, snapshot, selection, tells_inserts=tells_inserts).stage(data), reads
+    return _Staging(spark, write, target, snapshot, selection, inserts_as_cdc=inserts_as_cdc).stage(data), reads
 
 
 def _reads_of(write: TableWrite, snapshot: Snapshot, selection: Selection) -> ReadSet:
-    """What the frame reads of the table that it is written to. Raises as `frame_reads`."""
+    """Return what the frame reads from the table that it is written to. Raises as `frame_reads`."""
     # Files that the write removes may hold rows that were added after the version that the frame shows.
     is_append = isinstance(selection, Nothing) and write.options.data_change
     isolation = None if is_append else IsolationLevel.SERIALIZABLE
@@ -260,7 +260,7 @@ def _warn_about_append(write: TableWrite) -> None:
 
 
 class _Staging:
-    """Writes the files of one write, and drafts its commit."""
+    """Writes the files of a write, and creates its draft."""
 
     def __init__(
         self,
@@ -271,11 +271,11 @@ class _Staging:
         selection: Selection,
         new: Written | None = None,
         *,
-        tells_inserts: bool = False,
+        inserts_as_cdc: bool = False,
     ) -> None:
         self.new = new
         self.kept: list[str] = []
-        self._tells_inserts = tells_inserts
+        self._inserts_as_cdc = inserts_as_cdc
         self._spark = spark
         self._write = write
         self._options = write.options
@@ -287,7 +287,7 @@ class _Staging:
         self._context = write_context(target.location, target.configuration, files, clustering=clustering)
 
     def stage(self, data: StructType) -> CommitDraft:
-        """Write the files; the draft that names them."""
+        """Write the files; return the draft that names them."""
         new = self.new = self.new or self._write_new(data)
         replaced, match = self._find_replaced(new)
         staged = Staged(new, replaced=replaced)
@@ -295,7 +295,7 @@ class _Staging:
             kept, changes = self._write_kept(replaced, match, new)
             self.kept = [path for files in (kept.files, changes) for path in files["path"].to_pylist()]
             staged = Staged(new, kept, replaced, changes)
-        elif self._tells_inserts and new.rows:
+        elif self._inserts_as_cdc and new.rows:
             inserted = write_inserts(self._new_rows(new), self._target.configuration.schema, self._context)
             staged = replace(staged, changes=inserted)
         write, engine = self._write, f"PySpark/{self._spark.version}"
@@ -314,7 +314,7 @@ class _Staging:
         return Written.of(write_frame(frame, ruled.context, few_partitions=optimized), ruled.context)
 
     def _find_replaced(self, new: Written) -> tuple[Replaced | None, ConditionMatch | RowMatch | None]:
-        """What leaves the table, and how the rows that stay are told from the others."""
+        """Return the files that the write removes, and how to distinguish the rows of them that stay."""
         snapshot, time_zone = self._snapshot, session_time_zone(self._spark)
         if snapshot is None:
             return None, None
@@ -339,7 +339,7 @@ class _Staging:
     def _write_kept(
         self, replaced: Replaced | None, match: ConditionMatch | RowMatch, new: Written
     ) -> tuple[Written, pa.Table]:
-        """The rows of partly replaced files that stay, and the change data files where readers need them."""
+        """Write the rows of partly replaced files that stay, and change data files if readers need them."""
         snapshot = self._snapshot
         if replaced is None or snapshot is None or not replaced.partly.num_rows:
             return Written.nothing(), no_files()
@@ -354,7 +354,7 @@ class _Staging:
         return kept, write_changes(deleted, self._new_rows(new), before.schema, after, self._context)
 
     def _new_rows(self, new: Written) -> DataFrame:
-        """The rows just written, from their files: so that the data is computed only once."""
+        """Return the rows just written, from their files, so that the data is computed only once."""
         target = self._target
         storage_options = self._context.storage_options
         return read_files(self._spark, FileSource(target.location, target.configuration, storage_options), new.files)

@@ -1,4 +1,4 @@
-"""Which rows of a table a write replaces, as its mode and options say: checked before anything is written."""
+"""The rows of a table that a write replaces, by its mode and options; checked before anything is written."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """Rows are added."""
+    """The write only adds rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Everything:
 
 @dataclass(frozen=True, slots=True)
 class Partitions:
-    """The rows of every partition that the data has rows of."""
+    """The rows of every partition that occurs in the data."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ Selection: TypeAlias = Nothing | Everything | Partitions | Where | EqualKeys | O
 
 
 def select_rows(spark: SparkSession, mode: str, options: WriteOptions, snapshot: Snapshot, time_zone: str) -> Selection:
-    """What a write to an existing table replaces.
+    """Return the rows that a write to an existing table replaces.
 
     Raises InvalidPredicateError, InvalidOptionError and InvalidOperationError for conditions and columns that do not
     fit the table.
@@ -120,7 +120,7 @@ def _where(spark: SparkSession, text: str, snapshot: Snapshot, settings: Replace
 
 
 def _spark_understands(spark: SparkSession, text: str, snapshot: Snapshot) -> bool:
-    """Whether Spark takes a condition that cannot be evaluated here; then Spark alone looks at rows for it."""
+    """Return True if Spark accepts a condition that this package cannot evaluate; then Spark alone applies it."""
     try:
         with probing():
             empty_frame(spark, to_spark(snapshot.schema)).where(text).schema  # noqa: B018 - it is analyzed

@@ -1,7 +1,7 @@
-"""Numbers in binary constants of files, read inside Spark's generated code without a copy.
+"""Reads numbers in binary constants of files inside Spark's generated code, without a copy.
 
-SQL has no function for it. The generated code calls a method that every Parquet reader has on its class path, as fast
-as reading the row index alone.
+SQL has no function for it. The generated code calls a method that every Parquet reader has on its class path; it is as
+fast as reading the row index alone.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _LOW_WORD = 0xFFFFFFFF
 
 
 def word_at(jvm: Jvm, content: Column, place: Column) -> Column:
-    """Four bytes of a binary value as a number, little end first.
+    """Return four bytes of a binary value as a little-endian number.
 
-    The value must not be null, and there must be so many bytes at the place.
+    The value must not be null and must have that many bytes at the position.
     """
     utils = jvm.type("org.apache.spark.sql.classic.ExpressionUtils")
     arguments = [utils.expression(column._jc) for column in (content, place)]
@@ -28,7 +28,7 @@ def word_at(jvm: Jvm, content: Column, place: Column) -> Column:
         "readIntLittleEndian",
         jvm.seq(arguments),
         jvm.nil,
-        False,  # null for a null argument: Catalyst would conclude that the constant is not null, and ask for it
+        False,  # propagates null: Catalyst would conclude that the constant is not null, and filter by that
         False,  # may return null
         True,  # deterministic
         jvm.none,
@@ -37,16 +37,16 @@ def word_at(jvm: Jvm, content: Column, place: Column) -> Column:
 
 
 def long_at(jvm: Jvm, content: Column, place: Column) -> Column:
-    """Eight bytes of a binary value as a number, little end first."""
+    """Return eight bytes of a binary value as a little-endian number."""
     low, high = (word_at(jvm, content, place + offset).cast("long") for offset in (0, WORD_BYTES))
     return F.shiftleft(high, WORD_BITS).bitwiseOR(low.bitwiseAND(F.lit(_LOW_WORD)))
 
 
 def number_at(jvm: Jvm, content: Column, position: Column, width: int) -> Column:
-    """The number at a position among numbers of `width` bits, a power of 2, the lowest bits of each byte first.
+    """Return the number at a position among numbers of `width` bits, a power of 2; the lowest bits of a byte first.
 
-    There must be whole words, and one of zeros after them, which stands for the numbers beyond. Catalyst concludes
-    nothing about the constant alone from a condition on the number.
+    The value must consist of whole words and end with a word of zeros, which stands for all numbers beyond. From a
+    condition on the number, Catalyst concludes nothing about the constant alone.
     """
     per_word = WORD_BITS // width
     place = F.shiftright(position, per_word.bit_length() - 1) * WORD_BYTES

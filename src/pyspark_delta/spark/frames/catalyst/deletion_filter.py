@@ -1,7 +1,7 @@
-"""Rows that deletion vectors mark, dropped inside Spark's generated code.
+"""Drops the rows that deletion vectors mark, inside Spark's generated code.
 
-Catalyst scan: the vector of a file rides with it as a hidden constant, one bit per row, and the bit of each row is
-tested where the row is produced. DataFrame scan: the vectors are joined to the rows as arrays of words.
+Catalyst scan: the vector of a file is a hidden constant of the file, one bit per row; the bit of each row is tested
+when the row is produced. DataFrame scan: the vectors are joined to the rows as arrays of words.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from pyspark_delta.spark.frames.catalyst.jvm import Jvm
 
 
 def is_kept(jvm: Jvm, deleted_rows: str, row_index: str) -> Column:
-    """True for a row whose bit in the binary column `deleted_rows` of its file is not set.
+    """Return a condition that is true for rows whose bit in the binary column `deleted_rows` is not set.
 
-    Bit `i & 7` of byte `i >> 3` stands for row `i`, there are whole 32-bit words, and rows beyond them are kept.
+    Bit `i & 7` of byte `i >> 3` stands for row `i`. The value consists of whole 32-bit words; rows beyond them are
+    kept.
     """
     kept: Column = jvm.once(("is kept", deleted_rows, row_index), lambda: _is_kept(jvm, deleted_rows, row_index))
     return kept
@@ -31,9 +32,9 @@ def _is_kept(jvm: Jvm, deleted_rows: str, row_index: str) -> Column:
 
 
 def is_kept_by_words(words: str, row_index: str, selects: str) -> Column:
-    """The same with public functions: the column `words` is an array of 64-bit words, bit `i & 63` of word `i >> 6`.
+    """Return the same condition with public functions; bit `i & 63` of the 64-bit word `i >> 6` of `words` is row `i`.
 
-    Where the column `selects` is true, the rows whose bit is set are kept, and no others.
+    If the column `selects` is true, only the rows whose bit is set are kept.
     """
     position = F.col(row_index)
     word = F.call_function("get", F.col(words), F.shiftright(position, 6).cast("int"))

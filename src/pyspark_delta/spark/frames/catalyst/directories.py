@@ -49,13 +49,13 @@ def group_files(columns: Sequence[pa.Array], count: int) -> Groups:
 
 
 def each_file(count: int) -> Groups:
-    """Every file is its own group."""
+    """Return groups of one file each."""
     numbers = np.arange(count, dtype=np.int64)
     return Groups(numbers, numbers)
 
 
 def hadoop_paths(table_location: str, raw_paths: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """The texts for Hadoop's `new Path(text)` of a column of paths as they are in the log."""
+    """Return the texts for Hadoop's `new Path(text)` of a column of paths as they are in the log."""
     locations = resolve_column(table_location, raw_paths)
     if isinstance(locations, pa.ChunkedArray):
         locations = locations.combine_chunks()
@@ -67,7 +67,7 @@ def hadoop_paths(table_location: str, raw_paths: pa.Array | pa.ChunkedArray) -> 
 
 
 def uri_texts(hadoop: pa.Array) -> pa.Array:
-    """How Spark shows the paths in `_metadata.file_path`: percent-encoded, `file:/` with one slash."""
+    """Return the paths as Spark shows them in `_metadata.file_path`: percent-encoded, `file:/` with one slash."""
     special = pc.invert(pc.match_substring_regex(hadoop, _PLAIN_PATH))
     if not pc.any(special).as_py():
         return hadoop
@@ -82,9 +82,9 @@ def _encoded(hadoop: str) -> str:
 
 
 def directories_json(files: pa.Table, paths: pa.Array, groups: Groups, rows: EncodedRows, offset: int) -> Iterator[str]:
-    """JSON arrays of directories, in the order of the groups; `rows` has one row per group.
+    """Yield JSON arrays of directories, in the order of the groups; `rows` has one row per group.
 
-    `offset` is where the JVM's byte arrays begin. More than one text comes only where one would be very long.
+    `offset` is where the JVM's byte arrays begin. A very long text is split into several.
     """
     order = np.argsort(groups.of_file, kind="stable")
     sizes = np.bincount(groups.of_file, minlength=len(groups))
@@ -123,7 +123,7 @@ def rows_json(rows: EncodedRows, offset: int) -> Iterator[str]:
 
 
 def strings_json(texts: pa.Array) -> str:
-    """A JSON array of texts."""
+    """Return a JSON array of texts."""
     if not len(texts):
         return "[]"
     quote = pa.scalar('"', pa.large_string())
@@ -148,7 +148,7 @@ def _file_entries(files: pa.Table, paths: pa.Array) -> pa.Array:
 
 
 def json_texts(texts: pa.Array) -> pa.Array:
-    """Texts as they stand between the quotes of a JSON string."""
+    """Return texts as they stand between the quotes of a JSON string."""
     special = pc.match_substring_regex(texts, _NEEDS_ESCAPE)
     if not pc.any(special).as_py():
         return texts
@@ -172,7 +172,7 @@ def comma_joined(texts: pa.Array, sizes: Numbers) -> pa.Array:
 
 
 def _arrays(texts: pa.Array) -> Iterator[str]:
-    """JSON arrays of the texts, cut where one would be very long."""
+    """Yield JSON arrays of the texts; a very long array is split."""
     ends = np.cumsum(np.asarray(pc.binary_length(texts)))
     start = 0
     while start < len(texts):

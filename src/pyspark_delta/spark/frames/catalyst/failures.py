@@ -1,10 +1,10 @@
-"""Errors that arise while the JVM plans or runs a query, carried to the caller as the `DeltaError` they are.
+"""Carries errors that occur while the JVM plans or runs a query to the caller as the original `DeltaError`.
 
-The JVM calls the file index in the middle of a query. py4j turns what it raises into text inside a Java exception,
-which PySpark hands on as a `Py4JJavaError`. So the error is kept here under a mark in that text, and PySpark's
-conversion of Java exceptions answers with the original.
+The JVM calls the file index during planning. py4j turns what it raises into text inside a Java exception, which PySpark
+raises as a `Py4JJavaError`. So the error is kept here under a mark in that text, and PySpark's conversion of Java
+exceptions returns the original.
 
-Where Spark itself fails to read a data file of a table that it got from here, the conversion makes a `DataFileError`.
+If Spark itself fails to read a data file of a table that it got from here, the conversion returns a `DataFileError`.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _read: OrderedDict[str, frozenset[int]] = OrderedDict()  # versions by the locat
 
 
 class RelayedError(Exception):
-    """What the JVM is told: the text of the error, and the mark under which it is kept."""
+    """The exception for the JVM: the text of the error, and the mark under which the error is kept."""
 
 
 def relay(error: DeltaError) -> RelayedError:
-    """Keep the error and give the exception to raise towards the JVM. The newest hundred are kept."""
+    """Keep the error and return the exception to raise towards the JVM. The newest hundred errors are kept."""
     _install()
     with _lock:
         number = next(_numbers)
@@ -48,7 +48,7 @@ def relay(error: DeltaError) -> RelayedError:
 
 
 def expect(location: str, version: int) -> None:
-    """Note that Spark is going to read files of a version; `location` as Spark shows it. A hundred tables are kept."""
+    """Note that Spark will read files of a version; `location` is as Spark shows it. A hundred tables are kept."""
     _install()
     with _lock:
         _read[location] = _read.pop(location, frozenset()) | {version}
@@ -57,7 +57,7 @@ def expect(location: str, version: int) -> None:
 
 
 class _Quiet(logging.Filter):
-    """py4j logs every exception of a callback with its traceback; ours reach the caller instead."""
+    """A logger filter: py4j logs every exception of a callback with its traceback, but ours reach the caller."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return not (record.exc_info and isinstance(record.exc_info[1], RelayedError))
@@ -92,7 +92,7 @@ def _find(java_exception: Any) -> DeltaError | None:
 
 
 def _unreadable_file(java_exception: Any) -> DeltaError | None:
-    """The error about a data file of one of our tables; None for any other file."""
+    """Return the error for a data file of one of our tables; None for any other file."""
     path = str(java_exception.getMessageParameters().get("path"))
     with _lock:
         versions = next((known for location, known in _read.items() if path.startswith(f"{location}/")), None)

@@ -1,8 +1,8 @@
 """The Catalyst scan: a `FileIndex` in Python, which Spark's planner asks for the files of a query.
 
-Spark prunes columns, plans joins and reads Parquet in its own generated code; this class only answers, once per query
-and in the middle of planning, which files of one snapshot can hold rows for the predicates, and which constants belong
-to each file. Partition values come from the log.
+Spark prunes columns, plans joins and reads Parquet in its own generated code. This class only answers, once per query
+and during planning, which files of one snapshot can hold rows for the predicates, and which constants each file has.
+Partition values come from the log.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _ROW_TRACKING = (BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION)
 
 
 class Files(Enum):
-    """Which files of the listing an index answers for."""
+    """The files of the listing that an index answers for."""
 
     ALL = "all"
     INTACT = "without deletion vector"
@@ -104,12 +104,12 @@ class DeltaFileIndex:
 
     @property
     def schema(self) -> StructType:
-        """The partition columns, and after them the hidden constants of each file."""
+        """The partition columns, followed by the hidden constants of each file."""
         return self._schema
 
     @property
     def hidden(self) -> tuple[StructField, ...]:
-        """The constants of each file among them."""
+        """The hidden constants of each file."""
         return self._hidden
 
     # ------------------------------------------------------------------------------------------- called by the JVM
@@ -180,7 +180,7 @@ class DeltaFileIndex:
         return result
 
     def _digest(self) -> str:
-        """Stands for all that the answers depend on; secrets among the storage options cannot be read from it."""
+        """Return a digest of everything that the answers depend on; it hides secrets in the storage options."""
         parts = (
             self._listing.identity,
             self._files.value,
@@ -220,7 +220,7 @@ class DeltaFileIndex:
         return values
 
     def _hidden_values(self, files: pa.Table) -> list[tuple[pa.Array, DataType]]:
-        """One value per file: with hidden constants, every file is its own group."""
+        """Return one value per file: with hidden constants, every file is its own group."""
         values: list[tuple[pa.Array, DataType]] = []
         if self._files is Files.DELETED_FROM:
             values.append((self._deleted_rows(files), BINARY))
@@ -240,10 +240,10 @@ class DeltaFileIndex:
     def _satisfying(
         self, filters: Sequence[Any], values: Sequence[tuple[pa.Array, DataType]], count: int
     ) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """The groups whose partition values satisfy the filters, as Catalyst itself evaluates them.
+        """Return the groups whose partition values satisfy the filters, as Catalyst itself evaluates them.
 
-        Spark does not repeat partition filters after the scan, so what the planner could not decide must be decided
-        here, and with Spark's own meaning of every function.
+        Spark does not repeat partition filters after the scan. So filters that the planner could not decide must be
+        decided here, with Spark's own meaning of every function.
         """
         jvm = self._jvm
         expressions = jvm.root.org.apache.spark.sql.catalyst.expressions
@@ -283,7 +283,7 @@ def _restrict(
     values: Sequence[tuple[pa.Array, DataType]],
     kept: np.ndarray[Any, np.dtype[np.int64]],
 ) -> tuple[pa.Table, Groups, list[tuple[pa.Array, DataType]]]:
-    """The same files, groups and values, of the kept groups alone."""
+    """Return the files, groups and values of the remaining groups."""
     renumbered = np.full(len(groups), -1, dtype=np.int64)
     renumbered[kept] = np.arange(len(kept))
     of_file = renumbered[groups.of_file]

@@ -1,9 +1,8 @@
-"""Spark's hidden column `_metadata`, where Spark itself would lose it, and with more fields than Spark's.
+"""Spark's hidden column `_metadata`, for plans in which Spark would lose it, and with more fields than Spark's.
 
-A DataFrame shows hidden columns only to those who name them. Spark passes the one of a relation on as long as nothing
-but projections and filters is above it: not through the union of files with and without deletion vectors, and without
-fields that a Delta table adds. Here the column is made like any other and then hidden again, as Spark hides the second
-key of a natural join.
+A DataFrame shows hidden columns only by name. Spark passes the column of a relation on only through projections and
+filters: not through the union of files with and without deletion vectors, and without the fields that a Delta table
+adds. So this module adds an ordinary column and then hides it, as Spark hides the second key of a natural join.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ _OUTPUT = 1  # of the members of a `LogicalRelation`
 
 
 def can_expose(column_names: Iterable[str]) -> bool:
-    """Whether no column of a table has the name of the hidden one; Spark shows that column instead."""
+    """Return True if no column of a table has the name of the hidden one; Spark shows that column instead."""
     return METADATA not in {name.casefold() for name in column_names}
 
 
 def with_file_metadata(jvm: Jvm, relation: DataFrame) -> tuple[DataFrame, Sequence[str]]:
-    """The frame of a relation with what Spark knows of each file as its last column, and the fields of that struct.
+    """Return the frame of a relation with Spark's metadata of each file as its last column, and its fields.
 
-    `row_index` is not among them. Spark would number the rows of every file, asked for or not, where the others are
-    one value for each batch.
+    `row_index` is not among them: Spark would number the rows of every file, even if nobody asks for it, while the
+    others are one value per batch.
     """
     plan = relation._jdf.queryExecution().analyzed().withMetadataColumns()
     output = plan.output()
@@ -50,14 +49,14 @@ def _fields(jvm: Jvm, struct_type: Any) -> tuple[Any, Sequence[str]]:
 
 
 def metadata_column(fields: Sequence[str], more: Mapping[str, Column]) -> Column:
-    """The struct of `fields` of the column above, and `more` ones."""
+    """Return the struct of `fields` of that column, with additional fields `more`."""
     known = [F.col(f"{METADATA}.{name}").alias(name) for name in fields]
     struct = F.struct(*known, *(column.alias(name) for name, column in more.items()))
     return struct.alias(METADATA, metadata=_IS_METADATA)
 
 
 def hide_last_column(jvm: Jvm, frame: DataFrame) -> DataFrame:
-    """The frame without its last column, which can be named all the same."""
+    """Return the frame with its last column hidden; it can still be selected by name."""
     project = jvm.type("org.apache.spark.sql.catalyst.plans.logical.Project")
     plan = frame._jdf.queryExecution().analyzed()
     output = plan.output()

@@ -1,7 +1,7 @@
-"""What the Catalyst scan needs of the JVM behind a classic session: conversions, each one call however many rows.
+"""Conversions to objects of the JVM behind a classic session, each one call for any number of rows.
 
-Everything here leans on classes that Spark ships but does not promise. It is used by the Catalyst scan alone, which
-proves at its start that they are there (`file_index.probe`).
+This uses classes that Spark ships without a compatibility promise. Only the Catalyst scan uses it; it verifies first
+that they exist (`file_index.probe`).
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Jvm:
         self._strings = self._array_class("java.lang.String")
 
     def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """What was made for the key before, else what `make` returns: immutable objects, of which some are kept.
+        """Return the object that was made for the key before, else what `make` returns. Objects must be immutable.
 
-        Every step towards a JVM object is a message to the JVM and back, a planned query takes hundreds.
+        Every step towards a JVM object is a message to the JVM and back, and planning a query takes hundreds of them.
         """
         made = self._made.get(key)
         if made is None:
@@ -49,23 +49,23 @@ class Jvm:
         return made
 
     def type(self, name: str) -> Any:
-        """The class of that name, to be called, or to call static methods of."""
+        """Return the class of that name, to call it or its static methods."""
         return self.once(("type", name), lambda: getattr(self.root, name))
 
     def load_class(self, name: str) -> Any:
-        """The Java class of that name."""
+        """Return the Java class of that name."""
         return self.root.java.lang.Thread.currentThread().getContextClassLoader().loadClass(name)
 
     def module(self, name: str) -> Any:
-        """The instance of a Scala object."""
+        """Return the instance of a Scala object."""
         return self.once(("module", name), lambda: self.load_class(f"{name}$").getField("MODULE$").get(None))
 
     def seq(self, values: Iterable[Any]) -> Any:
-        """A Scala sequence of JVM objects."""
+        """Return a Scala sequence of JVM objects."""
         return self.type(_PYTHON_UTILS).toSeq(list(values))
 
     def map(self, values: Mapping[str, str]) -> Any:
-        """A Scala map of texts."""
+        """Return a Scala map of texts."""
         key = ("map", tuple(sorted(values.items())))
         return self.once(key, lambda: self.type(_PYTHON_UTILS).toScalaMap(dict(values)))
 
@@ -78,15 +78,15 @@ class Jvm:
         return self.once(("data type", json), lambda: self.type("org.apache.spark.sql.types.DataType").fromJson(json))
 
     def directories(self, json: str) -> Any:
-        """A sequence of `PartitionDirectory` from the JSON form of its fields."""
+        """Return a sequence of `PartitionDirectory` from the JSON form of its fields."""
         return self._read(json, self._directories)
 
     def rows(self, json: str) -> Any:
-        """A sequence of `UnsafeRow` from the JSON form of its fields."""
+        """Return a sequence of `UnsafeRow` from the JSON form of its fields."""
         return self._read(json, self._rows)
 
     def strings(self, json: str) -> Any:
-        """A `String[]`."""
+        """Return a `String[]`."""
         return self._mapper.readValue(json, self._strings)
 
     def _read(self, json: str, array_class: Any) -> Any:
@@ -94,7 +94,7 @@ class Jvm:
         return self.wrapped(array)
 
     def wrapped(self, array: Any) -> Any:
-        """An array as a sequence."""
+        """Return an array as a sequence."""
         return self.type("scala.collection.immutable.ArraySeq").unsafeWrapArray(array)
 
     def _array_class(self, name: str) -> Any:
@@ -128,7 +128,7 @@ class Jvm:
 
 
 def jvm_of(spark: SparkSession) -> Jvm:
-    """The JVM of a classic session."""
+    """Return the JVM of a classic session."""
     return _jvm(spark.sparkContext._gateway)
 
 

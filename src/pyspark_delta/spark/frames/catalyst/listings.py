@@ -1,4 +1,4 @@
-"""Where the files of a Catalyst scan come from: a snapshot, by predicates; or a choice that was made already."""
+"""The files of a Catalyst scan: those of a snapshot by predicates, or a fixed choice."""
 
 from __future__ import annotations
 
@@ -32,17 +32,20 @@ class Listing(Protocol):
 
     @property
     def version(self) -> int | None:
-        """The version of the table; None where that is not known."""
+        """The version of the table; None if that is not known."""
 
     @property
     def identity(self) -> str:
-        """Stands for the files: equal listings give equal answers."""
+        """A text that identifies the files: equal listings give equal answers."""
 
     def select(self, where: Any, *, row_tracking: bool, statistics: bool, time_zone: str) -> pa.Table:
-        """The files (`actions.columns`) that may hold rows for a predicate, which is bound to the table or None."""
+        """Return the files (`actions.columns`) that may hold rows for a predicate, which is bound to the table, or all.
+
+        The predicate None selects all files.
+        """
 
     def size_in_bytes(self) -> int:
-        """The size of all files together."""
+        """Return the size of all files together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,7 @@ class SnapshotListing:
 
 @dataclass(frozen=True)
 class ChosenListing:
-    """Some files, with all columns that reading them needs; every one is read, whatever the predicate."""
+    """Chosen files, with all columns needed to read them; all are read, whatever the predicate."""
 
     location: str
     files: pa.Table

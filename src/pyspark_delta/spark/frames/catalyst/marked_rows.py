@@ -1,7 +1,7 @@
-"""Files in which commits marked rows, gathered so that each file is read once, however many commits marked rows in it.
+"""Files with rows that commits marked, gathered so that each file is read once for any number of commits.
 
-A number rides with the file for each of its rows: 0 for a row that no commit marked, otherwise the place of the commit
-in a second constant of the file, which has the kind of the change, its version and its time.
+Each row of a file has a number: 0 if no commit marked the row, otherwise the position of the commit in a second
+constant of the file, which holds the kind of the change, its version and its time.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MICROSECONDS, _KIND = 8, 16  # where these begin
 class MarkedFiles:
     """Files with the constants NUMBERS, of `width` bits for each row, and CHANGES.
 
-    `kind` is what happened to all marked rows, None where not the same happened to all.
+    `kind` is the change of all marked rows, None if there are several kinds.
     """
 
     files: pa.Table
@@ -50,7 +50,7 @@ class MarkedFiles:
 
 @dataclass(slots=True)
 class _Reading:
-    """The changes that are read together: rows of the plan, which mark different rows of one file."""
+    """The changes that are read together: rows of the plan whose vectors mark different rows of one file."""
 
     changes: list[int] = field(default_factory=list)
     marked: BitMap64 = field(default_factory=BitMap64)
@@ -64,9 +64,9 @@ class _Reading:
 
 
 def gather(files: pa.Table, location: str, storage_options: Mapping[str, str]) -> MarkedFiles:
-    """The files of a change feed whose vectors mark the rows that count.
+    """Return the files of a change feed whose vectors mark the changed rows.
 
-    A file is read again where a row of it was marked twice, as by a restore, or more than 15 commits marked rows.
+    A file is read again if a row of it was marked twice, as by a restore, or if more than 15 commits marked rows.
     Raises DeletionVectorError.
     """
     bitmaps = read_vectors(files, location, storage_options)
@@ -84,13 +84,13 @@ def gather(files: pa.Table, location: str, storage_options: Mapping[str, str]) -
 
 
 def is_marked(jvm: Jvm, row_index: str, width: int) -> Column:
-    """Whether a row has a number of so many bits."""
+    """Return a condition that is true for rows with a number of `width` bits other than 0."""
     marked: Column = jvm.once(("is marked", row_index, width), lambda: _number(jvm, row_index, width) != 0)
     return marked
 
 
 def change_columns(jvm: Jvm, row_index: str, width: int, kind: str | None) -> dict[str, Column]:
-    """The columns of the feed for a row that has a number; they may be null by their schema."""
+    """Return the columns of the feed for a marked row; they are nullable in their schema."""
     changes, number = F.col(CHANGES.name), _number(jvm, row_index, width)
     place = F.greatest(number - 1, F.lit(0)) * _CHANGE.itemsize
     of_row = word_at(jvm, changes, place + _KIND)
@@ -120,7 +120,7 @@ def _readings(paths: Sequence[str], bitmaps: Sequence[BitMap64]) -> Iterator[_Re
 
 
 def _numbers(bitmaps: Sequence[BitMap64], width: int) -> bytes:
-    """The number of each row, up to the last that has one and a word of zeros beyond, `width` bits each."""
+    """Return the number of each row up to the last marked one, and a word of zeros, `width` bits each."""
     per_byte, per_word = 8 // width, 32 // width
     last = max(bitmap.max() if bitmap else 0 for bitmap in bitmaps)
     numbers = np.zeros((last // per_word + 2) * per_word, np.uint8)

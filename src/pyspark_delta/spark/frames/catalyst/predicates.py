@@ -1,7 +1,7 @@
-"""Catalyst predicates as the predicate tree, so that the planner can skip files by them.
+"""Translates Catalyst predicates to the predicate tree, so that the planner can skip files by them.
 
-The tree is taken node by node rather than from SQL text: types stay exact, and neither qualifiers nor the time zone
-of the session can change a meaning. What has no counterpart becomes `Opaque`, which never drops a file.
+Nodes are translated one by one rather than from SQL text: types stay exact, and neither qualifiers nor the session's
+time zone can change a meaning. A node without a counterpart becomes `Opaque`, which never drops a file.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Translator:
         self._columns = {column.physical.name.casefold(): column for column in columns}
 
     def translate(self, predicates: Sequence[Any]) -> Expression | None:
-        """The conjunction of Catalyst predicates; None when nothing of it can be used."""
+        """Return the conjunction of Catalyst predicates; None if no part of it can be used."""
         parts = [self._predicate(predicate) for predicate in predicates]
         useful = tuple(part for part in parts if not isinstance(part, Opaque))
         if len(useful) > 1:
@@ -143,7 +143,7 @@ class Translator:
         raise _NotTranslatable
 
     def _cast(self, node: Any) -> Expression:
-        """Casts that widen a whole number: they cannot fail, and their result is the same everywhere."""
+        """Translate casts that widen an integer: they cannot fail, and give the same result everywhere."""
         operand = self._value(node.child())
         target = _data_type(node.dataType())
         if not isinstance(operand, Column) or str(target) not in _WIDENING.get(str(operand.type), ()):
@@ -194,7 +194,7 @@ def _data_type(java_type: Any) -> DataType:
 
 
 def _python_value(value: Any, data_type: DataType) -> Any:
-    """The value that pyarrow takes, from Catalyst's own value or from its text."""
+    """Return the value that pyarrow takes, from Catalyst's own value or from its text."""
     convert = _convert_decimal if isinstance(data_type, DecimalType) else _CONVERSIONS.get(str(data_type))
     if convert is None:
         raise _NotTranslatable

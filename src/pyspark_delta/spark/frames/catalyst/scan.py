@@ -55,10 +55,10 @@ _SOURCES = "org.apache.spark.sql.execution.datasources"
 
 
 def catalyst_frame(spark: SparkSession, snapshot: Snapshot, *, row_tracking: bool = False) -> DataFrame:
-    """The rows of a snapshot; files are chosen each time a query over the frame is planned.
+    """Return the rows of a snapshot; files are chosen each time a query over the frame is planned.
 
-    The hidden column `_metadata` has what Spark knows of files and, where rows have ids, the names that delta-spark has
-    for them. Raises InvalidOperationError for `row_tracking` on a table that has no row ids.
+    The hidden column `_metadata` has Spark's metadata of files and, if rows have ids, delta-spark's names for them.
+    Raises InvalidOperationError for `row_tracking` on a table that has no row ids.
     """
     columns = table_columns(snapshot.configuration)
     if row_tracking:
@@ -86,7 +86,7 @@ def catalyst_frame_of_files(
     file_number: str | None = None,
     row_index: str | None = None,
 ) -> DataFrame:
-    """As `public_scan.frame_of_files`: the rows of some files, without a join on their paths.
+    """Return the rows of some files as `public_scan.frame_of_files` does, but without a join on their paths.
 
     Each file must be as long as its "size" says: Spark reads no more of it.
     """
@@ -106,7 +106,7 @@ def catalyst_frame_of_files(
 
 
 def catalyst_frame_of_marks(spark: SparkSession, source: FileSource, files: pa.Table) -> DataFrame:
-    """The rows that the vectors of the files of a change feed mark, with the columns of the feed.
+    """Return the rows that the vectors of a change feed's files mark, with the columns of the feed.
 
     Each file must be as long as its "size" says. Raises DeletionVectorError.
     """
@@ -120,12 +120,12 @@ def catalyst_frame_of_marks(spark: SparkSession, source: FileSource, files: pa.T
 
 
 def unavailable(spark: SparkSession) -> str | None:
-    """Why this Spark cannot take a file index from Python; None when it can. Tried once for each JVM."""
+    """Return why this Spark cannot use a file index in Python; None if it can. Tried once for each JVM."""
     return _try_internals(spark.sparkContext._gateway)
 
 
 def has_file_system(spark: SparkSession, scheme: str) -> bool:
-    """Whether Hadoop, as the session configures it, has a file system for a scheme."""
+    """Return True if Hadoop, as the session configures it, has a file system for a scheme."""
     jvm = jvm_of(spark)
     configuration = spark._jsparkSession.sessionState().newHadoopConf()
     try:
@@ -157,7 +157,7 @@ def _try_internals(gateway: Any) -> str | None:
 
 
 def _file_sets(snapshot: Snapshot) -> tuple[Files, ...]:
-    """One relation where no file has a deletion vector, or all have; otherwise one for each kind of file."""
+    """Return the sets of files with a relation each: one if none or all have vectors, otherwise one for each kind."""
     if not is_supported(snapshot.configuration, Feature.DELETION_VECTORS):
         return (Files.ALL,)
     return _kinds(snapshot.files(columns=("deletion_vector",))["deletion_vector"])
@@ -170,7 +170,7 @@ def _kinds(vectors: pa.ChunkedArray) -> tuple[Files, ...]:
 
 
 def _local_options(spark: SparkSession, location: str) -> dict[str, str]:
-    """For tables on local disk, unless the user has chosen how to read local files."""
+    """Return options for tables on local disk, unless the user has chosen how to read local files."""
     if not to_hadoop(location).startswith("file:"):
         return {}
     chosen = spark.conf.get(LOCAL_FILE_SYSTEM, None) or spark._jsc.hadoopConfiguration().get(LOCAL_FILE_SYSTEM)
@@ -181,9 +181,9 @@ def _local_options(spark: SparkSession, location: str) -> dict[str, str]:
 class _Relations:
     """Makes the relations over the files of a listing.
 
-    `row_tracking`: they know the ids of rows; those may be columns, or in the hidden column `_metadata` alone. That one
-    is Spark's unless there must be one of our own. `mark_width` is that of the numbers of changes, `marked_kind` the
-    kind that all of them are of.
+    With `row_tracking` they have the ids of rows, as columns or only in the hidden column `_metadata`. That column is
+    Spark's unless we have to add one. `mark_width` is the width of the numbers of changes; `marked_kind` is the kind of
+    all of them.
     """
 
     spark: SparkSession
@@ -199,7 +199,7 @@ class _Relations:
     marked_kind: str | None = None
 
     def frame(self, kinds: tuple[Files, ...]) -> DataFrame:
-        """The rows of the files of these kinds."""
+        """Return the rows of the files of these kinds."""
         ensure_callback_server_started(self.spark.sparkContext._gateway)  # type: ignore[no-untyped-call]
         parts = [self._relation(kind) for kind in kinds]
         frame = parts[0] if len(parts) == 1 else parts[0].unionAll(parts[1])
@@ -250,11 +250,11 @@ class _Relations:
         )
 
     def _named(self, relation: Any, names: tuple[str, ...]) -> DataFrame:
-        """All columns of a relation under these names, always in a projection.
+        """Return all columns of a relation under these names, always in a projection.
 
         Into a view of a bare relation, Spark inserts files that no commit names, and an overwrite deletes the table.
-        The optimizer removes a projection of the same names. Its plan is made here, because every DataFrame on the way
-        takes a millisecond.
+        The optimizer removes a projection of the same names. Its plan is made here, because every intermediate
+        DataFrame takes a millisecond.
         """
         jvm, session = self.jvm, self.spark._jsparkSession
         if names != tuple(column.physical.name for column in self.columns.relation_columns):
@@ -265,7 +265,7 @@ class _Relations:
         return DataFrame(jvm.type("org.apache.spark.sql.classic.Dataset").ofRows(session, project), self.spark)
 
     def _projected(self, frame: DataFrame, file_fields: tuple[str, ...]) -> DataFrame:
-        """The columns of the table, and the ones beside them."""
+        """Return the columns of the table, and the extra ones."""
         jvm, columns = self.jvm, self.columns
         shown = (self.row_tracking, self.shows_row_tracking, self.own_metadata, self.file_number, self.row_index)
         # The columns name those of the relation, whichever it is.
@@ -276,7 +276,7 @@ class _Relations:
         return DataFrame(frame._jdf.select(made), self.spark)
 
     def _extra(self, file_fields: Sequence[str]) -> dict[str, Column]:
-        """The columns beside those of the table; `_metadata` is the last of them."""
+        """Return the extra columns; `_metadata` is the last of them."""
         extra: dict[str, Column] = {}
         ids = self._row_tracking_columns() if self.row_tracking else {}
         if self.shows_row_tracking:

@@ -23,7 +23,7 @@ _WORD = 8
 _UNIT = 24  # rows are padded to whole words that are whole groups of base64 too
 _INLINE_DECIMAL_DIGITS = 18
 _WIDE_DECIMAL_BYTES = 16
-_LONG = 64  # bytes on average, from which on copying value by value is faster than byte by byte
+_LONG = 64  # average bytes from which copying value by value is faster than byte by byte
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def bitmap_width(num_fields: int) -> int:
 
 
 def encode_rows(columns: Sequence[tuple[pa.Array, DataType]], count: int) -> EncodedRows:
-    """`count` rows of primitive columns: numbers, decimals, dates, timestamps, booleans, text and binary."""
+    """Encode `count` rows of primitive columns: numbers, decimals, dates, timestamps, booleans, text and binary."""
     encoded = [_encode(array, data_type) for array, data_type in columns]
     fixed = bitmap_width(len(encoded)) + _WORD * len(encoded)
     sizes = np.full(count, fixed, dtype=np.int64)
@@ -169,7 +169,7 @@ def _encode_decimal(array: pa.Array, valid: np.ndarray[Any, np.dtype[np.bool_]],
 
 
 def _base64(buffer: np.ndarray[Any, np.dtype[np.uint8]], starts: Numbers) -> pa.Array:
-    """Rows are whole groups of three bytes, so one encoding of the buffer holds each row's as a slice."""
+    """Encode rows as base64. Rows are whole groups of three bytes, so each one is a slice of the encoded buffer."""
     text = base64.b64encode(buffer.data)
     offsets = (starts // 3 * 4).astype("<i8")
     return pa.LargeStringArray.from_buffers(len(starts) - 1, pa.py_buffer(offsets.tobytes()), pa.py_buffer(text))

@@ -1,4 +1,4 @@
-"""The deletion vectors of files that Spark is to read."""
+"""Reads the deletion vectors of files for Spark."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from pyspark_delta.stats.parse import parse_stats
 from pyspark_delta.storage import store_for
 from pyspark_delta.storage.paths import resolve_file
 
-# Spark is given one bit for each row up to the last that is marked: a vector of a few bytes may take any memory.
-_LARGE = 1 << 24  # rows from which on the footer of the file must say so, too
+# Spark gets one bit for each row up to the last marked one: a vector of a few bytes may expand to any size.
+_LARGE = 1 << 24  # rows from which the footer of the file must confirm the count
 _MOST_ROWS = 1 << 31  # in a file
 _MOST_BYTES = 2 << 30  # for all files of a scan
 
 
 def read_vectors(files: pa.Table, location: str, storage_options: Mapping[str, str]) -> list[BitMap64]:
-    """The vector of each file, of which every one has one. They may be expanded to one bit for each row.
+    """Return the vector of each file; every file must have one. They may be expanded to one bit for each row.
 
     Raises DeletionVectorError for a vector that cannot be read, that marks a row beyond the end of its file (by its
-    statistics, where there are some, and by its footer from 16 million rows on), or that is too large for Spark.
+    statistics if it has some, and by its footer from 16 million rows), or that is too large for Spark.
     """
     bitmaps = read_deletion_vectors(
         lambda place: store_for(place, storage_options),

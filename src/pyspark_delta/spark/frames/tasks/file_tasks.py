@@ -1,4 +1,4 @@
-"""Rows of chosen data files where Spark itself cannot read them: workers do, with the Arrow reader."""
+"""Workers read chosen data files with the Arrow reader if Spark itself cannot read them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def task_frame(
     file_number: str | None = None,
     row_index: str | None = None,
 ) -> DataFrame:
-    """As `public_scan.frame_of_files`: the rows of some files, one task for each file."""
+    """Return the rows of some files as `public_scan.frame_of_files` does, with one task for each file."""
     time_zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     context = source.read_context(row_ids=row_tracking, row_index=row_index, time_zone=time_zone)
     fields = {plan.field.name: plan.field for plan in context.columns}
@@ -49,7 +49,7 @@ def task_frame(
 
 
 def spread(spark: SparkSession, tasks: Iterable[object]) -> DataFrame:
-    """A frame with a row for each task, pickled, which as many Spark tasks as possible share.
+    """Return a frame with one pickled row per task, distributed over as many Spark tasks as possible.
 
     Raises MissingDependencyError.
     """
