@@ -509,7 +509,7 @@ class RowChanges:
             "bytes_removed": plan.bytes_removed,
             "bytes_rewritten": 0 if way is VECTORS else plan.bytes_rewritten,
             "conflicts_with": "commits that add rows that may match id = 1L OR id >= 20L, or remove one of the 1 files "
-            "that were looked at",
+            "that were read",
         }
         assert "files untouched" in str(plan)
         assert set(tmp_path.rglob("*")) == files
