@@ -272,7 +272,7 @@ def test_files_that_an_upgrade_numbers_are_not_removed_without_their_ids() -> No
     base = commit(draft(adds=["f", "g"]), base)
     numbered = [file("f", base_row_id=0, default_row_commit_version=2)]
     commit(draft("ROW TRACKING BACKFILL", numbered, reads=reading(paths=["f"]), data_change=False), base)
-    with pytest.raises(ConcurrentDeleteDeleteError, match="'f' anew"):
+    with pytest.raises(ConcurrentDeleteDeleteError, match="'f' again"):
         commit(draft("DELETE", removes=["f"], reads=reading(paths=["f"])), base)
     assert commit(draft("DELETE", removes=["g"], reads=reading(paths=["g"])), base).version == 3
 

@@ -16,7 +16,7 @@ from pyspark_delta.features.support import check_removable
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.schema.types import INTEGER, LONG, StructField, StructType
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.engine.dml.target import Target
+from pyspark_delta.statements.target import Target
 from pyspark_delta.statements.merge.clauses import Clause, RowAction, RowKind, evolve_target
 from pyspark_delta.write.options import WriteOptions
 from pyspark_delta.write.target import existing_target
@@ -71,7 +71,7 @@ def test_columns_widen_where_the_preview_of_type_widening_is_active(
     snapshot = table(tmp_path, PREVIEW, properties)
     appended = written(snapshot, "append", merge_schema=True)
     clauses = [Clause(RowKind.NOT_MATCHED, RowAction.INSERT)]
-    merged = evolve_target(Target(None, snapshot), LONGS, clauses).configuration  # type: ignore[arg-type]
+    merged = evolve_target(Target(snapshot), LONGS, clauses).configuration
     assert [c.schema.fields[0].type for c in (appended, merged)] == [after, after]
 
 
