@@ -122,7 +122,7 @@ def info(
     option: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """What the table is: id, location, size, partitioning, properties, protocol."""
+    """Show id, location, size, partitioning, properties and protocol of the table."""
     table = _open(path, version, timestamp, option)
     detail = {"version": table.version, **table.detail()}
     if as_json:
@@ -140,7 +140,7 @@ def schema(
     option: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """The columns, with nested fields indented; --json prints the schema as it is in the log."""
+    """Show the columns, with nested fields indented; --json prints the schema of the log."""
     table = _open(path, version, timestamp, option)
     if as_json:
         print_json(type_to_json(table.schema))
@@ -157,7 +157,7 @@ def protocol(
     option: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """The protocol versions and the table features that readers and writers need."""
+    """Show the protocol versions and the table features that readers and writers need."""
     found = _open(path, version, timestamp, option).protocol
     facts = {
         "minReaderVersion": found.min_reader_version,
@@ -181,7 +181,7 @@ def history(
     option: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """The commits, newest first."""
+    """Show the commits, newest first."""
     commits = _open(path, version, timestamp, option).history(limit)
     if as_json:
         print_json(commits)
@@ -201,7 +201,7 @@ def files(
     option: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """The data files, or those that --where cannot rule out; --json prints one file a line."""
+    """List the data files, or those that --where cannot rule out; --json prints one file a line."""
     table = _open(path, version, timestamp, option)
     found = table.files() if where is None else table.scan(where=where).files()
     shown = found.slice(0, limit) if limit is not None else found
@@ -221,7 +221,7 @@ def log(
     option: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """The actions of one commit, in order; --json prints one action a line, as it is in the log."""
+    """Show the actions of one commit in order; --json prints one action a line, unchanged."""
     location, options = located(path) or (normalize_location(path), _storage_options(option))
     if commit is None:
         commit = _open(path, None, None, option).version
@@ -244,7 +244,7 @@ def cat(
     option: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """The rows; --json prints one row a line."""
+    """Print the rows; --json prints one row a line."""
     table = _open(path, version, timestamp, option)
     names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
     scan = table.scan(columns=names, where=where)
@@ -268,7 +268,7 @@ def changes(
     option: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """The rows that changed: the change data feed; --json prints one row a line."""
+    """Print the rows that changed (the change data feed); --json prints one row a line."""
     names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
     ends = {**_version_or_time("starting", start), **_version_or_time("ending", end)}
     found = _open(path, None, None, option).changes(**ends, columns=names, where=where)
@@ -291,7 +291,7 @@ def explain(
     option: StorageOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """How many files each stage of skipping keeps for a predicate, and why."""
+    """Show how many files each stage of skipping keeps for a predicate, and why."""
     table = _open(path, version, timestamp, option)
     names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
     scan = table.scan(columns=names, where=where)
@@ -318,7 +318,7 @@ def doctor(
     master: Annotated[str | None, typer.Option("--master", help="Where that job runs; default: as configured.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check Python, Java, PySpark and the packages on driver and workers, and print what to do; exit 1 on failure."""
+    """Check Python, Java, PySpark and the packages on driver and workers, and print remedies; exit 1 on failure."""
     checks = list(environment.examine(spark=spark, master=master))
     if as_json:
         print_json([check.as_dict() for check in checks])

@@ -54,7 +54,7 @@ def schemas(
     context: typer.Context,
     as_json: JsonOption = False,
 ) -> None:
-    """The schemas."""
+    """List the schemas."""
     _print_names("schema", _chosen(context).connect().schemas(), as_json)
 
 
@@ -64,7 +64,7 @@ def create_schema(
     context: typer.Context,
     schema: SchemaArgument,
 ) -> None:
-    """Make a schema."""
+    """Create a schema."""
     _chosen(context).connect().create_schema(schema)
 
 
@@ -85,7 +85,7 @@ def tables(
     schema: SchemaArgument,
     as_json: JsonOption = False,
 ) -> None:
-    """The tables of a schema."""
+    """List the tables of a schema."""
     _print_names("table", _chosen(context).connect().tables(schema), as_json)
 
 
@@ -96,7 +96,7 @@ def register(
     table: TableArgument,
     path: Annotated[str, typer.Argument(metavar="PATH", help="Where the table lies.")],
 ) -> None:
-    """Name a table that lies at a path; it stays there, and is managed by its path."""
+    """Register a table at a path under a name; it stays there, and is managed by its path."""
     _chosen(context).connect().register(table, path)
 
 
@@ -107,7 +107,7 @@ def rename(
     table: TableArgument,
     new: Annotated[str, typer.Argument(metavar="NEW", help="schema.table")],
 ) -> None:
-    """Give a table another name."""
+    """Rename a table."""
     _chosen(context).connect().rename(table, new)
 
 
@@ -117,7 +117,7 @@ def drop(
     context: typer.Context,
     table: TableArgument,
 ) -> None:
-    """Take the name from a table; its files stay until purge."""
+    """Remove the name of a table; its files stay until purge."""
     _chosen(context).connect().drop(table)
 
 
@@ -130,7 +130,7 @@ def purge(
     ] = 7,
     as_json: JsonOption = False,
 ) -> None:
-    """Delete the files of tables that were dropped some time ago. There is no way back."""
+    """Delete the files of tables that were dropped some time ago. This cannot be undone."""
     purged = _chosen(context).connect().purge(timedelta(days=older_than))
     _print_names("purged", purged, as_json)
 
@@ -145,7 +145,7 @@ def clean(
     apply: Annotated[bool, typer.Option("--apply", help="Do it; without this, say what would be removed.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove the tables that somebody began to create and never finished. There is no way back."""
+    """Remove tables whose creation was never finished. This cannot be undone."""
     found = _chosen(context).connect().clean(timedelta(days=older_than), apply=apply)
     rows = [
         {"name": str(table.name), "location": table.location, "begun": table.created_at, "removed": apply}
@@ -165,7 +165,7 @@ def publish(
     context: typer.Context,
     table: TableArgument,
 ) -> None:
-    """Publish the commits that only the catalog knows so far; writers do this by themselves."""
+    """Publish the commits that only the catalog knows so far; writers also do this."""
     newest = _chosen(context).connect().publish(table)
     print_text("Nothing is pending." if newest is None else f"Published up to version {newest}.")
 
@@ -248,7 +248,7 @@ def create_token(
         float | None, typer.Option("--days", callback=days, help="How long it is valid; default: for ever.")
     ] = None,
 ) -> None:
-    """Make a token, and print its secret: once, for only its hash is kept."""
+    """Create a token and print its secret once; only its hash is stored."""
     from pyspark_delta.catalog.sql.tokens import Scope
 
     known = [one.value for one in Scope]
@@ -264,7 +264,7 @@ def create_token(
 @token_app.command("list")
 @reporting
 def list_tokens(context: typer.Context, as_json: JsonOption = False) -> None:
-    """The tokens, without their secrets."""
+    """List the tokens, without their secrets."""
     found = [
         {
             "id": token.token_id,
@@ -288,7 +288,7 @@ def revoke_token(
     context: typer.Context,
     token_id: Annotated[str, typer.Argument(metavar="ID")],
 ) -> None:
-    """Let a token be unknown from now on."""
+    """Revoke a token."""
     if not _database(_chosen(context)).tokens.revoke(token_id):
         raise InvalidOptionError(f"There is no token '{token_id}'; see pyspark-delta catalog token list.")
 

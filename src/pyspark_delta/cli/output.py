@@ -51,18 +51,18 @@ def prepare_streams() -> None:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document, indented."""
+    """Print one JSON document, indented."""
     print(_dump(value, orjson.OPT_INDENT_2))
 
 
 def print_json_lines(rows: Iterable[Any]) -> None:
-    """One JSON document a line."""
+    """Print one JSON document a line."""
     for row in rows:
         print(_dump(row, 0))
 
 
 def print_facts(facts: Mapping[str, Any]) -> None:
-    """Names and values, one pair a line."""
+    """Print names and values, one pair a line."""
     console = _console()
     if console is None:
         for name, value in facts.items():
@@ -77,7 +77,7 @@ def print_facts(facts: Mapping[str, Any]) -> None:
 
 
 def print_rows(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """A table with a header line. In a pipe rows are printed as they come."""
+    """Print a table with a header line. In a pipe rows are printed as they arrive."""
     console = _console()
     if console is None:
         print("\t".join(cell(name) for name in names))
@@ -93,7 +93,7 @@ def print_rows(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
 
 
 def print_text(text: str) -> None:
-    """Text of several lines."""
+    """Print text of several lines."""
     print(visible(text))
 
 

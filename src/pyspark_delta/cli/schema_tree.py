@@ -1,4 +1,4 @@
-"""A schema as lines: one for each column, and one for each field that is nested in it, indented."""
+"""A schema as lines: one for each column and nested field, indented."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructField
 
 
 def schema_rows(schema: StructType, partition_columns: Sequence[str]) -> Iterator[tuple[str, str, str, str]]:
-    """Name, type, nullability and comment of each field; partition columns say so."""
+    """Yield name, type, nullability and comment of each field; partition columns are marked."""
     for field in schema:
         yield from _field_rows(field, "", "partition column" if field.name in partition_columns else "")
 

@@ -93,7 +93,7 @@ class SqlCatalog(TableNames, Commits):
         return dict(self._settings.storage_options)
 
     def credentials(self, table: TableInfo | StagingTable, access: Access) -> Credentials:
-        """The same: they do not end."""
+        """Return the same options; they do not expire."""
         return Credentials(dict(self._settings.storage_options))
 
     def close(self) -> None:

@@ -60,7 +60,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class NewToken:
-    """A token with its secret, which nobody can find out again."""
+    """A token with its secret, which cannot be recovered."""
 
     token: Token
     secret: str = field(repr=False)

@@ -62,7 +62,7 @@ def _covers(prefix: str, location: str) -> bool:
 
 
 def _bare(uri: str) -> str:
-    """Without what is spelled in several ways: `s3a` for `s3`, slashes behind `file:` and at the end."""
+    """Return a location without variant spellings: `s3a` for `s3`, slashes after `file:` and at the end."""
     scheme, _, rest = uri.partition(":")
     scheme = {"s3a": "s3", "s3n": "s3"}.get(scheme.lower(), scheme.lower())
     return f"{scheme}:/{rest.strip('/')}/" if rest else ""

@@ -209,7 +209,7 @@ def _addressed(table_id: str, location: str) -> dict[str, Any]:
 
 
 def _require_delta(name: TableName, answer: Any) -> None:
-    """These endpoints describe tables of every format, and views. Raises NotDeltaTableError for what is not Delta."""
+    """Raise NotDeltaTableError for a table of another format; these endpoints list all formats, and views."""
     answer = answer if isinstance(answer, dict) else {}
     kind, data_format = answer.get("table_type"), answer.get("data_source_format")
     if kind in ("MANAGED", "EXTERNAL") and data_format == "DELTA":
@@ -224,7 +224,7 @@ def _require_delta(name: TableName, answer: Any) -> None:
 
 
 def _described(new: NewTable | None) -> dict[str, Any]:
-    """What a request says of the columns, the protocol and the properties of a Delta table."""
+    """Return the columns, the protocol and the properties of a Delta table for a request."""
     request: dict[str, Any] = {"data_source_format": "DELTA", "columns": [], "properties": {}}
     if new is not None:
         request["columns"] = columns_to_json(new.metadata.schema_string, new.metadata.partition_columns)

@@ -26,7 +26,7 @@ _MAX_DEPTH = 200
 
 
 def columns_of(schema_string: str) -> dict[str, Any]:
-    """Return the struct that the API takes for a `schemaString`. Raises InvalidProposalError for what is no struct."""
+    """Return the struct that the API takes for a `schemaString`. Raises InvalidProposalError if it is not a struct."""
     try:
         schema = orjson.loads(schema_string)
     except orjson.JSONDecodeError as error:
@@ -35,7 +35,7 @@ def columns_of(schema_string: str) -> dict[str, Any]:
 
 
 def schema_string_of(columns: Any) -> str:
-    """Return the `schemaString` of a struct of the API. Raises InvalidProposalError for what is no struct."""
+    """Return the `schemaString` of a struct of the API. Raises InvalidProposalError if it is not a struct."""
     return orjson.dumps(_struct(columns, _CAMEL_CASE)).decode()
 
 

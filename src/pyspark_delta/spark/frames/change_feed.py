@@ -137,7 +137,7 @@ def _read_tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _options(versions: VersionRange) -> dict[str, str]:
-    """The same versions as options."""
+    """Return the options for the same versions."""
     return {"readChangeFeed": "true", "startingVersion": str(versions.first), "endingVersion": str(versions.last)}
 
 

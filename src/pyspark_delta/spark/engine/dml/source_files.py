@@ -65,7 +65,7 @@ def source_files(spark: SparkSession, plan: Any, columns: StructType, most: int)
     try:
         rows = [_rows_of(path, columns) for path in paths]
     except (DeltaError, OSError):
-        return None  # Spark says what is wrong with a file
+        return None  # Spark reports what is wrong with a file
     counts = [count for count in rows if count is not None]
     return SourceFiles(paths, columns, sum(counts)) if len(counts) == len(paths) else None
 
