@@ -16,8 +16,8 @@ from pyspark_delta.features.support import check_removable
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.schema.types import INTEGER, LONG, StructField, StructType
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.statements.target import Target
 from pyspark_delta.statements.merge.clauses import Clause, RowAction, RowKind, evolve_target
+from pyspark_delta.statements.target import Target
 from pyspark_delta.write.options import WriteOptions
 from pyspark_delta.write.target import existing_target
 
