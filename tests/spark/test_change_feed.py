@@ -16,7 +16,6 @@ from tests.interop.content import content
 from pyspark_delta.errors import DataFileError, DeltaError, VersionNotFoundError, translate
 from pyspark_delta.spark.api.table import DeltaTable
 from pyspark_delta.spark.frames import change_feed, reading
-from pyspark_delta.spark.frames.catalyst import scan as catalyst
 from pyspark_delta.table import Table
 
 OUT_OF_RANGE = "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled"
@@ -141,7 +140,7 @@ def scanned(frame: DataFrame) -> list[int]:
 def test_a_session_that_takes_no_file_index_joins_the_constants(
     delta_spark: SparkSession, mixed: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catalyst, "unavailable", lambda _: "another Spark")
+    monkeypatch.setattr(reading, "unavailable", lambda _: "another Spark")
     frame = read(delta_spark, mixed, startingVersion=0)
     assert "Join" in frame._jdf.queryExecution().executedPlan().toString()
     assert content(frame.toArrow()) == ours(mixed, 0)

@@ -642,7 +642,7 @@ def test_c376_append_only_tables_refuse_overwrite(write_spark: SparkSession, tab
 def test_overwrite_conflicts_with_an_append_that_came_first(
     write_spark: SparkSession, table: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pyspark_delta.spark.engine.write.save import save as save_modes
+    import pyspark_delta.spark.engine.write.save as save_modes
 
     save(write_spark.range(1), table)
     written = save_modes.write_frame

@@ -510,6 +510,8 @@ class RowChanges:
             "bytes_rewritten": 0 if way is VECTORS else plan.bytes_rewritten,
             "conflicts_with": "commits that add rows that may match id = 1L OR id >= 20L, or remove one of the 1 files "
             "that were read",
+            "engine": "Arrow in the driver",
+            "engine_reason": "",
         }
         assert "files untouched" in str(plan)
         assert set(tmp_path.rglob("*")) == files
