@@ -245,7 +245,7 @@ def test_c310_c311_c312_c314_c315_inactive_means_without_this(
 def test_text_that_runs_code_is_neither_evaluated_nor_declared(
     feature: str, properties: dict[str, str], metadata: dict[str, str], message: str
 ) -> None:
-    """Whoever wrote the table chose the text."""
+    """The text comes from the table, so it can be anything."""
 
     def table(text: str) -> TableConfiguration:
         n = field("n", "string", **{key: value.format(text) for key, value in metadata.items()})

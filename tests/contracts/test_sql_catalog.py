@@ -56,13 +56,13 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def anew(url: str, sql_catalog: Callable[..., SqlCatalog], tmp_path: Path) -> Callable[..., SqlCatalog]:
+def new_catalog(url: str, sql_catalog: Callable[..., SqlCatalog], tmp_path: Path) -> Callable[..., SqlCatalog]:
     return partial(sql_catalog, url, str(tmp_path / "tables"))
 
 
 @pytest.fixture
-def setup(anew: Callable[..., SqlCatalog]) -> CatalogSetup:
-    setup = CatalogSetup(make=anew)
+def setup(new_catalog: Callable[..., SqlCatalog]) -> CatalogSetup:
+    setup = CatalogSetup(make=new_catalog)
     setup.make().create_schema(setup.catalog, setup.schema)
     return setup
 
@@ -162,16 +162,16 @@ def test_sqlite_writes_ahead_and_waits_for_the_disk(tmp_path: Path) -> None:
     catalog.close()
 
 
-def test_tables_of_a_newer_version_are_not_touched(url: str, anew: Callable[..., SqlCatalog]) -> None:
-    anew().create()
+def test_tables_of_a_newer_version_are_not_touched(url: str, new_catalog: Callable[..., SqlCatalog]) -> None:
+    new_catalog().create()
     _execute(url, update(schema.schema_version).values(version=99))
     with pytest.raises(CatalogError, match="99"):
-        anew()
+        new_catalog()
 
 
-def test_threads_that_connect_first_at_once_find_one_catalog(url: str, anew: Callable[..., SqlCatalog]) -> None:
+def test_threads_that_connect_first_at_once_find_one_catalog(url: str, new_catalog: Callable[..., SqlCatalog]) -> None:
     with ThreadPoolExecutor(8) as pool:
-        catalogs = list(pool.map(lambda _: anew(), range(8)))
+        catalogs = list(pool.map(lambda _: new_catalog(), range(8)))
     catalogs[0].create_schema("main", "s")
     assert all(catalog.list_schemas("main") == ["s"] for catalog in catalogs)
     assert _execute(url, select(schema.schema_version.c.version)) == [(1,)]
@@ -278,8 +278,8 @@ def test_old_commits_are_forgotten_and_still_told_apart(url: str, setup: Catalog
             catalog.ratify(table, propose(setup, catalog, table, version))
 
 
-def test_files_are_trusted_where_the_catalog_cannot_see_them(anew: Callable[..., SqlCatalog]) -> None:
-    setup = CatalogSetup(make=lambda: anew(verify_files=False))
+def test_files_are_trusted_where_the_catalog_cannot_see_them(new_catalog: Callable[..., SqlCatalog]) -> None:
+    setup = CatalogSetup(make=lambda: new_catalog(verify_files=False))
     catalog = setup.make()
     catalog.create_schema(setup.catalog, setup.schema)
     table = create_table(setup, catalog)
@@ -311,8 +311,8 @@ def test_c473_a_gap_in_what_is_published_is_seen(setup: CatalogSetup) -> None:
         catalog.ratify(table, replace(propose(setup, catalog, table, 4), published_version=3))
 
 
-def test_the_limit_of_unpublished_commits_can_be_set(anew: Callable[..., SqlCatalog]) -> None:
-    setup = CatalogSetup(make=lambda: anew(max_unpublished=2))
+def test_the_limit_of_unpublished_commits_can_be_set(new_catalog: Callable[..., SqlCatalog]) -> None:
+    setup = CatalogSetup(make=lambda: new_catalog(max_unpublished=2))
     catalog = setup.make()
     catalog.create_schema(setup.catalog, setup.schema)
     table = create_table(setup, catalog)
@@ -437,10 +437,10 @@ def test_storage_options_are_handed_out(url: str, tmp_path: Path) -> None:
 
 
 # ------------------------------------------------------------------------------------------------------- tokens
-def test_a_token_is_known_by_its_secret_alone(url: str, anew: Callable[..., SqlCatalog]) -> None:
-    tokens = anew().tokens
+def test_a_token_is_known_by_its_secret_alone(url: str, new_catalog: Callable[..., SqlCatalog]) -> None:
+    tokens = new_catalog().tokens
     made = tokens.create("ann", [Scope.READ, Scope.WRITE], [("Main", "Sales")], expires_at=2**60)
-    assert anew().tokens.look_up(made.secret) == made.token
+    assert new_catalog().tokens.look_up(made.secret) == made.token
     assert made.token.allows(Scope.READ)
     assert made.token.allows(Scope.WRITE)
     assert not made.token.allows(Scope.ADMIN)
@@ -459,8 +459,8 @@ def test_a_token_is_known_by_its_secret_alone(url: str, anew: Callable[..., SqlC
     assert {token.token_id for token in tokens.list_tokens()} == {made.token.token_id, another.token.token_id}
 
 
-def test_a_token_that_expired_or_was_revoked_is_unknown(anew: Callable[..., SqlCatalog]) -> None:
-    catalog = anew()
+def test_a_token_that_expired_or_was_revoked_is_unknown(new_catalog: Callable[..., SqlCatalog]) -> None:
+    catalog = new_catalog()
     now = [1000]
     catalog._settings = replace(catalog._settings, clock=lambda: now[0])
     made = catalog.tokens.create("ann", [Scope.READ], expires_at=2000)

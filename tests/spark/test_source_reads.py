@@ -48,7 +48,7 @@ def commit(path: str, change: Change) -> None:
 
 
 class _Raced:
-    """A store of which another writer is faster with the next commit."""
+    """A store in which another writer makes the next commit first."""
 
     def __init__(self, inner: ObjectStore, before: list[Callable[[], None]]) -> None:
         self._inner, self._before = inner, before

@@ -1,4 +1,4 @@
-"""Text that whoever wrote a table chose: nothing of it runs but what is listed, through whichever door."""
+"""SQL text stored in a table: only listed functions run, from every API."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ class _Keys:
 
 
 def _texts(values: pa.Array, field: StructField) -> tuple[pa.Array, Numbers]:
-    """Return the distinct texts of a column, all of which occur, and the index of each row's text among them."""
+    """Return the distinct texts that occur in a column, and the index of each row's text among them."""
     encoded = cast_values(values, to_arrow(field.type), field.name).dictionary_encode(null_encoding="encode")
     # Several values may have one text, such as null and the empty string.
     distinct = serialize_partition_column(encoded.dictionary, field.type).dictionary_encode(null_encoding="encode")

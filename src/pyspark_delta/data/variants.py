@@ -54,7 +54,7 @@ def reassemble(array: pa.Array) -> pa.Array:
 
 
 def _encode(node: pa.Array, metadata: pa.Array) -> pa.Array:
-    """Return the encoded values of a struct of `value` and `typed_value`, either of which may be absent."""
+    """Return the encoded values of a struct with the field `value`, `typed_value` or both."""
     names = {field.name for field in node.type}
     value = node.field("value").cast(pa.binary()) if "value" in names else pa.nulls(len(node), pa.binary())
     if "typed_value" not in names:

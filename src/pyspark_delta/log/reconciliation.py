@@ -143,7 +143,7 @@ def _is_unusual_text(data: np.ndarray[Any, Any], start: int) -> bool:
 
 
 def _resolved(paths: pa.Array, table_location: str) -> pa.Array:
-    """Return the keys of paths, some of which have more than one spelling; only those are resolved."""
+    """Return the keys of paths. Only paths with more than one spelling are resolved."""
     unusual = pc.match_substring_regex(paths, _UNUSUAL)
     odd = paths.filter(unusual)
     if not len(odd):

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -63,7 +64,11 @@ def frame_plan(frame: DataFrame) -> Any:
 
 
 def _tag(frame: DataFrame) -> Any:
-    gateway: Any = frame.sparkSession.sparkContext._gateway
+    return _tag_of(frame.sparkSession.sparkContext._gateway)
+
+
+@lru_cache(maxsize=2)  # each package of the name is a message to the JVM, and every load needs the tag
+def _tag_of(gateway: Any) -> Any:
     return gateway.jvm.org.apache.spark.sql.catalyst.trees.TreeNodeTag(_MARK)
 
 
