@@ -6,14 +6,15 @@ import argparse
 import json
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import report
+from benchmarks import earlier, report
 from benchmarks.calibration import SECONDS, calibrate, drift
 from benchmarks.datasets import Datasets
 from benchmarks.machine import commit, describe
-from benchmarks.model import FULL, QUICK, Dataset, Workload
+from benchmarks.model import FULL, QUICK, Dataset, Scale, Workload
 from benchmarks.registry import MODULES, load
 from benchmarks.run import ROOT, default_environments, peer_jars, run_workload
 
@@ -25,6 +26,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Run what is asked for. Returns 1 when an answer differs or ours fails."""
     options = _parser().parse_args(arguments)
     scale = QUICK if options.quick else FULL
+    if options.earlier:
+        return compare(options.earlier, options.workloads or list(MODULES), scale)
     path = CACHE / ("results-quick.json" if options.quick else "results.json")
     results = load_results(path)
     environments = default_environments()
@@ -51,6 +54,24 @@ def main(arguments: list[str] | None = None) -> int:
     if options.write:
         report.write(DOCUMENT, report.markdown(results, scale))
         say(f"The tables are in {DOCUMENT.relative_to(ROOT)}.")
+    return int(failed)
+
+
+def compare(commit: str, workloads: Sequence[str], scale: Scale) -> int:
+    """Run the package and an earlier commit of it in turns, and print one table. Returns 1 if an answer differs."""
+    root = earlier.check_out(ROOT, commit, CACHE / "earlier")
+    path = CACHE / f"earlier-{root.name}-{scale.name}.json"
+    results: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    failed = False
+    for name in workloads:
+        workload = earlier.against_earlier(load(name, scale), root)
+        results[name] = run_one(workload, Datasets(CACHE, say), default_environments(), 1.0)
+        path.write_text(json.dumps(results, indent=1))
+        found = problems(workload, results[name])
+        failed = failed or bool(found)
+        for line in found:
+            say(line)
+    say(earlier.table(results, scale))
     return int(failed)
 
 
@@ -110,6 +131,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that everything works")
     parser.add_argument("--resume", action="store_true", help="leave out what has a result of this commit")
     parser.add_argument("--table", action="store_true", help="run nothing, report the results there are")
+    parser.add_argument("--earlier", metavar="COMMIT", help="compare with this earlier commit instead of with peers")
     parser.add_argument("--write", action="store_true", help="write the tables into docs/developers/performance.md")
     return parser
 

@@ -45,7 +45,8 @@ class Peer:
     the callable runs in one process after the warm-up calls: 0 means once, cold. `processes` overrides the
     repetitions of the variant. With a `session`, which is expensive to start, one process runs all variants of the
     workload. `against` is the implementation of ours that its ratio refers to. An unchecked peer does
-    something comparable that has another answer: a lower bound.
+    something comparable that has another answer: a lower bound. `root` is the checkout whose package and benchmarks
+    run; this one if it is empty.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Peer:
     session: bool = False
     against: str = OURS
     checked: bool = True
+    root: str = ""
 
 
 @dataclass(frozen=True)

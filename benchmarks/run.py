@@ -88,7 +88,8 @@ def run_peer(
         outcomes.skipped |= {(v.name, peer.name): f"no environment '{peer.environment}'" for v in variants}
         return
     cases = json.dumps([arguments_of(variant, locate) for variant in variants])
-    found, reason = run_process(python, [peer.function, cases, str(peer.inner)], TIMEOUT_SECONDS * len(variants))
+    root = Path(peer.root) if peer.root else ROOT
+    found, reason = run_process(python, [peer.function, cases, str(peer.inner)], TIMEOUT_SECONDS * len(variants), root)
     for number, variant in enumerate(variants):
         outcome = found.get(number, {"error": reason})
         if "error" in outcome:
@@ -103,11 +104,13 @@ def arguments_of(variant: Variant, locate: Locate) -> dict[str, Any]:
     return {**variant.arguments, **others, "location": locate(variant.dataset)}
 
 
-def run_process(python: str, arguments: list[str], timeout: float) -> tuple[dict[int, dict[str, Any]], str]:
+def run_process(
+    python: str, arguments: list[str], timeout: float, root: Path = ROOT
+) -> tuple[dict[int, dict[str, Any]], str]:
     """The outcome of each case of a fresh process, and why those that are missing have none."""
     environment = {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]),
+        "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)]),
         "PYSPARK_PYTHON": python,
         "PYSPARK_DRIVER_PYTHON": python,
     }
@@ -116,7 +119,7 @@ def run_process(python: str, arguments: list[str], timeout: float) -> tuple[dict
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
         try:
             done = subprocess.run(
-                command, cwd=ROOT, env=environment, stdout=output, stderr=errors, timeout=timeout, check=False
+                command, cwd=root, env=environment, stdout=output, stderr=errors, timeout=timeout, check=False
             )
             reason = f"the process ended with {done.returncode}: "
         except subprocess.TimeoutExpired:
