@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Generic, Protocol, TypeVar
 
-from pyspark_delta.errors import ComputationError, DeltaError, UnsupportedDataFileError
+from pyspark_delta.errors import ComputationError, DeltaError, InvalidOperationError, UnsupportedDataFileError
 
 T = TypeVar("T")
 EngineT = TypeVar("EngineT")
@@ -75,7 +75,7 @@ def first_done(
 ) -> Done[T]:
     """Ask engines in order and return the first result; log which engine ran, and why others could not.
 
-    Raises RuntimeError if no engine can run the statement: the last engine of a list must run all statements.
+    Raises InvalidOperationError with their reasons if no engine can run the statement.
     """
     declined: dict[str, str] = {}
     for name, engine in engines:
@@ -85,4 +85,11 @@ def first_done(
             _log.info("%s: %s%s", statement, done.engine, f" ({done.reason})" if done.reason else "")
             return done
         declined[name] = found.reason
-    raise RuntimeError(f"No engine runs {statement}: {declined}")
+    reasons = "; ".join(f"{engine}: {reason}" for engine, reason in declined.items())
+    raise InvalidOperationError(
+        f"No engine that was given can run this {statement}. {reasons}. Nothing was committed. Spark runs every "
+        "statement: use DeltaTable in a session with pyspark-delta.",
+        error_class="DELTA_NO_ENGINE_FOR_STATEMENT",
+        sqlstate="0A000",
+        reasons=declined,
+    )

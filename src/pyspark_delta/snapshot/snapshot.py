@@ -155,6 +155,13 @@ class Snapshot:
         """
         return dict(self._transactions)
 
+    def holds_transaction(self, transaction: SetTransaction | None) -> bool:
+        """Return True if the table already holds this write of an application, or a later one (C180)."""
+        if transaction is None:
+            return False
+        known = self._transactions.get(transaction.app_id)
+        return known is not None and known.version >= transaction.version
+
     def _unexpired(self, transactions: Mapping[str, SetTransaction]) -> dict[str, SetTransaction]:
         return unexpired(transactions, self.properties, int(time.time() * 1000))
 

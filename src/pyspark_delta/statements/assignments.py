@@ -2,16 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.expressions.columns import find_fields, suggestion
+from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.identity import STEP
+from pyspark_delta.protocol.rows import ComputedKind
 from pyspark_delta.schema.column_paths import column_path_text, parse_column_path
 from pyspark_delta.schema.types import StructType
+from pyspark_delta.statements.target import Condition
+from pyspark_delta.transaction.row_rules import row_rules
 
 ValueT = TypeVar("ValueT")
+
+_DEFAULT = "default"
+
+
+def fill_defaults(
+    given: Mapping[str, Condition],
+    configuration: TableConfiguration,
+    alias: str | None,
+    statement: str,
+    is_default: Callable[[Condition], bool],
+) -> Mapping[str, Condition]:
+    """Replace SQL's word DEFAULT in new values by the default of the column, or by null if it has none.
+
+    `is_default` returns True for a value that is this word. Raises InvalidOperationError for an unknown column.
+    """
+    if not any(is_default(value) for value in given.values()) or configuration.schema.find(_DEFAULT) is not None:
+        return given
+    computed = row_rules(configuration).computed
+    defaults: dict[tuple[str, ...], str] = {(c.name,): c.expression for c in computed if c.kind is ComputedKind.DEFAULT}
+
+    return {
+        name: defaults.get(resolve_column(configuration.schema, name, alias, statement), "NULL")
+        if is_default(value)
+        else value
+        for name, value in given.items()
+    }
+
+
+def is_default_word(parts: Sequence[str]) -> bool:
+    """Return True if the parts of a name are SQL's word DEFAULT."""
+    return len(parts) == 1 and parts[0].strip().casefold() == _DEFAULT
 
 
 def resolve_assignments(

@@ -1,11 +1,13 @@
-"""Checks that the conditions of a statement are deterministic."""
+"""Checks of the conditions of a statement: they are deterministic, and name columns of the table."""
 
 from __future__ import annotations
 
 from sqlglot import exp
 
 from pyspark_delta.errors import InvalidPredicateError
+from pyspark_delta.expressions.columns import find_fields, suggestion
 from pyspark_delta.expressions.syntax import parse
+from pyspark_delta.schema.types import StructType
 from pyspark_delta.statements.target import Condition
 
 # Functions whose value for a row may change when it is computed again.
@@ -34,6 +36,21 @@ def check_deterministic(condition: Condition, statement: str) -> None:
         found = {name for name in _CHANGING if f"{name}(" in text}
     if found:
         raise not_deterministic(str(condition), statement, f"{min(found)}()")
+
+
+def check_columns(condition: str, schema: StructType, alias: str | None) -> None:
+    """Raise InvalidPredicateError for a condition in SQL that cannot be parsed, or that names an unknown column.
+
+    `alias` is the name of the table.
+    """
+    for column in parse(condition).find_all(exp.Column):
+        parts = [part.name for part in column.parts]
+        is_qualified = alias is not None and len(parts) > 1 and parts[0].casefold() == alias.casefold()
+        if find_fields(parts, schema) is None and not (is_qualified and find_fields(parts[1:], schema) is not None):
+            raise InvalidPredicateError(
+                f"There is no column '{'.'.join(parts)}' in the table. {suggestion(parts, schema)}",
+                column=".".join(parts),
+            )
 
 
 def _name(function: exp.Func) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import string
-from collections.abc import Callable
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -12,9 +13,11 @@ import pyarrow.compute as pc
 
 from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.deletion_vectors.files import deletion_vector_path
+from pyspark_delta.engines.contract import first_done
 from pyspark_delta.engines.row_changes import ChangedRows
 from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet, no_files
 from pyspark_delta.protocol.identity import move_marks
+from pyspark_delta.statements.contract import Rewriter
 from pyspark_delta.statements.target import Target
 from pyspark_delta.transaction.commit_info import engine_info
 from pyspark_delta.transaction.deleted_rows import take_rows
@@ -68,12 +71,12 @@ def apply_deletions(
     candidates: pa.Table,
     rows: ChangedRows,
     removed_whole: pa.Table,
-    rewrite: Callable[[pa.Table], Written],
+    rewriters: Sequence[tuple[str, Rewriter]],
 ) -> FileChanges:
     """Remove deleted rows from their files, by vectors or by rewriting the files.
 
     The numbers of files in `rows` are positions in `candidates`. The files `removed_whole` are removed without reading
-    them. `rewrite` writes the rows of files that their vectors do not mark.
+    them. The first of the `rewriters` that can read a file rewrites it.
     """
     snapshot = target.snapshot
     touched = take_rows(snapshot.location, snapshot.storage_options, candidates, rows.gone)
@@ -81,7 +84,8 @@ def apply_deletions(
     if partly.num_rows and target.uses_vectors:
         with_vectors = touched.marked(_prefix(target.context.random_prefix_length))
     elif partly.num_rows:
-        rewritten = rewrite(touched.readable())
+        files = touched.readable()
+        rewritten = first_done("rewriting", rewriters, lambda rewrite: rewrite(files)).value
     only_leave = not partly.num_rows and not rows.new.files.num_rows
     if only_leave or not rows.gone:
         # Only whole files are removed, or rows are only inserted: readers derive the changes from the log (C162).
@@ -92,13 +96,8 @@ def apply_deletions(
     )
 
 
-def draft_change(
-    target: Target, changes: FileChanges, operation: Operation, reads: ReadSet, client: str
-) -> CommitDraft:
-    """Return the draft of the commit. Rows that stay or are updated keep their ids (C341).
-
-    `client` is what ran the statement, such as `PySpark/4.3.0`.
-    """
+def draft_change(target: Target, changes: FileChanges, operation: Operation, reads: ReadSet) -> CommitDraft:
+    """Return the draft of the commit. Rows that stay or are updated keep their ids (C341)."""
     options = target.options
     return CommitDraft(
         operation=operation,
@@ -111,7 +110,7 @@ def draft_change(
         reads=reads,
         user_metadata=options.user_metadata,
         tags=_PRESERVED if target.has_row_ids else {},
-        engine_info=engine_info(client),
+        engine_info=engine_info(target.client),
     )
 
 
@@ -162,3 +161,8 @@ def _vector_file(location: str, with_vectors: pa.Table) -> str | None:
 def _prefix(length: int | None) -> str:
     """Return a random directory for the file of vectors, if the table uses random prefixes."""
     return "" if length is None else "".join(random.choices(string.ascii_letters + string.digits, k=length))
+
+
+def milliseconds_since(start: float) -> int:
+    """Return the milliseconds since a value of `time.monotonic`."""
+    return int((time.monotonic() - start) * 1000)

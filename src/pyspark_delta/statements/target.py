@@ -7,10 +7,12 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyspark_delta.actions.columns import FILE_FIELDS
 from pyspark_delta.actions.model import Metadata, Protocol
 from pyspark_delta.changes.configuration_ranges import cdf_enabled
+from pyspark_delta.data.reader import partition_text
 from pyspark_delta.data.writer import WriteContext
 from pyspark_delta.engines.cost import DEFAULT, CostModel
 from pyspark_delta.engines.tasks import TaskRunner
@@ -60,7 +62,8 @@ class Target:
 
     `evolved` is what the table declares after the statement and the changes that its commit makes first, if that
     differs. Rows are read in this schema: null in new columns. `options` and `file_options` say how rows are written.
-    `time_zone` applies to times without one. `tasks` run outside of this process, if there are some.
+    `time_zone` applies to times without one. `tasks` run outside of this process, if there are some. `client` is what
+    runs the statement, as commits name it, such as `PySpark/4.3.0`.
     """
 
     snapshot: Snapshot
@@ -71,6 +74,7 @@ class Target:
     time_zone: str = "UTC"
     cost: CostModel = DEFAULT
     tasks: TaskRunner | None = None
+    client: str = ""
 
     @property
     def configuration(self) -> TableConfiguration:
@@ -145,3 +149,12 @@ class Target:
             files = possible_files(self.snapshot, predicate, _ALL, time_zone=self.time_zone)
             reads = ReadSet(predicates=(predicate,), time_zone=self.time_zone)
         return Candidates(files.slice(0, 0), files, replace(reads, paths=frozenset(files["path"].to_pylist())))
+
+
+def by_partition(files: pa.Table, context: WriteContext) -> pa.Table:
+    """Return the files with those of a table partition adjacent, so that a task has one file open at a time."""
+    if not context.partition_names:
+        return files
+    # By number: Arrow treats a name that begins with a dot as a path.
+    keys = pa.table({str(i): partition_text(files, name) for i, name in enumerate(context.partition_names)})
+    return files.take(pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names]))

@@ -7,7 +7,12 @@ import logging
 import pytest
 
 from pyspark_delta.engines.contract import CannotRun, Done, EngineDeclined, answer, first_done
-from pyspark_delta.errors import ComputationError, ConstraintViolationError, InvalidPredicateError
+from pyspark_delta.errors import (
+    ComputationError,
+    ConstraintViolationError,
+    InvalidOperationError,
+    InvalidPredicateError,
+)
 
 
 def done(value: int) -> Done[int]:
@@ -53,6 +58,8 @@ def test_a_fault_ends_the_statement(error: Exception) -> None:
         answer(run)
 
 
-def test_a_list_without_a_last_resort_is_a_mistake() -> None:
-    with pytest.raises(RuntimeError, match="No engine runs DELETE"):
-        first_done("DELETE", [("Arrow", CannotRun("no"))], lambda engine: engine)
+def test_the_reasons_are_named_where_no_engine_runs() -> None:
+    engines = [("Arrow", CannotRun("the condition is not exact")), ("other", CannotRun("too many rows"))]
+    with pytest.raises(InvalidOperationError, match="Arrow: the condition is not exact; other: too many rows") as error:
+        first_done("DELETE", engines, lambda engine: engine)
+    assert error.value.facts["reasons"] == {"Arrow": "the condition is not exact", "other": "too many rows"}

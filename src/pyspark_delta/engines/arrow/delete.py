@@ -18,26 +18,28 @@ NOT_EXACT = CannotRun("the condition is not one that Arrow computes exactly")
 
 @dataclass(frozen=True)
 class ArrowDelete:
-    """Deletes the rows of some files that meet `condition`; it is None if Arrow does not compute it."""
+    """Deletes the rows of some files that meet a condition in SQL."""
 
     target: Target
     files: pa.Table
-    condition: Expression | None
+    condition: str
     context: ChangeContext
 
     def find(self) -> Done[ChangedRows] | CannotRun:
         """Find the rows by the columns of the condition alone."""
-        return NOT_EXACT if self.condition is None else answer(self._find)
+        condition = self.target.exact_condition(self.condition)
+        return NOT_EXACT if condition is None else answer(lambda: self._find(condition))
 
     def change(self) -> Done[ChangedRows] | CannotRun:
         """Find the rows, and write them to change data files if the context has some."""
-        if self.condition is None:
-            return NOT_EXACT
-        return answer(self._find if self.context.changes is None else self._change)
+        if self.context.changes is None:
+            return self.find()
+        condition = self.target.exact_condition(self.condition)
+        return NOT_EXACT if condition is None else answer(lambda: self._change(condition))
 
-    def _find(self) -> Done[ChangedRows]:
-        found = search_rows(self.target, self.files, self.condition)
+    def _find(self, condition: Expression) -> Done[ChangedRows]:
+        found = search_rows(self.target, self.files, condition)
         return Done(ChangedRows.only_gone(found.value), found.engine)
 
-    def _change(self) -> Done[ChangedRows]:
-        return change_files(self.target, self.files, self.condition, RowUpdate(self.context, self.context.columns))
+    def _change(self, condition: Expression) -> Done[ChangedRows]:
+        return change_files(self.target, self.files, condition, RowUpdate(self.context, self.context.columns))

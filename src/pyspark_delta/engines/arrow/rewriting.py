@@ -9,20 +9,19 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pyspark_delta.data.parts import write_all
-from pyspark_delta.data.reader import partition_text, read_tasks, tasks_of
+from pyspark_delta.data.reader import read_tasks, tasks_of
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext, written_files
 from pyspark_delta.engines.contract import DRIVER, TASKS, Done
 from pyspark_delta.engines.tasks import FileGroup, group_files, in_shares
 from pyspark_delta.engines.write_task import RESULT, write_rows
-from pyspark_delta.statements.target import Target
+from pyspark_delta.statements.target import Target, by_partition
 from pyspark_delta.write.written import Written, with_row_ids
 
 
 def rewrite_files(target: Target, files: pa.Table) -> Done[Written]:
-    """Write the rows of files that their deletion vectors do not mark, with their ids if they have some.
+    """Write the rows of files that their deletion vectors do not delete, with their ids if they have some.
 
     `files` have columns of `actions.columns`; rows are read in the schema of the target, and written as its context
     says. Small files of a partition of the table are combined.
@@ -46,15 +45,6 @@ def rewrite_files(target: Target, files: pa.Table) -> Done[Written]:
 def _named(context: WriteContext, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         yield pa.RecordBatch.from_arrays(batch.columns, list(context.schema.names))
-
-
-def by_partition(files: pa.Table, context: WriteContext) -> pa.Table:
-    """Return the files with those of a table partition adjacent, so that a task has one file open at a time."""
-    if not context.partition_names:
-        return files
-    # By number: Arrow treats a name that begins with a dot as a path.
-    keys = pa.table({str(i): partition_text(files, name) for i, name in enumerate(context.partition_names)})
-    return files.take(pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names]))
 
 
 def _rewrite(context: WriteContext, part: int, group: FileGroup) -> Iterator[pa.RecordBatch]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
+
 from pyspark_delta.engines.arrow.checks import bound_checks
 from pyspark_delta.engines.arrow.delete import NOT_EXACT
 from pyspark_delta.engines.arrow.file_changes import RowUpdate, change_files
-from pyspark_delta.engines.arrow.rewriting import by_partition
 from pyspark_delta.engines.arrow.row_search import search_rows
 from pyspark_delta.engines.contract import NONE, CannotRun, Done, answer
 from pyspark_delta.engines.row_changes import Changed, ChangedRows, RowAction
@@ -18,35 +19,29 @@ from pyspark_delta.expressions.text import columns_of
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.schema.types import VARIANT, VOID, DecimalType, PrimitiveType, StructField
 from pyspark_delta.statements.row_ids import context_of
-from pyspark_delta.statements.target import Candidates, Target
-
-
-@dataclass(frozen=True)
-class ExactCondition:
-    """A condition that Arrow computes exactly; None for all rows."""
-
-    condition: Expression | None
+from pyspark_delta.statements.target import Candidates, Target, by_partition
 
 
 @dataclass(frozen=True)
 class ArrowUpdate:
-    """Updates rows of candidate files; `condition` is None if Arrow does not compute it.
+    """Updates rows of candidate files that meet a condition in SQL, or all rows if it is None.
 
     `texts` returns the new values as SQL by the path of their column, None for one without SQL text.
     """
 
     target: Target
     candidates: Candidates
-    condition: ExactCondition | None
+    condition: str | None
     texts: Callable[[], Mapping[tuple[str, ...], str | None]]
 
     def find(self) -> Done[Changed] | CannotRun:
         """Find the rows by the columns of the condition alone."""
-        if self.condition is None:
-            return NOT_EXACT
-        files, condition = self.candidates.all, self.condition.condition
+        condition = self._exact()
+        if isinstance(condition, CannotRun):
+            return condition
+        files = self.candidates.all
         if not files.num_rows:
-            return Done(Changed(files, ChangedRows.nothing(1), self.candidates.reads), NONE)
+            return self._nothing(files)
 
         def found() -> Done[Changed]:
             rows = search_rows(self.target, files, condition)
@@ -56,21 +51,30 @@ class ArrowUpdate:
 
     def change(self) -> Done[Changed] | CannotRun:
         """Write the rows with their new values."""
-        if self.condition is None:
-            return NOT_EXACT
-        files, condition = self.candidates.all, self.condition.condition
-        if not files.num_rows:
-            return CannotRun("there are no rows")
+        condition = self._exact()
+        if isinstance(condition, CannotRun):
+            return condition
         update = bind_update(self.target, self.texts())
         if isinstance(update, CannotRun):
             return update
-        files = by_partition(files, self.target.context)
+        files = by_partition(self.candidates.all, self.target.context)
+        if not files.num_rows:
+            return self._nothing(files)
 
         def changed() -> Done[Changed]:
             rows = change_files(self.target, files, condition, update)
             return Done(Changed(files, rows.value, self.candidates.reads), rows.engine)
 
         return answer(changed)
+
+    def _exact(self) -> Expression | CannotRun | None:
+        """Return the condition as Arrow computes it; None for all rows."""
+        if self.condition is None:
+            return None
+        return self.target.exact_condition(self.condition) or NOT_EXACT
+
+    def _nothing(self, files: pa.Table) -> Done[Changed]:
+        return Done(Changed(files, ChangedRows.nothing(1), self.candidates.reads), NONE)
 
 
 def bind_update(target: Target, values: Mapping[tuple[str, ...], str | None]) -> RowUpdate | CannotRun:

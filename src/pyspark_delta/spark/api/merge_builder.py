@@ -16,7 +16,7 @@ from pyspark_delta.statements.merge.clauses import Clause, RowKind
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from pyspark_delta.spark.engine.dml.plan import ChangePlan
+    from pyspark_delta.statements.plan import ChangePlan
     from pyspark_delta.statements.target import Condition
 
     Values = Mapping[str, Column | str]
@@ -31,7 +31,7 @@ class DeltaMergeBuilder:
     """
 
     def __init__(
-        self, merge: Merge, execute: Callable[[Merge], DataFrame], plan: Callable[[Merge], ChangePlan]
+        self, merge: Merge, execute: Callable[[Merge], DataFrame], plan: Callable[[Merge], ChangePlan[DataFrame]]
     ) -> None:
         self._merge = merge
         self._execute = execute
@@ -89,7 +89,7 @@ class DeltaMergeBuilder:
         """
         return self._execute(self._merge)
 
-    def plan(self) -> ChangePlan:
+    def plan(self) -> ChangePlan[DataFrame]:
         """Return what `execute` would do, without writing anything.
 
         Raises the errors that `execute` raises before it writes.

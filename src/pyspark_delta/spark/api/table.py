@@ -27,12 +27,9 @@ from pyspark_delta.spark.api.transaction import DeltaTransaction, begin_transact
 from pyspark_delta.spark.conf.arguments import check_protocol_version, check_text, check_values
 from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.conf.write_defaults import top_level_format
-from pyspark_delta.spark.engine.dml.delete import Delete
-from pyspark_delta.spark.engine.dml.execution import counts_frame, execute
+from pyspark_delta.spark.engine.dml.engines import delete_statement, update_statement
+from pyspark_delta.spark.engine.dml.execution import plan_statement, run_statement
 from pyspark_delta.spark.engine.dml.merge import Merge
-from pyspark_delta.spark.engine.dml.plan import ChangePlan, plan_change
-from pyspark_delta.spark.engine.dml.statement import Staged, Statement
-from pyspark_delta.spark.engine.dml.update import Update
 from pyspark_delta.spark.frames.change_feed import read_change_feed
 from pyspark_delta.spark.frames.count import counting
 from pyspark_delta.spark.frames.read_marks import mark_read
@@ -40,6 +37,8 @@ from pyspark_delta.spark.frames.reading import read_snapshot
 from pyspark_delta.spark.frames.tables import open_snapshot, read_options
 from pyspark_delta.spark.session.identifiers import exists, identify, is_in_catalog, path_of_identifier
 from pyspark_delta.spark.session.unsupported import UnsupportedOperations
+from pyspark_delta.statements.contract import Statement
+from pyspark_delta.statements.plan import ChangePlan
 from pyspark_delta.table import Table
 from pyspark_delta.transaction.commit_info import engine_info
 
@@ -219,15 +218,15 @@ class DeltaTable(UnsupportedOperations):
     @overload
     def delete(self, condition: Column | str | None = None, *, plan: Literal[False] = False) -> DataFrame: ...
     @overload
-    def delete(self, condition: Column | str | None = None, *, plan: Literal[True]) -> ChangePlan: ...
-    def delete(self, condition: Column | str | None = None, *, plan: bool = False) -> DataFrame | ChangePlan:
+    def delete(self, condition: Column | str | None = None, *, plan: Literal[True]) -> ChangePlan[DataFrame]: ...
+    def delete(self, condition: Column | str | None = None, *, plan: bool = False) -> DataFrame | ChangePlan[DataFrame]:
         """Delete the rows for which a condition is true, or all rows; return one row with `num_affected_rows`.
 
         The count is -1 if a removed file does not state its number of rows. With `plan`, return a plan and delete
         nothing. Raises AppendOnlyTableError, InvalidPredicateError for a condition that is not deterministic, Spark's
         own errors about the condition, and CommitConflictError if concurrent commits conflict too often.
         """
-        return self._run(Delete(condition, self._alias), plan)
+        return self._run(delete_statement(self._spark, condition, self._alias), plan)
 
     @overload
     def update(
@@ -240,14 +239,14 @@ class DeltaTable(UnsupportedOperations):
     @overload
     def update(
         self, condition: _Condition | _Values | None = None, set: _Values | None = None, *, plan: Literal[True]
-    ) -> ChangePlan: ...
+    ) -> ChangePlan[DataFrame]: ...
     def update(
         self,
         condition: _Condition | _Values | None = None,
         set: _Values | None = None,  # noqa: A002 - delta-spark's name
         *,
         plan: bool = False,
-    ) -> DataFrame | ChangePlan:
+    ) -> DataFrame | ChangePlan[DataFrame]:
         """Give some columns new values in the rows for which a condition is true, or in all rows.
 
         Return one row with `num_affected_rows`. `set` maps columns, also parts of structs (`a.b`), to expressions over
@@ -256,7 +255,7 @@ class DeltaTable(UnsupportedOperations):
         """
         if isinstance(condition, Mapping):
             condition, set = None, condition  # noqa: A001
-        return self._run(Update(check_values("set", set), condition, self._alias), plan)
+        return self._run(update_statement(self._spark, check_values("set", set), condition, self._alias), plan)
 
     def merge(self, source: DataFrame, condition: Column | str) -> DeltaMergeBuilder:
         """Return a builder that merges the rows of `source` into the table; the condition says which rows match.
@@ -264,21 +263,16 @@ class DeltaTable(UnsupportedOperations):
         Name the sides with `alias`, as in `table.alias("t").merge(rows.alias("s"), "t.id = s.id")`. Add clauses to the
         builder and call `execute`.
         """
-        return DeltaMergeBuilder(Merge(source, condition, self._alias), self._run_merge, self._plan_merge)
+        return DeltaMergeBuilder(Merge(self._spark, source, condition, self._alias), self._execute, self._plan)
 
-    def _run_merge(self, merge: Merge) -> DataFrame:
-        return self._counts(execute(self._spark, self._open, merge))
+    def _run(self, statement: Statement, plan: bool) -> DataFrame | ChangePlan[DataFrame]:
+        return self._plan(statement) if plan else self._execute(statement)
 
-    def _plan_merge(self, merge: Merge) -> ChangePlan:
-        return plan_change(self._spark, self._open, merge, self._counts)
+    def _execute(self, statement: Statement) -> DataFrame:
+        return run_statement(self._spark, self._open, statement)
 
-    def _run(self, statement: Statement, plan: bool) -> DataFrame | ChangePlan:
-        if plan:
-            return plan_change(self._spark, self._open, statement, self._counts)
-        return self._counts(execute(self._spark, self._open, statement))
-
-    def _counts(self, done: Staged) -> DataFrame:
-        return counts_frame(self._spark, done.result)
+    def _plan(self, statement: Statement) -> ChangePlan[DataFrame]:
+        return plan_statement(self._spark, self._open, statement)
 
     def alter(self) -> DeltaTableAlter:
         """Return a builder for changes to columns, constraints, properties and clustering."""

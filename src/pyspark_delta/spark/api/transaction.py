@@ -16,13 +16,12 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
 from pyspark_delta.spark.conf.arguments import check_values
 from pyspark_delta.spark.conf.write_defaults import after_commit, with_session_defaults
-from pyspark_delta.spark.engine.dml.delete import Delete
+from pyspark_delta.spark.engine.dml.engines import delete_statement, update_statement
 from pyspark_delta.spark.engine.dml.execution import counts_frame
 from pyspark_delta.spark.engine.dml.merge import Merge
-from pyspark_delta.spark.engine.dml.plan import ChangePlan
-from pyspark_delta.spark.engine.dml.statement import Statement
-from pyspark_delta.spark.engine.dml.update import Update
 from pyspark_delta.spark.engine.write.save import TableWrite, stage_change
+from pyspark_delta.statements.contract import Statement
+from pyspark_delta.statements.plan import ChangePlan
 from pyspark_delta.statements.target import Condition
 from pyspark_delta.transaction.combination import operation_of
 from pyspark_delta.transaction.commit_info import engine_info
@@ -117,7 +116,7 @@ class DeltaTransaction:
         Raises as `DeltaTable.delete`, and InvalidOperationError if it affects rows that the transaction wrote or
         changed.
         """
-        return self._run(Delete(condition, self._alias))
+        return self._run(delete_statement(self._spark, condition, self._alias))
 
     def update(
         self,
@@ -127,20 +126,20 @@ class DeltaTransaction:
         """Update rows as `DeltaTable.update` does; return one row with `num_affected_rows`. Raises as `delete`."""
         if isinstance(condition, Mapping):
             condition, set = None, condition  # noqa: A001
-        return self._run(Update(check_values("set", set), condition, self._alias))
+        return self._run(update_statement(self._spark, check_values("set", set), condition, self._alias))
 
     def merge(self, source: DataFrame, condition: Condition) -> DeltaMergeBuilder:
         """Return a builder as `DeltaTable.merge` does; `execute` adds the merge to the transaction.
 
         Raises as `delete`.
         """
-        return DeltaMergeBuilder(Merge(source, condition, self._alias), self._run, _refuse_plan)
+        return DeltaMergeBuilder(Merge(self._spark, source, condition, self._alias), self._run, _refuse_plan)
 
     def _run(self, statement: Statement) -> DataFrame:
         self._options({})
         if self._is_done:
             return counts_frame(self._spark, (0,) * statement.counts)
-        staged = statement.stage(self._spark, self._snapshot, self._transaction.configuration)
+        staged = statement.stage(self._snapshot, self._transaction.configuration)
         if staged.draft is None:
             self._transaction.depend_on(Operation(statement.name), staged.reads)
         else:
@@ -205,7 +204,7 @@ class DeltaTransaction:
         return f"Delta{self._transaction!r}"
 
 
-def _refuse_plan(merge: Merge) -> ChangePlan:
+def _refuse_plan(merge: Merge) -> ChangePlan[DataFrame]:
     raise InvalidOperationError(
         "A plan commits by itself, so it cannot be made in a transaction. Call execute(), or make the plan with "
         "DeltaTable.merge."

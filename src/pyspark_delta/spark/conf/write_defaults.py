@@ -61,10 +61,7 @@ def with_session_defaults(spark: SparkSession, options: WriteOptions) -> WriteOp
 
 def is_done(snapshot: Snapshot, transaction: SetTransaction | None) -> bool:
     """Return True if the table already holds this write of an application (C180)."""
-    if transaction is None:
-        return False
-    known = snapshot.transactions().get(transaction.app_id)
-    return known is not None and known.version >= transaction.version
+    return snapshot.holds_transaction(transaction)
 
 
 def after_commit(spark: SparkSession) -> None:

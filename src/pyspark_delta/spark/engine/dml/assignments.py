@@ -9,20 +9,16 @@ from typing import TYPE_CHECKING
 import pyspark.sql.functions as sf
 
 from pyspark_delta.expressions.columns import find_fields
-from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.protocol.rows import ComputedKind
 from pyspark_delta.schema.types import DataType, StructField, StructType
 from pyspark_delta.spark.engine.dml.store_assignment import StoreAssignment, assign_value
 from pyspark_delta.spark.engine.write.alignment import frame_schema
 from pyspark_delta.spark.frames.column_text import name_parts, sql_of
-from pyspark_delta.statements.assignments import resolve_column
-from pyspark_delta.transaction.row_rules import row_rules
+from pyspark_delta.statements.assignments import is_default_word
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 _VALUE = "__pyspark_delta_value_{}"
-_DEFAULT = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,30 +33,11 @@ class Assigned:
     unfit: Column | None = None
 
 
-def fill_defaults(
-    given: Mapping[str, Column | str], configuration: TableConfiguration, alias: str | None, statement: str
-) -> Mapping[str, Column | str]:
-    """Replace SQL's word DEFAULT in new values by the default of the column, or by null if it has none.
-
-    Raises InvalidOperationError for an unknown column.
-    """
-    if not any(_is_default(value) for value in given.values()) or configuration.schema.find(_DEFAULT) is not None:
-        return given
-    computed = row_rules(configuration).computed
-    defaults: dict[tuple[str, ...], str] = {(c.name,): c.expression for c in computed if c.kind is ComputedKind.DEFAULT}
-
-    return {
-        name: defaults.get(resolve_column(configuration.schema, name, alias, statement), "NULL")
-        if _is_default(value)
-        else value
-        for name, value in given.items()
-    }
-
-
-def _is_default(value: Column | str) -> bool:
+def is_default(value: Column | str) -> bool:
+    """Return True if a new value is SQL's word DEFAULT."""
     text = value if isinstance(value, str) else sql_of(value)
-    parts = name_parts(value) if text is None else (text.strip(),)
-    return parts is not None and len(parts) == 1 and parts[0].casefold() == _DEFAULT
+    parts = name_parts(value) if text is None else (text,)
+    return parts is not None and is_default_word(parts)
 
 
 def assign(

@@ -28,10 +28,9 @@ from pyspark_delta.protocol.draft import IsolationLevel, Operation
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf import arguments
-from pyspark_delta.spark.engine.dml.assignments import fill_defaults
+from pyspark_delta.spark.engine.dml.assignments import is_default
 from pyspark_delta.spark.engine.dml.conditions import check_analyzed
-from pyspark_delta.spark.engine.dml.execution import milliseconds_since
-from pyspark_delta.spark.engine.dml.files import delete_from_files
+from pyspark_delta.spark.engine.dml.engines import SparkEngines
 from pyspark_delta.spark.engine.dml.job import change_rows
 from pyspark_delta.spark.engine.dml.merge_rows import MergedRows, RowChange, repeated_matches, row_changes
 from pyspark_delta.spark.engine.dml.merge_sides import Scopes, Sides, clause_text, resolve
@@ -43,12 +42,13 @@ from pyspark_delta.spark.engine.dml.merge_source import (
     keys_among,
     materialized,
 )
-from pyspark_delta.spark.engine.dml.statement import Found, Staged
 from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.engine.frame_reads import frame_reads
 from pyspark_delta.spark.engine.write.alignment import frame_schema
 from pyspark_delta.spark.frames.column_text import text_on
+from pyspark_delta.statements.assignments import fill_defaults
 from pyspark_delta.statements.conditions import check_deterministic
+from pyspark_delta.statements.contract import Found, Staged
 from pyspark_delta.statements.merge.clauses import (
     Clause,
     RowKind,
@@ -59,7 +59,7 @@ from pyspark_delta.statements.merge.clauses import (
 )
 from pyspark_delta.statements.merge.condition import MatchCondition, understand
 from pyspark_delta.statements.merge.outcome import MergeTimes, merge_counts, merge_metrics, merge_parameters
-from pyspark_delta.statements.outcome import draft_change
+from pyspark_delta.statements.outcome import apply_deletions, draft_change, milliseconds_since
 from pyspark_delta.statements.target import Candidates, Condition
 from pyspark_delta.write.written import discard
 
@@ -73,6 +73,7 @@ _KEEPS_SOURCE = ("right_outer", "source_anti")
 class Merge:
     """A MERGE statement; `alias` is the name of the table in its conditions."""
 
+    spark: SparkSession
     source: DataFrame
     condition: Condition
     alias: str | None = None
@@ -87,29 +88,27 @@ class Merge:
             raise ValueError("condition of a merge cannot be None: it says which rows match.")
         arguments.check_condition("condition", self.condition)
 
-    def find(self, spark: SparkSession, snapshot: Snapshot) -> Found:
+    def find(self, snapshot: Snapshot) -> Found:
         """Find the rows that the merge changes, without writing anything.
 
         Raises as `stage` about conditions and values.
         """
         with ExitStack() as stack:
-            return self._staging(spark, snapshot, stack).find()
+            return self._staging(snapshot, stack).find()
 
-    def stage(self, spark: SparkSession, snapshot: Snapshot, declared: TableConfiguration | None = None) -> Staged:
+    def stage(self, snapshot: Snapshot, declared: TableConfiguration | None = None) -> Staged:
         """Find the rows that change and write their new values; return the draft of the commit.
 
         Raises as `DeltaMergeBuilder.execute`.
         """
-        reads = frame_reads(spark, self.source, snapshot, self.name, IsolationLevel.SERIALIZABLE)
+        reads = frame_reads(self.spark, self.source, snapshot, self.name, IsolationLevel.SERIALIZABLE)
         with ExitStack() as stack:
-            return replace(self._staging(spark, snapshot, stack, declared).stage(), source_reads=reads)
+            return replace(self._staging(snapshot, stack, declared).stage(), source_reads=reads)
 
-    def _staging(
-        self, spark: SparkSession, snapshot: Snapshot, stack: ExitStack, declared: TableConfiguration | None = None
-    ) -> _Staging:
+    def _staging(self, snapshot: Snapshot, stack: ExitStack, declared: TableConfiguration | None = None) -> _Staging:
         check_clauses(self.clauses)
         check_deterministic(self.condition, "MERGE")
-        target = SparkTarget.of(spark, snapshot, self.alias, declared)
+        target = SparkTarget.of(self.spark, snapshot, self.alias, declared)
         if any(clause.action is not RowAction.INSERT for clause in self.clauses):
             check_removable(target.configuration, "MERGE")
         evolves = self.evolves or bool(target.options.merge_schema)
@@ -151,7 +150,9 @@ class _Staging:
         if clause.values is None:
             return clause
         target = self._target
-        return replace(clause, values=fill_defaults(clause.values, target.configuration, target.alias, clause.name))
+        return replace(
+            clause, values=fill_defaults(clause.values, target.configuration, target.alias, clause.name, is_default)
+        )
 
     def find(self) -> Found:
         """Find the rows that change, without writing anything."""
@@ -173,7 +174,8 @@ class _Staging:
         done = first_done("MERGE", self._engines(), lambda engine: engine.change())
         files, rows, reads = done.value.files, done.value.rows, done.value.reads
         scanned = milliseconds_since(self._start)
-        changes = delete_from_files(self._target, files, rows, files.slice(0, 0))
+        rewriters = SparkEngines(self._target).rewriters()
+        changes = apply_deletions(self._target, files, rows, files.slice(0, 0), rewriters)
         counts = merge_counts(self._clauses, rows)
         result = (counts.affected, counts.updated, counts.deleted, counts.inserted)
         if changes.is_nothing and self._target.metadata is None:
@@ -182,7 +184,7 @@ class _Staging:
         source_rows = self._count.get() if done.engine == SPARK else self._collected_rows
         metrics = merge_metrics(changes, counts, source_rows, times)
         operation = Operation("MERGE", self._parameters(), metrics, done.engine)
-        draft = draft_change(self._target, changes, operation, reads, self._target.client)
+        draft = draft_change(self._target, changes, operation, reads)
         return Staged(draft, result, changes.written)
 
     # ------------------------------------------------------------------------------------------------- engines
@@ -191,7 +193,7 @@ class _Staging:
         arrow = ArrowMerge(
             self._target, self._schema, known.text, self._texts, lambda merge: self._collected(known, merge)
         )
-        return self._target.engines(arrow, _SparkMerge(self, known))
+        return SparkEngines(self._target)._ordered(arrow, _SparkMerge(self, known))
 
     def _texts(self) -> list[Clause | None]:
         """Return the clauses in SQL; None for a clause with an expression without SQL text, or that Spark rejects."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from pyspark_delta.engines.contract import ARROW, SPARK
 from pyspark_delta.features.support import check_writable
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.snapshot import Snapshot
@@ -24,9 +23,6 @@ from pyspark_delta.write.options import WriteOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-EngineT = TypeVar("EngineT")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,17 +56,9 @@ class SparkTarget(Target):
             session_time_zone(spark),
             cost_model(spark),
             SparkTasks(spark),
+            f"PySpark/{spark.version}",
             spark=spark,
         )
-
-    @property
-    def client(self) -> str:
-        """The client that runs statements, as commits name it."""
-        return f"PySpark/{self.spark.version}"
-
-    def engines(self, arrow: EngineT, spark: EngineT) -> list[tuple[str, EngineT]]:
-        """Return the engines of a statement in the order in which they are asked."""
-        return [(ARROW, arrow), (SPARK, spark)] if self.cost.uses_arrow else [(SPARK, spark)]
 
     def empty(self) -> DataFrame:
         """Return an empty frame with the table's schema and name, on which Spark analyzes conditions."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Generic, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,12 +14,10 @@ from pyspark_delta.errors import ConcurrentWriteError
 from pyspark_delta.expressions.text import to_sql
 from pyspark_delta.protocol.draft import ReadSet
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.engine.dml.execution import execute
-from pyspark_delta.spark.engine.dml.statement import Found, Staged, Statement
+from pyspark_delta.statements.contract import Found, Statement
 from pyspark_delta.transaction.deleted_rows import take_rows
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+ResultT = TypeVar("ResultT")
 
 VECTORS, REWRITE, WHOLE_FILES, APPEND, NOTHING = (
     "deletion vectors",
@@ -32,7 +30,7 @@ VECTORS, REWRITE, WHOLE_FILES, APPEND, NOTHING = (
 
 
 @dataclass(frozen=True)
-class ChangePlan:
+class ChangePlan(Generic[ResultT]):
     """What a statement would do to version `version` of a table.
 
     `files_removed` lose all their rows, `files_changed` some of them, by `method`; `files_untouched` none.
@@ -55,9 +53,9 @@ class ChangePlan:
     conflicts_with: str
     engine: str
     engine_reason: str
-    _execute: Callable[[], DataFrame] = field(repr=False, compare=False)
+    _execute: Callable[[], ResultT] = field(repr=False, compare=False)
 
-    def execute(self) -> DataFrame:
+    def execute(self) -> ResultT:
         """Run the statement; return its counts, as without a plan.
 
         Raises ConcurrentWriteError if the table has a newer version than the plan.
@@ -80,23 +78,23 @@ class ChangePlan:
 
 
 def plan_change(
-    spark: SparkSession, current: Callable[[], Snapshot], statement: Statement, shown: Callable[[Staged], DataFrame]
-) -> ChangePlan:
-    """Return the plan of a statement on the newest version; `shown` converts the result of the statement.
+    current: Callable[[], Snapshot],
+    statement: Statement,
+    execute: Callable[[Callable[[], Snapshot]], ResultT],
+) -> ChangePlan[ResultT]:
+    """Return the plan of a statement on the newest version.
 
-    Runs the job that finds the rows, and writes nothing. Raises as staging the statement does about its conditions and
+    `execute` runs the statement on the newest version, which it gets from its argument. Finds the rows, and writes
+    nothing. Raises as staging the statement does about its conditions and
     values.
     """
     snapshot = current()
-    found = statement.find(spark, snapshot)
+    found = statement.find(snapshot)
     touched = take_rows(snapshot.location, snapshot.storage_options, found.candidates, found.rows.value.gone)
     partly, removed = touched.partly, pa.concat_tables([found.removed_whole, touched.whole])
     rewrites = bool(partly.num_rows) and not found.target.uses_vectors
     stored = sum(int(n) for n, whole in zip(touched.stored, touched.is_whole.to_pylist(), strict=True) if not whole)
     gone = sum(len(b) for b, whole in zip(touched.gone, touched.is_whole.to_pylist(), strict=True) if not whole)
-
-    def carry_out() -> DataFrame:
-        return shown(execute(spark, lambda: _unmoved(current(), snapshot), statement, 0))
 
     return ChangePlan(
         operation=statement.name,
@@ -113,7 +111,7 @@ def plan_change(
         conflicts_with=_surface(found.reads),
         engine=found.rows.engine,
         engine_reason=found.rows.reason,
-        _execute=carry_out,
+        _execute=lambda: execute(lambda: _unmoved(current(), snapshot)),
     )
 
 

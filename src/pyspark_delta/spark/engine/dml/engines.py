@@ -1,0 +1,109 @@
+"""The engines of a session: Arrow for what it computes exactly, then Spark, which runs every statement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+import pyarrow as pa
+
+from pyspark_delta.engines.arrow.delete import ArrowDelete
+from pyspark_delta.engines.arrow.engines import rewrite
+from pyspark_delta.engines.arrow.update import ArrowUpdate
+from pyspark_delta.engines.contract import ARROW, SPARK, Done, RowEngine
+from pyspark_delta.engines.row_changes import ChangeContext, Changed, ChangedRows
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf import arguments
+from pyspark_delta.spark.engine.dml import assignments
+from pyspark_delta.spark.engine.dml.conditions import check_condition
+from pyspark_delta.spark.engine.dml.row_engines import SparkDelete, SparkUpdate
+from pyspark_delta.spark.engine.dml.target import SparkTarget
+from pyspark_delta.spark.engine.write.job import write_kept
+from pyspark_delta.spark.frames.column_text import value_text
+from pyspark_delta.spark.frames.reading import read_files
+from pyspark_delta.statements.contract import Rewriter, RowCondition
+from pyspark_delta.statements.delete import Delete
+from pyspark_delta.statements.target import Candidates, Condition
+from pyspark_delta.statements.update import Update
+from pyspark_delta.write.written import Written
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, SparkSession
+
+EngineT = TypeVar("EngineT")
+
+
+def delete_statement(spark: SparkSession, condition: Condition | None = None, alias: str | None = None) -> Delete:
+    """Return a DELETE that a session runs; a condition is SQL text or a Column. Raises TypeError."""
+    arguments.check_condition("condition", condition)
+    return Delete(partial(_open, spark), condition, alias)
+
+
+def update_statement(
+    spark: SparkSession,
+    assigned: Mapping[str, Column | str],
+    condition: Condition | None = None,
+    alias: str | None = None,
+) -> Update:
+    """Return an UPDATE that a session runs; condition and values are SQL text or Columns. Raises TypeError."""
+    arguments.check_condition("condition", condition)
+    return Update(partial(_open, spark), assigned, condition, alias)
+
+
+@dataclass(frozen=True)
+class SparkEngines:
+    """The engines of one attempt, as `statements.contract.Engines` says."""
+
+    target: SparkTarget
+
+    def resolve(self, condition: Condition, statement: str) -> RowCondition:
+        """Check a condition with Spark's analyzer. Raises as `check_condition`."""
+        check_condition(self.target, condition, statement)
+        return RowCondition(condition, self.target.text(condition))
+
+    def is_default(self, value: Condition) -> bool:
+        """Return True if a new value is SQL's word DEFAULT."""
+        return assignments.is_default(value)
+
+    def delete(
+        self, files: pa.Table, condition: RowCondition, context: ChangeContext
+    ) -> Sequence[tuple[str, RowEngine[ChangedRows]]]:
+        """Return the engines of a DELETE."""
+        arrow: RowEngine[ChangedRows] = ArrowDelete(self.target, files, condition.text, context)
+        return self._ordered(arrow, SparkDelete(self.target, files, condition.given, context))
+
+    def update(
+        self, candidates: Candidates, condition: RowCondition | None, values: Mapping[tuple[str, ...], Condition]
+    ) -> Sequence[tuple[str, RowEngine[Changed]]]:
+        """Return the engines of an UPDATE. Raises SchemaMismatchError, and Spark's own errors about a value."""
+        target = self.target
+
+        def texts() -> dict[tuple[str, ...], str | None]:
+            return {path: value_text(target.empty(), value) for path, value in values.items()}
+
+        spark = SparkUpdate.of(target, candidates, condition, values)
+        text = None if condition is None else condition.text
+        arrow: RowEngine[Changed] = ArrowUpdate(target, candidates, text, texts)
+        return self._ordered(arrow, spark)
+
+    def rewriters(self) -> Sequence[tuple[str, Rewriter]]:
+        """Return what rewrites files: Arrow, or Spark if only it can read a file."""
+        return [(ARROW, partial(rewrite, self.target)), (SPARK, self._rewrite)]
+
+    def _rewrite(self, files: pa.Table) -> Done[Written]:
+        target = self.target
+        kept = read_files(target.spark, target.source, files, row_tracking=target.has_row_ids)
+        return Done(write_kept(kept, target.configuration, target.context), SPARK)
+
+    def _ordered(self, arrow: EngineT, spark: EngineT) -> list[tuple[str, EngineT]]:
+        """Return the engines in the order in which they are asked."""
+        return [(ARROW, arrow), (SPARK, spark)] if self.target.cost.uses_arrow else [(SPARK, spark)]
+
+
+def _open(
+    spark: SparkSession, snapshot: Snapshot, alias: str | None, declared: TableConfiguration | None
+) -> SparkEngines:
+    return SparkEngines(SparkTarget.of(spark, snapshot, alias, declared))

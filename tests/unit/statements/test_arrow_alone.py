@@ -1,0 +1,214 @@
+"""DELETE and UPDATE on real tables with Arrow as the only engine: no PySpark is imported."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from pyspark_delta.data.reader import read_plan
+from pyspark_delta.ddl.change import commit_change
+from pyspark_delta.ddl.constraints import add_constraint
+from pyspark_delta.engines.arrow.engines import ArrowSettings
+from pyspark_delta.errors import (
+    AppendOnlyTableError,
+    ConcurrentWriteError,
+    InvalidOperationError,
+    InvalidPredicateError,
+)
+from pyspark_delta.scan.planner import plan_scan
+from pyspark_delta.schema.types import INTEGER, LONG, STRING, StructField, StructType
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.statements.contract import Staged
+from pyspark_delta.statements.delete import Delete
+from pyspark_delta.statements.execution import execute
+from pyspark_delta.statements.plan import plan_change
+from pyspark_delta.statements.update import Update
+from pyspark_delta.table import Table
+from pyspark_delta.transaction.new_table import new_table
+from pyspark_delta.transaction.transaction import Transaction
+from pyspark_delta.write.options import WriteOptions, transaction_of
+from pyspark_delta.write.written import has_row_ids
+
+SCHEMA = StructType((StructField("id", LONG), StructField("n", INTEGER), StructField("p", STRING)))
+TRACKED = {"delta.enableRowTracking": "true", "delta.enableChangeDataFeed": "true"}
+VECTORS = {**TRACKED, "delta.enableDeletionVectors": "true"}
+ARROW = ArrowSettings().open
+
+
+def make(path: Path, properties: dict[str, str], files: int = 2) -> Callable[[], Snapshot]:
+    """A table with ten rows in each file: `id` counts, `n` is id % 3, and `p` is a partition for each file."""
+    Transaction.creating(str(path), new_table(SCHEMA, ["p"], properties)).commit()
+    for number in range(files):
+        ids = range(10 * number, 10 * number + 10)
+        columns = [pa.array(ids, pa.int64()), pa.array([i % 3 for i in ids], pa.int32()), pa.array([str(number)] * 10)]
+        with Transaction.on(Snapshot.load(str(path))) as transaction:
+            transaction.write([pa.RecordBatch.from_arrays(columns, names=["id", "n", "p"])])
+    return lambda: Snapshot.load(str(path))
+
+
+def rows(current: Callable[[], Snapshot]) -> dict[int, tuple[int | None, int | None]]:
+    """Return the value and the row id by `id`."""
+    snapshot = current()
+    found = read_plan(plan_scan(snapshot, row_ids=has_row_ids(snapshot.configuration))).read_all().to_pylist()
+    return {row["id"]: (row["n"], row.get("_row_id")) for row in found}
+
+
+def changes(current: Callable[[], Snapshot]) -> list[tuple[str, int, int | None]]:
+    version = current().version
+    read = Table(current()).changes(starting_version=version, ending_version=version).to_arrow().to_pylist()
+    return sorted((row["_change_type"], row["id"], row["n"]) for row in read)
+
+
+def commit_info(path: Path) -> dict[str, Any]:
+    newest = max((path / "_delta_log").glob("*.json"))
+    found: dict[str, Any] = json.loads(newest.read_text().splitlines()[0])["commitInfo"]
+    return found
+
+
+def done(staged: Staged | None) -> list[int]:
+    assert staged is not None
+    return list(staged.result)
+
+
+@pytest.mark.parametrize("properties", [TRACKED, VECTORS], ids=["rewrites", "vectors"])
+class TestRows:
+    def test_a_delete_removes_the_rows_and_keeps_the_ids_of_others(
+        self, tmp_path: Path, properties: dict[str, str]
+    ) -> None:
+        current = make(tmp_path, properties)
+        before = rows(current)
+        assert done(execute(current, Delete(ARROW, "n = 1 AND id < 15"))) == [5]
+        gone = {1, 4, 7, 10, 13}
+        assert rows(current) == {i: row for i, row in before.items() if i not in gone}
+        assert changes(current) == sorted(("delete", i, 1) for i in gone)
+        info = commit_info(tmp_path)
+        assert info["operation"] == "DELETE"
+        assert info["operationParameters"] == {"predicate": '["n = 1 AND id < 15"]'}
+        assert info["operationEngine"] == "Arrow in the driver"
+        assert info["engineInfo"].startswith("pyspark-delta/")
+        assert info["tags"] == {"delta.rowTracking.preserved": "true"}
+        metrics = info["operationMetrics"]
+        with_vectors = properties is VECTORS
+        assert (metrics["numDeletedRows"], metrics["numCopiedRows"]) == ("5", "0" if with_vectors else "15")
+        assert metrics["numDeletionVectorsAdded"] == ("2" if with_vectors else "0")
+        assert metrics["numAddedChangeFiles"] == ("0" if with_vectors else "2")
+
+    def test_an_update_writes_new_values_under_the_same_ids(self, tmp_path: Path, properties: dict[str, str]) -> None:
+        current = make(tmp_path, properties)
+        before = rows(current)
+        assert done(execute(current, Update(ARROW, {"t.n": "t.n + 10"}, "t.id % 10 = 4", "t"))) == [2]
+        assert rows(current) == {**before, 4: (11, before[4][1]), 14: (12, before[14][1])}
+        expected = [("update_postimage", 4, 11), ("update_postimage", 14, 12)]
+        assert changes(current) == [*expected, ("update_preimage", 4, 1), ("update_preimage", 14, 2)]
+        info = commit_info(tmp_path)
+        assert (info["operation"], info["operationMetrics"]["numUpdatedRows"]) == ("UPDATE", "2")
+
+    def test_whole_files_are_removed_without_an_engine(self, tmp_path: Path, properties: dict[str, str]) -> None:
+        current = make(tmp_path, properties)
+        assert done(execute(current, Delete(ARROW, "p = '0'"))) == [10]
+        assert commit_info(tmp_path)["operationEngine"] == "none"
+        assert done(execute(current, Delete(ARROW))) == [10]
+        assert rows(current) == {}
+
+
+def test_nothing_is_committed_where_no_row_is_meant(tmp_path: Path) -> None:
+    current = make(tmp_path, {})
+    assert done(execute(current, Delete(ARROW, "id > 99"))) == [0]
+    assert done(execute(current, Update(ARROW, {"n": "1"}, "id > 99"))) == [0]
+    assert done(execute(current, Update(ARROW, {"n": "1"}, "id > 5 AND n > 5"))) == [0]
+    assert current().version == 2
+
+
+def test_defaults_and_null_are_assigned(tmp_path: Path) -> None:
+    current = make(tmp_path, TRACKED)
+    assert done(execute(current, Update(ARROW, {"n": "DEFAULT"}, "id = 3"))) == [1]
+    assert rows(current)[3][0] is None
+
+
+@pytest.mark.parametrize("statement", ["delete", "update"])
+def test_what_arrow_cannot_run_is_an_error_with_its_reason(tmp_path: Path, statement: str) -> None:
+    current = make(tmp_path, {})
+    made = (
+        Delete(ARROW, "soundex(p) = 'x' AND id = 3")
+        if statement == "delete"
+        else Update(ARROW, {"n": "cast(soundex(p) as int)"}, "id = 3")
+    )
+    reason = "the condition is not one that Arrow" if statement == "delete" else "the new value of 'n' exactly"
+    with pytest.raises(InvalidOperationError, match=rf"run this {statement.upper()}\. Arrow: .*{reason}") as error:
+        execute(current, made)
+    assert error.value.error_class == "DELTA_NO_ENGINE_FOR_STATEMENT"
+    assert current().version == 2
+
+
+def test_a_row_that_breaks_a_constraint_is_named_as_the_reason(tmp_path: Path) -> None:
+    current = make(tmp_path, {})
+    commit_change(add_constraint(current().configuration, "small", "n < 5"), current())
+    with pytest.raises(InvalidOperationError, match="a row breaks a condition of the table"):
+        execute(current, Update(ARROW, {"n": "7"}, "id = 3"))
+    assert len(list(tmp_path.glob("p=*/*.parquet"))) == 2
+
+
+def test_wrong_statements_are_refused(tmp_path: Path) -> None:
+    current = make(tmp_path, {})
+    with pytest.raises(InvalidPredicateError, match="nowhere"):
+        execute(current, Delete(ARROW, "nowhere = 1"))
+    with pytest.raises(InvalidPredicateError):
+        execute(current, Delete(ARROW, "id = = 1"))
+    with pytest.raises(InvalidPredicateError, match="not deterministic"):
+        execute(current, Delete(ARROW, "rand() < 0.5"))
+    with pytest.raises(InvalidOperationError, match="no column 'nowhere'"):
+        execute(current, Update(ARROW, {"nowhere": "1"}))
+    with pytest.raises(TypeError, match="The condition of DELETE is SQL text, found int 5"):
+        execute(current, Delete(ARROW, 5))
+    append_only = make(tmp_path / "a", {"delta.appendOnly": "true"})
+    with pytest.raises(AppendOnlyTableError):
+        execute(append_only, Delete(ARROW, "id = 1"))
+
+
+def test_a_statement_runs_again_on_the_version_that_won(tmp_path: Path) -> None:
+    current = make(tmp_path, VECTORS)
+    old = [current()]
+    execute(current, Update(ARROW, {"n": "100"}, "id = 3"))
+
+    def first_old_then_new() -> Snapshot:
+        return old.pop() if old else current()
+
+    assert done(execute(first_old_then_new, Delete(ARROW, "n = 100 OR id = 4"))) == [2]
+    assert rows(current).keys() == set(range(20)) - {3, 4}
+
+
+def test_an_application_transaction_takes_effect_once(tmp_path: Path) -> None:
+    current = make(tmp_path, {})
+    transaction = transaction_of("job", "1")
+    opened = ArrowSettings(WriteOptions(transaction=transaction)).open
+    assert done(execute(current, Delete(opened, "id = 1"), transaction=transaction)) == [1]
+    assert execute(current, Delete(opened, "id = 2"), transaction=transaction) is None
+    assert 2 in rows(current)
+
+
+def test_a_plan_says_what_would_happen_and_runs(tmp_path: Path) -> None:
+    current = make(tmp_path, VECTORS)
+    statement = Delete(ARROW, "n = 1 AND id < 15")
+    plans = [plan_change(current, statement, lambda newest: done(execute(newest, statement))) for _ in range(2)]
+    assert current().version == 2
+    assert (plans[0].rows_affected, plans[0].method, plans[0].engine) == (5, "deletion vectors", "Arrow in the driver")
+    assert plans[0].execute() == [5]
+    with pytest.raises(ConcurrentWriteError, match="about version 2"):
+        plans[1].execute()
+
+
+def test_no_module_of_pyspark_is_loaded() -> None:
+    loaded = (
+        "import sys, pyspark_delta.engines.arrow.engines, pyspark_delta.statements.execution, "
+        "pyspark_delta.statements.delete, pyspark_delta.statements.update, pyspark_delta.statements.plan; "
+        "print([name for name in sys.modules if name.split('.')[0] in ('pyspark', 'py4j')])"
+    )
+    found = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
