@@ -32,9 +32,10 @@ from pyspark_delta.expressions.tree import Column
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.schema.types import BYTE, DATE, INTEGER, LONG, STRING
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.engine.dml.merge_source import SourceKeys, find_keys
+from pyspark_delta.spark.engine.dml.merge_source import find_keys
 from pyspark_delta.spark.engine.write.save import save
 from pyspark_delta.statements.merge.condition import Key
+from pyspark_delta.statements.merge.keys import SourceKeys
 
 VECTORS = {"delta.enableDeletionVectors": "true"}
 FEED = {"delta.enableChangeDataFeed": "true"}

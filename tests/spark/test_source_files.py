@@ -17,8 +17,7 @@ from pyspark_delta import DeltaTable, Table
 from pyspark_delta.engines.cost import CostModel
 from pyspark_delta.errors import DataFileError
 from pyspark_delta.spark.engine.dml import merge_source
-from pyspark_delta.spark.engine.dml.merge_source import collect, collected
-from pyspark_delta.spark.engine.dml.source_files import source_files
+from pyspark_delta.spark.engine.dml.merge_source import collect, collected, source_files
 from pyspark_delta.spark.engine.write.alignment import frame_schema
 from pyspark_delta.spark.engine.write.save import save
 

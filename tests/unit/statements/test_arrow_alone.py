@@ -1,4 +1,4 @@
-"""DELETE and UPDATE on real tables with Arrow as the only engine: no PySpark is imported."""
+"""DELETE, UPDATE and MERGE on real tables with Arrow as the only engine: no PySpark is imported."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pyspark_delta.data.reader import read_plan
 from pyspark_delta.ddl.change import commit_change
 from pyspark_delta.ddl.constraints import add_constraint
 from pyspark_delta.engines.arrow.engines import ArrowSettings
+from pyspark_delta.engines.row_changes import RowAction
 from pyspark_delta.errors import (
     AppendOnlyTableError,
     ConcurrentWriteError,
@@ -28,6 +29,8 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.statements.contract import Staged
 from pyspark_delta.statements.delete import Delete
 from pyspark_delta.statements.execution import execute
+from pyspark_delta.statements.merge.clauses import Clause, RowKind
+from pyspark_delta.statements.merge.merge import Merge
 from pyspark_delta.statements.plan import plan_change
 from pyspark_delta.statements.update import Update
 from pyspark_delta.table import Table
@@ -204,11 +207,56 @@ def test_a_plan_says_what_would_happen_and_runs(tmp_path: Path) -> None:
         plans[1].execute()
 
 
-def test_no_module_of_pyspark_is_loaded() -> None:
-    loaded = (
-        "import sys, pyspark_delta.engines.arrow.engines, pyspark_delta.statements.execution, "
-        "pyspark_delta.statements.delete, pyspark_delta.statements.update, pyspark_delta.statements.plan; "
-        "print([name for name in sys.modules if name.split('.')[0] in ('pyspark', 'py4j')])"
+MERGED = (
+    Clause(RowKind.MATCHED, RowAction.DELETE, "s.n = 0"),
+    Clause(RowKind.MATCHED, RowAction.UPDATE, None, {"n": "t.n + s.n"}),
+    Clause(RowKind.NOT_MATCHED, RowAction.INSERT, None, {"id": "s.id", "n": "s.n", "p": "'0'"}),
+)
+
+
+def source(ids: list[int], values: list[int]) -> pa.Table:
+    return pa.table({"id": pa.array(ids, pa.int64()), "n": pa.array(values, pa.int32())})
+
+
+@pytest.mark.parametrize("properties", [TRACKED, VECTORS], ids=["rewrites", "vectors"])
+def test_a_merge_updates_deletes_and_inserts(tmp_path: Path, properties: dict[str, str]) -> None:
+    current = make(tmp_path, properties)
+    before = rows(current)
+    opened = ArrowSettings().merging(source([3, 4, 99], [0, 50, 7]))
+    assert done(execute(current, Merge(opened, "t.id = s.id", "t", MERGED))) == [3, 1, 1, 1]
+    after = rows(current)
+    assert after.pop(99)[0] == 7
+    assert after == {**{i: row for i, row in before.items() if i != 3}, 4: (51, before[4][1])}
+    expected = [("delete", 3, 0), ("insert", 99, 7), ("update_postimage", 4, 51), ("update_preimage", 4, 1)]
+    assert changes(current) == expected
+    info = commit_info(tmp_path)
+    assert info["operationParameters"]["predicate"] == '["t.id = s.id"]'
+    assert info["operationParameters"]["matchedPredicates"] == (
+        '[{"predicate":"s.n = 0","actionType":"delete"},{"actionType":"update"}]'
     )
-    found = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
+    metrics = info["operationMetrics"]
+    assert {name: metrics[f"num{name}"] for name in ("SourceRows", "TargetRowsInserted", "TargetRowsUpdated")} == {
+        "SourceRows": "3",
+        "TargetRowsInserted": "1",
+        "TargetRowsUpdated": "1",
+    }
+
+
+def test_a_merge_that_arrow_cannot_run_names_the_reason(tmp_path: Path) -> None:
+    current = make(tmp_path, {})
+    twice = Merge(ArrowSettings().merging(source([4, 4], [1, 2])), "t.id = s.id", "t", MERGED)
+    with pytest.raises(InvalidOperationError, match="several rows of the source match a row"):
+        execute(current, twice)
+    by_source = (Clause(RowKind.BY_SOURCE, RowAction.DELETE),)
+    with pytest.raises(InvalidOperationError, match="a clause is for rows that the source does not match"):
+        execute(current, Merge(ArrowSettings().merging(source([4], [1])), "t.id = s.id", "t", by_source))
+    assert current().version == 2
+
+
+def test_no_module_of_pyspark_is_loaded() -> None:
+    names = ("contract", "delete", "execution", "merge.merge", "plan", "update")
+    modules = ["engines.arrow.engines", *(f"statements.{name}" for name in names)]
+    code = "".join(f"import pyspark_delta.{module}\n" for module in modules)
+    code += "import sys; print([name for name in sys.modules if name.split('.')[0] in ('pyspark', 'py4j')])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import ClassVar
 
 import pyarrow as pa
 
 from pyspark_delta.engines.arrow.delete import ArrowDelete
+from pyspark_delta.engines.arrow.merge import ArrowMerge
 from pyspark_delta.engines.arrow.rewriting import rewrite_files
 from pyspark_delta.engines.arrow.update import ArrowUpdate
 from pyspark_delta.engines.contract import ARROW, CannotRun, Done, RowEngine, answer
@@ -16,10 +19,17 @@ from pyspark_delta.engines.cost import DEFAULT, CostModel
 from pyspark_delta.engines.row_changes import ChangeContext, Changed, ChangedRows
 from pyspark_delta.features.support import check_writable
 from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.draft import ReadSet
+from pyspark_delta.schema.arrow import from_arrow, to_arrow
+from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.statements.assignments import is_default_word
 from pyspark_delta.statements.conditions import check_columns, check_deterministic
 from pyspark_delta.statements.contract import Rewriter, RowCondition
+from pyspark_delta.statements.merge.clauses import Clause
+from pyspark_delta.statements.merge.condition import Key
+from pyspark_delta.statements.merge.keys import SourceKeys
+from pyspark_delta.statements.merge.merge import MergeSearch, OpenMerge
 from pyspark_delta.statements.target import Candidates, Condition, Target
 from pyspark_delta.write.options import WriteOptions
 from pyspark_delta.write.written import Written
@@ -41,6 +51,19 @@ class ArrowSettings:
         check_writable(declared or snapshot.configuration, snapshot.location)
         options = self.options
         return ArrowEngines(Target(snapshot, alias, declared, options, options.files, self.time_zone, self.cost))
+
+    def merging(self, source: pa.Table) -> OpenMerge:
+        """Return what opens the engines of a MERGE of a table in memory.
+
+        Raises SchemaMismatchError for columns of types that no Delta table has.
+        """
+        return partial(self._open_merge, ArrowSource.of(source))
+
+    @contextmanager
+    def _open_merge(
+        self, source: ArrowSource, snapshot: Snapshot, alias: str | None, declared: TableConfiguration | None
+    ) -> Iterator[ArrowMergeEngines]:
+        yield ArrowMergeEngines(self.open(snapshot, alias, declared).target, source)
 
 
 @dataclass(frozen=True)
@@ -77,6 +100,82 @@ class ArrowEngines:
     def rewriters(self) -> Sequence[tuple[str, Rewriter]]:
         """Return what rewrites files that keep some of their rows."""
         return [(ARROW, partial(rewrite, self.target))]
+
+
+# ----------------------------------------------------------------------------------------------------------- MERGE
+@dataclass(frozen=True)
+class ArrowSource:
+    """A table in memory as the source of a merge, as `statements.merge.merge.MergeSource` says."""
+
+    schema: StructType
+    table: pa.Table
+    materialize_ms: ClassVar[int] = 0
+
+    @classmethod
+    def of(cls, table: pa.Table) -> ArrowSource:
+        """Return the source; its columns get the types that readers of Delta tables return."""
+        fields = (StructField(one.name, from_arrow(one.type, where=f"column '{one.name}'")) for one in table.schema)
+        schema = StructType(tuple(fields))
+        types = [pa.field(field.name, to_arrow(field.type, all_nullable=True)) for field in schema]
+        return cls(schema, table.cast(pa.schema(types)))
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return int(self.table.num_rows)
+
+    def reads(self, _: Snapshot) -> ReadSet:
+        """Return nothing: a table in memory does not change."""
+        return ReadSet()
+
+    def find_keys(self, _: Sequence[Key]) -> SourceKeys:
+        """Return the number of rows alone; the keys of collected rows are read from these."""
+        return SourceKeys(self.rows, None)
+
+    def collect_if_small(self, columns: StructType) -> pa.Table:
+        """Return some columns."""
+        return self.collect(columns)
+
+    def collect(self, columns: StructType) -> pa.Table:
+        """Return some columns."""
+        return self.table.select(list(columns.names))
+
+
+@dataclass(frozen=True)
+class ArrowMergeEngines(ArrowEngines):
+    """The Arrow engine for an attempt at a merge."""
+
+    source: ArrowSource
+
+    def evolved(self, configuration: TableConfiguration) -> ArrowMergeEngines:
+        """Return the engine for what the table declares after the merge."""
+        return replace(self, target=replace(self.target, evolved=configuration))
+
+    def bind(self, condition: Condition, clauses: Sequence[Clause], *, evolves: bool) -> ArrowResolvedMerge:
+        """Check that condition and values are text. Raises TypeError."""
+        text = _text(condition, "The condition of MERGE")
+        for clause in clauses:
+            for value in (*([] if clause.condition is None else [clause.condition]), *(clause.values or {}).values()):
+                _text(value, f"The condition or value of {clause.name}")
+        return ArrowResolvedMerge(self, text, clauses)
+
+
+@dataclass(frozen=True)
+class ArrowResolvedMerge:
+    """A merge in SQL, as `statements.merge.merge.ResolvedMerge` says."""
+
+    bound: ArrowMergeEngines
+    condition: str
+    clauses: Sequence[Clause]
+
+    def history_texts(self) -> tuple[str, Sequence[str | None]]:
+        """Return the condition and those of the clauses."""
+        return self.condition, [clause.condition for clause in self.clauses]
+
+    def engines(self, search: MergeSearch) -> Sequence[tuple[str, RowEngine[Changed]]]:
+        """Return the engine."""
+        bound = self.bound
+        return [(ARROW, ArrowMerge(bound.target, bound.source.schema, self.condition, lambda: self.clauses, search))]
 
 
 def rewrite(target: Target, files: pa.Table) -> Done[Written] | CannotRun:

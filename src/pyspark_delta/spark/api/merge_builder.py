@@ -10,8 +10,8 @@ from pyspark.sql import Column
 
 from pyspark_delta.engines.row_changes import RowAction
 from pyspark_delta.spark.conf.arguments import check_condition, check_values
-from pyspark_delta.spark.engine.dml.merge import Merge
 from pyspark_delta.statements.merge.clauses import Clause, RowKind
+from pyspark_delta.statements.merge.merge import Merge
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

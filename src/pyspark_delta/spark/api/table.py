@@ -29,7 +29,7 @@ from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.conf.write_defaults import top_level_format
 from pyspark_delta.spark.engine.dml.engines import delete_statement, update_statement
 from pyspark_delta.spark.engine.dml.execution import plan_statement, run_statement
-from pyspark_delta.spark.engine.dml.merge import Merge
+from pyspark_delta.spark.engine.dml.merge import merge_statement
 from pyspark_delta.spark.frames.change_feed import read_change_feed
 from pyspark_delta.spark.frames.count import counting
 from pyspark_delta.spark.frames.read_marks import mark_read
@@ -263,7 +263,9 @@ class DeltaTable(UnsupportedOperations):
         Name the sides with `alias`, as in `table.alias("t").merge(rows.alias("s"), "t.id = s.id")`. Add clauses to the
         builder and call `execute`.
         """
-        return DeltaMergeBuilder(Merge(self._spark, source, condition, self._alias), self._execute, self._plan)
+        return DeltaMergeBuilder(
+            merge_statement(self._spark, source, condition, self._alias), self._execute, self._plan
+        )
 
     def _run(self, statement: Statement, plan: bool) -> DataFrame | ChangePlan[DataFrame]:
         return self._plan(statement) if plan else self._execute(statement)

@@ -18,9 +18,10 @@ from pyspark_delta.spark.conf.arguments import check_values
 from pyspark_delta.spark.conf.write_defaults import after_commit, with_session_defaults
 from pyspark_delta.spark.engine.dml.engines import delete_statement, update_statement
 from pyspark_delta.spark.engine.dml.execution import counts_frame
-from pyspark_delta.spark.engine.dml.merge import Merge
+from pyspark_delta.spark.engine.dml.merge import merge_statement
 from pyspark_delta.spark.engine.write.save import TableWrite, stage_change
 from pyspark_delta.statements.contract import Statement
+from pyspark_delta.statements.merge.merge import Merge
 from pyspark_delta.statements.plan import ChangePlan
 from pyspark_delta.statements.target import Condition
 from pyspark_delta.transaction.combination import operation_of
@@ -133,7 +134,7 @@ class DeltaTransaction:
 
         Raises as `delete`.
         """
-        return DeltaMergeBuilder(Merge(self._spark, source, condition, self._alias), self._run, _refuse_plan)
+        return DeltaMergeBuilder(merge_statement(self._spark, source, condition, self._alias), self._run, _refuse_plan)
 
     def _run(self, statement: Statement) -> DataFrame:
         self._options({})

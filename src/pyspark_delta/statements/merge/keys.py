@@ -8,17 +8,28 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
+from pyspark_delta.expressions.coercion import compare
+from pyspark_delta.expressions.literals import NotExactError, zone_of
+from pyspark_delta.expressions.tree import And, Expression, In, Literal, Or, all_of
+from pyspark_delta.scan.bounds import NEVER
+from pyspark_delta.schema.types import BYTE, INTEGER, SHORT, DataType
+from pyspark_delta.statements.merge.condition import Key
+
 MOST_VALUES = 1_000
 """How many keys are kept as single values."""
 MOST_RANGES = 32
 """How many ranges are kept if there are more keys."""
 REPORT = "report binary"
+
+_BITS: dict[DataType, int] = {BYTE: 8, SHORT: 16, INTEGER: 32}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,3 +128,59 @@ def _numbers(keys: pa.Array) -> np.ndarray:
     if pt.is_temporal(keys.type):
         keys = keys.view(pa.int32() if keys.type.bit_width == 32 else pa.int64())
     return np.asarray(pc.cast(keys, pa.float64(), safe=False))
+
+
+# ------------------------------------------------------------------------------------------------ as a predicate
+@dataclass(frozen=True, slots=True)
+class SourceKeys:
+    """The number of rows of a source, and the predicate that matching rows of the table meet."""
+
+    rows: int
+    predicate: Expression | None
+
+
+def keys_among(rows: pa.Table, keys: Sequence[Key], names: Sequence[str], time_zone: str) -> SourceKeys:
+    """Return the keys of collected rows of a source; `names` are the columns of the keys."""
+    if not rows.num_rows:
+        return SourceKeys(0, NEVER)
+    ranges = tuple(KeyRanges.of(rows[name].combine_chunks()) for name in names)
+    return source_keys(KeyReport(rows.num_rows, ranges), keys, time_zone)
+
+
+def source_keys(found: KeyReport, keys: Sequence[Key], time_zone: str) -> SourceKeys:
+    """Return the keys of a report, with the predicate that they give."""
+    zone = zone_of(time_zone)
+    parts = [_predicate(key, ranges, zone) for key, ranges in zip(keys, found.ranges, strict=True)]
+    return SourceKeys(found.rows, all_of(*(part for part in parts if part is not None)))
+
+
+def _predicate(key: Key, found: KeyRanges, zone: tzinfo) -> Expression | None:
+    """Return what a key of the table meets if it equals a key of the source; None if this cannot be expressed."""
+    if not len(found.least):
+        return NEVER  # all keys are null, which equals nothing
+    try:
+        if found.are_values:
+            values = found.least.to_pylist()
+            return all_of(_range(key, values[0], values[-1], zone), _one_of(key, values))
+        found = found.at_most(MOST_RANGES)
+        ends = zip(found.least.to_pylist(), found.greatest.to_pylist(), strict=True)
+        ranges = [_range(key, least, greatest, zone) for least, greatest in ends]
+    except (NotExactError, OverflowError, ValueError):  # dates that Python does not have, texts that are not UTF-8
+        return None
+    return Or(tuple(ranges)) if len(ranges) > 1 else ranges[0]
+
+
+def _range(key: Key, least: Any, greatest: Any, zone: tzinfo) -> Expression:
+    return And(
+        (
+            compare(">=", key.column, Literal(least, key.source_type), zone),
+            compare("<=", key.column, Literal(greatest, key.source_type), zone),
+        )
+    )
+
+
+def _one_of(key: Key, values: Sequence[Any]) -> Expression | None:
+    bits = _BITS.get(key.column.type)
+    if bits is not None:
+        values = [value for value in values if -(1 << bits - 1) <= value < 1 << bits - 1]
+    return In(key.column, tuple(Literal(value, key.column.type) for value in values)) if values else None

@@ -73,7 +73,7 @@ class SparkEngines:
     ) -> Sequence[tuple[str, RowEngine[ChangedRows]]]:
         """Return the engines of a DELETE."""
         arrow: RowEngine[ChangedRows] = ArrowDelete(self.target, files, condition.text, context)
-        return self._ordered(arrow, SparkDelete(self.target, files, condition.given, context))
+        return in_order(self.target, arrow, SparkDelete(self.target, files, condition.given, context))
 
     def update(
         self, candidates: Candidates, condition: RowCondition | None, values: Mapping[tuple[str, ...], Condition]
@@ -87,7 +87,7 @@ class SparkEngines:
         spark = SparkUpdate.of(target, candidates, condition, values)
         text = None if condition is None else condition.text
         arrow: RowEngine[Changed] = ArrowUpdate(target, candidates, text, texts)
-        return self._ordered(arrow, spark)
+        return in_order(target, arrow, spark)
 
     def rewriters(self) -> Sequence[tuple[str, Rewriter]]:
         """Return what rewrites files: Arrow, or Spark if only it can read a file."""
@@ -98,9 +98,10 @@ class SparkEngines:
         kept = read_files(target.spark, target.source, files, row_tracking=target.has_row_ids)
         return Done(write_kept(kept, target.configuration, target.context), SPARK)
 
-    def _ordered(self, arrow: EngineT, spark: EngineT) -> list[tuple[str, EngineT]]:
-        """Return the engines in the order in which they are asked."""
-        return [(ARROW, arrow), (SPARK, spark)] if self.target.cost.uses_arrow else [(SPARK, spark)]
+
+def in_order(target: SparkTarget, arrow: EngineT, spark: EngineT) -> list[tuple[str, EngineT]]:
+    """Return the engines of a statement in the order in which they are asked."""
+    return [(ARROW, arrow), (SPARK, spark)] if target.cost.uses_arrow else [(SPARK, spark)]
 
 
 def _open(

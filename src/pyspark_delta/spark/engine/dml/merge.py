@@ -1,65 +1,34 @@
-"""MERGE: updates and deletes rows of a table and inserts rows of a source, as the two match.
+"""MERGE in a session: resolves the condition and the clauses on frames, and runs the merge as a Spark job.
 
 One job joins the two sides, finds the clause of each row, writes the new rows, and records the rows that leave their
-files. The source is evaluated once, except for reading its keys if that avoids reading files. A small source is
-collected into this process instead, if Arrow computes the clauses exactly as Spark does.
+files. Arrow is asked first; it runs merges of small sources that it computes exactly as Spark does.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
-from pyspark_delta.engines.arrow.bound_merge import SOURCE, BoundMerge
 from pyspark_delta.engines.arrow.merge import ArrowMerge
-from pyspark_delta.engines.contract import SPARK, CannotRun, Done, RowEngine, first_done
-from pyspark_delta.engines.row_changes import Changed, ChangedRows, RowAction
+from pyspark_delta.engines.contract import SPARK, Done, RowEngine
+from pyspark_delta.engines.row_changes import Changed, ChangedRows
 from pyspark_delta.errors import DeltaError, InvalidOptionError
-from pyspark_delta.expressions.tree import Expression, all_of
-from pyspark_delta.features.support import check_removable
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.protocol.draft import IsolationLevel, Operation
-from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf import arguments
-from pyspark_delta.spark.engine.dml.assignments import is_default
 from pyspark_delta.spark.engine.dml.conditions import check_analyzed
-from pyspark_delta.spark.engine.dml.engines import SparkEngines
+from pyspark_delta.spark.engine.dml.engines import SparkEngines, in_order
 from pyspark_delta.spark.engine.dml.job import change_rows
 from pyspark_delta.spark.engine.dml.merge_rows import MergedRows, RowChange, repeated_matches, row_changes
 from pyspark_delta.spark.engine.dml.merge_sides import Scopes, Sides, clause_text, resolve
-from pyspark_delta.spark.engine.dml.merge_source import (
-    SourceCount,
-    collect,
-    collected,
-    find_keys,
-    keys_among,
-    materialized,
-)
+from pyspark_delta.spark.engine.dml.merge_source import SparkSource
 from pyspark_delta.spark.engine.dml.target import SparkTarget
-from pyspark_delta.spark.engine.frame_reads import frame_reads
-from pyspark_delta.spark.engine.write.alignment import frame_schema
 from pyspark_delta.spark.frames.column_text import text_on
-from pyspark_delta.statements.assignments import fill_defaults
-from pyspark_delta.statements.conditions import check_deterministic
-from pyspark_delta.statements.contract import Found, Staged
-from pyspark_delta.statements.merge.clauses import (
-    Clause,
-    RowKind,
-    check_clauses,
-    evolve_target,
-    is_single_delete,
-    of_kind,
-)
-from pyspark_delta.statements.merge.condition import MatchCondition, understand
-from pyspark_delta.statements.merge.outcome import MergeTimes, merge_counts, merge_metrics, merge_parameters
-from pyspark_delta.statements.outcome import apply_deletions, draft_change, milliseconds_since
+from pyspark_delta.statements.merge.clauses import Clause, RowKind, is_single_delete, of_kind
+from pyspark_delta.statements.merge.merge import Merge, MergeSearch
 from pyspark_delta.statements.target import Candidates, Condition
 from pyspark_delta.write.written import discard
 
@@ -69,157 +38,112 @@ if TYPE_CHECKING:
 _KEEPS_SOURCE = ("right_outer", "source_anti")
 
 
+def merge_statement(spark: SparkSession, source: DataFrame, condition: Condition, alias: str | None = None) -> Merge:
+    """Return a MERGE of a frame that a session runs, without clauses.
+
+    Raises TypeError, and ValueError for a condition that is None.
+    """
+    arguments.check_source("source", source)
+    if condition is None:
+        raise ValueError("condition of a merge cannot be None: it says which rows match.")
+    arguments.check_condition("condition", condition)
+    return Merge(partial(_open, spark, source), condition, alias)
+
+
+@contextmanager
+def _open(
+    spark: SparkSession,
+    source: DataFrame,
+    snapshot: Snapshot,
+    alias: str | None,
+    declared: TableConfiguration | None,
+) -> Iterator[SparkMergeEngines]:
+    with ExitStack() as stack:
+        target = SparkTarget.of(spark, snapshot, alias, declared)
+        yield SparkMergeEngines(target, SparkSource(spark, source, target, stack))
+
+
 @dataclass(frozen=True)
-class Merge:
-    """A MERGE statement; `alias` is the name of the table in its conditions."""
+class SparkMergeEngines(SparkEngines):
+    """The engines of one attempt at a merge, as `statements.merge.merge.MergeEngines` says."""
 
-    spark: SparkSession
-    source: DataFrame
-    condition: Condition
-    alias: str | None = None
-    clauses: tuple[Clause, ...] = ()
-    evolves: bool = False
-    name: ClassVar[str] = "MERGE"
-    counts: ClassVar[int] = 4
+    source: SparkSource
 
-    def __post_init__(self) -> None:
-        arguments.check_source("source", self.source)
-        if self.condition is None:
-            raise ValueError("condition of a merge cannot be None: it says which rows match.")
-        arguments.check_condition("condition", self.condition)
+    def evolved(self, configuration: TableConfiguration) -> SparkMergeEngines:
+        """Return the engines for what the table declares after the merge."""
+        return replace(self, target=replace(self.target, evolved=configuration))
 
-    def find(self, snapshot: Snapshot) -> Found:
-        """Find the rows that the merge changes, without writing anything.
+    def bind(self, condition: Condition, clauses: Sequence[Clause], *, evolves: bool) -> SparkMerge:
+        """Resolve condition and clauses on frames.
 
-        Raises as `stage` about conditions and values.
+        Raises InvalidOperationError for unknown columns, InvalidPredicateError, and Spark's own errors.
         """
-        with ExitStack() as stack:
-            return self._staging(snapshot, stack).find()
-
-    def stage(self, snapshot: Snapshot, declared: TableConfiguration | None = None) -> Staged:
-        """Find the rows that change and write their new values; return the draft of the commit.
-
-        Raises as `DeltaMergeBuilder.execute`.
-        """
-        reads = frame_reads(self.spark, self.source, snapshot, self.name, IsolationLevel.SERIALIZABLE)
-        with ExitStack() as stack:
-            return replace(self._staging(snapshot, stack, declared).stage(), source_reads=reads)
-
-    def _staging(self, snapshot: Snapshot, stack: ExitStack, declared: TableConfiguration | None = None) -> _Staging:
-        check_clauses(self.clauses)
-        check_deterministic(self.condition, "MERGE")
-        target = SparkTarget.of(self.spark, snapshot, self.alias, declared)
-        if any(clause.action is not RowAction.INSERT for clause in self.clauses):
-            check_removable(target.configuration, "MERGE")
-        evolves = self.evolves or bool(target.options.merge_schema)
-        if evolves:
-            target = evolve_target(target, frame_schema(self.source), self.clauses)
-        return _Staging(self, target, evolves, stack)
+        return SparkMerge(self.target, self.source, condition, clauses, evolves=evolves)
 
 
-class _Staging:
-    """One attempt at a merge, on one version of the table."""
+class SparkMerge:
+    """A merge whose names are resolved on frames, as `statements.merge.merge.ResolvedMerge` says."""
 
-    def __init__(self, merge: Merge, target: SparkTarget, evolves: bool, stack: ExitStack) -> None:
-        self._start = time.monotonic()
-        self._merge, self._target, self._stack = merge, target, stack
-        self._schema = frame_schema(merge.source)
-        scopes = Scopes(target.empty(), merge.source)
-        resolve(scopes.joined, [merge.condition], "the condition of the merge")
-        check_analyzed(scopes.joined.where(merge.condition), merge.condition, "MERGE")
-        self._given = [self._filled(clause) for clause in merge.clauses]
-        sides = Sides(target, merge.source, self._schema)
-        self._clauses, early = scopes.qualify(self._given, sides)
-        for given, clause in zip(merge.clauses, self._clauses, strict=True):
-            if given.condition is not None:
+    def __init__(
+        self,
+        target: SparkTarget,
+        source: SparkSource,
+        condition: Condition,
+        clauses: Sequence[Clause],
+        *,
+        evolves: bool,
+    ) -> None:
+        self._target, self._source, self._on, self._evolves = target, source, condition, evolves
+        self._given = clauses
+        self._scopes = scopes = Scopes(target.empty(), source.given)
+        resolve(scopes.joined, [condition], "the condition of the merge")
+        check_analyzed(scopes.joined.where(condition), condition, "MERGE")
+        sides = Sides(target, source.given, source.schema)
+        self._clauses, early = scopes.qualify(clauses, sides)
+        for clause in clauses:
+            if clause.condition is not None:
                 name = f"the clause {clause.name}"
-                check_analyzed(scopes.of(clause.kind).where(given.condition), given.condition, name)
-        self._scopes, self._evolves = scopes, evolves
+                check_analyzed(scopes.of(clause.kind).where(clause.condition), clause.condition, name)
         self._sides = replace(sides, early=early)
-        self._count = SourceCount()
-        self._known_candidates: Candidates | None = None
-        self._materialize_ms = 0
-        self._collected_rows = 0
 
+    @cached_property
+    def condition(self) -> str | None:
+        """The condition in SQL; None for a Column without SQL text."""
+        try:
+            return text_on(self._scopes.joined, self._on)
+        except InvalidOptionError:
+            return None
+
+    def history_texts(self) -> tuple[str, Sequence[str | None]]:
+        """Return the condition, and those of the clauses, in SQL or as Spark shows them."""
+
+        def text(condition: Condition, frame: DataFrame) -> str:
+            try:
+                return text_on(frame, condition)
+            except DeltaError:
+                return str(condition)
+
+        conditions = [
+            None if clause.condition is None else text(clause.condition, self._scopes.of(clause.kind))
+            for clause in self._given
+        ]
+        return text(self._on, self._scopes.joined), conditions
+
+    def engines(self, search: MergeSearch) -> Sequence[tuple[str, RowEngine[Changed]]]:
+        """Return the engines in the order in which they are asked."""
+        texts = partial(_texts, self._given, self._scopes)
+        arrow: RowEngine[Changed] = ArrowMerge(self._target, self._source.schema, self.condition or "", texts, search)
+        return in_order(self._target, arrow, _SparkJob(self, search))
+
+    # ---------------------------------------------------------------------------------------------- the Spark job
     @cached_property
     def _changes(self) -> tuple[RowChange, ...]:
         """The clauses, with their values resolved for Spark."""
         return row_changes(self._sides, self._clauses, evolves=self._evolves)
 
-    def _filled(self, clause: Clause) -> Clause:
-        if clause.values is None:
-            return clause
-        target = self._target
-        return replace(
-            clause, values=fill_defaults(clause.values, target.configuration, target.alias, clause.name, is_default)
-        )
-
-    def find(self) -> Found:
-        """Find the rows that change, without writing anything."""
-        done = first_done("MERGE", self._engines(), lambda engine: engine.find())
-        files, rows = done.value.files, done.value.rows
-        counts = merge_counts(self._clauses, rows)
-        return Found(
-            target=self._target,
-            candidates=files,
-            removed_whole=files.slice(0, 0),
-            rows=Done(rows, done.engine, done.declined),
-            reads=done.value.reads,
-            affected=counts.affected,
-            new_rows=counts.inserted + counts.updated,
-        )
-
-    def stage(self) -> Staged:
-        """Write the rows that change; return the draft that names their files."""
-        done = first_done("MERGE", self._engines(), lambda engine: engine.change())
-        files, rows, reads = done.value.files, done.value.rows, done.value.reads
-        scanned = milliseconds_since(self._start)
-        rewriters = SparkEngines(self._target).rewriters()
-        changes = apply_deletions(self._target, files, rows, files.slice(0, 0), rewriters)
-        counts = merge_counts(self._clauses, rows)
-        result = (counts.affected, counts.updated, counts.deleted, counts.inserted)
-        if changes.is_nothing and self._target.metadata is None:
-            return Staged(None, result, reads=reads)
-        times = MergeTimes(milliseconds_since(self._start), self._materialize_ms, scanned)
-        source_rows = self._count.get() if done.engine == SPARK else self._collected_rows
-        metrics = merge_metrics(changes, counts, source_rows, times)
-        operation = Operation("MERGE", self._parameters(), metrics, done.engine)
-        draft = draft_change(self._target, changes, operation, reads)
-        return Staged(draft, result, changes.written)
-
-    # ------------------------------------------------------------------------------------------------- engines
-    def _engines(self) -> list[tuple[str, RowEngine[Changed]]]:
-        known = self._understood()
-        arrow = ArrowMerge(
-            self._target, self._schema, known.text, self._texts, lambda merge: self._collected(known, merge)
-        )
-        return SparkEngines(self._target)._ordered(arrow, _SparkMerge(self, known))
-
-    def _texts(self) -> list[Clause | None]:
-        """Return the clauses in SQL; None for a clause with an expression without SQL text, or that Spark rejects."""
-        return [clause_text(clause, self._scopes) for clause in self._given]
-
-    def _collected(self, known: MatchCondition, merge: BoundMerge) -> tuple[Candidates, pa.Table] | CannotRun:
-        """Return the candidate files and the rows of the source if it is small enough to collect."""
-        asked = merge.columns(SOURCE)
-        columns = StructType(tuple(field for field in self._schema if field.name in asked))
-        source = collected(self._merge.source, columns, self._target.cost)
-        if source is not None:
-            names = [key.source.name for key in merge.keys]
-            found = keys_among(source, known.keys, names, self._target.time_zone)
-            candidates = self._target.read_candidates(all_of(known.own, found.predicate))
-        else:
-            candidates = self._candidates(known, counts=True)
-            rows = self._count.get() if self._count.is_known else None
-            if rows is None or rows > self._target.cost.collected_rows(len(columns)):
-                return CannotRun("the source is too large to collect, or its size is not known")
-            source = collect(self._sides.source, columns)
-        self._collected_rows = source.num_rows
-        return candidates, source
-
-    def by_spark(self, known: MatchCondition, *, writes: bool) -> Changed:
+    def run_job(self, search: MergeSearch, *, writes: bool) -> Changed:
         """Run the Spark job that finds the rows, and that also writes their new values if it `writes`."""
-        candidates = self._candidates(known)
+        candidates = search.candidates()
         merged = self._merged(candidates)
         if not writes:
             rows = change_rows(*merged.search())
@@ -230,82 +154,35 @@ class _Staging:
         if rows.has_repetitions and not is_single_delete(self._clauses):
             written = [*rows.new.files["path"].to_pylist(), *rows.changes["path"].to_pylist()]
             discard(self._target.snapshot, written)
-            raise repeated_matches(merged, known.columns)
+            raise repeated_matches(merged, search.condition.columns)
         return Changed(candidates.all, rows, candidates.reads)
 
-    # ---------------------------------------------------------------------------------------------- which files
-    def _understood(self) -> MatchCondition:
-        try:
-            text = text_on(self._scopes.joined, self._merge.condition)
-        except InvalidOptionError:  # a Column without a SQL text
-            return MatchCondition()
-        target = self._target
-        return understand(text, target.snapshot.schema, target.alias, self._schema, time_zone=target.time_zone)
-
-    def _candidates(self, known: MatchCondition, *, counts: bool = False) -> Candidates:
-        """Return the candidate files of the table. With `counts`, the source is counted in any case."""
-        if self._known_candidates is None:
-            self._known_candidates = self._look(known, counts=counts)
-        return self._known_candidates
-
-    def _look(self, known: MatchCondition, *, counts: bool) -> Candidates:
-        if of_kind(self._clauses, RowKind.BY_SOURCE):
-            return self._target.read_candidates(None)
-        found = self._target.read_candidates(known.own)
-        if not known.keys or (found.all.num_rows < 2 and not counts):
-            return found
-        source, self._materialize_ms = self._stack.enter_context(materialized(self._merge.source))
-        keys = find_keys(source, known.keys, self._target.time_zone)
-        self._count = SourceCount(keys.rows)
-        self._sides = replace(self._sides, source=source)
-        predicate: Expression | None = all_of(known.own, keys.predicate)
-        return self._target.read_candidates(predicate)
-
-    # ----------------------------------------------------------------------------------------------- which rows
     def _merged(self, candidates: Candidates) -> MergedRows:
         how, kind = _join(self._changes)
-        sides = self._sides
-        if not self._count.is_known:
-            sides = replace(sides, source=self._count.observe(sides.source))
-        rows = self._target.rows(candidates.all)
-        if how in _KEEPS_SOURCE and self._is_small():
+        rows, sides = self._target.rows(candidates.all), replace(self._sides, source=self._source.observed())
+        if how in _KEEPS_SOURCE and self._source.is_small:
             # Spark never broadcasts the preserved side of an outer join, and would sort the table instead.
-            rows = sides.meeting(rows, self._merge.condition)
-        return MergedRows(sides, self._changes, sides.joined(rows, self._merge.condition, how), kind)
-
-    def _is_small(self) -> bool:
-        """Return True if the source is known to be small enough to broadcast."""
-        return self._count.is_known and (self._count.get() or 0) <= self._target.cost.broadcast_rows
-
-    def _parameters(self) -> dict[str, str]:
-        given = self._merge
-
-        def text(condition: Condition, frame: DataFrame) -> str:
-            try:
-                return text_on(frame, condition)
-            except DeltaError:
-                return str(condition)
-
-        condition = text(given.condition, self._scopes.joined)
-        conditions = [
-            None if clause.condition is None else text(clause.condition, self._scopes.of(clause.kind))
-            for clause in given.clauses
-        ]
-        return merge_parameters(condition, given.clauses, conditions)
+            rows = sides.meeting(rows, self._on)
+        return MergedRows(sides, self._changes, sides.joined(rows, self._on, how), kind)
 
 
 @dataclass(frozen=True)
-class _SparkMerge:
-    """MERGE as a Spark job."""
+class _SparkJob:
+    """The Spark engine of a merge."""
 
-    staging: _Staging
-    known: MatchCondition
+    merge: SparkMerge
+    search: MergeSearch
 
     def find(self) -> Done[Changed]:
-        return Done(self.staging.by_spark(self.known, writes=False), SPARK)
+        return Done(self.merge.run_job(self.search, writes=False), SPARK)
 
     def change(self) -> Done[Changed]:
-        return Done(self.staging.by_spark(self.known, writes=True), SPARK)
+        return Done(self.merge.run_job(self.search, writes=True), SPARK)
+
+
+def _texts(clauses: Sequence[Clause], scopes: Scopes) -> list[Clause | None]:
+    """Return the clauses in SQL; None for a clause with an expression without SQL text, or that Spark rejects."""
+    return [clause_text(clause, scopes) for clause in clauses]
 
 
 def _join(changes: Sequence[RowChange]) -> tuple[str, RowKind | None]:

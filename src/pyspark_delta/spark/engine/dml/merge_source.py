@@ -1,50 +1,108 @@
-"""The source of a MERGE and its keys. The source is evaluated once, or materialized if it is read before the job."""
+"""The source of a MERGE. The frame is evaluated once, or materialized if it is read before the job.
+
+A small source is collected. If it is a few local Parquet files, which may be those of a table, this process reads them
+before Spark starts a job. This applies only if the rows are certain to be those that Spark would read: its optimized
+plan reads the files and nothing else, each file has every column under exactly its name and of exactly its type, and no
+setting changes how values are read.
+"""
 
 from __future__ import annotations
 
 import pickle
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pyspark.sql.functions as sf
 from pyspark.sql import Observation
 from pyspark.storagelevel import StorageLevel
 
+from pyspark_delta.data.opened import opened_file
+from pyspark_delta.data.reader import output_schema, read_tasks
 from pyspark_delta.engines.cost import CostModel
-from pyspark_delta.errors import DataFileError
-from pyspark_delta.expressions.coercion import compare
-from pyspark_delta.expressions.literals import NotExactError, zone_of
-from pyspark_delta.expressions.tree import And, Expression, In, Literal, Or, all_of
+from pyspark_delta.errors import DataFileError, DeltaError, SchemaMismatchError
+from pyspark_delta.protocol.draft import IsolationLevel, ReadSet
 from pyspark_delta.scan.bounds import NEVER
-from pyspark_delta.schema.types import BYTE, INTEGER, SHORT, ArrayType, DataType, MapType, StructType
+from pyspark_delta.scan.plan import FromFile, ReadContext, ScanTask
+from pyspark_delta.schema.arrow import from_arrow
+from pyspark_delta.schema.types import TIMESTAMP, ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructType
+from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.worker_python import prepare_workers
-from pyspark_delta.spark.engine.dml.source_files import source_files
-from pyspark_delta.spark.engine.write.alignment import spark_type
+from pyspark_delta.spark.engine.dml.target import SparkTarget
+from pyspark_delta.spark.engine.frame_reads import frame_reads
+from pyspark_delta.spark.engine.write.alignment import frame_schema, spark_type
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of
+from pyspark_delta.spark.frames.columns import PLAIN_LOCAL_FILES, RELATION_OPTIONS
 from pyspark_delta.spark.frames.quoting import quoted
 from pyspark_delta.statements.merge.condition import Key
-from pyspark_delta.statements.merge.keys import MOST_RANGES, REPORT, KeyRanges, KeyReport, report_keys
+from pyspark_delta.statements.merge.keys import REPORT, KeyReport, SourceKeys, report_keys, source_keys
+from pyspark_delta.storage.paths import resolve_file, to_uri
 from pyspark_delta.transaction.new_table import nullable_type
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 # Nodes of a plan that are as cheap to evaluate again as reading, and give the same rows.
 _CHEAP = {"Project", "Filter", "SubqueryAlias", "View", "LocalRelation", "OneRowRelation", "Range", "LogicalRelation"}
-_BITS: dict[DataType, int] = {BYTE: 8, SHORT: 16, INTEGER: 32}
+_SPARK = "org.apache.spark.sql.execution.datasources"
+_OPTIONS = {"path", "paths", *PLAIN_LOCAL_FILES}  # options that do not change what is read from a file
+_SETTINGS = {  # settings, with their defaults
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96TimestampConversion": "false",
+    "spark.sql.parquet.fieldId.read.enabled": "false",
+}
 
 
-@dataclass(frozen=True, slots=True)
-class SourceKeys:
-    """The number of rows of a source, and the predicate that matching rows of the table meet."""
+class SparkSource:
+    """A frame as the source of a merge, as `statements.merge.merge.MergeSource` says.
 
-    rows: int
-    predicate: Expression | None
+    `given` is the frame of the caller, `frame` what is joined: the same, or the materialized frame once it was read.
+    """
+
+    def __init__(self, spark: SparkSession, given: DataFrame, target: SparkTarget, stack: ExitStack) -> None:
+        self.given = self.frame = given
+        self.schema = frame_schema(given)
+        self.materialize_ms = 0
+        self._spark, self._target, self._stack = spark, target, stack
+        self._count = SourceCount()
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows; None if it is not known yet."""
+        return self._count.get()
+
+    @property
+    def is_small(self) -> bool:
+        """True if the source is known to be small enough to broadcast."""
+        return self._count.is_known and (self._count.get() or 0) <= self._target.cost.broadcast_rows
+
+    def reads(self, snapshot: Snapshot) -> ReadSet:
+        """Return what the frame reads from the table itself. Raises as `frame_reads`."""
+        return frame_reads(self._spark, self.given, snapshot, "MERGE", IsolationLevel.SERIALIZABLE)
+
+    def find_keys(self, keys: Sequence[Key]) -> SourceKeys:
+        """Materialize the source, and run the job that reads its keys."""
+        self.frame, self.materialize_ms = self._stack.enter_context(materialized(self.given))
+        found = find_keys(self.frame, keys, self._target.time_zone)
+        self._count = SourceCount(found.rows)
+        return found
+
+    def collect_if_small(self, columns: StructType) -> pa.Table | None:
+        """Collect columns as `collected`."""
+        return collected(self.given, columns, self._target.cost)
+
+    def collect(self, columns: StructType) -> pa.Table:
+        """Return columns as `collect`."""
+        return collect(self.frame, columns)
+
+    def observed(self) -> DataFrame:
+        """Return the frame; if the number of its rows is not known, they are counted when it is evaluated."""
+        return self.frame if self._count.is_known else self._count.observe(self.frame)
 
 
 @contextmanager
@@ -78,15 +136,7 @@ def find_keys(source: DataFrame, keys: Sequence[Key], time_zone: str) -> SourceK
     ]
     if not reports:
         return SourceKeys(0, NEVER)
-    return _source_keys(KeyReport.joined(reports), keys, time_zone)
-
-
-def keys_among(rows: pa.Table, keys: Sequence[Key], names: Sequence[str], time_zone: str) -> SourceKeys:
-    """Return the keys of collected rows of a source; `names` are the columns of the keys."""
-    if not rows.num_rows:
-        return SourceKeys(0, NEVER)
-    ranges = tuple(KeyRanges.of(rows[name].combine_chunks()) for name in names)
-    return _source_keys(KeyReport(rows.num_rows, ranges), keys, time_zone)
+    return source_keys(KeyReport.joined(reports), keys, time_zone)
 
 
 def collected(source: DataFrame, columns: StructType, cost: CostModel) -> pa.Table | None:
@@ -122,44 +172,6 @@ def collect(source: DataFrame, columns: StructType) -> pa.Table:
     ]
     rows = source.select(*(value.alias(f"c{number}") for number, value in enumerate(values))).toArrow()
     return rows.rename_columns(list(columns.names))
-
-
-def _source_keys(found: KeyReport, keys: Sequence[Key], time_zone: str) -> SourceKeys:
-    zone = zone_of(time_zone)
-    parts = [_predicate(key, ranges, zone) for key, ranges in zip(keys, found.ranges, strict=True)]
-    return SourceKeys(found.rows, all_of(*(part for part in parts if part is not None)))
-
-
-def _predicate(key: Key, found: KeyRanges, zone: tzinfo) -> Expression | None:
-    """Return what a key of the table meets if it equals a key of the source; None if this cannot be expressed."""
-    if not len(found.least):
-        return NEVER  # all keys are null, which equals nothing
-    try:
-        if found.are_values:
-            values = found.least.to_pylist()
-            return all_of(_range(key, values[0], values[-1], zone), _one_of(key, values))
-        found = found.at_most(MOST_RANGES)
-        ends = zip(found.least.to_pylist(), found.greatest.to_pylist(), strict=True)
-        ranges = [_range(key, least, greatest, zone) for least, greatest in ends]
-    except (NotExactError, OverflowError, ValueError):  # dates that Python does not have, texts that are not UTF-8
-        return None
-    return Or(tuple(ranges)) if len(ranges) > 1 else ranges[0]
-
-
-def _range(key: Key, least: Any, greatest: Any, zone: tzinfo) -> Expression:
-    return And(
-        (
-            compare(">=", key.column, Literal(least, key.source_type), zone),
-            compare("<=", key.column, Literal(greatest, key.source_type), zone),
-        )
-    )
-
-
-def _one_of(key: Key, values: Sequence[Any]) -> Expression | None:
-    bits = _BITS.get(key.column.type)
-    if bits is not None:
-        values = [value for value in values if -(1 << bits - 1) <= value < 1 << bits - 1]
-    return In(key.column, tuple(Literal(value, key.column.type) for value in values)) if values else None
 
 
 def _is_repeatable(source: DataFrame) -> bool:
@@ -224,3 +236,114 @@ class SourceCount:
         except Exception:  # the JVM's TimeoutException
             return False
         return bool(observation._jo.getRow().size())
+
+
+# ------------------------------------------------------------------------------------------- files of a source
+@dataclass(frozen=True, slots=True)
+class SourceFiles:
+    """Some columns of Parquet files, by name and type, and the number of rows of the files."""
+
+    paths: tuple[str, ...]
+    columns: StructType
+    rows: int
+
+    def read(self) -> pa.Table:
+        """Return the rows. Raises as `read_tasks`."""
+        context = ReadContext("/", tuple(FromFile(field, field) for field in self.columns), self.columns.names)
+        tasks = [ScanTask(path, 0, {}) for path in self.paths]
+        return pa.Table.from_batches(read_tasks(context, tasks), output_schema(context))
+
+
+def source_files(spark: SparkSession, plan: Any, columns: StructType, most: int) -> SourceFiles | None:
+    """Return the files of an optimized plan of a classic session that only reads these columns; else None.
+
+    Also return None for more than `most` files.
+    """
+    relation = _relation(plan)
+    if relation is None or any(spark.conf.get(name, value) != value for name, value in _SETTINGS.items()):
+        return None
+    paths = _paths(relation.location(), most)
+    if not paths:
+        return None
+    try:
+        rows = [_rows_of(path, columns) for path in paths]
+    except (DeltaError, OSError):
+        return None  # Spark reports what is wrong with a file
+    counts = [count for count in rows if count is not None]
+    return SourceFiles(paths, columns, sum(counts)) if len(counts) == len(paths) else None
+
+
+def _relation(plan: Any) -> Any:
+    """Return the relation that a plan reads, if it is Parquet files without partitions."""
+    while kind_of(plan) == "Project" and _are_names(plan.projectList()):
+        plan = plan.child()
+    if kind_of(plan) != "LogicalRelation" or kind_of(plan.relation()) != "HadoopFsRelation":
+        return None
+    relation = plan.relation()
+    index = relation.location()
+    is_plain = (
+        relation.fileFormat().getClass().getName() == f"{_SPARK}.parquet.ParquetFileFormat"
+        and (_is_of_table(index) or index.getClass().getName() == f"{_SPARK}.InMemoryFileIndex")
+        and not relation.partitionSchema().length()
+        and all(_is_harmless(option._1(), option._2()) for option in elements(relation.options().toSeq()))
+    )
+    return relation if is_plain else None
+
+
+def _are_names(columns: Any) -> bool:
+    return all(kind_of(column) == "AttributeReference" for column in elements(columns))
+
+
+def _is_harmless(option: str, value: str) -> bool:
+    return option in _OPTIONS or RELATION_OPTIONS.get(option) == value
+
+
+def _paths(index: Any, most: int) -> tuple[str, ...]:
+    """Return the files of an index, as paths in a log.
+
+    Return none if there are many, or if some are not local.
+    """
+    found = index.inputFiles()
+    if len(found) > most:
+        return ()
+    paths = tuple(str(path) for path in found)
+    if not all(path.startswith("file:/") for path in paths):
+        return ()
+    # The index of a table has paths in Hadoop's form, without escapes.
+    return tuple(to_uri(path.removeprefix("file:")) for path in paths) if _is_of_table(index) else paths
+
+
+def _is_of_table(index: Any) -> bool:
+    """Return True if an index is the proxy of a `DeltaFileIndex`."""
+    return "$Proxy" in kind_of(index) and str(index.toString()).startswith("Delta[")
+
+
+def _rows_of(path: str, columns: StructType) -> int | None:
+    """Return the number of rows of a file; None if a column differs from Spark's. Raises DeltaError, OSError."""
+    with opened_file(resolve_file("/", path), None) as file:
+        types = _types(file)
+        is_same = all(types.get(field.name) == field.type for field in columns) and not _is_of_spark_2(file)
+        rows: int = file.metadata.num_rows
+        return rows if is_same else None
+
+
+def _is_of_spark_2(file: pq.ParquetFile) -> bool:
+    """Return True if a file does not name its writer's time zone.
+
+    Its timestamps before 1900 then depend on that zone.
+    """
+    return bool((file.schema_arrow.metadata or {}).get(b"org.apache.spark.version", b"3") < b"3")
+
+
+def _types(file: pq.ParquetFile) -> dict[str, DataType]:
+    """Return the types that Spark gives to columns of primitive values, by name."""
+    physical = {column.path: column.physical_type for column in map(file.schema.column, range(len(file.schema.names)))}
+    found: dict[str, DataType] = {}
+    for field in file.schema_arrow:
+        try:
+            data_type = TIMESTAMP if physical.get(field.name) == "INT96" else from_arrow(field.type)
+        except SchemaMismatchError:
+            continue
+        if isinstance(data_type, PrimitiveType | DecimalType):
+            found[field.name] = data_type
+    return found
