@@ -22,7 +22,7 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.table import Table
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
-from pyspark_delta.transaction.deleted_rows import take_rows
+from pyspark_delta.transaction.deleted_rows import delete_rows
 from pyspark_delta.transaction.new_table import new_table
 from pyspark_delta.transaction.transaction import Transaction
 
@@ -47,8 +47,8 @@ def test_c145_c148_no_file_is_added_or_removed_twice(location: str, kind: str) -
 def test_c147_a_file_may_be_removed_added_and_a_change_data_file_in_one_commit(tmp_path: Path) -> None:
     snapshot = written(tmp_path)
     [name] = snapshot.files(("path",))["path"].to_pylist()
-    rows = take_rows(snapshot.location, {}, snapshot.files(ALL), {0: BitMap64([1])})
-    marked = rows.marked()
+    rows = delete_rows(snapshot.location, {}, snapshot.files(ALL), {0: BitMap64([1])})
+    marked = rows.with_vectors()
     same = marked.select(["path", "partition_values", "size"])
     state = marked_in(snapshot, rows.files, marked, changes=same)
     lines = Path(tmp_path, "_delta_log", f"{state.version:020d}.json").read_text().splitlines()
@@ -61,8 +61,8 @@ def test_c254_c256_c278_c279_every_new_vector_is_in_a_file_of_its_own_beside_all
     snapshot = written(tmp_path, stats=False)
     for step in range(1, 4):
         files = snapshot.files(ALL)
-        rows = take_rows(snapshot.location, {}, files, {0: BitMap64([step])})
-        state = marked_in(snapshot, rows.files, rows.marked())
+        rows = delete_rows(snapshot.location, {}, files, {0: BitMap64([step])})
+        state = marked_in(snapshot, rows.files, rows.with_vectors())
         snapshot = snapshot.update()
         (add,), (remove,) = (
             [json.loads(line)[kind] for line in log(tmp_path, state.version) if kind in json.loads(line)]
@@ -90,10 +90,10 @@ def test_c256_statistics_that_are_cut_off_keep_their_count(tmp_path: Path) -> No
         1: BitMap64([1]),
         2: BitMap64([2]),
     }  # as workers found them
-    taken = take_rows(snapshot.location, {}, files, hits)
-    assert taken.gone == [BitMap64([row]) for row in range(5)]
-    assert taken.whole["stats"].to_pylist() == whole[:1]
-    texts = taken.marked("ab")["stats"].to_pylist()
+    taken = delete_rows(snapshot.location, {}, files, hits)
+    assert taken.deletions == [BitMap64([row]) for row in range(5)]
+    assert taken.removed["stats"].to_pylist() == whole[:1]
+    texts = taken.with_vectors("ab")["stats"].to_pylist()
     assert [json.loads(text) for text in texts] == [{"numRecords": n, "tightBounds": False} for n in (10, 10, 11, 10)]
     assert len(list(tmp_path.glob("ab/deletion_vector_*.bin"))) == 1
 
@@ -128,7 +128,7 @@ def test_c256_c413_only_what_changes_of_statistics_is_written(
     files = snapshot.files(ALL)
     text = pa.array(["{" + " ,".join(before) + "} "])
     files = files.set_column(files.column_names.index("stats"), "stats", text)
-    marked = take_rows(snapshot.location, {}, files, {0: BitMap64([3])}).marked()
+    marked = delete_rows(snapshot.location, {}, files, {0: BitMap64([3])}).with_vectors()
     assert marked["stats"].to_pylist() == ["{" + ",".join(after) + "}"]
 
 
@@ -139,19 +139,19 @@ def test_c252_rows_that_were_gone_before_are_gone_still(tmp_path: Path) -> None:
     at, kind = files.column_names.index("deletion_vector"), DELETION_VECTOR.type
     marked = files.set_column(at, DELETION_VECTOR, pa.array(values, kind))
     hits = {1: BitMap64([9])}
-    assert take_rows(str(tmp_path), {}, marked, hits).gone == [BitMap64([2, 9])]
+    assert delete_rows(str(tmp_path), {}, marked, hits).deletions == [BitMap64([2, 9])]
     assert hits == {1: BitMap64([9])}  # whose number is still to be counted
     values[1]["path_or_inline_dv"] = "00000"
     broken = marked.set_column(at, DELETION_VECTOR, pa.array(values, kind))
     broken = broken.set_column(broken.column_names.index("path"), "path", pa.array(["a", "b"]))
     with pytest.raises(DeletionVectorError, match="'b'"):
-        take_rows(str(tmp_path), {}, broken, {0: BitMap64([5]), **hits})
+        delete_rows(str(tmp_path), {}, broken, {0: BitMap64([5]), **hits})
 
 
 def test_c252_c279_a_file_without_rows_left_is_removed(tmp_path: Path) -> None:
     snapshot = written(tmp_path)
-    rows = take_rows(snapshot.location, {}, snapshot.files(ALL), {0: BitMap64(range(10))})
-    assert (rows.whole.num_rows, rows.partly.num_rows, rows.marked().num_rows) == (1, 0, 0)
+    rows = delete_rows(snapshot.location, {}, snapshot.files(ALL), {0: BitMap64(range(10))})
+    assert (rows.removed.num_rows, rows.updated.num_rows, rows.with_vectors().num_rows) == (1, 0, 0)
     assert not list(tmp_path.glob("*.bin"))
 
 

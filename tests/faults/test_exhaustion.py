@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyroaring import BitMap64
 
-from pyspark_delta.data.raw_rows import RowMarks
+from pyspark_delta.data.raw_rows import RowSelection
 from pyspark_delta.data.record_counts import with_record_counts
 from pyspark_delta.data.variant_objects import Names
 from pyspark_delta.deletion_vectors.bitmap import index_pieces, to_words
@@ -25,7 +25,7 @@ from pyspark_delta.storage import store_for
 from pyspark_delta.storage.local import LocalStore
 from pyspark_delta.table import Table
 from pyspark_delta.testing.table_builder import TableBuilder, WireAction, add, metadata, protocol
-from pyspark_delta.transaction.deleted_rows import take_rows
+from pyspark_delta.transaction.deleted_rows import delete_rows
 
 ROWS = 600_000_000
 MEGABYTE = 1 << 20
@@ -82,15 +82,15 @@ def test_rows_are_taken_out_of_no_file_that_its_vector_does_not_fit(tmp_path: Pa
     table = Table.open(_table(tmp_path, _wire(encode_inline(_bomb())), stats='{"numRecords":3}'))
     files = with_record_counts(table.files(), table.location, None)
     with memory(20), pytest.raises(DeletionVectorError, match="has only 3 rows"):
-        take_rows(table.location, {}, files, {0: BitMap64([1])})
+        delete_rows(table.location, {}, files, {0: BitMap64([1])})
 
 
 def test_marks_are_expanded_for_the_rows_of_a_batch() -> None:
     bomb = _bomb()
     with memory(4):
-        kept = RowMarks(bomb).kept(ROWS - 1000, 2000)
-        selected = RowMarks(bomb, selects=True).kept(ROWS - 1000, 2000)
-        assert RowMarks(bomb).kept(ROWS, 10) is None
+        kept = RowSelection(bomb).kept(ROWS - 1000, 2000)
+        selected = RowSelection(bomb, selects=True).kept(ROWS - 1000, 2000)
+        assert RowSelection(bomb).kept(ROWS, 10) is None
     assert kept is not None
     assert selected is not None
     assert (kept.tolist(), selected.tolist()) == (list(range(1000, 2000)), list(range(1000)))

@@ -160,8 +160,11 @@ def test_files_are_told_apart_by_what_they_hold(
             snapshot = Snapshot.load(builder.location)
             columns = data.draw(st.sampled_from([("path",), ("path", "stats"), ("path", "partition_values", "size")]))
             found = match_files(snapshot, predicate, columns, time_zone=zone)
-            assert set(found.inside.column_names) == set(found.partly.column_names) == set(columns)
-            inside, partly = set(found.inside["path"].to_pylist()), set(found.partly["path"].to_pylist())
+            assert set(found.fully_matched.column_names) == set(found.partially_matched.column_names) == set(columns)
+            inside, partly = (
+                set(found.fully_matched["path"].to_pylist()),
+                set(found.partially_matched["path"].to_pylist()),
+            )
             assert (inside, partly) == by_reading_twice(snapshot, predicate, zone), to_sql(predicate)
             together = possible_files(snapshot, predicate, columns, time_zone=zone)
             assert set(together.column_names) == set(columns)

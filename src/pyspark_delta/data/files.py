@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from pyspark_delta.data.columns import Column, FileSchema, leaves, read_column
 from pyspark_delta.data.opened import opened_file
-from pyspark_delta.data.raw_rows import Indexes, Leaves, RawRows, RowMarks, raw_rows, runs, shared, without_columns
+from pyspark_delta.data.raw_rows import Indexes, Leaves, RawRows, RowSelection, raw_rows, runs, shared, without_columns
 from pyspark_delta.data.row_groups import RowGroupFilter
 from pyspark_delta.deletion_vectors import check_rows, of_indexes
 from pyspark_delta.errors import CorruptLogError, DataFileError
@@ -82,34 +82,36 @@ class DataFileReader:
         self._layouts: dict[str, tuple[pa.Schema, _Layout]] = {}
         self._lock = threading.Lock()
 
-    def read(self, task: ScanTask, constants: Mapping[str, pa.Scalar], marks: RowMarks) -> Iterator[pa.RecordBatch]:
+    def read(
+        self, task: ScanTask, constants: Mapping[str, pa.Scalar], selection: RowSelection
+    ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one file. `constants` are the typed partition values by physical name."""
         path = resolve_file(self._context.table_location, task.path)
         with opened_file(path, self._context.storage_options) as file:
-            if marks.marked is not None:
-                check_rows(marks.marked, file.metadata.num_rows, path)
+            if selection.rows is not None:
+                check_rows(selection.rows, file.metadata.num_rows, path)
             layout = self._layout(file, path)
             in_file = [  # the bounds of row groups are in the calendar of the file
                 None if _is_constant(plan, constants) or legacy is not None else column
                 for plan, column, legacy in zip(self._context.columns, layout.columns, layout.legacy, strict=True)
             ]
             groups = self._row_groups.groups(file.metadata, zip(self._names, in_file, strict=True))
-            groups = marks.groups(file.metadata, shared(file.metadata, groups, task.share))
+            groups = selection.groups(file.metadata, shared(file.metadata, groups, task.share))
             opened = _Opened(file, path, layout, task, constants)
             for run, _ in runs(file.metadata, groups):
-                for rows in self._rows_of(opened, run, marks):
+                for rows in self._rows_of(opened, run, selection):
                     if rows.num_rows:
                         yield rows
 
     # ------------------------------------------------------------------------------------------- file to rows
-    def _rows_of(self, file: _Opened, groups: Sequence[int], marks: RowMarks) -> Iterator[pa.RecordBatch]:
+    def _rows_of(self, file: _Opened, groups: Sequence[int], selection: RowSelection) -> Iterator[pa.RecordBatch]:
         """Yield the rows of some row groups; some batches may be empty."""
         layout, residual = file.layout, self._context.residual
         if layout.first.names and layout.rest.bytes_in(file.parquet.metadata, groups) >= _LATE_BYTES:
-            yield from self._late(file, groups, marks)
+            yield from self._late(file, groups, selection)
             return
         every = range(len(self._names))
-        for rows in self._raw(file, layout.every, groups, marks):
+        for rows in self._raw(file, layout.every, groups, selection):
             arrays = self._arrays(file, rows, every)
             count = len(rows.index)
             if residual is not None:
@@ -119,12 +121,12 @@ class DataFileReader:
                 count = pc.sum(passed).as_py() or 0
             yield self._batch(arrays, count)
 
-    def _late(self, file: _Opened, groups: Sequence[int], marks: RowMarks) -> Iterator[pa.RecordBatch]:
+    def _late(self, file: _Opened, groups: Sequence[int], selection: RowSelection) -> Iterator[pa.RecordBatch]:
         """Yield the same; columns outside the residual are read only if it is true for some row."""
-        found = list(self._found(file, groups, marks))
+        found = list(self._found(file, groups, selection))
         if not found:
             return
-        chosen = RowMarks(of_indexes(np.concatenate([index for index, _ in found])), selects=True)
+        chosen = RowSelection(of_indexes(np.concatenate([index for index, _ in found])), selects=True)
         known = pa.Table.from_batches([columns for _, columns in found])
         others = [i for i in range(len(self._names)) if i not in self._asked]
         done = 0
@@ -136,20 +138,22 @@ class DataFileReader:
             yield self._batch([arrays[i] for i in range(len(self._names))], count)
             done += count
 
-    def _found(self, file: _Opened, groups: Sequence[int], marks: RowMarks) -> Iterator[tuple[Indexes, pa.RecordBatch]]:
+    def _found(
+        self, file: _Opened, groups: Sequence[int], selection: RowSelection
+    ) -> Iterator[tuple[Indexes, pa.RecordBatch]]:
         """Yield the rows for which the residual is true: their positions, and the columns in the residual."""
         residual = self._context.residual
         assert residual is not None
         names = [self._names[i] for i in self._asked]
-        for rows in self._raw(file, file.layout.first, groups, marks):
+        for rows in self._raw(file, file.layout.first, groups, selection):
             known = pa.RecordBatch.from_arrays(self._arrays(file, rows, self._asked), names)
             passed = pc.fill_null(evaluate(residual, known), False)
             index = rows.index[passed.to_numpy(zero_copy_only=False)]
             if len(index):
                 yield index, known.filter(passed)
 
-    def _raw(self, file: _Opened, columns: Leaves, groups: Sequence[int], marks: RowMarks) -> Iterator[RawRows]:
-        return raw_rows(file.parquet, file.path, columns, groups, marks, use_threads=self._use_threads)
+    def _raw(self, file: _Opened, columns: Leaves, groups: Sequence[int], selection: RowSelection) -> Iterator[RawRows]:
+        return raw_rows(file.parquet, file.path, columns, groups, selection, use_threads=self._use_threads)
 
     def _batch(self, arrays: Sequence[pa.Array], count: int) -> pa.RecordBatch:
         if not self._output:

@@ -28,34 +28,34 @@ Indexes = np.ndarray[Any, np.dtype[np.int64]]
 
 
 @dataclass(frozen=True, slots=True)
-class RowMarks:
-    """The row indexes that the deletion vector of a file marks; None if it has none.
+class RowSelection:
+    """The rows of a file that are read; `rows` are the indexes in its deletion vector, None if it has none.
 
     They are deleted, or with `selects` the only ones that are read. They are expanded for one batch at a time.
     """
 
-    marked: BitMap64 | None = None
+    rows: BitMap64 | None = None
     selects: bool = False
 
     def kept(self, start: int, rows: int) -> Indexes | None:
         """Return positions within `[start, start + rows)` that are read, relative to `start`; None for all."""
-        if self.marked is None:
+        if self.rows is None:
             return None
-        marked = indexes_between(self.marked, start, start + rows) - start
+        listed = indexes_between(self.rows, start, start + rows) - start
         if self.selects:
-            return marked
-        if not len(marked):
+            return listed
+        if not len(listed):
             return None
         keep = np.ones(rows, np.bool_)
-        keep[marked] = False
+        keep[listed] = False
         return np.flatnonzero(keep)
 
     def groups(self, metadata: pq.FileMetaData, wanted: Sequence[int]) -> Sequence[int]:
         """Return the wanted row groups that may have a row to read."""
-        if self.marked is None or not self.selects:
+        if self.rows is None or not self.selects:
             return wanted
         ends = [0, *accumulate(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))]
-        return [group for group in wanted if self.marked.range_cardinality(ends[group], ends[group + 1])]
+        return [group for group in wanted if self.rows.range_cardinality(ends[group], ends[group + 1])]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +94,18 @@ class RawRows:
 
 
 def raw_rows(
-    file: pq.ParquetFile, path: str, columns: Leaves, groups: Sequence[int], marks: RowMarks, *, use_threads: bool
+    file: pq.ParquetFile,
+    path: str,
+    columns: Leaves,
+    groups: Sequence[int],
+    selection: RowSelection,
+    *,
+    use_threads: bool,
 ) -> Iterator[RawRows]:
     """Yield the rows of some row groups, in order, without empty batches. Raises DataFileError."""
     for start, batch in _batches(file, path, columns, groups, use_threads=use_threads):
         rows = RawRows(np.arange(start, start + len(batch)), batch)
-        kept = marks.kept(start, len(batch))
+        kept = selection.kept(start, len(batch))
         if kept is not None:
             rows = rows.only(kept)
         if len(rows.index):

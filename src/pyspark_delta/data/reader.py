@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.data.files import DataFileReader
 from pyspark_delta.data.parallel import flat_map_ordered
-from pyspark_delta.data.raw_rows import RowMarks, without_columns
+from pyspark_delta.data.raw_rows import RowSelection, without_columns
 from pyspark_delta.deletion_vectors import read_deletion_vectors
 from pyspark_delta.scan.plan import ChangeType, PartitionConstant, ReadContext, ScanPlan, ScanTask
 from pyspark_delta.schema.arrow import schema_to_arrow
@@ -73,11 +73,11 @@ def read_each(
     """
     threads = min(threads, len(tasks))
     scan = _Scan(context, threads_within_file=threads <= 1)
-    marks = scan.marks(tasks)
+    selections = scan.selections(tasks)
 
     def read(numbered: tuple[int, Prepared]) -> Iterator[Item]:
         number, prepared = numbered
-        for batch in scan.read_file(prepared, marks[number]):
+        for batch in scan.read_file(prepared, selections[number]):
             yield from make(number, batch)
 
     yield from flat_map_ordered(read, enumerate(_with_constants(context, tasks)), threads)
@@ -129,17 +129,17 @@ class _Scan:
 
     def _read_files(self, unit: list[Prepared]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of some files, their deletion vectors fetched together."""
-        marks = self.marks([task for task, _ in unit])
-        for prepared, marked in zip(unit, marks, strict=True):
-            yield from self.read_file(prepared, marked)
+        selections = self.selections([task for task, _ in unit])
+        for prepared, selection in zip(unit, selections, strict=True):
+            yield from self.read_file(prepared, selection)
 
-    def read_file(self, prepared: Prepared, marks: RowMarks) -> Iterator[pa.RecordBatch]:
+    def read_file(self, prepared: Prepared, selection: RowSelection) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one file."""
         task, constants = prepared
-        yield from self._reader.read(task, constants, marks)
+        yield from self._reader.read(task, constants, selection)
 
-    def marks(self, tasks: Sequence[ScanTask]) -> list[RowMarks]:
-        """Return the row indexes that the deletion vectors of some files mark."""
+    def selections(self, tasks: Sequence[ScanTask]) -> list[RowSelection]:
+        """Return the row indexes that the deletion vectors of some files list."""
         with_vector = [i for i, task in enumerate(tasks) if task.deletion_vector is not None]
         vectors = read_deletion_vectors(
             self._store_for,
@@ -148,7 +148,9 @@ class _Scan:
             data_files=[tasks[i].path for i in with_vector],
         )
         found = dict(zip(with_vector, vectors, strict=True))
-        return [RowMarks(found[i], task.selects_rows) if i in found else RowMarks() for i, task in enumerate(tasks)]
+        return [
+            RowSelection(found[i], task.selects_rows) if i in found else RowSelection() for i, task in enumerate(tasks)
+        ]
 
     def _store_for(self, location: str) -> ObjectStore:
         return store_for(location, self._context.storage_options)

@@ -43,7 +43,7 @@ class RowAction(Enum):
         return self in (RowAction.INSERT, RowAction.UPDATE)
 
     @property
-    def is_gone(self) -> bool:
+    def deletes(self) -> bool:
         """True if the row is deleted from its file."""
         return self in (RowAction.UPDATE, RowAction.DELETE)
 
@@ -100,15 +100,15 @@ def carry_out(context: ChangeContext, batches: Iterable[pa.RecordBatch], part: i
 class ChangedRows:
     """The result of a job: files with `new` rows, change data files, and the deleted rows by number of the file.
 
-    `counts` are the rows of each action. `deletions` counts every deletion of a row: it exceeds the rows in `gone` if
-    several source rows matched one row of the table.
+    `counts` are the rows of each action. `deletion_count` counts every deletion of a row: it exceeds the rows in
+    `deletions` if several source rows matched one row of the table.
     """
 
     new: Written
     changes: pa.Table
-    gone: Mapping[int, BitMap64] = field(default_factory=dict)
+    deletions: Mapping[int, BitMap64] = field(default_factory=dict)
     counts: Sequence[int] = ()
-    deletions: int = 0
+    deletion_count: int = 0
 
     @classmethod
     def nothing(cls, actions: int) -> ChangedRows:
@@ -116,15 +116,15 @@ class ChangedRows:
         return cls(Written.nothing(), no_files(), {}, (0,) * actions)
 
     @classmethod
-    def only_gone(cls, gone: Mapping[int, BitMap64]) -> ChangedRows:
+    def of_deletions(cls, deletions: Mapping[int, BitMap64]) -> ChangedRows:
         """Return the result of a statement with one action that deletes rows and writes none."""
-        count = sum(map(len, gone.values()))
-        return cls(Written.nothing(), no_files(), gone, (count,), count)
+        count = sum(map(len, deletions.values()))
+        return cls(Written.nothing(), no_files(), deletions, (count,), count)
 
     @property
     def has_repetitions(self) -> bool:
         """True if a row was deleted more than once."""
-        return self.deletions > sum(len(bitmap) for bitmap in self.gone.values())
+        return self.deletion_count > sum(len(bitmap) for bitmap in self.deletions.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,23 +145,23 @@ def changed_rows(result: pa.Table, context: ChangeContext) -> ChangedRows:
     )
     counts = [one for one in result["counts"].to_pylist() if one is not None]
     totals = np.sum(np.array(counts, np.int64), axis=0).tolist() if counts else [0] * len(context.actions)
-    deletions = sum(n for n, action in zip(totals, context.actions, strict=True) if action.is_gone)
+    deletion_count = sum(n for n, action in zip(totals, context.actions, strict=True) if action.deletes)
     return ChangedRows(
         new=Written.nothing() if context.data is None else Written.of(new, context.data),
         changes=change_files(changes) if changes.num_rows else no_files(),
-        gone=_gone(result.filter(pc.is_valid(result["file"]))),
+        deletions=_deletions(result.filter(pc.is_valid(result["file"]))),
         counts=totals,
-        deletions=deletions,
+        deletion_count=deletion_count,
     )
 
 
-def _gone(found: pa.Table) -> dict[int, BitMap64]:
-    gone: dict[int, BitMap64] = {}
+def _deletions(found: pa.Table) -> dict[int, BitMap64]:
+    deletions: dict[int, BitMap64] = {}
     for number, rows in zip(found["file"].to_pylist(), found["rows"].to_pylist(), strict=True):
         bitmap = deserialize(rows)
-        known = gone.get(number)
-        gone[number] = bitmap if known is None else known | bitmap
-    return gone
+        known = deletions.get(number)
+        deletions[number] = bitmap if known is None else known | bitmap
+    return deletions
 
 
 class _Change:
@@ -172,18 +172,18 @@ class _Change:
         self._data, self._changes = (
             _Sink(kind, part, in_any_order=context.in_any_order) for kind in (context.data, context.changes)
         )
-        self._hits: dict[int, BitMap64] = {}
+        self._deletions: dict[int, BitMap64] = {}
         self._counts = np.zeros(len(context.actions), np.int64)
         actions = context.actions
         self._written = pa.array([number for number, action in enumerate(actions) if action.is_written], pa.int32())
-        self._gone = np.array([action.is_gone for action in actions], np.bool_)
+        self._deletes = np.array([action.deletes for action in actions], np.bool_)
         self._words = pa.array([action.value for action in actions], pa.string())
 
     def add(self, batch: pa.RecordBatch) -> None:
         *columns, actions, files, rows = batch.columns
         numbers = actions.to_numpy(zero_copy_only=False)
         self._counts += np.bincount(numbers, minlength=len(self._counts))
-        self._cross_off(self._gone[numbers], files, rows)
+        self._record(self._deletes[numbers], files, rows)
         if self._data.context is not None:
             written = pc.is_in(actions, value_set=self._written)
             if self._data.context.checks:
@@ -195,14 +195,14 @@ class _Change:
 
     def finish(self) -> pa.Table:
         found = pa.concat_tables([self._data.finish(is_change=False), self._changes.finish(is_change=True)])
-        hits = pa.table(
+        deletions = pa.table(
             {
-                "file": pa.array(self._hits, pa.int64()),
-                "rows": pa.array([serialize(bitmap) for bitmap in self._hits.values()], pa.binary()),
+                "file": pa.array(self._deletions, pa.int64()),
+                "rows": pa.array([serialize(bitmap) for bitmap in self._deletions.values()], pa.binary()),
             }
         )
         counts = pa.table({"counts": pa.array([self._counts.tolist()], pa.list_(pa.int64()))})
-        return pa.concat_tables([RESULT.empty_table(), found, hits, counts], promote_options="default")
+        return pa.concat_tables([RESULT.empty_table(), found, deletions, counts], promote_options="default")
 
     def abandon(self) -> None:
         self._data.abandon()
@@ -211,10 +211,10 @@ class _Change:
     def _batch(self, columns: list[pa.Array]) -> pa.RecordBatch:
         return pa.RecordBatch.from_arrays(columns[: len(self._context.columns)], list(self._context.columns.names))
 
-    def _cross_off(self, gone: np.ndarray, files: pa.Array, rows: pa.Array) -> None:
-        if not gone.any():
+    def _record(self, deletes: np.ndarray, files: pa.Array, rows: pa.Array) -> None:
+        if not deletes.any():
             return
-        mask = pa.array(gone)
+        mask = pa.array(deletes)
         numbers = files.filter(mask).to_numpy(zero_copy_only=False)
         indexes = rows.filter(mask).to_numpy(zero_copy_only=False)
         order = np.argsort(numbers, kind="stable")
@@ -222,8 +222,8 @@ class _Change:
         found, starts = np.unique(numbers, return_index=True)
         for number, of_file in zip(found.tolist(), np.split(indexes, starts[1:]), strict=True):
             bitmap = of_indexes(of_file)
-            known = self._hits.get(number)
-            self._hits[number] = bitmap if known is None else known | bitmap
+            known = self._deletions.get(number)
+            self._deletions[number] = bitmap if known is None else known | bitmap
 
 
 class _Sink:

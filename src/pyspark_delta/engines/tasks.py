@@ -91,10 +91,10 @@ def numbered_groups(
     """Yield the groups of `group_files`, large files `in_shares`, with the position in `files` of each task."""
     shares = in_shares(files, cost)
     is_first = pc.equal(pc.struct_field(shares["share"], "number"), 0)
-    places = (np.cumsum(is_first.to_numpy()) - 1).tolist()
+    positions = (np.cumsum(is_first.to_numpy()) - 1).tolist()
     for group in group_files(context, shares, cores, cost):
-        yield places[: group.number_of_files], group
-        del places[: group.number_of_files]
+        yield positions[: group.number_of_files], group
+        del positions[: group.number_of_files]
 
 
 def _task_columns(files: pa.Table) -> pa.Table:

@@ -38,8 +38,8 @@ _MANY_TEXTS = 50_000  # parsing more takes longer than reading the statistics of
 class MatchedFiles:
     """Files with columns of `actions.columns`. No row of any other file of the snapshot meets the condition."""
 
-    inside: pa.Table  # every row meets it, by partition values and statistics
-    partly: pa.Table  # rows have to be checked
+    fully_matched: pa.Table  # every row meets it, by partition values and statistics
+    partially_matched: pa.Table  # rows have to be checked
 
 
 def match_files(
@@ -61,8 +61,8 @@ def match_files(
     else:
         unsure = keep_listed(candidates, request)
     candidates = candidates.select([f.name for f in FILE_FIELDS if f.name in columns])
-    is_partly = pc.is_in(candidates["path"], value_set=unsure["path"])
-    return MatchedFiles(candidates.filter(pc.invert(is_partly)), candidates.filter(is_partly))
+    is_partial = pc.is_in(candidates["path"], value_set=unsure["path"])
+    return MatchedFiles(candidates.filter(pc.invert(is_partial)), candidates.filter(is_partial))
 
 
 def possible_files(

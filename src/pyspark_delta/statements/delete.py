@@ -118,4 +118,4 @@ class _Search:
 def _deleted(candidates: Candidates, rows: ChangedRows) -> int | None:
     """Return the number of deleted rows; None if a removed file does not state its number of rows."""
     known = count_rows(candidates.fully_matched)
-    return None if known is None else known + rows.deletions
+    return None if known is None else known + rows.deletion_count

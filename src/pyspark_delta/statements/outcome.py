@@ -20,7 +20,7 @@ from pyspark_delta.protocol.identity import move_marks
 from pyspark_delta.statements.contract import Rewriter
 from pyspark_delta.statements.target import Target
 from pyspark_delta.transaction.commit_info import engine_info
-from pyspark_delta.transaction.deleted_rows import take_rows
+from pyspark_delta.transaction.deleted_rows import delete_rows
 from pyspark_delta.write.written import Written, discard
 
 _PRESERVED = {"delta.rowTracking.preserved": "true"}
@@ -79,20 +79,20 @@ def apply_deletions(
     them. The first of the `rewriters` that can read a file rewrites it.
     """
     snapshot = target.snapshot
-    touched = take_rows(snapshot.location, snapshot.storage_options, candidates, rows.gone)
-    partly, rewritten, with_vectors = touched.partly, Written.nothing(), touched.files.slice(0, 0)
-    if partly.num_rows and target.uses_vectors:
-        with_vectors = touched.marked(_prefix(target.context.random_prefix_length))
-    elif partly.num_rows:
-        files = touched.readable()
-        rewritten = first_done("rewriting", rewriters, lambda rewrite: rewrite(files)).value
-    only_leave = not partly.num_rows and not rows.new.files.num_rows
-    if only_leave or not rows.gone:
+    deleted = delete_rows(snapshot.location, snapshot.storage_options, candidates, rows.deletions)
+    updated, rewritten, with_vectors = deleted.updated, Written.nothing(), deleted.files.slice(0, 0)
+    if updated.num_rows and target.uses_vectors:
+        with_vectors = deleted.with_vectors(_prefix(target.context.random_prefix_length))
+    elif updated.num_rows:
+        files = deleted.readable()
+        rewritten = first_done("rewrite of files", rewriters, lambda rewrite: rewrite(files)).value
+    only_leave = not updated.num_rows and not rows.new.files.num_rows
+    if only_leave or not rows.deletions:
         # Only whole files are removed, or rows are only inserted: readers derive the changes from the log (C162).
         discard(snapshot, rows.changes["path"].to_pylist())
         rows = replace(rows, changes=no_files())
     return FileChanges(
-        rows, removed_whole, touched.files, with_vectors, rewritten, _vector_file(snapshot.location, with_vectors)
+        rows, removed_whole, deleted.files, with_vectors, rewritten, _vector_file(snapshot.location, with_vectors)
     )
 
 

@@ -15,7 +15,7 @@ from pyspark_delta.expressions.text import to_sql
 from pyspark_delta.protocol.draft import ReadSet
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.statements.contract import Found, Statement
-from pyspark_delta.transaction.deleted_rows import take_rows
+from pyspark_delta.transaction.deleted_rows import delete_rows
 
 ResultT = TypeVar("ResultT")
 
@@ -85,29 +85,25 @@ def plan_change(
     """Return the plan of a statement on the newest version.
 
     `execute` runs the statement on the newest version, which it gets from its argument. Finds the rows, and writes
-    nothing. Raises as staging the statement does about its conditions and
-    values.
+    nothing. Raises as staging the statement does about its conditions and values.
     """
     snapshot = current()
     found = statement.find(snapshot)
-    touched = take_rows(snapshot.location, snapshot.storage_options, found.candidates, found.rows.value.gone)
-    partly, removed = touched.partly, pa.concat_tables([found.removed_whole, touched.whole])
-    rewrites = bool(partly.num_rows) and not found.target.uses_vectors
-    stored = sum(int(n) for n, whole in zip(touched.stored, touched.is_whole.to_pylist(), strict=True) if not whole)
-    gone = sum(len(b) for b, whole in zip(touched.gone, touched.is_whole.to_pylist(), strict=True) if not whole)
-
+    deleted = delete_rows(snapshot.location, snapshot.storage_options, found.candidates, found.rows.value.deletions)
+    updated, removed = deleted.updated, pa.concat_tables([found.removed_whole, deleted.removed])
+    rewrites = bool(updated.num_rows) and not found.target.uses_vectors
     return ChangePlan(
         operation=statement.name,
         version=snapshot.version,
-        method=_method(partly, removed, found),
+        method=_method(updated, removed, found),
         rows_affected=found.affected,
         rows_written=found.new_rows,
-        rows_copied=stored - gone if rewrites else 0,
+        rows_copied=deleted.remaining_rows if rewrites else 0,
         files_removed=removed.num_rows,
-        files_changed=partly.num_rows,
-        files_untouched=snapshot.num_files() - removed.num_rows - partly.num_rows,
+        files_changed=updated.num_rows,
+        files_untouched=snapshot.num_files() - removed.num_rows - updated.num_rows,
         bytes_removed=pc.sum(removed["size"]).as_py() or 0,
-        bytes_rewritten=(pc.sum(partly["size"]).as_py() or 0) if rewrites else 0,
+        bytes_rewritten=(pc.sum(updated["size"]).as_py() or 0) if rewrites else 0,
         conflicts_with=_surface(found.reads),
         engine=found.rows.engine,
         engine_reason=found.rows.reason,
@@ -115,8 +111,8 @@ def plan_change(
     )
 
 
-def _method(partly: pa.Table, removed: pa.Table, found: Found) -> str:
-    if partly.num_rows:
+def _method(updated: pa.Table, removed: pa.Table, found: Found) -> str:
+    if updated.num_rows:
         return VECTORS if found.target.uses_vectors else REWRITE
     if removed.num_rows:
         return WHOLE_FILES

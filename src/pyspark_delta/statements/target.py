@@ -136,9 +136,11 @@ class Target:
             files = self.snapshot.files(_ALL)
             return Candidates(files, files.slice(0, 0), ReadSet(whole_table=True))
         found: MatchedFiles = match_files(self.snapshot, predicate, _ALL, time_zone=self.time_zone)
-        paths = frozenset(found.partly["path"].to_pylist())
+        paths = frozenset(found.partially_matched["path"].to_pylist())
         return Candidates(
-            found.inside, found.partly, ReadSet(predicates=(predicate,), paths=paths, time_zone=self.time_zone)
+            found.fully_matched,
+            found.partially_matched,
+            ReadSet(predicates=(predicate,), paths=paths, time_zone=self.time_zone),
         )
 
     def read_candidates(self, predicate: Expression | None) -> Candidates:

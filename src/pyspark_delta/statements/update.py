@@ -69,7 +69,7 @@ class Update:
         """Find the rows to change. Raises as `stage`, except for values that break a rule."""
         attempt = self._attempt(snapshot)
         done = first_done("UPDATE", attempt.asked, lambda engine: engine.find())
-        files, rows, count = done.value.files, done.value.rows, done.value.rows.deletions
+        files, rows, count = done.value.files, done.value.rows, done.value.rows.deletion_count
         found = Done(rows, done.engine, done.declined)
         return Found(attempt.engines.target, files, files.slice(0, 0), found, done.value.reads, count, count)
 

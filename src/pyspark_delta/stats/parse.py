@@ -37,7 +37,7 @@ from pyspark_delta.schema.types import (
     DataType,
     DecimalType,
 )
-from pyspark_delta.stats.uniform_texts import Bytes, Places, slice_uniform
+from pyspark_delta.stats.uniform_texts import Bytes, Offsets, slice_uniform
 
 Tree: TypeAlias = dict[str, Any]  # path part -> Tree, or the Column at a leaf
 
@@ -170,8 +170,8 @@ class _Objects(NamedTuple):
     buffer: pa.Buffer
     present: np.ndarray[Any, Any] | None
     data: Bytes
-    starts: Places
-    ends: Places
+    starts: Offsets
+    ends: Offsets
 
 
 def _objects(texts: pa.Array) -> _Objects | None:

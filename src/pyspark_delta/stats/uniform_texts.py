@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 Bytes: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
-Places: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+Offsets: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 Path: TypeAlias = tuple[str, ...]
 
 _FEWEST = 256  # texts; fewer are parsed in the time that this takes
@@ -62,7 +62,7 @@ class _Shape:
 
 
 def slice_uniform(
-    data: Bytes, starts: Places, ends: Places, quoted: Mapping[Path, bool]
+    data: Bytes, starts: Offsets, ends: Offsets, quoted: Mapping[Path, bool]
 ) -> dict[Path, pa.Array] | None:
     """Return the values at some paths, quoted or bare, with their spelling; None if the texts have no uniform shape.
 
@@ -95,7 +95,7 @@ def slice_uniform(
     return {path: _cut(data, marks, ends, shape, shape.values[path]) for path in quoted}
 
 
-def _sample_is_alike(data: Bytes, starts: Places, ends: Places) -> bool:
+def _sample_is_alike(data: Bytes, starts: Offsets, ends: Offsets) -> bool:
     """True if a sample of the texts has as many marks: a quick test before all are checked."""
     chosen = range(0, len(starts), max(1, len(starts) // _SAMPLE))
     return len({data[int(starts[i]) : int(ends[i])].tobytes().count(b'"') for i in chosen}) == 1
@@ -138,7 +138,7 @@ def _shape(text: bytes) -> _Shape | None:
     return shape if is_name and not path else None
 
 
-def _fits(data: Bytes, starts: Places, ends: Places, marks: Places, shape: _Shape, needed: Container[int]) -> bool:
+def _fits(data: Bytes, starts: Offsets, ends: Offsets, marks: Offsets, shape: _Shape, needed: Container[int]) -> bool:
     """True if all texts have the brackets of the shape, and those gaps that are `needed`.
 
     Since there are no other brackets, every name and value is then at the same depth, and in the same objects, as in
@@ -158,7 +158,7 @@ def _fits(data: Bytes, starts: Places, ends: Places, marks: Places, shape: _Shap
     return True
 
 
-def _has(data: Bytes, places: Places, expected: bytes) -> bool:
+def _has(data: Bytes, places: Offsets, expected: bytes) -> bool:
     """True if some bytes are at all places; eight of them are compared at a time."""
     offset = 0
     if len(expected) >= 8:
@@ -171,12 +171,12 @@ def _has(data: Bytes, places: Places, expected: bytes) -> bool:
     return all((data[places + at] == expected[at]).all() for at in range(offset, len(expected)))
 
 
-def _is_name(data: Bytes, marks: Places, mark: int, name: bytes) -> bool:
+def _is_name(data: Bytes, marks: Offsets, mark: int, name: bytes) -> bool:
     begin = marks[mark] + 1
     return bool((marks[mark + 1] - begin == len(name)).all()) and _has(data, begin, name)
 
 
-def _cut(data: Bytes, marks: Places, ends: Places, shape: _Shape, value: _Value) -> pa.Array:
+def _cut(data: Bytes, marks: Offsets, ends: Offsets, shape: _Shape, value: _Value) -> pa.Array:
     if value.quoted:
         begin, end = marks[value.mark] + 1, marks[value.mark + 1]
     else:
@@ -186,7 +186,7 @@ def _cut(data: Bytes, marks: Places, ends: Places, shape: _Shape, value: _Value)
     return _texts(data, begin, end - begin)
 
 
-def _texts(data: Bytes, begin: Places, lengths: Places) -> pa.Array:
+def _texts(data: Bytes, begin: Offsets, lengths: Offsets) -> pa.Array:
     """Pieces of the data as one array."""
     offsets = np.zeros(len(begin) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])

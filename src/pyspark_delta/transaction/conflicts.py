@@ -177,10 +177,10 @@ class ConflictCheck:
         """Check for files that were removed, or whose rows changed (ConcurrentDeleteRead, ConcurrentDeleteDelete)."""
         if not winner.has_removes:
             return
-        gone = winner.removed
-        read = shared(gone, self._read)
+        removed = winner.removed
+        read = shared(removed, self._read)
         if self.draft.reads.whole_table and level is not IsolationLevel.SNAPSHOT:
-            read = gone.filter(pc.invert(self._removed.holds(gone)))
+            read = removed.filter(pc.invert(self._removed.holds(removed)))
         if read.num_rows:
             path, others = _first_and_more(read)
             self._raise(
@@ -190,7 +190,7 @@ class ConflictCheck:
                 f"{self.remedy} {_FEWER}",
                 path=path,
             )
-        both = shared(gone, self._removed, self._added)
+        both = shared(removed, self._removed, self._added)
         if both.num_rows:
             path, others = _first_and_more(both)
             self._raise(

@@ -23,80 +23,88 @@ from pyspark_delta.storage import store_for
 
 
 @dataclass(frozen=True)
-class TouchedFiles:
+class FilesWithDeletions:
     """Files with deleted rows, and for each the complete bitmap of deleted row indexes.
 
-    `files` has all columns of `actions.columns`. `gone` are physical row indexes and include the rows that were deleted
-    before; `stored` is the number of rows in the file, deleted or not.
+    `files` has all columns of `actions.columns`. `deletions` are physical row indexes and include the rows that were
+    deleted before; `stored` is the number of rows in the file, deleted or not.
     """
 
     location: str
     storage_options: Mapping[str, str] = field(repr=False)
     files: pa.Table
-    gone: Sequence[BitMap64]
+    deletions: Sequence[BitMap64]
     stored: np.ndarray
 
     @cached_property
-    def is_whole(self) -> pa.Array:
+    def is_removed(self) -> pa.Array:
         """For each file, True if all its rows are deleted."""
-        return pa.array(np.array([len(bitmap) for bitmap in self.gone], np.int64) >= self.stored)
+        return pa.array(np.array([len(bitmap) for bitmap in self.deletions], np.int64) >= self.stored)
 
     @property
-    def whole(self) -> pa.Table:
+    def removed(self) -> pa.Table:
         """The files whose rows are all deleted."""
-        return self.files.filter(self.is_whole)
+        return self.files.filter(self.is_removed)
 
     @property
-    def partly(self) -> pa.Table:
+    def updated(self) -> pa.Table:
         """The files that keep some rows."""
-        return self.files.filter(pc.invert(self.is_whole))
+        return self.files.filter(pc.invert(self.is_removed))
 
-    def marked(self, prefix: str = "") -> pa.Table:
+    @property
+    def remaining_rows(self) -> int:
+        """The number of rows that the files keep."""
+        deleted = np.array([len(bitmap) for bitmap in self.deletions], np.int64)
+        return int(np.maximum(self.stored - deleted, 0).sum())
+
+    def with_vectors(self, prefix: str = "") -> pa.Table:
         """Return the files that keep some rows, as they are added again: with new vectors, which share one new file.
 
         Their statistics get wide bounds, because the rows with the extreme values may be among the deleted ones (C413).
         """
-        vectors = self._staying()
+        vectors = self._of_updated()
         if not vectors:
-            return self.partly
+            return self.updated
         store = store_for(self.location, self.storage_options)
-        files = _with_vectors(self.partly, write_deletion_vectors(store, self.location, vectors, prefix=prefix))
-        counts = self.stored[~self.is_whole.to_numpy(zero_copy_only=False)]
+        files = _with_vectors(self.updated, write_deletion_vectors(store, self.location, vectors, prefix=prefix))
+        counts = self.stored[~self.is_removed.to_numpy(zero_copy_only=False)]
         texts = [_widened(text, int(rows)) for text, rows in zip(files["stats"].to_pylist(), counts, strict=True)]
         return files.set_column(files.column_names.index("stats"), "stats", pa.array(texts, pa.string()))
 
     def readable(self) -> pa.Table:
         """Return the same files to be read, not to be committed: their vectors are in the table itself."""
-        return _with_vectors(self.partly, [encode_inline(bitmap) for bitmap in self._staying()])
+        return _with_vectors(self.updated, [encode_inline(bitmap) for bitmap in self._of_updated()])
 
-    def _staying(self) -> list[BitMap64]:
-        return [bitmap for bitmap, whole in zip(self.gone, self.is_whole.to_pylist(), strict=True) if not whole]
+    def _of_updated(self) -> list[BitMap64]:
+        return [
+            bitmap for bitmap, removed in zip(self.deletions, self.is_removed.to_pylist(), strict=True) if not removed
+        ]
 
 
-def take_rows(
-    location: str, storage_options: Mapping[str, str], files: pa.Table, hits: Mapping[int, BitMap64]
-) -> TouchedFiles:
-    """Delete rows of files: `hits` are their physical indexes by the position of the file in `files`.
+def delete_rows(
+    location: str, storage_options: Mapping[str, str], files: pa.Table, deletions: Mapping[int, BitMap64]
+) -> FilesWithDeletions:
+    """Delete rows of files: `deletions` are their physical indexes by the position of the file in `files`.
 
     Reads the existing vectors of the files, and the footers of files whose statistics lack the number of rows. Raises
     DeletionVectorError, DataFileError.
     """
-    touched = files.take(pa.array(sorted(hits), pa.int64())).combine_chunks()
-    touched = with_record_counts(touched, location, storage_options)
-    new = [hits[position] for position in sorted(hits)]
-    vectors = touched["deletion_vector"].to_pylist()
-    marked = [i for i, vector in enumerate(vectors) if vector is not None]
+    found = files.take(pa.array(sorted(deletions), pa.int64())).combine_chunks()
+    found = with_record_counts(found, location, storage_options)
+    new = [deletions[position] for position in sorted(deletions)]
+    vectors = found["deletion_vector"].to_pylist()
+    with_vector = [i for i, vector in enumerate(vectors) if vector is not None]
     old = read_deletion_vectors(
         lambda path: store_for(path, storage_options),
         location,
-        [DeletionVectorDescriptor(**vectors[i]) for i in marked],
-        data_files=[touched["path"][i].as_py() for i in marked],
+        [DeletionVectorDescriptor(**vectors[i]) for i in with_vector],
+        data_files=[found["path"][i].as_py() for i in with_vector],
     )
-    counts = parse_stats(touched["stats"].combine_chunks(), (NUM_RECORDS,)).column("numRecords")
-    for i, bitmap in zip(marked, old, strict=True):
-        check_rows(bitmap, counts[i].as_py(), touched["path"][i].as_py())
+    counts = parse_stats(found["stats"].combine_chunks(), (NUM_RECORDS,)).column("numRecords")
+    for i, bitmap in zip(with_vector, old, strict=True):
+        check_rows(bitmap, counts[i].as_py(), found["path"][i].as_py())
         new[i] = new[i] | bitmap
-    return TouchedFiles(location, storage_options, touched, new, np.asarray(counts))
+    return FilesWithDeletions(location, storage_options, found, new, np.asarray(counts))
 
 
 def _with_vectors(files: pa.Table, vectors: Sequence[DeletionVectorDescriptor]) -> pa.Table:

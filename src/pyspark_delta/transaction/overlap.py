@@ -72,13 +72,13 @@ def unseen(done: CommitDraft, more: CommitDraft, configuration: TableConfigurati
     If there are none, the combination has the same result as the two operations one after the other. `configuration` is
     the table configuration with the changes of both.
     """
-    reads, gone = more.reads, done.removes
-    come = done.adds.filter(pc.invert(PathSet.of(gone.column("path"), location).holds(done.adds)))
+    reads, removed = more.reads, done.removes
+    added = done.adds.filter(pc.invert(PathSet.of(removed.column("path"), location).holds(done.adds)))
     if reads.whole_table:
-        return _paths(gone, come)
+        return _paths(removed, added)
     looked_at = (PathSet.of(sorted(reads.paths), location), PathSet.of(more.removes.column("path"), location))
-    found = [shared(gone, *looked_at)]
-    found += [matching(come, one, more, configuration) for one in reads.predicates if come.num_rows]
+    found = [shared(removed, *looked_at)]
+    found += [matching(added, one, more, configuration) for one in reads.predicates if added.num_rows]
     return _paths(*found)
 
 

@@ -56,8 +56,10 @@ def replace_everything(snapshot: Snapshot) -> Replaced:
 def replace_matching(snapshot: Snapshot, predicate: Expression, time_zone: str) -> Replaced:
     """Return the files with rows that may meet a condition."""
     found = match_files(snapshot, predicate, EXAMINED_COLUMNS, time_zone=time_zone)
-    reads = ReadSet(predicates=(predicate,), paths=frozenset(found.partly["path"].to_pylist()), time_zone=time_zone)
-    return Replaced(found.inside, found.partly, reads)
+    reads = ReadSet(
+        predicates=(predicate,), paths=frozenset(found.partially_matched["path"].to_pylist()), time_zone=time_zone
+    )
+    return Replaced(found.fully_matched, found.partially_matched, reads)
 
 
 def replace_partitions(snapshot: Snapshot, written: pa.Table, time_zone: str) -> Replaced:

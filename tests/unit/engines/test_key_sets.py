@@ -1,4 +1,4 @@
-"""Sets of keys find the same rows as a search in Python, by a table of places or by Arrow's hashing."""
+"""Sets of keys find the same rows as a search in Python, by a direct-address table or by Arrow's hashing."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ def test_numbers_that_share_a_place_are_told_apart(values: set[int], apart: int,
     near = st.sampled_from(sorted(values)).flatmap(lambda n: st.sampled_from([n, n + (1 << 24), n - (1 << 24), n + 1]))
     keys = data.draw(st.lists(near | st.just(apart), max_size=30))
     found = KeySet.of(pa.array(list(values), pa.int64()))
-    assert found.places is not None
-    assert len(found.places.taken) == 1 << 24
+    assert found.table is not None
+    assert len(found.table.taken) == 1 << 24
     assert found.mask(pa.array(keys, pa.int64())).tolist() == [key in values for key in keys]
 
 
 @pytest.mark.parametrize("start", [LEAST, -3, GREATEST - 9])
 def test_numbers_close_to_each_other_have_a_small_table(start: int) -> None:
     keys = KeySet.of(pa.array(range(start, start + 10, 3), pa.int64()))
-    assert keys.places is not None
-    assert len(keys.places.taken) == 16
+    assert keys.table is not None
+    assert len(keys.table.taken) == 16
     around = [n for n in (LEAST, start - 1, *range(start, start + 10), start + 10, GREATEST) if LEAST <= n <= GREATEST]
     assert keys.mask(pa.array(around, pa.int64())).tolist() == [n in range(start, start + 10, 3) for n in around]
 
@@ -56,7 +56,7 @@ def test_numbers_close_to_each_other_have_a_small_table(start: int) -> None:
 )
 def test_types_in_the_order_of_numbers_have_a_table(values: list[Any], keys: list[Any], data_type: pa.DataType) -> None:
     found = KeySet.of(pa.array(values, data_type))
-    assert found.places is not None
+    assert found.table is not None
     assert found.mask(pa.array(keys, data_type)).tolist() == [key in values for key in keys]
 
 
@@ -72,7 +72,7 @@ def test_types_in_the_order_of_numbers_have_a_table(values: list[Any], keys: lis
 def test_others_are_found_by_their_hash(values: list[Any], keys: list[Any]) -> None:
     array = pa.array(values)
     found = KeySet.of(array)
-    assert found.places is None
+    assert found.table is None
     assert found.mask(pa.array(keys, array.type)).tolist() == [key in values for key in keys]
 
 

@@ -83,8 +83,8 @@ def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
 def test_files_are_told_apart(snapshot: Snapshot, condition: str, inside: str, partly: str) -> None:
     predicate = parse_predicate(condition, snapshot.schema, on_opaque="keep")
     found = match_files(snapshot, predicate, ("path", "stats"))
-    assert sorted(found.inside["path"].to_pylist()) == sorted(inside.split())
-    assert sorted(found.partly["path"].to_pylist()) == sorted(partly.split())
+    assert sorted(found.fully_matched["path"].to_pylist()) == sorted(inside.split())
+    assert sorted(found.partially_matched["path"].to_pylist()) == sorted(partly.split())
 
 
 @pytest.mark.parametrize(("struct_stats", "json_stats"), [(False, True), (True, True), (True, False)])
@@ -100,11 +100,11 @@ def test_what_statistics_decide_is_asked_of_the_candidates(
     first = 2000 * ROWS_PER_FILE
     predicate = parse_predicate(f"id >= {first + 7} AND id < {first + 9 * ROWS_PER_FILE}", snapshot.schema)
     found = match_files(snapshot, predicate, ("path",))
-    assert found.inside.column_names == found.partly.column_names == ["path"]
-    assert sorted(path.split("-")[3] for path in found.inside["path"].to_pylist()) == [
+    assert found.fully_matched.column_names == found.partially_matched.column_names == ["path"]
+    assert sorted(path.split("-")[3] for path in found.fully_matched["path"].to_pylist()) == [
         f"{number:012d}" for number in range(2001, 2009)
     ]
-    assert [path.split("-")[3] for path in found.partly["path"].to_pylist()] == [f"{2000:012d}"]
+    assert [path.split("-")[3] for path in found.partially_matched["path"].to_pylist()] == [f"{2000:012d}"]
     if json_stats:
         assert counts.calls["open_input"] == opened + 1
 
@@ -123,8 +123,8 @@ def test_c421_partition_values_without_a_zone_are_of_the_session(
     snapshot.checkpoint()
     predicate = parse_predicate("t < TIMESTAMP '2024-01-01T03:00:00Z' OR x > 5", snapshot.schema)
     found = match_files(Snapshot.load(builder.location), predicate, ("path",), time_zone=zone)
-    assert found.inside["path"].to_pylist() == inside
-    assert found.inside.num_rows + found.partly.num_rows == 1
+    assert found.fully_matched["path"].to_pylist() == inside
+    assert found.fully_matched.num_rows + found.partially_matched.num_rows == 1
 
 
 NAN_FILES = {"both": ("NaN", "NaN"), "least": ("NaN", 9.0), "greatest": (7.0, "NaN"), "high": (7.0, 9.0)}
@@ -150,8 +150,8 @@ def test_nan_is_no_bound_of_a_file(tmp_path: Path, stored: str) -> None:
         snapshot = Snapshot.load(builder.location)
         for _ in range(3):  # from the files, then from memory; NaN is greater than 5
             found = match_files(snapshot, parse_predicate(condition, snapshot.schema), ("path", "stats"))
-            assert sorted(found.inside["path"].to_pylist()) == inside
-            assert sorted(found.partly["path"].to_pylist()) == ["both", "least"]
+            assert sorted(found.fully_matched["path"].to_pylist()) == inside
+            assert sorted(found.partially_matched["path"].to_pylist()) == ["both", "least"]
 
 
 def _nan_stats(least: float | str, greatest: float | str, *, typed: bool) -> dict[str, Any]:

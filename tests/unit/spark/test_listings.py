@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from pyspark_delta.actions.columns import DELETION_VECTOR
+from pyspark_delta.spark.frames.catalyst.deleted_rows import CHANGES, NUMBERS
 from pyspark_delta.spark.frames.catalyst.listings import ChosenListing
-from pyspark_delta.spark.frames.catalyst.marked_rows import CHANGES, NUMBERS
 
 VECTOR = {"storage_type": "i", "path_or_inline_dv": "x", "offset": None, "size_in_bytes": 1, "cardinality": 1}
 

@@ -39,7 +39,7 @@ class ArrowDelete:
 
     def _find(self, condition: Expression) -> Done[ChangedRows]:
         found = search_rows(self.target, self.files, condition)
-        return Done(ChangedRows.only_gone(found.value), found.engine)
+        return Done(ChangedRows.of_deletions(found.value), found.engine)
 
     def _change(self, condition: Expression) -> Done[ChangedRows]:
         return change_files(self.target, self.files, condition, RowUpdate(self.context, self.context.columns))

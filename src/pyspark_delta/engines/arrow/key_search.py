@@ -129,32 +129,34 @@ def _found(
     yield from read_each(context, tasks, with_keys, threads)
 
 
-_MOST_PLACES = 1 << 24  # one byte each
+_MOST_SLOTS = 1 << 24  # one byte each
 
 
 @dataclass(frozen=True, slots=True)
 class KeySet:
-    """Distinct values, none null; numbers, dates and times use the direct-address table `places`."""
+    """Distinct values, none null; numbers, dates and times are looked up in `table`."""
 
     values: pa.Array
-    places: Places | None = None
+    table: DirectAddressTable | None = None
 
     @classmethod
     def of(cls, values: pa.Array) -> KeySet:
         """Return some values, of any type."""
-        return cls(values, Places.of(_numbers(values)) if len(values) and _has_numbers(values.type) else None)
+        return cls(
+            values, DirectAddressTable.of(_numbers(values)) if len(values) and _has_numbers(values.type) else None
+        )
 
     def mask(self, keys: pa.Array) -> np.ndarray:
         """Return True for each key, of the type of the values, that is in the set; null never is."""
-        if self.places is None:
+        if self.table is None:
             is_in: np.ndarray = pc.is_in(keys, value_set=self.values).to_numpy(zero_copy_only=False)
             return is_in
-        found = self.places.mask(_numbers(keys))
+        found = self.table.mask(_numbers(keys))
         return found & keys.is_valid().to_numpy(zero_copy_only=False) if keys.null_count else found
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class DirectAddressTable:
     """A direct-address table for integers: the distances from the least one, with long gaps left out.
 
     It is many times faster than hashing: Arrow would build its hash table again for every batch.
@@ -164,19 +166,19 @@ class Places:
     taken: np.ndarray
 
     @classmethod
-    def of(cls, numbers: np.ndarray) -> Places:
+    def of(cls, numbers: np.ndarray) -> DirectAddressTable:
         """Return the table of some numbers, at least one."""
         numbers = np.sort(numbers)
         span = int(numbers[-1]) - int(numbers[0])
-        places = cls(numbers, np.zeros(min(1 << span.bit_length(), _MOST_PLACES), np.bool_))
-        places.taken[places._place(places._distances(numbers))] = True
-        return places
+        table = cls(numbers, np.zeros(min(1 << span.bit_length(), _MOST_SLOTS), np.bool_))
+        table.taken[table._slot(table._distances(numbers))] = True
+        return table
 
     def mask(self, numbers: np.ndarray) -> np.ndarray:
         """Return True for each number that is in the table."""
         distances = self._distances(numbers)
-        found: np.ndarray = self.taken[self._place(distances)]
-        if int(self.numbers[-1]) - int(self.numbers[0]) < len(self.taken):  # each number has its own place
+        found: np.ndarray = self.taken[self._slot(distances)]
+        if int(self.numbers[-1]) - int(self.numbers[0]) < len(self.taken):  # each number has its own slot
             found &= distances < len(self.taken)
         else:
             maybe = np.flatnonzero(found)
@@ -189,9 +191,9 @@ class Places:
         distances: np.ndarray = numbers.view(np.uint64) - self.numbers[0].view(np.uint64)
         return distances
 
-    def _place(self, distances: np.ndarray) -> np.ndarray:
-        place: np.ndarray = distances & np.uint64(len(self.taken) - 1)
-        return place
+    def _slot(self, distances: np.ndarray) -> np.ndarray:
+        slot: np.ndarray = distances & np.uint64(len(self.taken) - 1)
+        return slot
 
 
 def _has_numbers(data_type: pa.DataType) -> bool:

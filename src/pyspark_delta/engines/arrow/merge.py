@@ -84,9 +84,9 @@ class _Merging:
         self._target, self._merge, self._files, self._source = target, merge, files, source
         self._actions = tuple(clause.action for clause in merge.clauses)
         self._is_written = any(action.is_written for action in self._actions)
-        is_gone = any(action.is_gone for action in self._actions)
+        deletes = any(action.deletes for action in self._actions)
         # If rows are only deleted, readers see which ones from the vectors.
-        self._has_changes = target.has_feed and is_gone and (self._is_written or not target.uses_vectors)
+        self._has_changes = target.has_feed and deletes and (self._is_written or not target.uses_vectors)
         self._context = self._context_of()
 
     def run(self) -> ChangedRows:
@@ -116,12 +116,12 @@ class _Merging:
 
     def _deduplicated(self, found: Matches) -> Matches:
         """Return the matches without repeated deletions, if several source rows may match a row."""
-        gone = np.array([action.is_gone for action in self._actions], np.bool_)[found.clause]
-        if not has_repetitions(found, gone):
+        deleted = np.array([action.deletes for action in self._actions], np.bool_)[found.clause]
+        if not has_repetitions(found, deleted):
             return found
         if not self._merge.is_single_delete:
             raise EngineDeclined("several rows of the source match a row of the table")
-        return without_repetitions(found, gone)
+        return without_repetitions(found, deleted)
 
     # ---------------------------------------------------------------------------------------------- what is written
     def _batches(self, found: Matches, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -131,15 +131,15 @@ class _Merging:
             if not len(taken.source):
                 continue
             both = sides(rows, self._source, taken.target, taken.source)
-            places = _Places.of(rows, taken, clause.kind)
+            locations = _RowLocations.of(rows, taken, clause.kind)
             old = self._old if self._has_changes and clause.kind is RowKind.MATCHED else ()
             is_written = clause.action.is_written
             columns = self._columns(clause.values if is_written else old, both)
             if is_written:
                 self._check(columns)
-            yield self._batch(columns, number, places)
+            yield self._batch(columns, number, locations)
             if self._has_changes and clause.action is RowAction.UPDATE:
-                yield self._batch(self._columns(old, both), len(self._actions), places)
+                yield self._batch(self._columns(old, both), len(self._actions), locations)
 
     @property
     def _old(self) -> tuple[Expression, ...]:
@@ -161,15 +161,15 @@ class _Merging:
             rows = pa.RecordBatch.from_arrays(columns, names)
             check_rows(self._merge.checks, null_empty_partitions(self._target.context, rows))
 
-    def _batch(self, columns: list[pa.Array], action: int, places: _Places) -> pa.RecordBatch:
-        rows = len(places.files)
-        ids = (places.ids, pa.nulls(rows, pa.int64()))[: len(self._context.columns) - len(columns)]
-        arrays = [*columns, *ids, pa.repeat(pa.scalar(action, pa.int32()), rows), places.files, places.rows]
+    def _batch(self, columns: list[pa.Array], action: int, locations: _RowLocations) -> pa.RecordBatch:
+        rows = len(locations.files)
+        ids = (locations.ids, pa.nulls(rows, pa.int64()))[: len(self._context.columns) - len(columns)]
+        arrays = [*columns, *ids, pa.repeat(pa.scalar(action, pa.int32()), rows), locations.files, locations.rows]
         return pa.RecordBatch.from_arrays(arrays, [str(number) for number in range(len(arrays))])
 
 
 @dataclass(frozen=True, slots=True)
-class _Places:
+class _RowLocations:
     """The files and positions of rows, and their ids; null for new rows."""
 
     files: pa.Array
@@ -177,7 +177,7 @@ class _Places:
     ids: pa.Array
 
     @classmethod
-    def of(cls, rows: pa.RecordBatch, taken: Matches, kind: RowKind) -> _Places:
+    def of(cls, rows: pa.RecordBatch, taken: Matches, kind: RowKind) -> _RowLocations:
         count = len(taken.source)
         if kind is RowKind.NOT_MATCHED:
             return cls(*(pa.nulls(count, pa.int64()) for _ in range(3)))
@@ -246,18 +246,18 @@ def sides(target: pa.RecordBatch, source: pa.RecordBatch, rows: np.ndarray, give
     return pa.RecordBatch.from_pydict(structs)
 
 
-def without_repetitions(found: Matches, is_gone: np.ndarray) -> Matches:
-    """Return the rows with each deleted row of the table, as `is_gone` says, only once."""
-    gone = np.flatnonzero(is_gone)
-    _, first = np.unique(found.target[gone], return_index=True)
-    kept = ~is_gone
-    kept[gone[first]] = True
+def without_repetitions(found: Matches, is_deleted: np.ndarray) -> Matches:
+    """Return the rows with each deleted row of the table, as `is_deleted` says, only once."""
+    deleted = np.flatnonzero(is_deleted)
+    _, first = np.unique(found.target[deleted], return_index=True)
+    kept = ~is_deleted
+    kept[deleted[first]] = True
     return found.only(kept)
 
 
-def has_repetitions(found: Matches, is_gone: np.ndarray) -> bool:
-    """Return True if a deleted row of the table, as `is_gone` says, occurs more than once."""
-    rows = found.target[is_gone]
+def has_repetitions(found: Matches, is_deleted: np.ndarray) -> bool:
+    """Return True if a deleted row of the table, as `is_deleted` says, occurs more than once."""
+    rows = found.target[is_deleted]
     return len(np.unique(rows)) < len(rows)
 
 

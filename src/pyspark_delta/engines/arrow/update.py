@@ -45,7 +45,7 @@ class ArrowUpdate:
 
         def found() -> Done[Changed]:
             rows = search_rows(self.target, files, condition)
-            return Done(Changed(files, ChangedRows.only_gone(rows.value), self.candidates.reads), rows.engine)
+            return Done(Changed(files, ChangedRows.of_deletions(rows.value), self.candidates.reads), rows.engine)
 
         return answer(found)
 

@@ -22,7 +22,7 @@ from pyspark_delta.spark.frames.tables import read_options
 from pyspark_delta.spark.session.identifiers import (
     Identified,
     identify,
-    identify_or_begin,
+    identify_or_create,
     is_in_catalog,
     path_of_identifier,
 )
@@ -184,7 +184,7 @@ class DeltaTableBuilder(Generic[TableT]):
                 "or create the table at the location and register it in the catalog.",
                 error_class="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
             )
-        find = identify if self._mode is CreateMode.REPLACE else identify_or_begin
+        find = identify if self._mode is CreateMode.REPLACE else identify_or_create
         found = find(self._spark, identifier)
         assert found is not None
         return found

@@ -1,8 +1,9 @@
 """The change data feed as a DataFrame: Spark reads the files, at most four scans for a range of any length.
 
 One scan is over change data files, two over files that were added or removed whole, with and without deletion vectors,
-one over files in which commits marked rows. The kind of change, the version and its time come with the file, as
-partition values do: through a file index where the session takes one, otherwise by a join on the paths of files.
+one over files in which commits deleted or restored rows. The kind of change, the version and its time come with the
+file, as partition values do: through a file index where the session takes one, otherwise by a join on the paths of
+files.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.frames.catalyst.directories import hadoop_paths
-from pyspark_delta.spark.frames.catalyst.scan import catalyst_frame_of_files, catalyst_frame_of_marks
+from pyspark_delta.spark.frames.catalyst.scan import catalyst_frame_of_changes, catalyst_frame_of_files
 from pyspark_delta.spark.frames.public_scan import frame_of_files
 from pyspark_delta.spark.frames.quoting import quoted
 from pyspark_delta.spark.frames.read_options import OUT_OF_RANGE
@@ -98,13 +99,13 @@ def _read_by_catalyst(spark: SparkSession, latest: Snapshot, parts: Iterable[tup
 
 
 def _frames_by_catalyst(spark: SparkSession, source: FileSource, files: pa.Table) -> Iterator[DataFrame]:
-    """Yield a frame over files that are read whole, and one over files in which commits marked rows."""
-    marked = pc.fill_null(files["selects_rows"], False)
-    whole = files.filter(pc.invert(marked))
+    """Yield a frame over files that are read whole, and one over files in which commits deleted or restored rows."""
+    selecting = pc.fill_null(files["selects_rows"], False)
+    whole = files.filter(pc.invert(selecting))
     if whole.num_rows:
         yield catalyst_frame_of_files(spark, source, whole)
     if whole.num_rows < files.num_rows:
-        yield catalyst_frame_of_marks(spark, source, files.filter(marked))
+        yield catalyst_frame_of_changes(spark, source, files.filter(selecting))
 
 
 def _parts(latest: Snapshot, plan: ChangePlan) -> Iterable[tuple[FileSource, pa.Table]]:

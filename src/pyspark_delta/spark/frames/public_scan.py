@@ -165,10 +165,10 @@ class _Scan:
 
     def frame(self, files: pa.Table) -> DataFrame:
         """Return the rows of the files."""
-        marked = files["deletion_vector"].is_valid()
+        with_vector = files["deletion_vector"].is_valid()
         parts = [
-            *self.parts(files.filter(pc.invert(marked)).combine_chunks(), with_vectors=False),
-            *self.parts(files.filter(marked).combine_chunks(), with_vectors=True),
+            *self.parts(files.filter(pc.invert(with_vector)).combine_chunks(), with_vectors=False),
+            *self.parts(files.filter(with_vector).combine_chunks(), with_vectors=True),
         ]
         frame = parts[0] if parts else self.empty()
         for part in parts[1:]:

@@ -14,7 +14,7 @@ from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
 from pyspark_delta.spark.conf.sessions import FORMATS, is_delta
 from pyspark_delta.spark.engine.write.insert_into import insert_into
 from pyspark_delta.spark.engine.write.save import save
-from pyspark_delta.spark.session.identifiers import check_path_option, identify, identify_or_begin
+from pyspark_delta.spark.session.identifiers import check_path_option, identify, identify_or_create
 from pyspark_delta.spark.session.options import GivenOptions
 from pyspark_delta.storage import normalize_location
 
@@ -106,7 +106,7 @@ def writer_class(base: type) -> type:
             **options: Any,
         ) -> None:
             check_path_option(self._delta_frame.sparkSession, name, self._delta_options.items(options))
-            found = identify_or_begin(self._delta_frame.sparkSession, name)
+            found = identify_or_create(self._delta_frame.sparkSession, name)
             if found is not None:
                 self.save(found.path, "delta", mode, partitionBy, **{**options, **found.storage_options})
                 return

@@ -51,7 +51,7 @@ def identify(spark: SparkSession, identifier: str) -> Identified | None:
     return _identify(spark, identifier, create=False)
 
 
-def identify_or_begin(spark: SparkSession, identifier: str) -> Identified | None:
+def identify_or_create(spark: SparkSession, identifier: str) -> Identified | None:
     """Return the table as `identify` does; for a new table, the place where its catalog wants it to be created."""
     return _identify(spark, identifier, create=True)
 

@@ -16,7 +16,7 @@ from pyspark_delta.spark.conf.sessions import FORMATS
 from pyspark_delta.spark.engine.write.save import TableWrite, write_table
 from pyspark_delta.spark.frames.column_text import column_name, condition_text
 from pyspark_delta.spark.session.frame_writer import location_of, refuse_name, refusing_views
-from pyspark_delta.spark.session.identifiers import check_path_option, identify, identify_or_begin, is_named
+from pyspark_delta.spark.session.identifiers import check_path_option, identify, identify_or_create, is_named
 from pyspark_delta.spark.session.options import GivenOptions
 from pyspark_delta.write.options import parse_options
 
@@ -105,7 +105,7 @@ def table_writer_class(base: type) -> type:
                     f"'{self._delta_table}' is a Delta table, but using('{self._delta_source}') names another format."
                 )
 
-            find = identify if must_exist else identify_or_begin
+            find = identify if must_exist else identify_or_create
             check_path_option(self._delta_frame.sparkSession, self._delta_table, self._delta_options.items({}))
             found = find(self._delta_frame.sparkSession, self._delta_table)
             assert found is not None

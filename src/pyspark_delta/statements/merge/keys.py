@@ -112,9 +112,9 @@ def _ranked(values: pa.Array) -> tuple[pa.Array, np.ndarray]:
     order = pc.sort_indices(values)
     ordered = values.take(order)
     is_new = np.append(True, pc.not_equal(ordered[1:], ordered[:-1]))
-    places = np.empty(len(values), np.int64)
-    places[order.to_numpy()] = np.cumsum(is_new) - 1
-    return ordered.filter(pa.array(is_new)), places
+    ranks = np.empty(len(values), np.int64)
+    ranks[order.to_numpy()] = np.cumsum(is_new) - 1
+    return ordered.filter(pa.array(is_new)), ranks
 
 
 def _has_distances(key: pa.DataType) -> bool:

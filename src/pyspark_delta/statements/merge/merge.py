@@ -314,7 +314,7 @@ def merge_counts(clauses: Sequence[Clause], rows: ChangedRows) -> MergeCounts:
     by_source = total(RowKind.BY_SOURCE, RowAction.DELETE), total(RowKind.BY_SOURCE, RowAction.UPDATE)
     deleted = total(RowKind.MATCHED, RowAction.DELETE)
     if is_single_delete(clauses):
-        deleted = sum(len(bitmap) for bitmap in rows.gone.values()) - sum(by_source)
+        deleted = sum(len(bitmap) for bitmap in rows.deletions.values()) - sum(by_source)
     return MergeCounts(
         inserted=total(RowKind.NOT_MATCHED, RowAction.INSERT),
         matched_updated=total(RowKind.MATCHED, RowAction.UPDATE),

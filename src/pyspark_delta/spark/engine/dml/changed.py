@@ -108,8 +108,8 @@ def _with_preimages(
     before = row([old_name(name) for name in names], sf.lit(None).cast("string"), sf.lit(len(actions) - 1))
     updates = [number for number, action in enumerate(actions) if action is RowAction.UPDATE]
     both = sf.when(sf.col(ACTION).isin(updates), sf.array(after, before)).otherwise(sf.array(after))
-    places = (FILE, ROW, ROW_ID_COLUMN) if has_ids else (FILE, ROW)
-    return frame.select(sf.explode(both).alias(_ROWS), *(sf.col(name) for name in places))
+    locations = (FILE, ROW, ROW_ID_COLUMN) if has_ids else (FILE, ROW)
+    return frame.select(sf.explode(both).alias(_ROWS), *(sf.col(name) for name in locations))
 
 
 def _computed(target: SparkTarget, column: ComputedColumn, given: Column | bool) -> Column | None:

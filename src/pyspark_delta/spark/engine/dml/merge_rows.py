@@ -185,15 +185,15 @@ class MergedRows:
 
     def search(self) -> tuple[DataFrame, ChangeContext]:
         """Return the frame and the context of a job that finds the rows and writes nothing."""
-        return self.taken().select(sf.col(ACTION), *self._places()[:2]), ChangeContext(self.actions)
+        return self.taken().select(sf.col(ACTION), *self._locations()[:2]), ChangeContext(self.actions)
 
     def job(self) -> tuple[DataFrame, ChangeContext]:
         """Return the frame and the context of the job that runs the merge."""
         target, names = self.target, self.target.context.schema.names
         is_written = any(action.is_written for action in self.actions)
         # If rows are only deleted, readers see which ones from the vectors.
-        only_goes = not is_written and target.uses_vectors
-        has_changes = target.has_feed and not only_goes and any(action.is_gone for action in self.actions)
+        only_deletes = not is_written and target.uses_vectors
+        has_changes = target.has_feed and not only_deletes and any(action.deletes for action in self.actions)
         rows = self._once() if has_changes else self.taken()
         if not (is_written or has_changes):
             return self.search()
@@ -215,7 +215,7 @@ class MergedRows:
         new = sf.when(sf.col(FILE).isNull(), sf.monotonically_increasing_id())
         return rows.withColumn(_ONCE, new).dropDuplicates([FILE, ROW, _ONCE]).drop(_ONCE)
 
-    def _places(self) -> list[Column]:
+    def _locations(self) -> list[Column]:
         """Return the file and the position of each row; null for rows of the source."""
         names = [FILE, ROW, ROW_ID_COLUMN] if self.target.has_row_ids else [FILE, ROW]
         if self.kind is RowKind.NOT_MATCHED:
@@ -234,7 +234,7 @@ class MergedRows:
         columns += [_by_number(self._unfit(one.name), len(self.changes)).alias(unfit_name(one)) for one in unfit]
         if has_changes:
             columns += [self.sides.old(name).alias(old_name(name)) for name in schema.names]
-        frame = rows.select(*columns, sf.col(ACTION), *self._places())
+        frame = rows.select(*columns, sf.col(ACTION), *self._locations())
         numbered = self._numbered()
         frame = generated(self.target, number_rows(frame, numbered), self._given(schema))
         return ChangeFrame(frame, self.actions, unfit, tuple(numbered))
@@ -316,8 +316,8 @@ def repeated_matches(merged: MergedRows, columns: Sequence[str]) -> InvalidOpera
     """
     names = list(columns or merged.target.configuration.schema.names)[:_MOST_COLUMNS]
     keys = [sf.first(merged.sides.old(name)).cast("string").alias(_KEY.format(i)) for i, name in enumerate(names)]
-    gone = [number for number, action in enumerate(merged.actions) if action.is_gone]
-    taken = merged.taken_by(gone)
+    deleting = [number for number, action in enumerate(merged.actions) if action.deletes]
+    taken = merged.taken_by(deleting)
     repeated = taken.groupBy(FILE, ROW).agg(sf.count(sf.lit(1)).alias("rows"), *keys).where("rows > 1")
     found = repeated.orderBy(sf.col("rows").desc()).limit(_EXAMPLES).collect()
     shown = [

@@ -21,6 +21,7 @@ from pyspark_delta.deletion_vectors.bitmap import to_words
 from pyspark_delta.errors import DeltaError
 from pyspark_delta.schema.partition_values import parse_partition_column
 from pyspark_delta.schema.types import BINARY, LONG, DataType, StructField, StructType
+from pyspark_delta.spark.frames.catalyst.deleted_rows import CHANGES, NUMBERS
 from pyspark_delta.spark.frames.catalyst.directories import (
     Groups,
     directories_json,
@@ -34,7 +35,6 @@ from pyspark_delta.spark.frames.catalyst.directories import (
 from pyspark_delta.spark.frames.catalyst.failures import expect, relay
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
 from pyspark_delta.spark.frames.catalyst.listings import Listing
-from pyspark_delta.spark.frames.catalyst.marked_rows import CHANGES, NUMBERS
 from pyspark_delta.spark.frames.catalyst.nodes import elements
 from pyspark_delta.spark.frames.catalyst.predicates import Translator
 from pyspark_delta.spark.frames.catalyst.unsafe_rows import encode_rows
@@ -201,8 +201,8 @@ class DeltaFileIndex:
         if self._numbered:
             files = files.append_column(FILE_NUMBER.name, pa.array(np.arange(files.num_rows)))
         if self._files in (Files.INTACT, Files.DELETED_FROM):
-            marked = files["deletion_vector"].is_valid()
-            files = files.filter(marked if self._files is Files.DELETED_FROM else pc.invert(marked))
+            with_vector = files["deletion_vector"].is_valid()
+            files = files.filter(with_vector if self._files is Files.DELETED_FROM else pc.invert(with_vector))
         return files.combine_chunks()
 
     def _texts(self, files: pa.Table, physical_name: str) -> pa.Array:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.frames.catalyst.marked_rows import CHANGES, NUMBERS
+from pyspark_delta.spark.frames.catalyst.deleted_rows import CHANGES, NUMBERS
 
 # A file may be listed more than once, with other constants or another vector.
 _TOLD_APART = ("path", "deletion_vector", "partition_values", NUMBERS.name, CHANGES.name)

@@ -17,6 +17,7 @@ from pyspark_delta.scan.file_source import FileSource
 from pyspark_delta.scan.planner import has_row_tracking, require_row_tracking
 from pyspark_delta.schema.types import LONG
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.frames.catalyst.deleted_rows import change_columns, gather, is_changed
 from pyspark_delta.spark.frames.catalyst.deletion_filter import is_kept
 from pyspark_delta.spark.frames.catalyst.directories import directories_json, each_file
 from pyspark_delta.spark.frames.catalyst.file_index import (
@@ -36,7 +37,6 @@ from pyspark_delta.spark.frames.catalyst.file_metadata import (
 )
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
 from pyspark_delta.spark.frames.catalyst.listings import ChosenListing, Listing, SnapshotListing
-from pyspark_delta.spark.frames.catalyst.marked_rows import change_columns, gather, is_marked
 from pyspark_delta.spark.frames.catalyst.unsafe_rows import encode_rows
 from pyspark_delta.spark.frames.columns import (
     LOCAL_FILE_SYSTEM,
@@ -105,16 +105,16 @@ def catalyst_frame_of_files(
     return relations.frame(_kinds(files["deletion_vector"]))
 
 
-def catalyst_frame_of_marks(spark: SparkSession, source: FileSource, files: pa.Table) -> DataFrame:
-    """Return the rows that the vectors of a change feed's files mark, with the columns of the feed.
+def catalyst_frame_of_changes(spark: SparkSession, source: FileSource, files: pa.Table) -> DataFrame:
+    """Return the rows that the vectors of a change feed's files select, with the columns of the feed.
 
     Each file must be as long as its "size" says. Raises DeletionVectorError.
     """
-    marked = gather(files.combine_chunks(), source.location, source.storage_options)
-    listing = ChosenListing(source.location, marked.files, source.version, source.storage_options)
+    changed = gather(files.combine_chunks(), source.location, source.storage_options)
+    listing = ChosenListing(source.location, changed.files, source.version, source.storage_options)
     columns = table_columns(source.configuration)
     relations = _Relations(
-        spark, jvm_of(spark), listing, columns, False, mark_width=marked.width, marked_kind=marked.kind
+        spark, jvm_of(spark), listing, columns, False, number_width=changed.width, change_kind=changed.kind
     )
     return relations.frame((Files.MARKED,))
 
@@ -182,8 +182,8 @@ class _Relations:
     """Makes the relations over the files of a listing.
 
     With `row_tracking` they have the ids of rows, as columns or only in the hidden column `_metadata`. That column is
-    Spark's unless we have to add one. `mark_width` is the width of the numbers of changes; `marked_kind` is the kind of
-    all of them.
+    Spark's unless we have to add one. `number_width` is the width of the numbers of changes; `change_kind` is the kind
+    of all of them.
     """
 
     spark: SparkSession
@@ -195,8 +195,8 @@ class _Relations:
     own_metadata: bool = False
     file_number: str | None = None
     row_index: str | None = None
-    mark_width: int = 0
-    marked_kind: str | None = None
+    number_width: int = 0
+    change_kind: str | None = None
 
     def frame(self, kinds: tuple[Files, ...]) -> DataFrame:
         """Return the rows of the files of these kinds."""
@@ -229,7 +229,7 @@ class _Relations:
         if kind is Files.DELETED_FROM:
             frame = frame.filter(is_kept(jvm, DELETED_ROWS.name, ROW_INDEX.name))
         if kind is Files.MARKED:
-            frame = frame.filter(is_marked(jvm, ROW_INDEX.name, self.mark_width))
+            frame = frame.filter(is_changed(jvm, ROW_INDEX.name, self.number_width))
         return self._projected(frame, tuple(file_fields))
 
     def _file_relation(self, index: DeltaFileIndex, *, has_row_index: bool) -> Any:
@@ -270,7 +270,7 @@ class _Relations:
         shown = (self.row_tracking, self.shows_row_tracking, self.own_metadata, self.file_number, self.row_index)
         # The columns name those of the relation, whichever it is.
         made = jvm.once(
-            ("projection", columns, shown, self.mark_width, self.marked_kind, file_fields),
+            ("projection", columns, shown, self.number_width, self.change_kind, file_fields),
             lambda: jvm.seq([one._jc for one in output_columns(columns, self._extra(file_fields))]),
         )
         return DataFrame(frame._jdf.select(made), self.spark)
@@ -285,8 +285,8 @@ class _Relations:
             extra[self.file_number] = F.col(FILE_NUMBER.name)
         if self.row_index is not None:
             extra[self.row_index] = F.col(ROW_INDEX.name)
-        if self.mark_width:
-            extra.update(change_columns(self.jvm, ROW_INDEX.name, self.mark_width, self.marked_kind))
+        if self.number_width:
+            extra.update(change_columns(self.jvm, ROW_INDEX.name, self.number_width, self.change_kind))
         if self.own_metadata:
             more = {"row_index": F.col(ROW_INDEX.name)}
             if self.row_tracking:

@@ -14,7 +14,7 @@ from tests.inline_vectors import vector
 from pyspark_delta.changes.plan import plan_changes
 from pyspark_delta.changes.versions import VersionRange
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.frames.catalyst.marked_rows import CHANGES, NUMBERS, MarkedFiles, gather
+from pyspark_delta.spark.frames.catalyst.deleted_rows import CHANGES, NUMBERS, FilesOfChanges, gather
 from pyspark_delta.spark.frames.reading import with_all_columns
 
 PROTOCOL = features("changeDataFeed", "deletionVectors", reader=["deletionVectors"])
@@ -38,13 +38,13 @@ def marking(path: Path, commits: Iterable[tuple[str, set[int]]]) -> Snapshot:
     return Snapshot.load(str(path))
 
 
-def gathered(latest: Snapshot) -> MarkedFiles:
+def gathered(latest: Snapshot) -> FilesOfChanges:
     [scan] = plan_changes(latest, VersionRange(2, latest.version)).scans
     files = with_all_columns(scan.plan.files)
     return gather(files.filter(pc.fill_null(files["selects_rows"], False)), latest.location, {})
 
 
-def readings(marked: MarkedFiles) -> list[tuple[str, Marks]]:
+def readings(marked: FilesOfChanges) -> list[tuple[str, Marks]]:
     """For each reading the marked rows, with version and kind of their change."""
     return [_reading(row, marked.width) for row in marked.files.to_pylist()]
 

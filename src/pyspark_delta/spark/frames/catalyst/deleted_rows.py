@@ -1,6 +1,6 @@
-"""Files with rows that commits marked, gathered so that each file is read once for any number of commits.
+"""Rows that commits deleted or restored: their files, each read once for any number of commits.
 
-Each row of a file has a number: 0 if no commit marked the row, otherwise the position of the commit in a second
+Each row of a file has a number: 0 if no commit changed the row, otherwise the position of the commit in a second
 constant of the file, which holds the kind of the change, its version and its time.
 """
 
@@ -37,10 +37,10 @@ _MICROSECONDS, _KIND = 8, 16  # where these begin
 
 
 @dataclass(frozen=True, slots=True)
-class MarkedFiles:
+class FilesOfChanges:
     """Files with the constants NUMBERS, of `width` bits for each row, and CHANGES.
 
-    `kind` is the change of all marked rows, None if there are several kinds.
+    `kind` is the change of all changed rows, None if there are several kinds.
     """
 
     files: pa.Table
@@ -50,23 +50,23 @@ class MarkedFiles:
 
 @dataclass(slots=True)
 class _Reading:
-    """The changes that are read together: rows of the plan whose vectors mark different rows of one file."""
+    """The changes that are read together: rows of the plan whose vectors select different rows of one file."""
 
     changes: list[int] = field(default_factory=list)
-    marked: BitMap64 = field(default_factory=BitMap64)
+    changed: BitMap64 = field(default_factory=BitMap64)
 
     def takes(self, bitmap: BitMap64) -> bool:
-        return len(self.changes) < _MOST_CHANGES and self.marked.isdisjoint(bitmap)
+        return len(self.changes) < _MOST_CHANGES and self.changed.isdisjoint(bitmap)
 
     def add(self, change: int, bitmap: BitMap64) -> None:
         self.changes.append(change)
-        self.marked |= bitmap
+        self.changed |= bitmap
 
 
-def gather(files: pa.Table, location: str, storage_options: Mapping[str, str]) -> MarkedFiles:
-    """Return the files of a change feed whose vectors mark the changed rows.
+def gather(files: pa.Table, location: str, storage_options: Mapping[str, str]) -> FilesOfChanges:
+    """Return the files of a change feed whose vectors select the changed rows.
 
-    A file is read again if a row of it was marked twice, as by a restore, or if more than 15 commits marked rows.
+    A file is read again if a row of it was changed twice, as by a restore, or if more than 15 commits changed rows.
     Raises DeletionVectorError.
     """
     bitmaps = read_vectors(files, location, storage_options)
@@ -80,17 +80,17 @@ def gather(files: pa.Table, location: str, storage_options: Mapping[str, str]) -
     of_each = [changes[reading.changes].tobytes() for reading in readings]
     kinds = files[CHANGE_TYPE.name].unique().to_pylist()
     with_changes = first.append_column(CHANGES.name, pa.array(of_each, pa.large_binary()))
-    return MarkedFiles(with_changes, width, kinds[0] if len(kinds) == 1 else None)
+    return FilesOfChanges(with_changes, width, kinds[0] if len(kinds) == 1 else None)
 
 
-def is_marked(jvm: Jvm, row_index: str, width: int) -> Column:
+def is_changed(jvm: Jvm, row_index: str, width: int) -> Column:
     """Return a condition that is true for rows with a number of `width` bits other than 0."""
-    marked: Column = jvm.once(("is marked", row_index, width), lambda: _number(jvm, row_index, width) != 0)
-    return marked
+    changed: Column = jvm.once(("is changed", row_index, width), lambda: _number(jvm, row_index, width) != 0)
+    return changed
 
 
 def change_columns(jvm: Jvm, row_index: str, width: int, kind: str | None) -> dict[str, Column]:
-    """Return the columns of the feed for a marked row; they are nullable in their schema."""
+    """Return the columns of the feed for a changed row; they are nullable in their schema."""
     changes, number = F.col(CHANGES.name), _number(jvm, row_index, width)
     place = F.greatest(number - 1, F.lit(0)) * _CHANGE.itemsize
     of_row = word_at(jvm, changes, place + _KIND)
@@ -120,7 +120,7 @@ def _readings(paths: Sequence[str], bitmaps: Sequence[BitMap64]) -> Iterator[_Re
 
 
 def _numbers(bitmaps: Sequence[BitMap64], width: int) -> bytes:
-    """Return the number of each row up to the last marked one, and a word of zeros, `width` bits each."""
+    """Return the number of each row up to the last changed one, and a word of zeros, `width` bits each."""
     per_byte, per_word = 8 // width, 32 // width
     last = max(bitmap.max() if bitmap else 0 for bitmap in bitmaps)
     numbers = np.zeros((last // per_word + 2) * per_word, np.uint8)
