@@ -113,3 +113,19 @@ def test_rules_of_a_table_are_read_through_the_check() -> None:
     calls = re.compile(r"\.(?:row_checks|computed_columns)\(")
     callers = {str(m.relative_to(PACKAGE)) for m in MODULES if calls.search(m.read_text())}
     assert callers == {"transaction/row_rules.py"}
+
+
+def test_merge_is_read_in_a_dozen_modules_that_the_documents_name() -> None:
+    named = ["spark/api/merge_builder.py"]
+    for folder, pattern in (
+        ("statements/merge", "[a-z]*.py"),
+        ("engines/arrow", "*.py"),
+        ("spark/engine/dml", "merge*.py"),
+    ):
+        found = sorted(module.name for module in (PACKAGE / folder).glob(pattern))
+        merging = ("merge.py", "bound_merge.py", "key_search.py")
+        named += [f"{folder}/{name}" for name in found if folder != "engines/arrow" or name in merging]
+    assert len(named) <= 12
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    [paragraph] = re.findall(r"To read MERGE, begin with .*?\n\n", text, re.DOTALL)
+    assert [name for name in named if name.rpartition("/")[2] not in paragraph] == []
