@@ -121,6 +121,12 @@ class TestRows:
         assert rows(current) == {}
 
 
+def test_change_data_files_hold_the_rows_of_whole_files_too(tmp_path: Path) -> None:
+    current = make(tmp_path, TRACKED)
+    assert done(execute(current, Delete(ARROW, "p = '0' OR id = 15"))) == [11]
+    assert [row[1] for row in changes(current)] == [*range(10), 15]
+
+
 def test_nothing_is_committed_where_no_row_is_meant(tmp_path: Path) -> None:
     current = make(tmp_path, {})
     assert done(execute(current, Delete(ARROW, "id > 99"))) == [0]
