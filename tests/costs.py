@@ -1,9 +1,10 @@
-"""Cost models that tests give to sessions, so that small tables are changed as large ones are."""
+"""Cost models that tests give to sessions: they choose the engine, and change small tables as large ones."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
@@ -19,6 +20,17 @@ TASKS = {"driver_files": 0, "driver_rewritten_files": 0}
 """Tasks read, change and rewrite every file, with Arrow."""
 SPARK = {"uses_arrow": False}
 """Spark runs every statement."""
+ENGINES: dict[str, dict[str, int | bool]] = {"Arrow in the driver": {}, "Arrow in tasks": {**TASKS}, "Spark": {**SPARK}}
+"""What chooses each engine for a small table, by the name that a commit gives the engine."""
+
+
+def engine_of(location: str) -> str:
+    """The engine that ran the newest commit of a table, as it says itself."""
+    newest = max(Path(location, "_delta_log").glob("*.json"))
+    infos = [
+        action["commitInfo"] for action in map(json.loads, newest.read_text().splitlines()) if "commitInfo" in action
+    ]
+    return str(infos[0].get("operationEngine"))
 
 
 def set_cost(session: SparkSession, **limits: int | bool) -> None:

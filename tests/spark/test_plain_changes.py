@@ -1,8 +1,7 @@
-"""UPDATE and DELETE that Arrow carries out by itself do to a table exactly what Spark's own expressions do to it."""
+"""UPDATE and DELETE that Arrow carries out by itself; `test_engines` compares what all engines do to a table."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from pyspark.errors import ArithmeticException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
-from tests.costs import SPARK, TASKS, SetCost
+from tests.costs import ENGINES, TASKS, SetCost, engine_of
 from tests.hand_made import HandMade, features, field, metadata
 from tests.spark.test_row_changes import FEED, RANGE, REWRITE, ROW_IDS, VECTORS, all_rows, commit, content, row_ids
 
@@ -24,41 +23,6 @@ from pyspark_delta.spark.engine.dml.target import SparkTarget as Target
 from pyspark_delta.spark.engine.write.job import SparkTasks
 from pyspark_delta.spark.engine.write.save import save
 
-MAPPED = {"delta.columnMapping.mode": "name"}
-WITH_SPARK = "ascii('a') = 97 and ({})"  # true, and nothing that Arrow computes
-ROWS = """
-    select id, id % 3 p, if(id % 4 = 0, null, 'a b/c=ü%') q, cast(id % 100 as tinyint) tiny, cast(id as smallint) small,
-    if(id % 6 = 0, null, cast(id % 5 as int)) n, id * 100 big, cast(id / 7 as float) f,
-    case id % 5 when 0 then double('nan') when 1 then -0.0D when 2 then 0.0D when 3 then null else id / 3 - 5 end d,
-    cast(id % 10 as decimal(12, 2)) e, cast(id / 3 as decimal(38, 18)) w, if(id % 6 = 5, null, concat('v', id % 19)) s,
-    cast(concat('b', id) as binary) b, id % 2 = 0 t, date'2024-02-28' + cast(id % 4 as int) dt,
-    timestamp'2024-03-09 20:00:00' + make_dt_interval(0, id) ts, timestamp_ntz'2024-03-10 02:30:00' ntz,
-    if(id % 7 = 0, null, named_struct('x', cast(id % 8 as int), 'y', array(map('k', cast(null as string))))) st,
-    parse_json('[1, {}]') j, cast(null as void) v
-    from range(0, 120, 1, 4)
-"""
-NOTHING = "id > 1000"  # as the statistics of files say
-UPDATES: list[tuple[str | None, dict[str, str]]] = [
-    ("id % 3 = 1", {"n": "n + 1", "big": "id * -3 % 100"}),
-    ("n is null or d = 0.0", {"d": "-d", "s": "'x'"}),
-    ("isnan(d) or abs(d) > 5", {"d": "d * 2 + 1", "f": "1.1"}),
-    ("e >= 3.5 and t.id < 70", {"e": "7", "w": "t.e", "t.small": "tiny"}),
-    ("ts >= '2024-03-10 05:00:00'", {"ts": "timestamp'2024-11-03 12:00:00'", "dt": "'1500-03-01'", "ntz": "dt"}),
-    ("s like 'v1%' and ntz < '2024-03-11'", {"s": "substring(s, 1, 2)", "t": "not (n > 2 and d < 3)"}),
-    ("st.x = 3", {"n": "st.x", "s": "id", "b": "X'00FF'"}),
-    ("p = 1 and q is null", {"p": "2", "q": "coalesce(s, 'none')", "d": "-0.0"}),
-    (NOTHING, {"n": "1"}),
-    (None, {"d": "-0.0D", "n": "null", "ts": "ts"}),
-]
-DELETES = ["id % 7 = 2", "coalesce(n, 9) = 9 and -d < 5", "p = 2 and length(s) = 2", "st.x is null", "id % 200 = 199"]
-CASES = {
-    "vectors": (VECTORS, {}, False),
-    "rewritten, with a feed": ({**REWRITE, **FEED}, {}, False),
-    "all at once": ({**VECTORS, **FEED, **ROW_IDS, **MAPPED}, {"partition_by": ["p", "q"]}, False),
-    "by workers": ({**VECTORS, **FEED, **ROW_IDS}, {"partition_by": ["q"]}, True),
-    "rewritten by workers": ({**REWRITE, **ROW_IDS, **MAPPED}, {}, True),
-}
-
 
 @pytest.fixture
 def read_by_spark(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -67,21 +31,6 @@ def read_by_spark(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     rows = Target.rows
     monkeypatch.setattr(Target, "rows", lambda target, files: read.append(files.num_rows) or rows(target, files))
     return read
-
-
-@pytest.fixture
-def new_york(delta_spark: SparkSession) -> SparkSession:
-    session = delta_spark.newSession()
-    session.conf.set("spark.sql.session.timeZone", "America/New_York")
-    return session
-
-
-def twins(session: SparkSession, path: Path, properties: dict[str, str], **more: Any) -> tuple[DeltaTable, DeltaTable]:
-    """Two tables of the same files."""
-    save(session.sql(ROWS), str(path / "plain"), options=properties, **more)
-    shutil.copytree(path / "plain", path / "spark")
-    plain, other = (DeltaTable.forPath(session, str(path / name)).alias("t") for name in ("plain", "spark"))
-    return plain, other
 
 
 def state(table: DeltaTable) -> dict[str, Any]:
@@ -100,32 +49,6 @@ def state(table: DeltaTable) -> dict[str, Any]:
         changes = Table.open(table._location).changes(starting_version=newest).to_arrow()
         found["changes"] = sorted(str(row) for row in changes.drop_columns(["_commit_timestamp"]).to_pylist())
     return found
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_rows_change_as_by_spark(
-    new_york: SparkSession, tmp_path: Path, cost: SetCost, read_by_spark: list[int], case: str
-) -> None:
-    properties, more, by_workers = CASES[case]
-    if by_workers:
-        cost(new_york, **TASKS)
-    plain, other = twins(new_york, tmp_path, properties, **more)
-    for condition, values in UPDATES:
-        counted = plain.update(condition, values).collect()
-        assert read_by_spark == [], (condition, values)
-        if condition is None:
-            values = {name: f"if(ascii('a') = 97, {value}, null)" for name, value in values.items()}
-        by_spark = None if condition is None else WITH_SPARK.format(condition)
-        assert other.update(by_spark, values).collect() == counted
-        assert len(read_by_spark) == (condition != NOTHING)
-        read_by_spark.clear()
-        assert state(plain) == state(other)
-    for condition in DELETES:
-        counted = plain.delete(condition).collect()
-        assert read_by_spark == [], condition
-        assert other.delete(WITH_SPARK.format(condition)).collect() == counted
-        read_by_spark.clear()
-        assert state(plain) == state(other)
 
 
 def make(session: SparkSession, path: Path, *properties: dict[str, str], rows: str = RANGE.format(40)) -> DeltaTable:
@@ -191,7 +114,7 @@ def test_texts_beside_numbers_are_for_spark_to_compare(
 
 @pytest.mark.parametrize("way", [VECTORS, REWRITE])
 def test_rules_of_the_table_are_broken_as_by_spark(
-    delta_spark: SparkSession, tmp_path: Path, read_by_spark: list[int], way: dict[str, str]
+    delta_spark: SparkSession, tmp_path: Path, cost: SetCost, read_by_spark: list[int], way: dict[str, str]
 ) -> None:
     fields = [StructField("id", LongType()), StructField("n", IntegerType(), False), limited("v", "varchar(3)")]
     builder = DeltaTable.create(delta_spark).location(str(tmp_path)).addColumns(StructType(fields))
@@ -204,21 +127,21 @@ def test_rules_of_the_table_are_broken_as_by_spark(
     files = set(tmp_path.rglob("*.parquet"))
     for values, kind in (({"n": "id * 90"}, "small"), ({"v": "'abcd'"}, "v"), ({"n": "null"}, "n")):
         found = []
-        for condition in ("id > 1", WITH_SPARK.format("id > 1")):
+        for limits in ENGINES.values():
+            cost(delta_spark, **limits)
             with pytest.raises(ConstraintViolationError, match=kind) as caught:
-                table.update(condition, values)
+                table.update("id > 1", values)
             found.append((str(caught.value), caught.value.error_class))
-        assert found[0] == found[1]
+        assert found[0] == found[1] == found[2]
     assert Table.open(str(tmp_path)).version == 2
     assert set(tmp_path.rglob("*.parquet")) == files
 
 
-@pytest.mark.parametrize("by_workers", [False, True])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_c385_c416_conditions_see_null_for_partition_values_that_become_empty(
-    delta_spark: SparkSession, tmp_path: Path, cost: SetCost, by_workers: bool
+    delta_spark: SparkSession, tmp_path: Path, cost: SetCost, engine: str
 ) -> None:
-    if by_workers:
-        cost(delta_spark, **TASKS)
+    cost(delta_spark, **ENGINES[engine])
     table = (
         DeltaTable.create(delta_spark)
         .location(str(tmp_path))
@@ -230,12 +153,12 @@ def test_c385_c416_conditions_see_null_for_partition_values_that_become_empty(
     rows = "values ('a', X'41', 'm', 'x'), ('c', X'43', 'm', 'any') as t(p, b, m, v)"
     save(delta_spark.sql(f"select * from {rows}"), str(tmp_path), "append")
     for values in ({"p": "''"}, {"b": "X''"}, {"m": "''"}, {"p": "substring(v, 9, 1)"}):
-        for condition in ("v = 'x'", WITH_SPARK.format("v = 'x'")):
-            with pytest.raises(ConstraintViolationError):
-                table.update(condition, values)
+        with pytest.raises(ConstraintViolationError):
+            table.update("v = 'x'", values)
     assert Table.open(str(tmp_path)).version == 1
     table.update("v = 'any'", {"p": "''"})
-    table.update(WITH_SPARK.format("v = 'any'"), {"b": "X''"})
+    table.update("v = 'any'", {"b": "X''"})
+    assert engine_of(str(tmp_path)) == engine
     found = Table.open(str(tmp_path)).scan(where="v = 'any'").to_arrow().to_pylist()
     assert found == [{"p": None, "b": None, "m": "m", "v": "any"}]
 
@@ -318,14 +241,15 @@ def test_values_that_are_left_to_spark(delta_spark: SparkSession, tmp_path: Path
 
 
 def test_columns_that_the_transaction_added(
-    delta_spark: SparkSession, tmp_path: Path, read_by_spark: list[int]
+    delta_spark: SparkSession, tmp_path: Path, cost: SetCost, read_by_spark: list[int]
 ) -> None:
-    for name, condition in (("plain", "id = 1"), ("spark", WITH_SPARK.format("id = 1"))):
+    for name, limits in ENGINES.items():
+        cost(delta_spark, **limits)
         table = make(delta_spark, tmp_path / name, VECTORS)
         with table.transaction() as txn:
             txn.append(delta_spark.sql("select 100L id, 1 more"), mergeSchema=True)
-            txn.update(condition, {"n": "7"})
-            txn.delete(condition.replace("id = 1", "id = 22"))
+            txn.update("id = 1", {"n": "7"})
+            txn.delete("id = 22")
         found = Table.open(str(tmp_path / name)).scan(where="id < 2 or id = 22 or id > 50").to_arrow().to_pylist()
         assert sorted(map(str, found)) == [
             "{'id': 0, 'n': 0, 'v': 'v0', 'more': None}",
@@ -414,25 +338,18 @@ def test_workers_share_what_there_is_to_do(delta_spark: SparkSession) -> None:
     assert delta_spark.conf.get("spark.sql.leafNodeDefaultParallelism", None) == before
 
 
-@pytest.mark.parametrize(
-    ("limits", "engine", "reason"),
-    [
-        ({}, "Arrow in the driver", ""),
-        (TASKS, "Arrow in tasks", ""),
-        (SPARK, "Spark", ""),
-    ],
-)
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_statement_says_which_engine_ran(
-    delta_spark: SparkSession, tmp_path: Path, cost: SetCost, limits: dict[str, int], engine: str, reason: str
+    delta_spark: SparkSession, tmp_path: Path, cost: SetCost, engine: str
 ) -> None:
-    cost(delta_spark, **limits)
+    cost(delta_spark, **ENGINES[engine])
     table = make(delta_spark, tmp_path, VECTORS)
     plan = table.delete("id % 4 = 1", plan=True)
-    assert (plan.engine, plan.engine_reason) == (engine, reason)
+    assert (plan.engine, plan.engine_reason) == (engine, "")
     table.delete("id % 4 = 1")
-    assert commit(table, "commitInfo")[0]["operationEngine"] == engine
+    assert engine_of(str(tmp_path)) == engine
     table.update("id % 4 = 2", {"n": "n + 1"})
-    assert commit(table, "commitInfo")[0]["operationEngine"] == engine
+    assert engine_of(str(tmp_path)) == engine
 
 
 def test_a_plan_says_why_arrow_does_not_run(delta_spark: SparkSession, tmp_path: Path) -> None:

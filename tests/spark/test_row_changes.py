@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
-from tests.costs import TASKS, SetCost
+from tests.costs import ENGINES, TASKS, SetCost
 from tests.hand_made import PLAIN, HandMade, features, field, metadata
 
 from pyspark_delta import DeltaTable, Table
@@ -84,7 +85,26 @@ def row_ids(table: DeltaTable) -> dict[int, tuple[int, int]]:
     return {row["id"]: (row["_row_id"], row["_row_commit_version"]) for row in read_plan(plan).read_all().to_pylist()}
 
 
-class RowChanges:
+class Forced:
+    """Tests under one engine, on one kind of session."""
+
+    engine = "Arrow in the driver"
+
+    @pytest.fixture(autouse=True)
+    def _engine(self, session: SparkSession, cost: SetCost, caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+        cost(session, **ENGINES[self.engine])
+        with caplog.at_level("INFO", logger="pyspark_delta.engines"):
+            yield
+        logged = [
+            record.args for record in caplog.get_records("call") if record.name.startswith("pyspark_delta.engines")
+        ]
+        ran = {given[1] for given in logged if isinstance(given, tuple) and given[0] in ("DELETE", "UPDATE")}
+        assert ran <= {self.engine, "Spark", "none"} or self.engine == "Arrow in the driver"
+
+
+class RowChanges(Forced):
+    """What every engine does; each runs them all."""
+
     """The tests; a session of each kind runs them all."""
 
     # -------------------------------------------------------------------------------------------------- vectors
@@ -167,115 +187,6 @@ class RowChanges:
         assert table.update("id = 7", {"id": "id + 1"}).collect() == [(1,)]
         assert content(table, "id", ".p", "q.r") == sorted((i + i // 7, i % 2, i % 3) for i in (1, 2, 3, 4, 6, 7))
 
-    def test_nothing_is_read_where_statistics_decide(self, session: SparkSession, tmp_path: Path) -> None:
-        table = make(session, tmp_path, VECTORS, partition_by=["n"])
-        for file in tmp_path.rglob("*.parquet"):
-            file.unlink()
-        assert table.delete("n = 2").collect() == [(10,)]
-        assert table.delete("id > 100").collect() == [(0,)]
-        assert version(table) == 1
-        assert table.delete().collect() == [(30,)]
-        assert commit(table, "commitInfo")[0]["operationParameters"] == {"predicate": '["true"]'}
-
-    # ------------------------------------------------------------------------------------------------ rewriting
-    def test_files_are_shared_by_all_cores(self, session: SparkSession, tmp_path: Path) -> None:
-        tasks = session.range(100_000).selectExpr("spark_partition_id()").distinct().count()
-        assert cores_of(session) == cores_of(session) == tasks
-
-    @pytest.mark.parametrize("by_workers", [True, False])
-    def test_rows_that_stay_are_as_they_were(
-        self, session: SparkSession, tmp_path: Path, cost: SetCost, by_workers: bool
-    ) -> None:
-        """Of all types, and in partitions of values that are not their own text."""
-        if by_workers:
-            cost(session, **TASKS)
-        rows = (
-            "select id, named_struct('x', id, 'y', array(map('k', cast(null as string)))) s, "
-            "cast('1500-03-01' as date) d, timestamp'0001-01-01 01:02:03.000004' t, timestamp_ntz'9999-12-31' u, "
-            "cast('nan' as double) f, cast(id as decimal(38, 18)) e, cast('' as binary) b, parse_json('[1, {}]') j, "
-            "cast(null as void) v, "
-            "timestamp_seconds(id % 3 + 0.25) p, if(id % 2 = 0, null, 'a b/c=ü%') q, cast(id % 2 as decimal(9, 4)) r "
-            "from range(0, 60, 1, 3)"
-        )
-        properties = {**REWRITE, **ROW_IDS, "delta.randomizeFilePrefixes": "true"}
-        zone = session.conf.get("spark.sql.session.timeZone")
-        session.conf.set("spark.sql.session.timeZone", "America/New_York")
-        try:
-            save(session.sql(rows), str(tmp_path), options=properties, partition_by=["p", "q", "r"])
-            table = DeltaTable.forPath(session, str(tmp_path))
-            before, ids = all_rows(table), row_ids(table)
-            known = [dict(sorted(add["partitionValues"].items())) for add in commit(table, "add")]
-            table.delete("id % 30 between 0 and 5")
-        finally:
-            session.conf.set("spark.sql.session.timeZone", zone or "UTC")
-        assert all_rows(table) == [text for i, text in enumerate(before) if i % 30 > 5]
-        assert row_ids(table) == {i: known for i, known in ids.items() if i % 30 > 5}
-        assert "numCopiedRows': '48'" in str(commit(table, "commitInfo")[0]["operationMetrics"])
-        added = [dict(sorted(add["partitionValues"].items())) for add in commit(table, "add")]
-        assert all(values in known for values in added)
-        assert len(added) == len({str(values) for values in added}) == 6  # the files of a partition become one
-
-    def test_large_files_are_rewritten_in_parts(self, session: SparkSession, tmp_path: Path, cost: SetCost) -> None:
-        cost(session, **TASKS, task_bytes=4000)
-        made = HandMade(tmp_path / "t")
-        made.commit(0, PLAIN, metadata(field("id")))
-        made.commit(1, made.data("a.parquet", {"id": range(5000)}, row_group_size=500))
-        table = DeltaTable.forPath(session, str(made.path))
-        table.delete("id % 100 = 7")
-        assert content(table) == [i for i in range(5000) if i % 100 != 7]
-        assert len(commit(table, "remove")) == 1
-        assert len(commit(table, "add")) > 1
-
-    @pytest.mark.parametrize("by_workers", [True, False])
-    def test_plain_conditions_find_the_rows_that_spark_finds(
-        self, session: SparkSession, tmp_path: Path, cost: SetCost, by_workers: bool
-    ) -> None:
-        if by_workers:
-            cost(session, **TASKS)
-        rows = session.sql(
-            "select id, if(id % 7 = 0, null, id % 5) n, if(id % 4 = 0, cast('nan' as double), id / 3 - 5) f, "
-            "if(id % 6 = 0, null, concat('v', id % 9)) v, cast(id % 10 as decimal(12, 2)) e, id % 3 p, "
-            "date'2024-02-28' + cast(id % 4 as int) d, timestamp'2024-03-01 00:00:00' + make_dt_interval(0, id) t, "
-            "named_struct('x', id % 8) s, id % 2 = 0 b from range(0, 100, 1, 4)"
-        )
-        save(rows, str(tmp_path), options=VECTORS, partition_by=["p"])
-        table = DeltaTable.forPath(session, str(tmp_path))
-        table.delete("id % 10 = 1")  # so that there are vectors, and positions are not row numbers
-        found = session.read.format("delta").load(str(tmp_path))
-        conditions = [
-            *("id = 42", "id in (3, 11, 77, 500)", "n in (1, null)", "n not in (1, 2)", "n is null", "not n <=> null"),
-            *("f > 9", "f = cast('nan' as double)", "f <= 0 or n = 3", "not (f < 2 and n > 1)", "f in (-5.0, -4D)"),
-            *("v like 'v1%'", "v between 'v2' and 'v4'", "v <> 'v3' and e >= 3.5", "e = 3", "d = '2024-02-29'"),
-            *("t >= '2024-03-03 05:00:00'", "t < timestamp'2024-03-02'", "s.x = 3 or s.x is null", "b", "not b"),
-            *("p = 1 and n = 2", "p = 2 or id < 5", "id > n", "n = e", "id % 7 = 3", "upper(v) = 'V3'", "id + 1 = 8"),
-        ]
-        counts = [(condition, found.where(condition).count()) for condition in conditions]
-        assert [(c, table.delete(c, plan=True).rows_affected) for c in conditions] == counts
-        assert table.delete("n = 3 and v <> 'v3'").collect() == [(found.where("n = 3 and v <> 'v3'").count(),)]
-        left = session.read.format("delta").load(str(tmp_path))
-        assert sorted(left.select("id").collect()) == sorted(
-            found.where("not coalesce(n = 3 and v <> 'v3', false)").select("id").collect()
-        )
-
-    def test_an_update_by_a_plain_condition_reads_only_files_that_have_such_rows(
-        self, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        read, rows = [], Target.rows
-        monkeypatch.setattr(Target, "rows", lambda target, files: read.append(files.num_rows) or rows(target, files))
-        table = make(session, tmp_path, VECTORS)
-        assert table.update("v in ('v1', 'v30') and n <> 1", {"n": "ascii('a') - 90"}).collect() == [(1,)]
-        assert table.update("upper(v) = 'V1'", {"n": "8"}).collect() == [(1,)]
-        assert table.update("v = 'v25x'", {"n": "ascii('a')"}).collect() == [(0,)]
-        assert read == [1, 3]
-        assert content(table, "n").count((7,)) == content(table, "n").count((8,)) == 1
-
-    def test_a_plain_condition_reads_nothing_through_spark(self, session: SparkSession, tmp_path: Path) -> None:
-        table = make(session, tmp_path, VECTORS)
-        file = next(tmp_path.glob("*.parquet"))
-        file.write_bytes(file.read_bytes()[:100])
-        with pytest.raises(DataFileError, match=file.name):
-            table.delete("v = 'v1' or v = 'v30'")
-
     # ----------------------------------------------------------------------------------------------- new values
     @pytest.mark.parametrize("way", [VECTORS, REWRITE])
     def test_update_any_column(self, session: SparkSession, tmp_path: Path, way: dict[str, str]) -> None:
@@ -313,61 +224,6 @@ class RowChanges:
         assert table.delete("f = double('NaN')").collect() == [(3,)]
         assert content(table) == [0, 2, 4]
 
-    def test_parts_of_structs(self, session: SparkSession, tmp_path: Path) -> None:
-        select = (
-            "select id, if(id = 1, null, named_struct('a', id, 'b', named_struct('c', 1, 'd', 'x'))) s from range(3)"
-        )
-        save(session.sql(select), str(tmp_path), options=VECTORS)
-        table = DeltaTable.forPath(session, str(tmp_path))
-        table.update("id > 0", {"s.b.c": "s.b.c + 1", "s.a": "7"})
-        assert [
-            row["s"] for row in sorted(Table.open(str(tmp_path)).scan().to_arrow().to_pylist(), key=lambda r: r["id"])
-        ] == [
-            {"a": 0, "b": {"c": 1, "d": "x"}},
-            {"a": 7, "b": {"c": None, "d": None}},
-            {"a": 7, "b": {"c": 2, "d": "x"}},
-        ]
-        table.update("id = 2", {"s": "named_struct('b', named_struct('D', 5, 'C', '12'), 'A', 1.0)"})
-        assert {"a": 1, "b": {"c": 12, "d": "5"}} in Table.open(str(tmp_path)).scan(columns=["s"]).to_arrow()[
-            "s"
-        ].to_pylist()
-        table.alias("s").update("id = 2", {"s.a": "5", "s.s.b.d": "'y'"})  # its alias, or its column
-        assert {"a": 5, "b": {"c": 12, "d": "y"}} in [s for _, s in content(table, "id", "s")]
-        with pytest.raises(ConstraintViolationError, match="ten") as unfit:
-            table.update(set={"s.a": "'7'", "s.b.c": "'ten'"})
-        assert unfit.value.error_class == "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
-        with pytest.raises(
-            InvalidOperationError, match=r"'s\.b\.c' two values, one of them as a part of 's\.b'"
-        ) as caught:
-            table.update(set={"s.b": "null", "s.b.c": "1"})
-        assert caught.value.error_class == "DELTA_CONFLICT_SET_COLUMN"
-
-    def test_parts_of_collections_are_cast_or_refused(self, session: SparkSession, tmp_path: Path) -> None:
-        select = "select id, map('a', 1) m, array(named_struct('k', 'x', 'v', array(1Y))) l from range(2)"
-        save(session.sql(select), str(tmp_path), options={**VECTORS, **FEED})
-        table = DeltaTable.forPath(session, str(tmp_path))
-        table.update(
-            "id = 1", {"m": "map(1, '5', 2, null)", "l": "array(null, named_struct('V', array('7', null), 'K', id))"}
-        )
-        [changed] = Table.open(str(tmp_path)).scan(where="id = 1").to_arrow().to_pylist()
-        assert changed["m"] == [("1", 5), ("2", None)]
-        assert changed["l"] == [None, {"k": "1", "v": [7, None]}]
-        bad = ({"m": "map('a', 'x')"}, "x"), ({"l": "array(named_struct('k', 'x', 'v', array(id * 300)))"}, "300")
-        for new, shown in bad:
-            with pytest.raises(ConstraintViolationError, match=shown) as caught:
-                table.update("id = 1", new)
-            assert caught.value.error_class == "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
-        assert table.update("id = 0", bad[1][0]).collect() == [(1,)]
-        with pytest.raises(AnalysisException, match="cannot cast"):  # also where no row is concerned
-            table.update("id > 100", {"id": "current_date()"})
-        for new, shown in (
-            ({"l": "array(named_struct('k', 'x', 'v', null, 'z', 1))"}, r"l\.element\.z"),
-            ({"m": "array(1)"}, "a different kind of type"),
-            ({"l": "array(named_struct('k', 'x'))"}, r"lacks l\.element\.v"),
-        ):
-            with pytest.raises(SchemaMismatchError, match=shown):
-                table.update(set=new)
-
     def test_c392_default_is_the_default_of_the_column(self, session: SparkSession, tmp_path: Path) -> None:
         rows = session.sql("select id, 1 n, 'x' v from range(3)")
         save(rows, str(tmp_path), options={"delta.feature.allowColumnDefaults": "supported"})
@@ -385,32 +241,6 @@ class RowChanges:
         )
         table.update("id = 4", {"n": "default"})  # the word is the name of a column now
         assert content(table, "id", "n")[3:] == [(3, 3), (4, 6)]
-
-    def test_c396_rules_hold(self, session: SparkSession, tmp_path: Path) -> None:
-        path = str(tmp_path)
-        DeltaTable.create(session).location(path).addColumn(
-            "id", "bigint", generatedByDefaultAs=IdentityGenerator()
-        ).addColumn("n", "int", nullable=False).addColumn("twice", "bigint", generatedAlwaysAs="n * 2L").addColumn(
-            "small", "tinyint"
-        ).property("delta.constraints.positive", "n > 0").execute()
-        save(session.sql("select id, cast(id + 1 as int) n from range(5)"), path, "append")
-        table = DeltaTable.forPath(session, path)
-        table.update("id = 2", {"n": "30"})
-        assert content(table, "id", "twice") == [(0, 2), (1, 4), (2, 60), (3, 8), (4, 10)]
-        for given, error in (
-            ({"n": "n - 1"}, "positive"),
-            ({"n": "null"}, "n"),
-            ({"twice": "5L"}, "twice"),
-            ({"small": "300"}, "small"),
-        ):
-            with pytest.raises(ConstraintViolationError, match=error):
-                table.update(set=given)
-        table.update("id = 0", {"n": "9", "twice": "18"})
-        with pytest.raises(InvalidOperationError, match="identity"):
-            table.update(set={"id": "1"})
-        assert version(table) == 3
-        identity = Table.open(path).schema.fields[0].metadata
-        assert (identity["delta.identity.start"], identity["delta.identity.step"]) == (1, 1)
 
     # ------------------------------------------------------------------------------------- row ids and the feed
     @pytest.mark.parametrize("way", [VECTORS, REWRITE])
@@ -510,7 +340,7 @@ class RowChanges:
             "bytes_rewritten": 0 if way is VECTORS else plan.bytes_rewritten,
             "conflicts_with": "commits that add rows that may match id = 1L OR id >= 20L, or remove one of the 1 files "
             "that were read",
-            "engine": "Arrow in the driver",
+            "engine": self.engine,
             "engine_reason": "",
         }
         assert "files untouched" in str(plan)
@@ -526,7 +356,193 @@ class RowChanges:
         assert table.delete(plan=True).method == "whole files"
         assert version(table) == 1
 
-    # ------------------------------------------------------------------------------------------------- bad input
+
+class Searches(Forced):
+    """What Arrow does in the driver and in tasks."""
+
+    def test_rows_that_stay_are_as_they_were(self, session: SparkSession, tmp_path: Path) -> None:
+        """Of all types, and in partitions of values that are not their own text."""
+        rows = (
+            "select id, named_struct('x', id, 'y', array(map('k', cast(null as string)))) s, "
+            "cast('1500-03-01' as date) d, timestamp'0001-01-01 01:02:03.000004' t, timestamp_ntz'9999-12-31' u, "
+            "cast('nan' as double) f, cast(id as decimal(38, 18)) e, cast('' as binary) b, parse_json('[1, {}]') j, "
+            "cast(null as void) v, "
+            "timestamp_seconds(id % 3 + 0.25) p, if(id % 2 = 0, null, 'a b/c=ü%') q, cast(id % 2 as decimal(9, 4)) r "
+            "from range(0, 60, 1, 3)"
+        )
+        properties = {**REWRITE, **ROW_IDS, "delta.randomizeFilePrefixes": "true"}
+        zone = session.conf.get("spark.sql.session.timeZone")
+        session.conf.set("spark.sql.session.timeZone", "America/New_York")
+        try:
+            save(session.sql(rows), str(tmp_path), options=properties, partition_by=["p", "q", "r"])
+            table = DeltaTable.forPath(session, str(tmp_path))
+            before, ids = all_rows(table), row_ids(table)
+            known = [dict(sorted(add["partitionValues"].items())) for add in commit(table, "add")]
+            table.delete("id % 30 between 0 and 5")
+        finally:
+            session.conf.set("spark.sql.session.timeZone", zone or "UTC")
+        assert all_rows(table) == [text for i, text in enumerate(before) if i % 30 > 5]
+        assert row_ids(table) == {i: known for i, known in ids.items() if i % 30 > 5}
+        assert "numCopiedRows': '48'" in str(commit(table, "commitInfo")[0]["operationMetrics"])
+        added = [dict(sorted(add["partitionValues"].items())) for add in commit(table, "add")]
+        assert all(values in known for values in added)
+        assert len(added) == len({str(values) for values in added}) == 6  # the files of a partition become one
+
+    def test_plain_conditions_find_the_rows_that_spark_finds(self, session: SparkSession, tmp_path: Path) -> None:
+        rows = session.sql(
+            "select id, if(id % 7 = 0, null, id % 5) n, if(id % 4 = 0, cast('nan' as double), id / 3 - 5) f, "
+            "if(id % 6 = 0, null, concat('v', id % 9)) v, cast(id % 10 as decimal(12, 2)) e, id % 3 p, "
+            "date'2024-02-28' + cast(id % 4 as int) d, timestamp'2024-03-01 00:00:00' + make_dt_interval(0, id) t, "
+            "named_struct('x', id % 8) s, id % 2 = 0 b from range(0, 100, 1, 4)"
+        )
+        save(rows, str(tmp_path), options=VECTORS, partition_by=["p"])
+        table = DeltaTable.forPath(session, str(tmp_path))
+        table.delete("id % 10 = 1")  # so that there are vectors, and positions are not row numbers
+        found = session.read.format("delta").load(str(tmp_path))
+        conditions = [
+            *("id = 42", "id in (3, 11, 77, 500)", "n in (1, null)", "n not in (1, 2)", "n is null", "not n <=> null"),
+            *("f > 9", "f = cast('nan' as double)", "f <= 0 or n = 3", "not (f < 2 and n > 1)", "f in (-5.0, -4D)"),
+            *("v like 'v1%'", "v between 'v2' and 'v4'", "v <> 'v3' and e >= 3.5", "e = 3", "d = '2024-02-29'"),
+            *("t >= '2024-03-03 05:00:00'", "t < timestamp'2024-03-02'", "s.x = 3 or s.x is null", "b", "not b"),
+            *("p = 1 and n = 2", "p = 2 or id < 5", "id > n", "n = e", "id % 7 = 3", "upper(v) = 'V3'", "id + 1 = 8"),
+        ]
+        counts = [(condition, found.where(condition).count()) for condition in conditions]
+        assert [(c, table.delete(c, plan=True).rows_affected) for c in conditions] == counts
+        assert table.delete("n = 3 and v <> 'v3'").collect() == [(found.where("n = 3 and v <> 'v3'").count(),)]
+        left = session.read.format("delta").load(str(tmp_path))
+        assert sorted(left.select("id").collect()) == sorted(
+            found.where("not coalesce(n = 3 and v <> 'v3', false)").select("id").collect()
+        )
+
+
+class Others(Forced):
+    """What is the same under every engine, or concerns one of them."""
+
+    def test_nothing_is_read_where_statistics_decide(self, session: SparkSession, tmp_path: Path) -> None:
+        table = make(session, tmp_path, VECTORS, partition_by=["n"])
+        for file in tmp_path.rglob("*.parquet"):
+            file.unlink()
+        assert table.delete("n = 2").collect() == [(10,)]
+        assert table.delete("id > 100").collect() == [(0,)]
+        assert version(table) == 1
+        assert table.delete().collect() == [(30,)]
+        assert commit(table, "commitInfo")[0]["operationParameters"] == {"predicate": '["true"]'}
+
+    def test_files_are_shared_by_all_cores(self, session: SparkSession, tmp_path: Path) -> None:
+        tasks = session.range(100_000).selectExpr("spark_partition_id()").distinct().count()
+        assert cores_of(session) == cores_of(session) == tasks
+
+    def test_large_files_are_rewritten_in_parts(self, session: SparkSession, tmp_path: Path, cost: SetCost) -> None:
+        cost(session, **TASKS, task_bytes=4000)
+        made = HandMade(tmp_path / "t")
+        made.commit(0, PLAIN, metadata(field("id")))
+        made.commit(1, made.data("a.parquet", {"id": range(5000)}, row_group_size=500))
+        table = DeltaTable.forPath(session, str(made.path))
+        table.delete("id % 100 = 7")
+        assert content(table) == [i for i in range(5000) if i % 100 != 7]
+        assert len(commit(table, "remove")) == 1
+        assert len(commit(table, "add")) > 1
+
+    def test_an_update_by_a_plain_condition_reads_only_files_that_have_such_rows(
+        self, session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        read, rows = [], Target.rows
+        monkeypatch.setattr(Target, "rows", lambda target, files: read.append(files.num_rows) or rows(target, files))
+        table = make(session, tmp_path, VECTORS)
+        assert table.update("v in ('v1', 'v30') and n <> 1", {"n": "ascii('a') - 90"}).collect() == [(1,)]
+        assert table.update("upper(v) = 'V1'", {"n": "8"}).collect() == [(1,)]
+        assert table.update("v = 'v25x'", {"n": "ascii('a')"}).collect() == [(0,)]
+        assert read == [1, 3]
+        assert content(table, "n").count((7,)) == content(table, "n").count((8,)) == 1
+
+    def test_a_plain_condition_reads_nothing_through_spark(self, session: SparkSession, tmp_path: Path) -> None:
+        table = make(session, tmp_path, VECTORS)
+        file = next(tmp_path.glob("*.parquet"))
+        file.write_bytes(file.read_bytes()[:100])
+        with pytest.raises(DataFileError, match=file.name):
+            table.delete("v = 'v1' or v = 'v30'")
+
+    def test_parts_of_structs(self, session: SparkSession, tmp_path: Path) -> None:
+        select = (
+            "select id, if(id = 1, null, named_struct('a', id, 'b', named_struct('c', 1, 'd', 'x'))) s from range(3)"
+        )
+        save(session.sql(select), str(tmp_path), options=VECTORS)
+        table = DeltaTable.forPath(session, str(tmp_path))
+        table.update("id > 0", {"s.b.c": "s.b.c + 1", "s.a": "7"})
+        assert [
+            row["s"] for row in sorted(Table.open(str(tmp_path)).scan().to_arrow().to_pylist(), key=lambda r: r["id"])
+        ] == [
+            {"a": 0, "b": {"c": 1, "d": "x"}},
+            {"a": 7, "b": {"c": None, "d": None}},
+            {"a": 7, "b": {"c": 2, "d": "x"}},
+        ]
+        table.update("id = 2", {"s": "named_struct('b', named_struct('D', 5, 'C', '12'), 'A', 1.0)"})
+        assert {"a": 1, "b": {"c": 12, "d": "5"}} in Table.open(str(tmp_path)).scan(columns=["s"]).to_arrow()[
+            "s"
+        ].to_pylist()
+        table.alias("s").update("id = 2", {"s.a": "5", "s.s.b.d": "'y'"})  # its alias, or its column
+        assert {"a": 5, "b": {"c": 12, "d": "y"}} in [s for _, s in content(table, "id", "s")]
+        with pytest.raises(ConstraintViolationError, match="ten") as unfit:
+            table.update(set={"s.a": "'7'", "s.b.c": "'ten'"})
+        assert unfit.value.error_class == "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
+        with pytest.raises(
+            InvalidOperationError, match=r"'s\.b\.c' two values, one of them as a part of 's\.b'"
+        ) as caught:
+            table.update(set={"s.b": "null", "s.b.c": "1"})
+        assert caught.value.error_class == "DELTA_CONFLICT_SET_COLUMN"
+
+    def test_parts_of_collections_are_cast_or_refused(self, session: SparkSession, tmp_path: Path) -> None:
+        select = "select id, map('a', 1) m, array(named_struct('k', 'x', 'v', array(1Y))) l from range(2)"
+        save(session.sql(select), str(tmp_path), options={**VECTORS, **FEED})
+        table = DeltaTable.forPath(session, str(tmp_path))
+        table.update(
+            "id = 1", {"m": "map(1, '5', 2, null)", "l": "array(null, named_struct('V', array('7', null), 'K', id))"}
+        )
+        [changed] = Table.open(str(tmp_path)).scan(where="id = 1").to_arrow().to_pylist()
+        assert changed["m"] == [("1", 5), ("2", None)]
+        assert changed["l"] == [None, {"k": "1", "v": [7, None]}]
+        bad = ({"m": "map('a', 'x')"}, "x"), ({"l": "array(named_struct('k', 'x', 'v', array(id * 300)))"}, "300")
+        for new, shown in bad:
+            with pytest.raises(ConstraintViolationError, match=shown) as caught:
+                table.update("id = 1", new)
+            assert caught.value.error_class == "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
+        assert table.update("id = 0", bad[1][0]).collect() == [(1,)]
+        with pytest.raises(AnalysisException, match="cannot cast"):  # also where no row is concerned
+            table.update("id > 100", {"id": "current_date()"})
+        for new, shown in (
+            ({"l": "array(named_struct('k', 'x', 'v', null, 'z', 1))"}, r"l\.element\.z"),
+            ({"m": "array(1)"}, "a different kind of type"),
+            ({"l": "array(named_struct('k', 'x'))"}, r"lacks l\.element\.v"),
+        ):
+            with pytest.raises(SchemaMismatchError, match=shown):
+                table.update(set=new)
+
+    def test_c396_rules_hold(self, session: SparkSession, tmp_path: Path) -> None:
+        path = str(tmp_path)
+        DeltaTable.create(session).location(path).addColumn(
+            "id", "bigint", generatedByDefaultAs=IdentityGenerator()
+        ).addColumn("n", "int", nullable=False).addColumn("twice", "bigint", generatedAlwaysAs="n * 2L").addColumn(
+            "small", "tinyint"
+        ).property("delta.constraints.positive", "n > 0").execute()
+        save(session.sql("select id, cast(id + 1 as int) n from range(5)"), path, "append")
+        table = DeltaTable.forPath(session, path)
+        table.update("id = 2", {"n": "30"})
+        assert content(table, "id", "twice") == [(0, 2), (1, 4), (2, 60), (3, 8), (4, 10)]
+        for given, error in (
+            ({"n": "n - 1"}, "positive"),
+            ({"n": "null"}, "n"),
+            ({"twice": "5L"}, "twice"),
+            ({"small": "300"}, "small"),
+        ):
+            with pytest.raises(ConstraintViolationError, match=error):
+                table.update(set=given)
+        table.update("id = 0", {"n": "9", "twice": "18"})
+        with pytest.raises(InvalidOperationError, match="identity"):
+            table.update(set={"id": "1"})
+        assert version(table) == 3
+        identity = Table.open(path).schema.fields[0].metadata
+        assert (identity["delta.identity.start"], identity["delta.identity.step"]) == (1, 1)
+
     def test_refused_before_anything_is_written(self, session: SparkSession, tmp_path: Path) -> None:
         table = make(session, tmp_path, VECTORS)
         files = set(tmp_path.rglob("*"))
@@ -568,7 +584,27 @@ class RowChanges:
         assert version(table) == 1
 
 
-class TestClassic(RowChanges):
+class TestClassicInTasks(RowChanges, Searches):
+    """On a classic session, with Arrow in tasks."""
+
+    engine = "Arrow in tasks"
+
+    @pytest.fixture
+    def session(self, delta_spark: SparkSession) -> SparkSession:
+        return delta_spark
+
+
+class TestClassicBySpark(RowChanges):
+    """On a classic session, with Spark alone."""
+
+    engine = "Spark"
+
+    @pytest.fixture
+    def session(self, delta_spark: SparkSession) -> SparkSession:
+        return delta_spark
+
+
+class TestClassic(RowChanges, Searches, Others):
     @pytest.fixture
     def session(self, delta_spark: SparkSession) -> SparkSession:
         return delta_spark
@@ -649,7 +685,15 @@ class TestClassic(RowChanges):
         assert not (made.path / "_change_data").exists()
 
 
-class TestConnect(RowChanges):
+class TestConnectInTasks(Searches):
+    engine = "Arrow in tasks"
+
+    @pytest.fixture
+    def session(self, delta_connect: SparkSession) -> SparkSession:
+        return delta_connect
+
+
+class TestConnect(RowChanges, Searches, Others):
     @pytest.fixture
     def session(self, delta_connect: SparkSession) -> SparkSession:
         return delta_connect
