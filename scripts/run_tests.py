@@ -59,12 +59,12 @@ class Outcome:
 LANES = (
     (
         Stage("classic", ".venv", ("--ignore=tests/interop", "-m", "spark and not connect")),
-        Stage("connect", ".venv", ("-m", "connect")),
         Stage("cluster", ".venv", ("tests/cluster", "-m", "cluster")),
     ),
     (
         Stage("oldest-pyspark", ".venv-4.2", ("tests/spark", "-m", "smoke")),
         Stage("interop", ".venv", ("tests/interop", "-m", "spark and not connect")),
+        Stage("connect", ".venv", ("-m", "connect")),
         Stage("core", ".venv", ("-n", "2", "--dist", "worksteal", "-m", "not spark and not connect and not cluster")),
     ),
 )
