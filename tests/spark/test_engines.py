@@ -21,7 +21,7 @@ from tests.costs import ENGINES, SetCost, engine_of
 
 from pyspark_delta import DeltaTable, Table
 from pyspark_delta.data.reader import read_plan
-from pyspark_delta.errors import DeltaError
+from pyspark_delta.errors import ConstraintViolationError, DeltaError
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.api.builder import IdentityGenerator
@@ -108,12 +108,14 @@ def run(session: SparkSession, path: Path, statements: Sequence[Statement], engi
     mark = Table.open(str(path)).snapshot.domains().get("delta.rowTracking")
     first_new = 0 if mark is None else int(mark.configuration.strip("{}").split(":")[1]) + 1
     for number, statement in enumerate(statements):
-        before = Table.open(str(path)).version
+        before, files = Table.open(str(path)).version, set(path.rglob("*.parquet"))
         try:
             result = statement.run(table).collect()
         except PySparkException as error:
             found.append((type(error), error.getCondition(), str(error) if isinstance(error, DeltaError) else None))
             assert Table.open(str(path)).version == before
+            if isinstance(error, ConstraintViolationError):
+                assert set(path.rglob("*.parquet")) == files, statement.shown
             continue
         found.append(state(path, result, first_new, same_files=number == 0))
         assert (found[-1]["version"] == before) is (statement.by == NOTHING), statement.shown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import pytest
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
-from tests.costs import SPARK, SetCost
+from tests.costs import ENGINES, SPARK, SetCost
 from tests.hand_made import field
 from tests.spark.rule_cases import identity, mark_of, rows_in, table_of
 
@@ -75,8 +76,29 @@ def counts(result: DataFrame) -> tuple[int, ...]:
     return tuple(row[name] for name in COUNTS)
 
 
-class Merges:
-    """The tests; a session of each kind runs them all."""
+class Forced:
+    """Merges under one engine, on one kind of session."""
+
+    engine = "Arrow in the driver"
+
+    @pytest.fixture(autouse=True)
+    def ran(
+        self, request: pytest.FixtureRequest, session: SparkSession, cost: SetCost, caplog: pytest.LogCaptureFixture
+    ) -> Iterator[None]:
+        """Forces the engine, and checks that Spark ran what is for Spark."""
+        cost(session, **ENGINES[self.engine])
+        with caplog.at_level("INFO", logger="pyspark_delta.engines"):
+            yield
+        logged = [
+            record.args for record in caplog.get_records("call") if record.name.startswith("pyspark_delta.engines")
+        ]
+        engines = {str(given[1]) for given in logged if isinstance(given, tuple) and given[0] == "MERGE"}
+        if self.engine == "Spark" or request.function.__qualname__.startswith(SparkMerges.__name__):
+            assert engines <= {"Spark"}
+
+
+class Merges(Forced):
+    """What every engine does; each runs them all."""
 
     def test_files_beyond_the_keys_of_the_source_are_not_read(self, session: SparkSession, tmp_path: Path) -> None:
         table = make(session, tmp_path, VECTORS)
@@ -228,59 +250,9 @@ class Merges:
         changes = [row for c in commit(table, "cdc") for row in pq.read_table(tmp_path / c["path"]).to_pylist()]
         assert [(row["id"], row["_change_type"]) for row in changes] == [(5, "delete")]
 
-    def test_bad_merges(self, session: SparkSession, tmp_path: Path) -> None:
-        table = make(session, tmp_path)
-        source = session.sql("select 1L id, 'a' v, 2 w").alias("s")
-        merge = table.merge(source, "t.id = s.id")
-        wrong: list[tuple[Any, type[Exception], str]] = [
-            (merge, InvalidOperationError, "DELTA_MERGE_MISSING_WHEN"),
-            (merge.whenMatchedDelete().whenMatchedUpdate(set={"v": "'x'"}), InvalidOperationError,
-             "NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION"),
-            (merge.whenMatchedDelete("t.idd = 1"), InvalidOperationError, "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
-            (merge.whenNotMatchedInsert("t.id = 1", {"id": "s.id"}), InvalidOperationError,
-             "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
-            (merge.whenNotMatchedBySourceDelete("s.id = 1"), InvalidOperationError,
-             "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
-            (merge.whenMatchedUpdateAll(), InvalidOperationError, "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
-            (table.merge(session.sql("select 1L id, 2 n, 'a' v, 'b' V").alias("s"), "t.id = s.id")
-             .whenMatchedUpdateAll(), InvalidOperationError, "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
-            (table.merge(session.sql("select 1L id, 2 n, 'a' v, 'b' V").alias("s"), "t.id = s.id")
-             .withSchemaEvolution().whenMatchedUpdateAll(), InvalidOperationError, "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
-            (merge.whenMatchedUpdate(set={"w": "s.w"}), InvalidOperationError, "DELTA_MISSING_SET_COLUMN"),
-            (merge.whenMatchedUpdate(set={"v": "s.v", "t.V": "s.v"}), InvalidOperationError,
-             "DELTA_CONFLICT_SET_COLUMN"),
-            (merge.whenMatchedDelete("rand() > 0.5"), InvalidPredicateError,
-             "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED"),
-            (table.merge(source, F.col("t.id") == F.floor(F.rand())).whenMatchedDelete(), InvalidPredicateError,
-             "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED"),
-            (table.merge(source, "t.id = s.nope").whenMatchedDelete(), InvalidOperationError,
-             "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
-            (merge.whenMatchedUpdate(set={"n": "array(1)"}), SchemaMismatchError, "DELTA_FAILED_TO_MERGE_FIELDS"),
-            (merge.whenMatchedUpdate(set={"n": "3000000000L"}), ConstraintViolationError,
-             "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"),
-        ]  # fmt: skip
-        for builder, kind, error_class in wrong:
-            with pytest.raises(kind) as caught:
-                builder.execute()
-            assert isinstance(caught.value, DeltaError)
-            assert caught.value.error_class == error_class
-        with pytest.raises(InvalidOperationError, match=r"Did you mean one of .*t`?\.`?id"):
-            merge.whenMatchedDelete("t.idd = 1").execute()
-        with pytest.raises(AnalysisException, match="ambiguous"):
-            merge.whenMatchedDelete("v = 'a'").execute()
-        for call in (lambda: merge.whenMatchedDelete(3), lambda: table.merge("s", "true")):  # type: ignore[arg-type]
-            with pytest.raises(TypeError, match=r"(condition|source) is "):
-                call()
-        with pytest.raises(ValueError, match="set is needed"):
-            merge.whenMatchedUpdate("true")
-        with pytest.raises(ValueError, match="condition of a merge cannot be None"):
-            table.merge(source, None)  # type: ignore[arg-type]
-        assert version(table) == 0
-        table.alter().setProperties({"delta.appendOnly": "true"})
-        with pytest.raises(AppendOnlyTableError):
-            merge.whenMatchedDelete().execute()
-        insert = table.merge(source, "t.id = s.w + 50").whenNotMatchedInsert(values={"id": "id + 60"})
-        assert counts(insert.execute()) == (1, 0, 0, 1)
+
+class SparkMerges(Forced):
+    """Merges that Arrow leaves to Spark, so that they need not run under each engine."""
 
     def test_values_are_computed_for_the_rows_that_clauses_take(self, session: SparkSession, tmp_path: Path) -> None:
         """Names without a qualifier mean the only side that a clause sees, though both sides have them."""
@@ -457,24 +429,82 @@ class Merges:
         assert counts(nulled.execute()) == (1, 1, 0, 0)  # null is the value of all members, where none is lacking
         assert [row[1] for row in content(table) if row[0] == 0] == [None]
 
+    def test_bad_merges(self, session: SparkSession, tmp_path: Path) -> None:
+        table = make(session, tmp_path)
+        source = session.sql("select 1L id, 'a' v, 2 w").alias("s")
+        merge = table.merge(source, "t.id = s.id")
+        wrong: list[tuple[Any, type[Exception], str]] = [
+            (merge, InvalidOperationError, "DELTA_MERGE_MISSING_WHEN"),
+            (merge.whenMatchedDelete().whenMatchedUpdate(set={"v": "'x'"}), InvalidOperationError,
+             "NON_LAST_MATCHED_CLAUSE_OMIT_CONDITION"),
+            (merge.whenMatchedDelete("t.idd = 1"), InvalidOperationError, "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
+            (merge.whenNotMatchedInsert("t.id = 1", {"id": "s.id"}), InvalidOperationError,
+             "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
+            (merge.whenNotMatchedBySourceDelete("s.id = 1"), InvalidOperationError,
+             "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
+            (merge.whenMatchedUpdateAll(), InvalidOperationError, "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
+            (table.merge(session.sql("select 1L id, 2 n, 'a' v, 'b' V").alias("s"), "t.id = s.id")
+             .whenMatchedUpdateAll(), InvalidOperationError, "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
+            (table.merge(session.sql("select 1L id, 2 n, 'a' v, 'b' V").alias("s"), "t.id = s.id")
+             .withSchemaEvolution().whenMatchedUpdateAll(), InvalidOperationError, "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
+            (merge.whenMatchedUpdate(set={"w": "s.w"}), InvalidOperationError, "DELTA_MISSING_SET_COLUMN"),
+            (merge.whenMatchedUpdate(set={"v": "s.v", "t.V": "s.v"}), InvalidOperationError,
+             "DELTA_CONFLICT_SET_COLUMN"),
+            (merge.whenMatchedDelete("rand() > 0.5"), InvalidPredicateError,
+             "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED"),
+            (table.merge(source, F.col("t.id") == F.floor(F.rand())).whenMatchedDelete(), InvalidPredicateError,
+             "DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED"),
+            (table.merge(source, "t.id = s.nope").whenMatchedDelete(), InvalidOperationError,
+             "DELTA_MERGE_UNRESOLVED_EXPRESSION"),
+            (merge.whenMatchedUpdate(set={"n": "array(1)"}), SchemaMismatchError, "DELTA_FAILED_TO_MERGE_FIELDS"),
+            (merge.whenMatchedUpdate(set={"n": "3000000000L"}), ConstraintViolationError,
+             "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"),
+        ]  # fmt: skip
+        for builder, kind, error_class in wrong:
+            with pytest.raises(kind) as caught:
+                builder.execute()
+            assert isinstance(caught.value, DeltaError)
+            assert caught.value.error_class == error_class
+        with pytest.raises(InvalidOperationError, match=r"Did you mean one of .*t`?\.`?id"):
+            merge.whenMatchedDelete("t.idd = 1").execute()
+        with pytest.raises(AnalysisException, match="ambiguous"):
+            merge.whenMatchedDelete("v = 'a'").execute()
+        for call in (lambda: merge.whenMatchedDelete(3), lambda: table.merge("s", "true")):  # type: ignore[arg-type]
+            with pytest.raises(TypeError, match=r"(condition|source) is "):
+                call()
+        with pytest.raises(ValueError, match="set is needed"):
+            merge.whenMatchedUpdate("true")
+        with pytest.raises(ValueError, match="condition of a merge cannot be None"):
+            table.merge(source, None)  # type: ignore[arg-type]
+        assert version(table) == 0
+        table.alter().setProperties({"delta.appendOnly": "true"})
+        with pytest.raises(AppendOnlyTableError):
+            merge.whenMatchedDelete().execute()
+        insert = table.merge(source, "t.id = s.w + 50").whenNotMatchedInsert(values={"id": "id + 60"})
+        assert counts(insert.execute()) == (1, 0, 0, 1)
 
-class BySpark(Merges):
-    """The same where Arrow carries out no merge by itself."""
 
-    @pytest.fixture(autouse=True)
-    def _by_spark(self, session: SparkSession, cost: SetCost) -> None:
-        cost(session, **SPARK)
+class TestClassicBySpark(Merges):
+    """On a classic session, with Spark alone."""
 
-
-class TestClassicBySpark(BySpark):
-    """On a classic session."""
+    engine = "Spark"
 
     @pytest.fixture
     def session(self, delta_spark: SparkSession) -> SparkSession:
         return delta_spark
 
 
-class TestClassic(Merges):
+class TestClassicInTasks(Merges):
+    """On a classic session; tasks find the rows that match, and the two sides are joined in the driver."""
+
+    engine = "Arrow in tasks"
+
+    @pytest.fixture
+    def session(self, delta_spark: SparkSession) -> SparkSession:
+        return delta_spark
+
+
+class TestClassic(Merges, SparkMerges):
     """On a classic session."""
 
     @pytest.fixture
@@ -550,7 +580,7 @@ def _shown(keys: SourceKeys) -> tuple[int, str]:
     return keys.rows, to_sql(keys.predicate)
 
 
-class TestConnect(Merges):
+class TestConnect(Merges, SparkMerges):
     """Through Spark Connect."""
 
     @pytest.fixture
@@ -558,8 +588,10 @@ class TestConnect(Merges):
         return delta_connect
 
 
-class TestConnectBySpark(BySpark):
-    """Through Spark Connect."""
+class TestConnectBySpark(Merges):
+    """Through Spark Connect, with Spark alone."""
+
+    engine = "Spark"
 
     @pytest.fixture
     def session(self, delta_connect: SparkSession) -> SparkSession:

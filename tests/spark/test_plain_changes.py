@@ -12,7 +12,7 @@ from pyspark import TaskContext
 from pyspark.errors import ArithmeticException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the customary name
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 from tests.costs import ENGINES, TASKS, SetCost, engine_of
 from tests.hand_made import HandMade, features, field, metadata
 from tests.spark.test_row_changes import FEED, RANGE, REWRITE, ROW_IDS, VECTORS, all_rows, commit, content, row_ids
@@ -110,31 +110,6 @@ def test_texts_beside_numbers_are_for_spark_to_compare(
         expected = table.toDF().where(condition).count()
         assert (condition, table.delete(condition, plan=True).rows_affected) == (condition, expected)
     assert len(read_by_spark) == 4
-
-
-@pytest.mark.parametrize("way", [VECTORS, REWRITE])
-def test_rules_of_the_table_are_broken_as_by_spark(
-    delta_spark: SparkSession, tmp_path: Path, cost: SetCost, read_by_spark: list[int], way: dict[str, str]
-) -> None:
-    fields = [StructField("id", LongType()), StructField("n", IntegerType(), False), limited("v", "varchar(3)")]
-    builder = DeltaTable.create(delta_spark).location(str(tmp_path)).addColumns(StructType(fields))
-    for name, value in {**way, **FEED, "delta.constraints.small": "n < 100 or v is null"}.items():
-        builder = builder.property(name, value)
-    table = builder.execute()
-    save(delta_spark.sql(RANGE.format(20)), str(tmp_path), "append")
-    assert table.update("id > 3", {"n": "n + 1", "v": "'abc'"}).collect() == [(16,)]
-    assert read_by_spark == []
-    files = set(tmp_path.rglob("*.parquet"))
-    for values, kind in (({"n": "id * 90"}, "small"), ({"v": "'abcd'"}, "v"), ({"n": "null"}, "n")):
-        found = []
-        for limits in ENGINES.values():
-            cost(delta_spark, **limits)
-            with pytest.raises(ConstraintViolationError, match=kind) as caught:
-                table.update("id > 1", values)
-            found.append((str(caught.value), caught.value.error_class))
-        assert found[0] == found[1] == found[2]
-    assert Table.open(str(tmp_path)).version == 2
-    assert set(tmp_path.rglob("*.parquet")) == files
 
 
 @pytest.mark.parametrize("engine", ENGINES)
