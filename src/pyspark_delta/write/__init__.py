@@ -1,1 +1,1 @@
-"""The write pipeline: options, the rows that a write replaces, the table as the write leaves it, and its draft."""
+"""The write pipeline: from the rows of a request to the draft of one commit, for every engine that writes rows."""

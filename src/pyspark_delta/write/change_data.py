@@ -1,4 +1,8 @@
-"""Change data files of a commit: their location, and their additional column (C163)."""
+"""Change data files of a commit: their location, and their additional column (C163).
+
+If a commit only adds files, or only removes whole ones, readers derive the changes. If it rewrites files with rows that
+stay, they cannot: every changed row is then in a change data file, also the added ones (C164-C174).
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from pyspark_delta.spark.conf.write_defaults import after_commit, with_session_d
 from pyspark_delta.spark.engine.dml.engines import delete_statement, update_statement
 from pyspark_delta.spark.engine.dml.execution import counts_frame
 from pyspark_delta.spark.engine.dml.merge import merge_statement
-from pyspark_delta.spark.engine.write.save import TableWrite, stage_change
+from pyspark_delta.spark.engine.write.save import stage_change
 from pyspark_delta.statements.contract import Statement
 from pyspark_delta.statements.merge.merge import Merge
 from pyspark_delta.statements.plan import ChangePlan
@@ -27,6 +27,7 @@ from pyspark_delta.statements.target import Condition
 from pyspark_delta.transaction.combination import operation_of
 from pyspark_delta.transaction.commit_info import engine_info
 from pyspark_delta.transaction.transaction import Transaction
+from pyspark_delta.write.engine import WriteRequest
 from pyspark_delta.write.options import WriteOptions, parse_options, transaction_of
 
 if TYPE_CHECKING:
@@ -90,10 +91,10 @@ class DeltaTransaction:
         if not self._is_done:
             storage_options = {**(self._snapshot.storage_options or {}), **options.files.storage_options}
             options = replace(options, files=replace(options.files, storage_options=storage_options))
-            write = TableWrite(frame, self._snapshot.location, mode, options, must_exist=True)
+            request = WriteRequest(self._snapshot.location, mode, options, must_exist=True)
             inserts_as_cdc = mode == "append" and self._transaction.draft.changes.num_rows > 0
             configuration = self._transaction.configuration
-            draft, reads = stage_change(write, self._snapshot, configuration, inserts_as_cdc=inserts_as_cdc)
+            draft, reads = stage_change(frame, request, self._snapshot, configuration, inserts_as_cdc=inserts_as_cdc)
             self._stage(draft)
             self._transaction.depend_on_source(reads)
             self._writes += 1

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark_delta.actions.model import SetTransaction
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.log.checkpoint_writer import TopLevelFormat, check_top_level
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.transaction.write_plan import FileOptions
 from pyspark_delta.write.options import WriteOptions, parse_overwrite_mode, transaction_of
 
@@ -20,14 +18,6 @@ _DELTA = "spark.databricks.delta."
 _PROPERTY_DEFAULTS = f"{_DELTA}properties.defaults."
 _AUTO_RESET = f"{_DELTA}write.txnVersion.autoReset.enabled"
 _TRANSACTION_VERSION = f"{_DELTA}write.txnVersion"
-
-
-@dataclass(frozen=True, slots=True)
-class ReplaceWhereSettings:
-    """`data_columns`: the condition may name columns that are not partition columns. `check`: new rows must meet it."""
-
-    data_columns: bool
-    check: bool
 
 
 def with_session_defaults(spark: SparkSession, options: WriteOptions) -> WriteOptions:
@@ -57,11 +47,6 @@ def with_session_defaults(spark: SparkSession, options: WriteOptions) -> WriteOp
     if options.user_metadata is None:
         options = replace(options, user_metadata=spark.conf.get(f"{_DELTA}commitInfo.userMetadata", None))
     return options
-
-
-def is_done(snapshot: Snapshot, transaction: SetTransaction | None) -> bool:
-    """Return True if the table already holds this write of an application (C180)."""
-    return snapshot.holds_transaction(transaction)
 
 
 def after_commit(spark: SparkSession) -> None:
@@ -95,14 +80,6 @@ def top_level_format(spark: SparkSession) -> TopLevelFormat | None:
     """Return the session's format of the top level of V2 checkpoints, if set. Raises InvalidOptionError."""
     value = spark.conf.get(f"{_DELTA}checkpointV2.topLevelFileFormat", None)
     return None if value is None else check_top_level(value.strip().lower())
-
-
-def replace_where_settings(spark: SparkSession) -> ReplaceWhereSettings:
-    """Return the settings of replaceWhere."""
-    return ReplaceWhereSettings(
-        data_columns=is_set(spark, "replaceWhere.dataColumns.enabled", default=True),
-        check=is_set(spark, "replaceWhere.constraintCheck.enabled", default=True),
-    )
 
 
 def is_set(spark: SparkSession, name: str, *, default: bool) -> bool:

@@ -12,8 +12,7 @@ from pyspark.sql import DataFrame
 
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
 from pyspark_delta.spark.conf.sessions import FORMATS, is_delta
-from pyspark_delta.spark.engine.write.insert_into import insert_into
-from pyspark_delta.spark.engine.write.save import save
+from pyspark_delta.spark.engine.write.save import insert_into, save
 from pyspark_delta.spark.session.identifiers import check_path_option, identify, identify_or_create
 from pyspark_delta.spark.session.options import GivenOptions
 from pyspark_delta.storage import normalize_location

@@ -13,11 +13,12 @@ from pyspark_delta.ddl.properties import property_text
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.sessions import FORMATS
-from pyspark_delta.spark.engine.write.save import TableWrite, write_table
+from pyspark_delta.spark.engine.write.save import write_table
 from pyspark_delta.spark.frames.column_text import column_name, condition_text
 from pyspark_delta.spark.session.frame_writer import location_of, refuse_name, refusing_views
 from pyspark_delta.spark.session.identifiers import check_path_option, identify, identify_or_create, is_named
 from pyspark_delta.spark.session.options import GivenOptions
+from pyspark_delta.write.engine import WriteRequest
 from pyspark_delta.write.options import parse_options
 
 
@@ -118,6 +119,6 @@ def table_writer_class(base: type) -> type:
                     properties={**options.properties, **self._delta_properties},
                 )
             location = location_of(found.path)
-            write_table(TableWrite(self._delta_frame, location, mode, options, must_exist, statement))
+            write_table(self._delta_frame, WriteRequest(location, mode, options, must_exist, statement))
 
     return DeltaAwareTableWriter

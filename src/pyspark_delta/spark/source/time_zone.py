@@ -13,8 +13,8 @@ from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.expressions.text import columns_of, to_sql
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.engine.write.selection import Partitions, Selection, Where
 from pyspark_delta.write.replacement import has_local_partition_times
+from pyspark_delta.write.selection import Partitions, Selection, Where
 
 _SETTING = "spark.sql.session.timeZone"
 _ELSEWHERE = "+01:00"

@@ -11,44 +11,30 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType as SparkStruct
 
 from pyspark_delta.changes.configuration_ranges import cdf_enabled
-from pyspark_delta.data.conform import conform
-from pyspark_delta.data.partitions import null_empty_partitions
 from pyspark_delta.data.parts import write_side_by_side
-from pyspark_delta.data.reader import read_tasks, tasks_of
-from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext, written_files
-from pyspark_delta.errors import ConstraintViolationError, InvalidOperationError, TableNotFoundError
-from pyspark_delta.expressions.evaluate import evaluate
+from pyspark_delta.data.writer import WRITTEN_SCHEMA, written_files
+from pyspark_delta.engines.arrow.write import ConditionRows, stored_rows
+from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.expressions.sql import parse_predicate
-from pyspark_delta.protocol.state import TableState
-from pyspark_delta.scan.planner import read_context
-from pyspark_delta.schema.types import StructType
+from pyspark_delta.protocol.draft import IsolationLevel, ReadSet
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.engine.write.selection import Everything, Nothing, Partitions, Selection, Where
 from pyspark_delta.spark.frames.read_options import refuse_read_options
 from pyspark_delta.spark.frames.schemas import from_spark
 from pyspark_delta.spark.source.boundary import boundary
 from pyspark_delta.spark.source.time_zone import resolved_zone, zone_needed, zone_of_task
 from pyspark_delta.storage import normalize_location
-from pyspark_delta.transaction.attempts import commit_draft
-from pyspark_delta.transaction.base import state_of
 from pyspark_delta.transaction.columns import check_distinct
 from pyspark_delta.transaction.row_rules import row_rules
-from pyspark_delta.transaction.write_plan import write_context
-from pyspark_delta.write.drafts import Staged, draft_write
-from pyspark_delta.write.options import WriteOptions, parse_options
-from pyspark_delta.write.replacement import (
-    Replaced,
-    replace_everything,
-    replace_matching,
-    replace_partitions,
-)
-from pyspark_delta.write.target import Target, existing_target, new_target, target_clustering
+from pyspark_delta.write.engine import WritePlan, WriteRequest, WriteSession
+from pyspark_delta.write.options import parse_options
+from pyspark_delta.write.pipeline import commit_plan, open_table, plan_write, stage_plan
+from pyspark_delta.write.replacement import Replaced
+from pyspark_delta.write.selection import EqualKeys, On, Where
 from pyspark_delta.write.written import Written, has_row_ids
 
 
@@ -62,20 +48,17 @@ class WrittenFiles(WriterCommitMessage):
 
 @dataclass(frozen=True)
 class SourceWrite:
-    """One write through the data source. It is picklable, so that it can move between Spark's processes."""
+    """One write through the data source. It is picklable, so that it can move between Spark's processes.
 
-    mode: str
-    options: WriteOptions
-    data: StructType
-    target: Target
-    version: int | None  # version of the table when the write began
-    selection: Selection
-    time_zone: str | None  # in which rows are selected; None for the session's, which only tasks know
-    context: WriteContext
+    `has_zone` is False if rows are selected in the session's time zone, which only tasks know.
+    """
+
+    plan: WritePlan
+    has_zone: bool
 
     @classmethod
     def resolve(cls, options: Mapping[str, str], schema: SparkStruct, *, overwrite: bool) -> SourceWrite:
-        """Check a write before anything is written. Raises as `spark.engine.write.save` does."""
+        """Check a write before anything is written. Raises as `plan_write`, and for what only a session can do."""
         path = options.get("path")
         if not path:
             raise InvalidOperationError(
@@ -84,69 +67,49 @@ class SourceWrite:
                 error_class="DELTA_MISSING_PATH",
             )
         refuse_read_options(options)
-        parsed, mode = parse_options(options), "overwrite" if overwrite else "append"
+        parsed = parse_options(options)
         data = from_spark(lambda: schema)
         check_distinct(data)
-        location = normalize_location(path)
-        selection: Selection = Nothing()
-        time_zone: str | None = "UTC"
-        snapshot: Snapshot | None = None
-        version: int | None = None
-        try:
-            snapshot = Snapshot.load(location, storage_options=parsed.files.storage_options)
-        except TableNotFoundError:
-            target = new_target(location, data, parsed, {})
-        else:
-            target = existing_target(snapshot, snapshot.configuration, data, mode, parsed, {})
-            selection, version = _select(mode, parsed, snapshot), snapshot.version
-            time_zone = resolved_zone(selection, parsed.time_zone, snapshot)
-        if row_rules(target.configuration):
+        request = WriteRequest(normalize_location(path), "overwrite" if overwrite else "append", parsed)
+        snapshot = open_table(request)
+        plan = plan_write(request, data, snapshot, WriteSession(parsed.time_zone or "UTC"))
+        if isinstance(plan.selection, EqualKeys | On):
+            raise _needs_enable("the options replaceUsing and replaceOn join rows")
+        if row_rules(plan.configuration):
             raise _needs_enable("the table has conditions, defaults or computed columns")
-        clustering = target_clustering(target, snapshot)
-        context = write_context(location, target.configuration, parsed.files, clustering=clustering)
-        return cls(mode, parsed, data, target, version, selection, time_zone, context)
+        zone = "UTC" if snapshot is None else resolved_zone(plan.selection, parsed.time_zone, snapshot)
+        return cls(replace(plan, time_zone=zone or "UTC"), zone is not None)
 
     def is_done(self) -> bool:
         """Return True if the table already holds this write of the application (C180)."""
-        transaction, snapshot = self.options.transaction, self.snapshot()
-        known = None if transaction is None or snapshot is None else snapshot.transactions().get(transaction.app_id)
-        return known is not None and transaction is not None and known.version >= transaction.version
+        transaction = self.plan.options.transaction
+        snapshot = None if transaction is None else self.snapshot()
+        return snapshot is not None and snapshot.holds_transaction(transaction)
 
-    def in_zone(self, zone: str | None) -> SourceWrite:
-        """Return the same write with the zone in which it selects rows, if it is not resolved yet.
+    def in_zone(self, zone: str | None) -> WritePlan:
+        """Return the plan, with the zone in which it selects rows if it is not resolved yet.
 
         Raises InvalidOptionError if the zone is not known, and InvalidPredicateError for functions that are evaluated
         in UTC only.
         """
-        if self.time_zone is not None:
-            return self
-        selection, snapshot = self.selection, self.snapshot()
+        plan = self.plan
+        if self.has_zone:
+            return plan
+        selection, snapshot = plan.selection, self.snapshot()
         if zone is None or snapshot is None:
             raise zone_needed(selection)
         if isinstance(selection, Where):
             predicate = parse_predicate(selection.text, snapshot.schema, time_zone=zone)
             selection = replace(selection, predicate=predicate)
-        return replace(self, selection=selection, time_zone=zone)
+        return replace(plan, selection=selection, time_zone=zone)
 
     def snapshot(self) -> Snapshot | None:
         """The table when the write began."""
-        if self.version is None:
+        plan = self.plan
+        if plan.version is None:
             return None
-        storage_options = self.options.files.storage_options
-        return Snapshot.load(self.target.location, version=self.version, storage_options=storage_options)
-
-
-def _select(mode: str, options: WriteOptions, snapshot: Snapshot) -> Selection:
-    if mode != "overwrite":
-        return Nothing()
-    if options.replace_using or options.replace_on is not None:
-        raise _needs_enable("the options replaceUsing and replaceOn join rows")
-    if options.replace_where is not None:
-        predicate = parse_predicate(options.replace_where, snapshot.schema, time_zone=options.time_zone or "UTC")
-        return Where(options.replace_where, predicate, check=True)
-    if options.dynamic_partitions and snapshot.configuration.partition_columns:
-        return Partitions()
-    return Everything()
+        storage_options = plan.options.files.storage_options
+        return Snapshot.load(plan.target.location, version=plan.version, storage_options=storage_options)
 
 
 def _needs_enable(why: str) -> InvalidOperationError:
@@ -169,10 +132,10 @@ class DeltaWriter(DataSourceArrowWriter):
             write, task, zone = self._write, TaskContext.get(), zone_of_task()
             if write.is_done():
                 return WrittenFiles(_packed(written_files([])), zone)
-            write = write.in_zone(zone)
-            rows = (_checked(_stored(batch, write), write) for batch in iterator)
+            plan = write.in_zone(zone)
+            rows = (stored_rows(plan, batch) for batch in iterator)
             part = task.partitionId() if task else 0
-            return WrittenFiles(_packed(written_files(write_side_by_side(write.context, rows, part))), zone)
+            return WrittenFiles(_packed(written_files(write_side_by_side(plan.context, rows, part))), zone)
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Commit the files of all tasks as one version."""
@@ -180,79 +143,49 @@ class DeltaWriter(DataSourceArrowWriter):
             if self._write.is_done():
                 return
             tasks = [message for message in messages if isinstance(message, WrittenFiles)]
-            write = self._write.in_zone(next((task.time_zone for task in tasks), None))
+            plan = self._write.in_zone(next((task.time_zone for task in tasks), None))
             files = pa.concat_tables([WRITTEN_SCHEMA.empty_table(), *(_unpacked(task.files) for task in tasks)])
-            _commit(write, Written.of(files, write.context))
+            rows, snapshot = TaskRows(files), self._write.snapshot()
+            commit_plan(plan, snapshot, stage_plan(plan, snapshot, rows), rows.engine)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Do nothing: no commit names the files."""
 
 
-def _commit(write: SourceWrite, new: Written) -> None:
-    snapshot, options = write.snapshot(), write.options
-    replaced = None if snapshot is None else _replaced(write, snapshot, new, write.time_zone or "UTC")
-    kept = Written.nothing()
-    if snapshot is not None and replaced is not None and replaced.partly.num_rows:
-        kept = _write_kept(write, snapshot, replaced)
-    changes = new.files.slice(0, 0) if isinstance(write.selection, Where) else None
-    draft = draft_write(write.mode, options, write.target, Staged(new, kept, replaced, changes), engine="PySpark")
-    base = TableState(location=write.target.location, storage_options=dict(options.files.storage_options))
-    commit_draft(draft, base if snapshot is None else state_of(snapshot))
+@dataclass(frozen=True)
+class TaskRows:
+    """The rows that tasks have written to `files`, as `RowWriter` says. This process rewrites the rows that stay."""
+
+    files: pa.Table
+    engine: str = "PySpark"
+
+    def source_reads(self, snapshot: Snapshot, isolation: IsolationLevel | None) -> ReadSet:
+        """Return nothing: Spark does not tell a data source what the rows were read from."""
+        return ReadSet()
+
+    def write_new(self, plan: WritePlan) -> Written:
+        """Return the files of the tasks."""
+        return Written.of(self.files, plan.context)
+
+    def write_inserts(self, plan: WritePlan, new: Written) -> pa.Table:
+        """Raise InvalidOperationError: a data source writes no change data files."""
+        raise _needs_enable("the table keeps the changes of its rows")
+
+    def replaced_rows(self, plan: WritePlan, snapshot: Snapshot, new: Written) -> SourceConditionRows:
+        """Return the rows that meet the condition of replaceWhere."""
+        assert isinstance(plan.selection, Where)
+        return SourceConditionRows(plan, snapshot, plan.selection.predicate)
 
 
-def _replaced(write: SourceWrite, snapshot: Snapshot, new: Written, time_zone: str) -> Replaced | None:
-    match write.selection:
-        case Everything():
-            return replace_everything(snapshot)
-        case Partitions():
-            return replace_partitions(snapshot, new.files, time_zone)
-        case Where(_, predicate):
-            return replace_matching(snapshot, predicate, time_zone)
-        case _:
-            return None
+class SourceConditionRows(ConditionRows):
+    """The rows that a condition replaces, in a table that keeps neither changes nor ids of rows."""
 
-
-def _write_kept(write: SourceWrite, snapshot: Snapshot, replaced: Replaced) -> Written:
-    """Rewrite the rows of partly replaced files that stay, in this process."""
-    before = snapshot.configuration
-    if has_row_ids(before) or (cdf_enabled(before) and write.options.data_change):
-        raise _needs_enable("rows of the table move, whose changes or ids it keeps")
-    assert isinstance(write.selection, Where)
-    predicate = write.selection.predicate
-    zone = write.time_zone or "UTC"
-    context = read_context(snapshot.location, before, storage_options=snapshot.storage_options, time_zone=zone)
-    shown = StructType(tuple(f for name in context.output if (f := before.schema.find(name)) is not None))
-
-    def rows() -> Iterator[pa.RecordBatch]:
-        for batch in read_tasks(context, list(tasks_of(replaced.partly))):
-            stays = pc.invert(pc.fill_null(evaluate(predicate, batch), False))
-            yield conform(batch.filter(stays), shown, write.context.schema)
-
-    return Written.of(written_files(write_side_by_side(write.context, rows())), write.context)
-
-
-def _stored(batch: pa.RecordBatch, write: SourceWrite) -> pa.RecordBatch:
-    """Return the rows with the columns of the table, as readers get them."""
-    return null_empty_partitions(write.context, conform(batch, write.data, write.context.schema))
-
-
-def _checked(batch: pa.RecordBatch, write: SourceWrite) -> pa.RecordBatch:
-    """Return the batch.
-
-    Raises ConstraintViolationError for a row that does not meet the condition of replaceWhere.
-    """
-    if not isinstance(write.selection, Where) or not batch.num_rows:
-        return batch
-    wrong = pc.invert(pc.fill_null(evaluate(write.selection.predicate, batch), False))
-    if pc.any(wrong).as_py():
-        row = batch.filter(wrong).slice(0, 1).to_pylist()[0]
-        raise ConstraintViolationError(
-            f"A row to write does not meet the condition of replaceWhere, '{write.selection.text}': {row}. Nothing was "
-            "committed. Filter the data with the same condition, or widen the condition.",
-            error_class="DELTA_REPLACE_WHERE_MISMATCH",
-            sqlstate="44000",
-        )
-    return batch
+    def write_kept(self, replaced: Replaced) -> Written:
+        """Write the rows of partly replaced files that stay. Raises InvalidOperationError for other tables."""
+        before = self.snapshot.configuration
+        if has_row_ids(before) or (cdf_enabled(before) and self.plan.options.data_change):
+            raise _needs_enable("rows of the table move, whose changes or ids it keeps")
+        return super().write_kept(replaced)
 
 
 def _packed(files: pa.Table) -> bytes:

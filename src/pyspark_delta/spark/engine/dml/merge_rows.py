@@ -19,7 +19,7 @@ from pyspark_delta.spark.engine.dml.changed import ACTION, ChangeFrame, generate
 from pyspark_delta.spark.engine.dml.merge_sides import Sides
 from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.engine.write.alignment import spark_type
-from pyspark_delta.spark.engine.write.optimized import rebalance, wants_optimized_write
+from pyspark_delta.spark.engine.write.job import rebalance, wants_optimized_write
 from pyspark_delta.spark.engine.write.rules import number_rows, unfit_name
 from pyspark_delta.spark.frames.quoting import quoted
 from pyspark_delta.statements.assignments import check_no_identity, resolve_assignments

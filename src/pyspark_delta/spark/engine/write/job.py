@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyspark.sql.functions as sf
 from pyspark import TaskContext
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -18,12 +19,16 @@ from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext
 from pyspark_delta.engines.tasks import ArrowTask, ItemTask, raise_failure
 from pyspark_delta.engines.write_task import RESULT, write_rows
 from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.properties import AUTO_OPTIMIZE, OPTIMIZE_WRITE
 from pyspark_delta.scan.planner import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
 from pyspark_delta.schema.types import LONG, StructField, StructType
 from pyspark_delta.spark.conf.cores import cores_of
 from pyspark_delta.spark.conf.temporary import temporary_conf
 from pyspark_delta.spark.conf.worker_python import missing_package, prepare_workers
+from pyspark_delta.spark.conf.write_defaults import boolean_setting
 from pyspark_delta.spark.engine.write.alignment import align
+from pyspark_delta.write.change_data import CHANGE_TYPE, change_context, change_files
+from pyspark_delta.write.options import WriteOptions
 from pyspark_delta.write.written import Written, with_row_ids
 
 if TYPE_CHECKING:
@@ -68,6 +73,50 @@ def write_kept(frame: DataFrame, before: TableConfiguration, context: WriteConte
     shown = StructType((StructField(ROW_ID_COLUMN, LONG), StructField(ROW_COMMIT_VERSION_COLUMN, LONG)))
     aligned = align(frame, StructType((*before.schema, *shown)), StructType((*context.schema, *shown)))
     return Written.of(write_frame(aligned, extended), extended)
+
+
+def write_changes(
+    deleted: DataFrame, inserted: DataFrame, before: StructType, after: StructType, context: WriteContext
+) -> pa.Table:
+    """Write removed rows of the schema `before` and added rows of the schema `after`; return the files.
+
+    Paths are relative to the table, in the directory `_change_data`.
+    """
+    gone, come = _changed(deleted, before, "delete", context), _changed(inserted, after, "insert", context)
+    return change_files(write_frame(gone.unionAll(come), change_context(context)))
+
+
+def write_inserts(inserted: DataFrame, schema: StructType, context: WriteContext) -> pa.Table:
+    """Write added rows for a commit whose other changes are in change data files; return the files."""
+    return change_files(write_frame(_changed(inserted, schema, "insert", context), change_context(context)))
+
+
+def _changed(frame: DataFrame, schema: StructType, change: str, context: WriteContext) -> DataFrame:
+    typed = frame.withColumn(CHANGE_TYPE.name, sf.lit(change))
+    return align(typed, StructType((*schema, CHANGE_TYPE)), change_context(context).schema)
+
+
+def wants_optimized_write(spark: SparkSession, options: WriteOptions, configuration: TableConfiguration) -> bool:
+    """Return True if a write is optimized: by option, session or table, else if the table is partitioned."""
+    properties = configuration.properties
+    for said in (
+        options.optimize_write,
+        boolean_setting(spark, "optimizeWrite.enabled"),
+        OPTIMIZE_WRITE.of(properties),
+        AUTO_OPTIMIZE.of(properties),
+    ):
+        if said is not None:
+            return said
+    return bool(configuration.partition_columns)
+
+
+def rebalance(frame: DataFrame, configuration: TableConfiguration, names: tuple[str, ...]) -> DataFrame:
+    """Return the frame with the rows of each table partition together; `names` are the table's columns by position.
+
+    Spark splits partitions that are too large and merges small ones.
+    """
+    places = [f"c{names.index(name)}" for name in configuration.partition_columns]
+    return frame.toDF(*(f"c{place}" for place in range(len(frame.columns)))).hint("rebalance", *places)
 
 
 def run_on_workers(frame: DataFrame, task: ArrowTask, result: pa.Schema) -> pa.Table:

@@ -5,20 +5,16 @@ The new rows are read from the files just written, so that the data is computed 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyspark.sql.functions as sf
-from sqlglot import exp
 
 from pyspark_delta.actions.columns import FILE_FIELDS
-from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.expressions.coercion import is_comparable
 from pyspark_delta.expressions.columns import is_collated
-from pyspark_delta.expressions.syntax import parse
 from pyspark_delta.expressions.tree import Column, Comparison, Expression, Literal, all_of
 from pyspark_delta.protocol.draft import ReadSet
 from pyspark_delta.scan.bounds import NEVER
@@ -28,6 +24,7 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.frames.quoting import quoted
 from pyspark_delta.spark.frames.reading import read_files
 from pyspark_delta.write.replacement import EXAMINED_COLUMNS, Replaced, live_rows, replace_matching
+from pyspark_delta.write.selection import EqualKeys, On, Selection, data_alias
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -83,40 +80,15 @@ class ConditionMatch:
         return rows.where(~sf.coalesce(sf.expr(self.condition), sf.lit(False)))
 
 
-def match_keys(new_rows: DataFrame, keys: Sequence[str]) -> RowMatch:
-    """Match rows with equal values in the columns `keys`; null equals nothing."""
-    return RowMatch(new_rows, keys=tuple(keys))
-
-
-def match_condition(new_rows: DataFrame, condition: str, table_alias: str | None) -> RowMatch:
-    """Match rows for which a condition on both is true. Raises as `check_condition`."""
-    return RowMatch(new_rows, condition, (), table_alias or "", check_condition(condition, table_alias))
-
-
-def check_condition(condition: str, table_alias: str | None) -> str:
-    """Return the name that a condition of replaceOn uses for the data; empty if it uses none.
-
-    The names before dots say which side a column is of: `table_alias` the table, another name the data. Raises
-    InvalidOptionError for a condition with more names, or with columns without one.
-    """
-    columns = list(parse(condition).find_all(exp.Column))
-    qualifiers = dict.fromkeys(column.parts[0].name for column in columns if len(column.parts) > 1)
-    others = [name for name in qualifiers if name.casefold() != (table_alias or "").casefold()]
-    bare = sorted({column.name for column in columns if len(column.parts) == 1})
-    if bare:
-        raise InvalidOptionError(
-            f"The condition of replaceOn, '{condition}', does not say whether {', '.join(bare)} is of the table or of "
-            "the data. Write t.column with the option targetAlias='t' for the table, and s.column for the data.",
-            error_class="DELTA_INSERT_REPLACE_ON_AMBIGUOUS_COLUMNS_IN_CONDITION",
-            option="replaceOn",
-        )
-    if len(others) > 1:
-        raise InvalidOptionError(
-            f"The condition of replaceOn, '{condition}', speaks of {', '.join(others)}: it may name the table, by the "
-            f"option targetAlias ({table_alias or 'not given'}), and the data by one other name.",
-            option="replaceOn",
-        )
-    return others[0] if others else ""
+def match_rows(selection: Selection, new_rows: DataFrame) -> RowMatch:
+    """Return the join that finds the rows of a selection. With EqualKeys, null equals nothing."""
+    match selection:
+        case EqualKeys(keys):
+            return RowMatch(new_rows, keys=keys)
+        case On(condition, alias):
+            return RowMatch(new_rows, condition, (), alias or "", data_alias(condition, alias))
+        case _:
+            raise ValueError(f"{selection} joins no rows")
 
 
 def replace_rows(spark: SparkSession, snapshot: Snapshot, match: RowMatch, time_zone: str) -> Replaced:

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
+
+from sqlglot import exp
 
 from pyspark_delta.errors import InvalidOptionError, InvalidPredicateError
 from pyspark_delta.expressions.sql import parse_predicate
+from pyspark_delta.expressions.syntax import parse
 from pyspark_delta.expressions.text import columns_of, is_opaque
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.schema.types import ArrayType, MapType, StructType
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.conf.probing import probing
-from pyspark_delta.spark.conf.write_defaults import ReplaceWhereSettings, replace_where_settings
-from pyspark_delta.spark.engine.write.row_matches import check_condition
-from pyspark_delta.spark.frames.schemas import empty_frame, to_spark
 from pyspark_delta.write.options import WriteOptions
 from pyspark_delta.write.target import resolve_columns
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +61,23 @@ class On:
 Selection: TypeAlias = Nothing | Everything | Partitions | Where | EqualKeys | On
 
 
-def select_rows(spark: SparkSession, mode: str, options: WriteOptions, snapshot: Snapshot, time_zone: str) -> Selection:
+@dataclass(frozen=True, slots=True)
+class ReplaceWhere:
+    """What conditions of replaceWhere may be.
+
+    `data_columns`: they may name columns that are not partition columns. `check`: new rows must meet them.
+    `is_understood` returns True for a condition on a table of this schema that this package cannot evaluate, but the
+    engine can; then only the engine applies it.
+    """
+
+    data_columns: bool = True
+    check: bool = True
+    is_understood: Callable[[str, StructType], bool] = lambda text, schema: False
+
+
+def select_rows(
+    mode: str, options: WriteOptions, snapshot: Snapshot, time_zone: str, conditions: ReplaceWhere
+) -> Selection:
     """Return the rows that a write to an existing table replaces.
 
     Raises InvalidPredicateError, InvalidOptionError and InvalidOperationError for conditions and columns that do not
@@ -74,13 +87,12 @@ def select_rows(spark: SparkSession, mode: str, options: WriteOptions, snapshot:
         return Everything()
     if mode != "overwrite":
         return Nothing()
-    schema = snapshot.schema
     if options.replace_where is not None:
-        return _where(spark, options.replace_where, snapshot, replace_where_settings(spark), time_zone)
+        return _where(options.replace_where, snapshot, time_zone, conditions)
     if options.replace_using:
-        return EqualKeys(_keys(schema, options.replace_using))
+        return EqualKeys(_keys(snapshot.schema, options.replace_using))
     if options.replace_on is not None:
-        check_condition(options.replace_on, options.target_alias)
+        data_alias(options.replace_on, options.target_alias)
         return On(options.replace_on, options.target_alias)
     if options.dynamic_partitions and snapshot.configuration.partition_columns:
         return Partitions()
@@ -100,30 +112,46 @@ def _keys(schema: StructType, names: tuple[str, ...]) -> tuple[str, ...]:
     return keys
 
 
-def _where(spark: SparkSession, text: str, snapshot: Snapshot, settings: ReplaceWhereSettings, time_zone: str) -> Where:
+def _where(text: str, snapshot: Snapshot, time_zone: str, conditions: ReplaceWhere) -> Where:
     try:
         predicate = parse_predicate(text, snapshot.schema, time_zone=time_zone)
     except InvalidPredicateError:
-        if not _spark_understands(spark, text, snapshot):
+        if not conditions.is_understood(text, snapshot.schema):
             raise
         predicate = parse_predicate(text, snapshot.schema, time_zone=time_zone, on_opaque="keep")
     partitions = {name.casefold() for name in snapshot.configuration.partition_columns}
     named = {column.path[0].casefold() for column in columns_of(predicate)}
     only_partitions = named <= partitions and not is_opaque(predicate)
-    if not settings.data_columns and not only_partitions:
+    if not conditions.data_columns and not only_partitions:
         raise InvalidOptionError(
             f"The condition of replaceWhere, '{text}', is about columns that are no partition columns, which the "
             "session setting spark.databricks.delta.replaceWhere.dataColumns.enabled=false forbids.",
             option="replaceWhere",
         )
-    return Where(text, predicate, settings.check or only_partitions)
+    return Where(text, predicate, conditions.check or only_partitions)
 
 
-def _spark_understands(spark: SparkSession, text: str, snapshot: Snapshot) -> bool:
-    """Return True if Spark accepts a condition that this package cannot evaluate; then Spark alone applies it."""
-    try:
-        with probing():
-            empty_frame(spark, to_spark(snapshot.schema)).where(text).schema  # noqa: B018 - it is analyzed
-    except Exception:
-        return False
-    return True
+def data_alias(condition: str, table_alias: str | None) -> str:
+    """Return the name that a condition of replaceOn uses for the data; empty if it uses none.
+
+    The names before dots say which side a column is of: `table_alias` the table, another name the data. Raises
+    InvalidOptionError for a condition with more names, or with columns without one.
+    """
+    columns = list(parse(condition).find_all(exp.Column))
+    qualifiers = dict.fromkeys(column.parts[0].name for column in columns if len(column.parts) > 1)
+    others = [name for name in qualifiers if name.casefold() != (table_alias or "").casefold()]
+    bare = sorted({column.name for column in columns if len(column.parts) == 1})
+    if bare:
+        raise InvalidOptionError(
+            f"The condition of replaceOn, '{condition}', does not say whether {', '.join(bare)} is of the table or of "
+            "the data. Write t.column with the option targetAlias='t' for the table, and s.column for the data.",
+            error_class="DELTA_INSERT_REPLACE_ON_AMBIGUOUS_COLUMNS_IN_CONDITION",
+            option="replaceOn",
+        )
+    if len(others) > 1:
+        raise InvalidOptionError(
+            f"The condition of replaceOn, '{condition}', speaks of {', '.join(others)}: it may name the table, by the "
+            f"option targetAlias ({table_alias or 'not given'}), and the data by one other name.",
+            option="replaceOn",
+        )
+    return others[0] if others else ""
