@@ -55,7 +55,7 @@ def use_running_python(spark: SparkSession) -> bool:
     context = spark.sparkContext
     if not _is_local(context.master):
         return False
-    chosen = context.getConf().get(_SETTING) or sys.executable
+    chosen = context._conf.get(_SETTING) or sys.executable  # `getConf` copies every setting to return one
     before, context.pythonExec = context.pythonExec, chosen
     return before != chosen
 

@@ -39,7 +39,15 @@ def frame_schema(frame: DataFrame) -> StructType:
 
 def align(frame: DataFrame, data: StructType, table: StructType) -> DataFrame:
     """Return the frame with exactly the columns of `table`, in its order; `data` is the frame's schema."""
+    if _is_aligned(data, table):
+        return frame  # each column of a projection is several messages to the JVM
     return frame.select(*(fitted(data, field).alias(field.name) for field in table))
+
+
+def _is_aligned(data: StructType, table: StructType) -> bool:
+    return data.names == table.names and all(
+        ours.type != VOID and is_same_type(ours.type, theirs.type) for ours, theirs in zip(data, table, strict=True)
+    )
 
 
 def fitted(data: StructType, target: StructField) -> Column:

@@ -38,6 +38,8 @@ _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '(pyspark_de
 _LOCAL_TASKS = "spark.sql.leafNodeDefaultParallelism"
 _MOST_TASKS = 10_000
 _BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+# PySpark resolves the columns of a job by name again, and fails on names with dots.
+_RESOLVED_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Rows sent to a worker at once. Workers collect them into row groups, so this only affects the transfer overhead.
 _ROWS_AT_ONCE = 64_000
 
@@ -46,20 +48,24 @@ def write_frame(frame: DataFrame, context: WriteContext, *, few_partitions: bool
     """Write the rows of a frame; return the files, columns as in `WRITTEN_SCHEMA`.
 
     The frame has the columns of the context, then the column of violations if the context has checks. With
-    `few_partitions`, a task has all rows of a partition and workers sort what they get: this is faster than sorting in
-    Spark, but makes more files if a task has many rows.
+    `few_partitions`, it is a frame of `rebalance`: a task has all rows of a partition and workers sort what they get.
+    This is faster than sorting in Spark, but makes more files if a task has many rows.
 
     Raises the DeltaError of a worker with its own class. Files of other tasks stay behind; no commit names them.
     """
-    # PySpark resolves the columns by name again and fails on names with dots: workers use positions.
-    frame = frame.toDF(*(f"c{position}" for position in range(len(frame.columns))))
-    if context.partition_columns and not few_partitions:
-        # so that a task has one file open at a time
-        frame = frame.sortWithinPartitions(
-            *(f"c{context.schema.names.index(name)}" for name in context.partition_columns)
-        )
+    partitioning = list(context.partition_columns)
+    if not few_partitions and not all(map(_RESOLVED_NAME.fullmatch, context.schema.names)):
+        frame = _numbered(frame, len(context.schema) + bool(context.checks))
+        partitioning = [f"c{context.schema.names.index(name)}" for name in partitioning]
+    if partitioning and not few_partitions:
+        frame = frame.sortWithinPartitions(*partitioning)  # so that a task has one file open at a time
     rows = run_on_workers(frame, partial(_write_partition, context, few_partitions), RESULT)
     return rows.select(WRITTEN_SCHEMA.names).cast(WRITTEN_SCHEMA)
+
+
+def _numbered(frame: DataFrame, columns: int) -> DataFrame:
+    """Return the frame with the names c0, c1 and so on; workers use positions."""
+    return frame.toDF(*(f"c{position}" for position in range(columns)))
 
 
 def write_kept(frame: DataFrame, before: TableConfiguration, context: WriteContext) -> Written:
@@ -116,7 +122,7 @@ def rebalance(frame: DataFrame, configuration: TableConfiguration, names: tuple[
     Spark splits partitions that are too large and merges small ones.
     """
     places = [f"c{names.index(name)}" for name in configuration.partition_columns]
-    return frame.toDF(*(f"c{place}" for place in range(len(frame.columns)))).hint("rebalance", *places)
+    return _numbered(frame, len(frame.columns)).hint("rebalance", *places)
 
 
 def run_on_workers(frame: DataFrame, task: ArrowTask, result: pa.Schema) -> pa.Table:
