@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from pyspark_delta.data.lists import list_parts
 from pyspark_delta.errors import ConstraintViolationError, SchemaMismatchError
 from pyspark_delta.schema.arrow import to_arrow
+from pyspark_delta.schema.store_assignment import ALL_INTEGERS, Cast, cast_of, matched_members
 from pyspark_delta.schema.types import VOID, ArrayType, DataType, MapType, StructType
 
 Values = TypeVar("Values", pa.Array, pa.ChunkedArray)
@@ -22,13 +23,11 @@ def conform(batch: pa.RecordBatch, data: StructType, table: StructType) -> pa.Re
     `store_assignment.check_storable` has passed. Raises ConstraintViolationError for a value that does not fit.
     """
     columns = []
-    for target in table:
-        place = next((i for i, field in enumerate(data) if field.name.casefold() == target.name.casefold()), None)
-        source = VOID if place is None else data.fields[place].type
-        if place is None or source == VOID:
+    for target, place in matched_members(data, table):
+        if place is None:
             columns.append(pa.nulls(batch.num_rows, to_arrow(target.type)))
         else:
-            columns.append(_fit(batch.column(place), source, target.type, target.name))
+            columns.append(_cast(batch.column(place), data.fields[place].type, target.type, target.name))
     return pa.RecordBatch.from_arrays(columns, names=list(table.names))
 
 
@@ -52,32 +51,33 @@ def require_columns(
         yield batch.select(kept)
 
 
-def _fit(values: pa.Array, data: DataType, table: DataType, name: str) -> pa.Array:
+def _cast(values: pa.Array, data: DataType, table: DataType, name: str) -> pa.Array:
+    if cast_of(data, table) is Cast.NULL:
+        return pa.nulls(len(values), to_arrow(table))
     match data, table:
         case StructType(), StructType():
-            return _fit_struct(values, data, table, name)
+            return _cast_struct(values, data, table, name)
         case ArrayType(source), ArrayType(target):
             offsets, elements = list_parts(values)
-            fitted = _fit(elements, source, target, f"{name}.element")
-            return pa.ListArray.from_arrays(offsets, fitted, mask=values.is_null() if values.null_count else None)
+            items = _cast(elements, source, target, f"{name}.element")
+            return pa.ListArray.from_arrays(offsets, items, mask=values.is_null() if values.null_count else None)
         case MapType(), MapType():
             offsets, entries = list_parts(values)
-            keys = _fit(entries.field(0), data.key_type, table.key_type, f"{name}.key")
-            items = _fit(entries.field(1), data.value_type, table.value_type, f"{name}.value")
+            keys = _cast(entries.field(0), data.key_type, table.key_type, f"{name}.key")
+            items = _cast(entries.field(1), data.value_type, table.value_type, f"{name}.value")
             return pa.MapArray.from_arrays(offsets, keys, items, mask=values.is_null() if values.null_count else None)
         case _:
             return cast_values(values, to_arrow(table), name)
 
 
-def _fit_struct(values: pa.StructArray, data: StructType, table: StructType, name: str) -> pa.Array:
+def _cast_struct(values: pa.StructArray, data: StructType, table: StructType, name: str) -> pa.Array:
     members = []
-    for target in table:
-        place = next((i for i, field in enumerate(data) if field.name.casefold() == target.name.casefold()), None)
+    for target, place in matched_members(data, table):
         if place is None:
             members.append(pa.nulls(len(values), to_arrow(target.type)))
         else:
             inner = pc.struct_field(values, [place])
-            members.append(_fit(inner, data.fields[place].type, target.type, f"{name}.{target.name}"))
+            members.append(_cast(inner, data.fields[place].type, target.type, f"{name}.{target.name}"))
     fields = [pa.field(target.name, member.type) for target, member in zip(table, members, strict=True)]
     return pa.StructArray.from_arrays(members, fields=fields, mask=values.is_null() if values.null_count else None)
 
@@ -87,6 +87,8 @@ def cast_values(values: Values, target: pa.DataType, name: str) -> Values:
     if values.type == target:
         return values
     try:
+        if pa.types.is_integer(values.type) and pa.types.is_decimal(target):
+            values = values.cast(to_arrow(ALL_INTEGERS))  # Arrow refuses decimals that do not hold all integers
         return values.cast(target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise ConstraintViolationError(

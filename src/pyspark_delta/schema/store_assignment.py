@@ -1,4 +1,6 @@
-"""Check if data of one schema may be stored in a table of another: by name, and without changing a value.
+"""Store assignment: which data may be stored in a table of another schema, and how each value is cast.
+
+Columns and members of structs are matched by name. Engines only evaluate the casts (`cast_of`).
 
 Types may differ if every value that fits is kept exactly: numbers that widen, or that narrow to a type in which they
 fit (a value that does not is an error), and anything to text. Conversions that would round or truncate values are
@@ -9,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import Enum
 
 from pyspark_delta.errors import SchemaMismatchError
 from pyspark_delta.schema.types import (
@@ -29,11 +32,25 @@ from pyspark_delta.schema.types import (
     DataType,
     DecimalType,
     MapType,
+    StructField,
     StructType,
+    is_same_type,
 )
 
 _INTEGERS = (BYTE, SHORT, INTEGER, LONG)
+ALL_INTEGERS = DecimalType(20, 0)
+"""Holds every integer: engines cast integers to it before another decimal, so that each value is checked by itself."""
 _TIMES = (DATE, TIMESTAMP, TIMESTAMP_NTZ)  # if only one has a zone, the session's zone applies
+
+
+class Cast(Enum):
+    """How a value of one type becomes a value of another in store assignment."""
+
+    KEEP = "keep"  # the types agree
+    NULL = "null"  # the data has no value
+    PARTS = "parts"  # members, elements, keys and values are cast one by one
+    CHECK = "check"  # a number, which may not fit: then it is an error
+    CONVERT = "convert"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +88,24 @@ def differences(data: StructType, table: StructType, prefix: tuple[str, ...] = (
             yield from _type_differences(path, field.type, target.type)
 
 
-def is_numeric_narrowing(data: DataType, table: DataType) -> bool:
-    """True if values must be checked to fit: the table's type holds fewer numbers than that of the data."""
-    return _is_exact(data) and _is_exact(table) and data != table
+def cast_of(data: DataType, table: DataType) -> Cast:
+    """Return how values of one type are stored as another; `check_storable` says if they may be."""
+    if is_same_type(data, table):
+        return Cast.KEEP
+    if data == VOID:
+        return Cast.NULL
+    match data, table:
+        case (StructType(), StructType()) | (ArrayType(), ArrayType()) | (MapType(), MapType()):
+            return Cast.PARTS
+        case _:
+            return Cast.CHECK if _is_exact(data) and _is_exact(table) else Cast.CONVERT
+
+
+def matched_members(data: StructType, table: StructType) -> Iterator[tuple[StructField, int | None]]:
+    """Yield the fields of a table or struct, and the position of the data's field of that name; None without one."""
+    positions = {field.name.casefold(): position for position, field in reversed(list(enumerate(data)))}
+    for field in table:
+        yield field, positions.get(field.name.casefold())
 
 
 def _type_differences(path: tuple[str, ...], data: DataType, table: DataType) -> Iterator[Difference]:

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from pyspark_delta.data.conform import conform
+from pyspark_delta.errors import ConstraintViolationError
 from pyspark_delta.schema.arrow import schema_from_arrow
-from pyspark_delta.schema.types import INTEGER, LONG, STRING, ArrayType, MapType, StructField, StructType
+from pyspark_delta.schema.types import (
+    INTEGER,
+    LONG,
+    STRING,
+    ArrayType,
+    DecimalType,
+    MapType,
+    StructField,
+    StructType,
+)
 
 LISTS = [[1, 2], None, [], [None, 3], [4, 5]]
 MAPS = [[("a", 1)], None, [], [("b", None), ("c", 3)], [("d", 4)]]
+DATA = StructType((StructField("d", LONG),))
 ARRAY, MAP = ArrayType(LONG), MapType(STRING, LONG)
 
 
@@ -42,6 +56,21 @@ def test_slices_with_nulls(make: type[pa.DataType], rows: slice) -> None:
     ]
     assert found.to_pylist() == expected[rows]
     found.validate(full=True)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_integers_become_decimals_that_hold_them_if_not_all_integers(nested: bool) -> None:
+    values = pa.array([5, None, -999], pa.int32())
+    given = pa.StructArray.from_arrays([values], names=["D"]) if nested else values
+    batch = pa.record_batch([given], names=["d"])
+    decimal = DecimalType(5, 2)
+    table = StructType((StructField("d", StructType((StructField("d", decimal),)) if nested else decimal),))
+    found = conform(batch, schema_from_arrow(batch.schema), table).column(0)
+    values = pc.struct_field(found, [0]) if nested else found
+    assert values.to_pylist() == [Decimal(5), None, Decimal(-999)]
+    with pytest.raises(ConstraintViolationError, match="does not fit the type decimal128") as caught:
+        conform(pa.record_batch([pa.array([1000])], names=["d"]), DATA, StructType((StructField("d", decimal),)))
+    assert caught.value.error_class == "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
 
 
 def test_lists_of_a_fixed_size() -> None:

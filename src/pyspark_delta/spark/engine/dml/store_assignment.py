@@ -11,8 +11,8 @@ import pyspark.sql.functions as sf
 
 from pyspark_delta.errors import SchemaMismatchError
 from pyspark_delta.schema.column_paths import column_path_text
-from pyspark_delta.schema.store_assignment import check_storable
-from pyspark_delta.schema.types import VOID, ArrayType, DataType, MapType, StructField, StructType, is_same_type
+from pyspark_delta.schema.store_assignment import Cast, cast_of, check_storable, matched_members
+from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructField, StructType, is_same_type
 from pyspark_delta.spark.engine.write.alignment import spark_type
 
 if TYPE_CHECKING:
@@ -62,7 +62,8 @@ def _fit(value: Column, data: DataType, table: DataType, old: Column | None = No
 
     The condition may be null instead of false, such as for null collections.
     """
-    if is_same_type(data, table) and (old is None or table.annotation is not None):
+    cast = cast_of(data, table)
+    if cast is Cast.KEEP and (old is None or table.annotation is not None):
         return value, None  # user-defined types are opaque
     match data, table:
         case StructType(), StructType():
@@ -71,16 +72,18 @@ def _fit(value: Column, data: DataType, table: DataType, old: Column | None = No
             return _fit_elements(value, source, target)
         case MapType(), MapType():
             return _fit_map(value, data, table)
-        case _ if data in (table, VOID):
-            return (value if data == table else value.cast(spark_type(table))), None
-    cast = value.try_cast(spark_type(table))
-    return cast, value.isNotNull() & cast.isNull()
+        case _ if cast is Cast.KEEP:
+            return value, None
+        case _ if cast is Cast.NULL:
+            return value.cast(spark_type(table)), None
+    found = value.try_cast(spark_type(table))
+    return found, value.isNotNull() & found.isNull()
 
 
 def _fit_struct(value: Column, data: StructType, table: StructType, old: Column | None) -> tuple[Column, Column | None]:
     members, unfit = [], []
-    for field in table:
-        source = data.find(field.name)
+    for field, place in matched_members(data, table):
+        source = None if place is None else data.fields[place]
         before = None if old is None else old.getField(field.name)
         if source is None:
             member = sf.lit(None).cast(spark_type(field.type)) if before is None else before

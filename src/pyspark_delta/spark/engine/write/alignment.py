@@ -12,7 +12,7 @@ import pyspark.sql.functions as sf
 import pyspark.sql.types as st
 
 from pyspark_delta.schema.json import type_to_json
-from pyspark_delta.schema.store_assignment import is_numeric_narrowing
+from pyspark_delta.schema.store_assignment import ALL_INTEGERS, Cast, cast_of, matched_members
 from pyspark_delta.schema.types import (
     VOID,
     ArrayType,
@@ -60,7 +60,8 @@ def fitted(data: StructType, target: StructField) -> Column:
 
 def fit(value: Column, data: DataType, table: DataType) -> Column:
     """Return a value of one type as another, by name within structs, as far as the cast cannot fail."""
-    if is_same_type(data, table):
+    cast = cast_of(data, table)
+    if cast is Cast.KEEP:
         return value
     match data, table:
         case StructType(), StructType():
@@ -69,19 +70,16 @@ def fit(value: Column, data: DataType, table: DataType) -> Column:
             return sf.transform(value, lambda element: fit(element, source, target))
         case MapType(), MapType():
             return _fit_map(value, data, table)
-        case PrimitiveType(), DecimalType():
-            # Arrow casts whole numbers only to decimals that hold all of them.
-            return value.cast(spark_type(DecimalType(20, 0))) if data != VOID else value.cast(spark_type(table))
-        case _ if is_numeric_narrowing(data, table):
-            return value
+        case PrimitiveType(), DecimalType() if cast is Cast.CHECK:
+            return value.cast(spark_type(ALL_INTEGERS))
         case _:
-            return value.cast(spark_type(table))
+            return value if cast is Cast.CHECK else value.cast(spark_type(table))
 
 
 def _fit_struct(value: Column, data: StructType, table: StructType) -> Column:
     members = []
-    for target in table:
-        source = data.find(target.name)
+    for target, place in matched_members(data, table):
+        source = None if place is None else data.fields[place]
         if source is None or source.type == VOID:
             member = sf.lit(None).cast(spark_type(target.type))
         else:

@@ -18,8 +18,8 @@ from pyspark_delta.data.writer import WriteContext
 from pyspark_delta.errors import ConstraintViolationError, InvalidOperationError
 from pyspark_delta.protocol.rows import CheckKind, ComputedColumn, ComputedKind, RowCheck
 from pyspark_delta.schema.partition_values import has_empty_values
-from pyspark_delta.schema.store_assignment import is_numeric_narrowing
-from pyspark_delta.schema.types import BINARY, VOID, StructField, StructType
+from pyspark_delta.schema.store_assignment import Cast, cast_of
+from pyspark_delta.schema.types import BINARY, StructField, StructType
 from pyspark_delta.spark.engine.write.alignment import align, fitted, spark_type
 from pyspark_delta.spark.frames.quoting import quoted
 from pyspark_delta.transaction.row_rules import RowRules
@@ -165,7 +165,7 @@ def _checks(
 
 def _is_narrowed(data: StructType, field: StructField) -> bool:
     source = data.find(field.name)
-    return source is not None and source.type != VOID and is_numeric_narrowing(source.type, field.type)
+    return source is not None and cast_of(source.type, field.type) is Cast.CHECK
 
 
 def _given_and_defaults(
