@@ -61,7 +61,13 @@ class Warehouse:
         """Create a table with one column `id`."""
         resolved = resolve_or_create(required_name(self.full(table)))
         definition = TableDefinition(schema=IDS, properties=dict(properties or {}))
-        create_table(resolved.location, definition, CreateMode(mode), storage_options=resolved.storage_options)
+        create_table(
+            resolved.location,
+            definition,
+            CreateMode(mode),
+            storage_options=resolved.storage_options,
+            catalog_table=resolved.catalog_table,
+        )
 
     def open(self, table: str = "t", version: int | None = None) -> Table:
         """The table."""
@@ -74,7 +80,9 @@ class Warehouse:
     def snapshot(self, table: str = "t") -> Snapshot:
         """A snapshot that no cache has seen."""
         resolved = resolve(required_name(self.full(table)))
-        return Snapshot.load(resolved.location, storage_options=resolved.storage_options)
+        return Snapshot.load(
+            resolved.location, storage_options=resolved.storage_options, catalog_table=resolved.catalog_table
+        )
 
     def append(self, *ids: int, table: str = "t") -> int:
         """Append rows; the version."""

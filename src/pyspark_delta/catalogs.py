@@ -9,7 +9,7 @@ from os import PathLike
 
 from pyspark_delta.catalog import connections
 from pyspark_delta.catalog.cleaning import remove_left_behind
-from pyspark_delta.catalog.contract import Catalog, LeftBehind, NewTable, TableName
+from pyspark_delta.catalog.contract import Catalog, LeftBehind, NewTable, TableInfo, TableName
 from pyspark_delta.catalog.filesystem import FilesystemCatalog
 from pyspark_delta.catalog.managed_table import ManagedTable
 from pyspark_delta.catalog.names import load_table, parse_table_name
@@ -122,7 +122,7 @@ class DeltaCatalog:
         info = load_table(self._name(name))
         if not info.catalog_managed:
             return None
-        options = connections.table_options(self.name, info)
+        options = self._options(info)
         return ManagedTable(self.catalog, info).publish(store_for(info.location, options), info.tail)
 
     def repair(self, name: str, *, apply: bool = False) -> Repair:
@@ -140,7 +140,7 @@ class DeltaCatalog:
                 f"The catalog does not manage {info.name}, so that there is nothing of it to repair: its log alone "
                 "says which commits count."
             )
-        options = connections.table_options(self.name, info)
+        options = self._options(info)
         done = repair_table(ManagedTable(self.catalog, info), store_for(info.location, options), apply=apply)
         if done.applied:
             clear_cache(info.location)
@@ -150,6 +150,9 @@ class DeltaCatalog:
     def storage_options(self) -> Mapping[str, str]:
         """The storage options that the catalog was connected with."""
         return connections.storage_options_of(self.name)
+
+    def _options(self, table: TableInfo) -> Mapping[str, str]:
+        return connections.table_options(connections.catalog_table(self.name, table), table.location)
 
     def _name(self, text: str) -> TableName:
         full = parse_table_name(text) or parse_table_name(f"`{self.name.replace('`', '``')}`.{text}")

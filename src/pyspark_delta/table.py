@@ -26,6 +26,7 @@ from pyspark_delta.log.checkpoint_writer import TopLevelFormat
 from pyspark_delta.log.cleanup import clean_log
 from pyspark_delta.log.compaction import write_compaction
 from pyspark_delta.log.history import commit_history, last_modified
+from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.scan.explain import count_stages, explain_plan
 from pyspark_delta.scan.plan import PruningStage, ScanPlan
 from pyspark_delta.scan.planner import plan_scan
@@ -79,6 +80,7 @@ class Table:
         version: int | None,
         timestamp: str | datetime | int | None,
         storage_options: Mapping[str, str] | None,
+        catalog_table: CatalogTable | None = None,
         tail: TailFiles | None = None,
     ) -> Table:
         if version is not None and timestamp is not None:
@@ -87,9 +89,14 @@ class Table:
             raise InvalidOptionError(f"A table version is a whole number from 0 on, found {version!r}.")
         timestamp_ms = None if timestamp is None else parse_timestamp(timestamp)
         if version is None and timestamp_ms is None:
-            return cls(latest_snapshot(location, storage_options, tail=tail))
+            return cls(latest_snapshot(location, storage_options, catalog_table=catalog_table, tail=tail))
         snapshot = Snapshot.load(
-            location, version=version, timestamp_ms=timestamp_ms, storage_options=storage_options, tail=tail
+            location,
+            version=version,
+            timestamp_ms=timestamp_ms,
+            storage_options=storage_options,
+            catalog_table=catalog_table,
+            tail=tail,
         )
         return cls(snapshot)
 
@@ -99,8 +106,8 @@ class Table:
 
         Raises CatalogNameNotFoundError, CatalogError, and the errors of `open`.
         """
-        resolved = resolve(required_name(name))
-        return cls._open(resolved.location, version, timestamp, resolved.storage_options, resolved.tail)
+        found = resolve(required_name(name))
+        return cls._open(found.location, version, timestamp, found.storage_options, found.catalog_table, found.tail)
 
     def __repr__(self) -> str:
         return f"Table({self.location!r}, version={self.version})"
@@ -221,8 +228,8 @@ class Table:
         if end > self.version:
             raise VersionNotFoundError(end, 0, self.version, self.location)
         snapshot = self._snapshot
-        require_catalog(snapshot.configuration, self.location, snapshot.storage_options)
-        managed = managed_table(snapshot.storage_options)
+        require_catalog(snapshot.configuration, self.location, snapshot.catalog_table)
+        managed = managed_table(snapshot.catalog_table)
         if managed is not None:
             managed.publish(snapshot.store)
         write_compaction(self._snapshot.store, self.location, start, end)
@@ -238,7 +245,7 @@ class Table:
         Raises MaintenanceNotAllowedError for a managed table whose catalog does not allow it.
         """
         check_known(self._snapshot.configuration, self.location)
-        managed = managed_table(self._snapshot.storage_options)
+        managed = managed_table(self._snapshot.catalog_table)
         if managed is not None:
             managed.require(Maintenance.LOG_CLEANUP)
         cleaned = clean_log(

@@ -10,14 +10,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from tests.costs import SPARK, TASKS, engine_of, set_cost
 from tests.golden.catalogue import assert_content, golden_tables
 from tests.managed import Warehouse
 
-from pyspark_delta import DeltaTable, Table
+from pyspark_delta import DeltaTable, Snapshot, Table, Transaction
 from pyspark_delta.catalog.connections import disconnect_catalog
+from pyspark_delta.catalog.names import ResolvedTable, required_name, resolve
 from pyspark_delta.errors import ConstraintViolationError
 
 ROWS = "select id, id % 10 n, concat('v', id % 7) v, id % 3 p from range(0, 3000, 1, 4)"
@@ -210,3 +212,23 @@ def test_an_error_of_a_task_comes_back_as_itself(delta_cluster: SparkSession, tm
     with pytest.raises(ConstraintViolationError, match="small"):
         table.update("id = 2999", {"n": "n + 1"})
     assert rows(tmp_path) == expected()
+
+
+def test_a_task_commits_through_the_catalog_of_a_table(delta_cluster: SparkSession, tmp_path: Path) -> None:
+    def append(table: ResolvedTable) -> int:
+        snapshot = Snapshot.load(
+            table.location, storage_options=table.storage_options, catalog_table=table.catalog_table
+        )
+        with Transaction.on(snapshot) as transaction:
+            transaction.write([pa.RecordBatch.from_pydict({"id": pa.array([7], pa.int64())})])
+        return transaction.version
+
+    warehouse = Warehouse(tmp_path)
+    warehouse.create()
+    table = DeltaTable.forName(delta_cluster, warehouse.full("t"))
+    delta_cluster.range(5).write.mode("append").saveAsTable(warehouse.full("t"))
+    table.delete("id = 3")
+    values = delta_cluster.sparkContext.parallelize([resolve(required_name(warehouse.full("t")))], 1)
+    assert values.map(append).collect() == [3]
+    assert warehouse.ids() == [0, 1, 2, 4, 7]
+    assert sorted(row[0] for row in table.toDF().collect()) == [0, 1, 2, 4, 7]

@@ -70,7 +70,7 @@ def warehouse(tmp_path: Path) -> Warehouse:
 
 def managed(warehouse: Warehouse) -> ManagedTable:
     """The table `t` as its clients see it."""
-    found = managed_table(warehouse.snapshot().storage_options)
+    found = managed_table(warehouse.snapshot().catalog_table)
     assert found is not None
     return found
 
@@ -379,14 +379,12 @@ def test_c457_a_version_that_is_nowhere_is_named(example: Example) -> None:
 
 
 def test_c475_times_are_those_in_the_commits(example: Example) -> None:
-    location, options = example.location, example.warehouse.snapshot().storage_options
+    name = example.warehouse.full("t")
     for version in (7, 8, 9):
-        at = Table.open(
-            location, timestamp=example.time(version) + 1 if version < 9 else example.time(9), storage_options=options
-        )
+        at = Table.for_name(name, timestamp=example.time(version) + 1 if version < 9 else example.time(9))
         assert at.version == version
     with pytest.raises(TimestampOutOfRangeError):
-        Table.open(location, timestamp=example.time(9) + 1, storage_options=options)
+        Table.for_name(name, timestamp=example.time(9) + 1)
 
 
 def test_c476_only_published_versions_get_checkpoints(example: Example) -> None:

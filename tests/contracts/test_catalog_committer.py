@@ -34,7 +34,7 @@ class TestCatalogCommitter(CommitterContract):
         warehouse = Warehouse(tmp_path)
         warehouse.create()
         warehouse.through(request.param.connect(warehouse.url, warehouse.root))
-        found = managed_table(warehouse.snapshot().storage_options)
+        found = managed_table(warehouse.snapshot().catalog_table)
         assert found is not None
         table: ManagedTable = found
         store = store_for(table.location)

@@ -170,6 +170,6 @@ def test_c481_kernel_creates_a_table(java: JavaGateway, served: Served, warehous
     snapshot = kernel.snapshot(table, name)
     assert (snapshot.getVersion(), kernel.files(snapshot)) == (1, our_files(table))
     kernel.set_property(snapshot, "by", "kernel")
-    late = managed_table(table.snapshot.storage_options)
+    late = managed_table(table.snapshot.catalog_table)
     assert late is not None
     assert late.log_tail().latest_version == 2

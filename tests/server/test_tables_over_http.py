@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -17,7 +18,7 @@ from tests.served import BASE, Application, Served
 
 from pyspark_delta.catalog.connections import disconnect_catalog, managed_table
 from pyspark_delta.catalog.contract import CommitKind
-from pyspark_delta.catalog.names import required_name
+from pyspark_delta.catalog.names import required_name, resolve
 from pyspark_delta.catalog.sql.tokens import Scope
 from pyspark_delta.ddl.change import commit_change
 from pyspark_delta.ddl.create import CreateMode, TableDefinition, create_table
@@ -48,7 +49,7 @@ def warehouse(served: Served) -> Iterator[Warehouse]:
 def test_a_table_from_its_creation_to_its_end(warehouse: Warehouse) -> None:
     warehouse.create(properties={"delta.checkpointInterval": "3"})
     assert [warehouse.append(number) for number in range(7)] == list(range(1, 8))
-    table = managed_table(warehouse.snapshot().storage_options)
+    table = managed_table(warehouse.snapshot().catalog_table)
     assert table is not None
     tail = table.log_tail()
     assert [(c.version, c.kind) for c in tail.commits] == [(7, CommitKind.STAGED)]
@@ -149,6 +150,9 @@ def test_a_token_that_may_only_read(served: Served, warehouse: Warehouse) -> Non
     append(warehouse)
     reading = Warehouse.served(served.url, served.token(Scope.READ))
     assert reading.ids() == [1]
+    table = resolve(required_name(reading.full("t")))
+    assert table.catalog_table.catalog.url is None  # another process has no token
+    assert str(reading.token).encode() not in pickle.dumps(table)
     files = sorted(file.path for file in store_for("/").list_from(f"{reading.location()}/_delta_log/0"))
     with pytest.raises(NotAuthorizedError):
         reading.append(2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -71,14 +71,17 @@ def test_other_processes_are_told_the_credentials_of_the_moment(vendor: Vendor) 
     assert vendor.guard.seen == {key}
 
 
-def test_another_connection_has_other_credentials(vendor: Vendor) -> None:
+@pytest.mark.parametrize("in_between", [lambda _: None, disconnect_catalog], ids=["replaced", "disconnected"])
+def test_another_connection_has_other_credentials(vendor: Vendor, in_between: Callable[[str], None]) -> None:
     warehouse = connect(vendor)
     warehouse.create()
     before = warehouse.snapshot()
     vendor.guard.valid.clear()
     with pytest.raises(StorageError, match="permission"):
         warehouse.append(1)
-    assert connect(vendor).append(1) == 1
+    in_between("main")
+    after = connect(vendor)
     told = pickle.loads(pickle.dumps(CarriedOptions(before.storage_options)))  # opened through the one before
+    assert after.append(1) == 1
     assert told["aws_access_key_id"] in vendor.guard.valid
     assert len(vendor.guard.seen) == 2

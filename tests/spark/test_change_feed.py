@@ -12,10 +12,11 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.hand_made import HandMade, Json, features, field, metadata, remove
 from tests.inline_vectors import vector
 from tests.interop.content import content
+from tests.managed import Warehouse
 
 from pyspark_delta.errors import DataFileError, DeltaError, VersionNotFoundError, translate
 from pyspark_delta.spark.api.table import DeltaTable
-from pyspark_delta.spark.frames import change_feed, reading
+from pyspark_delta.spark.frames import reading
 from pyspark_delta.table import Table
 
 OUT_OF_RANGE = "spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled"
@@ -214,12 +215,13 @@ def test_c421_workers_know_the_time_zone_of_the_session(
     made.commit(1, write(made, "a.parquet", "2024-01-01 12:00:00", c1=[1]))
     here = delta_spark.newSession()
     here.conf.set("spark.sql.session.timeZone", "+05:00")
-    table = DeltaTable.forPath(here, str(made.path))
-    for native, managed in ((True, False), (False, False), (False, True)):
+    by_path = DeltaTable.forPath(here, str(made.path))
+    warehouse = Warehouse(tmp_path)
+    warehouse.catalog.register("s.t", made.path)
+    named = DeltaTable.forName(here, warehouse.full("t"))
+    for native, table in ((True, by_path), (False, by_path), (False, named)):
         if not native:
             monkeypatch.setattr(reading, "_jvm_reads", lambda *_: False)  # as for a store that Hadoop does not know
-        if managed:
-            monkeypatch.setattr(change_feed, "known_table", lambda _: True)
         for frame in (
             table.changes(1, where="p = '2024-01-01 12:00:00'"),
             table.toDF(where="p < '2024-01-01 12:30:00'"),

@@ -1,18 +1,23 @@
-"""The catalogs that this process is connected to, by name, and the tables opened through them.
+"""The catalogs that this process is connected to, by name: the only registry of live catalogs.
 
-Everything that opens a table gets its location and its storage options. Two keys among the options say that a catalog
-manages the table. So snapshots, transactions and statements that pass the options on also pass on the catalog. The
-catalog itself, with its credentials, stays here.
+A connection lasts until its name is disconnected or connected again, or the process ends. A `CatalogTable` names a
+connection and a table there. Another process opens the catalog from that value if it holds all that this needs;
+otherwise that process must call `connect_catalog` itself.
 """
 
 from __future__ import annotations
 
 import threading
+import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from urllib.parse import urlsplit
 
-from pyspark_delta.catalog.contract import Access, Catalog, StagingTable, TableInfo
+from pyspark_delta.catalog.contract import Access, Catalog, StagingTable, TableInfo, TableName
 from pyspark_delta.catalog.managed_table import ManagedTable
 from pyspark_delta.errors import CatalogError, MissingDependencyError, NotAuthorizedError
+from pyspark_delta.protocol.catalog_table import CatalogReference, CatalogTable
+from pyspark_delta.storage import normalize_location
 from pyspark_delta.storage.credentials import (
     CREDENTIALS_KEY,
     Credentials,
@@ -22,17 +27,23 @@ from pyspark_delta.storage.credentials import (
 )
 from pyspark_delta.storage.paths import split
 
-CATALOG_KEY = "pyspark_delta.catalog"
-"""The storage option that names the catalog of a table."""
 
-TABLE_KEY = "pyspark_delta.catalog.table"
-"""The storage option that holds the id of a table in its catalog."""
+@dataclass(frozen=True, eq=False)
+class _Connection:
+    """A live catalog, and what it last said of the tables that were opened through its name, by id.
+
+    `key` tells the credentials of one connection from those of the next: another connection has other rights.
+    """
+
+    reference: CatalogReference
+    catalog: Catalog
+    storage_options: Mapping[str, str] = field(repr=False)
+    tables: dict[str, TableInfo | StagingTable]
+    key: str = field(default_factory=lambda: uuid.uuid4().hex)
+
 
 _lock = threading.Lock()
-_catalogs: dict[str, Catalog] = {}
-_storage_options: dict[str, dict[str, str]] = {}
-_connections: dict[str, int] = {}  # the number of times a name was connected
-_tables: dict[tuple[str, str], TableInfo | StagingTable] = {}
+_connections: dict[str, _Connection | None] = {}  # by name, casefolded; None once the user has disconnected
 
 
 def connect(
@@ -48,44 +59,50 @@ def connect(
     Raises CatalogError for a URL of an unknown kind, and MissingDependencyError for a package that the kind needs.
     """
     catalog = _make(url, name, token, storage_root, dict(storage_options or {}))
-    attach_catalog(name, catalog, storage_options)
+    reference = CatalogReference(name)
+    if token is None and not storage_options and not _may_hold_secret(url):
+        reference = CatalogReference(name, url, storage_root)
+    _put(reference, catalog, storage_options)
     return catalog
+
+
+def attach_catalog(name: str, catalog: Catalog, storage_options: Mapping[str, str] | None = None) -> None:
+    """Connect to a catalog object: an implementation of the contract by the user."""
+    _put(CatalogReference(name), catalog, storage_options)
 
 
 def disconnect_catalog(name: str = "main") -> None:
     """Remove a catalog from this process. It is no error if there is none of that name."""
     with _lock:
         reset_sources(f"{name.casefold()} ")
-        _catalogs.pop(name.casefold(), None)
+        _connections[name.casefold()] = None
 
 
-def attach_catalog(name: str, catalog: Catalog, storage_options: Mapping[str, str] | None = None) -> None:
-    """Connect to a catalog object: an implementation of the contract by the user."""
+def _put(reference: CatalogReference, catalog: Catalog, storage_options: Mapping[str, str] | None) -> None:
+    key = reference.name.casefold()
     with _lock:
-        reset_sources(f"{name.casefold()} ")
-        _connections[name.casefold()] = _connections.get(name.casefold(), 0) + 1
-        _catalogs[name.casefold()] = catalog
-        _storage_options[name.casefold()] = dict(storage_options or {})
+        reset_sources(f"{key} ")
+        before = _connections.get(key)
+        tables = {} if before is None else before.tables  # staging tables cannot be found again by name
+        _connections[key] = _Connection(reference, catalog, dict(storage_options or {}), tables)
 
 
-def storage_options_of(name: str) -> Mapping[str, str]:
-    """Return the storage options that the catalog of a name was connected with."""
+def _may_hold_secret(url: str) -> bool:
+    parts = urlsplit(url)
+    is_token = bool(parts.username) and parts.scheme in ("http", "https")  # some servers take a token as the user
+    return is_token or bool(parts.password or parts.query)
+
+
+def _find(name: str) -> _Connection | None:
     with _lock:
-        return dict(_storage_options.get(name.casefold(), {}))
+        return _connections.get(name.casefold())
 
 
-def find_catalog(name: str) -> Catalog | None:
-    """Return the catalog of a name; None if this process is not connected to it."""
-    with _lock:
-        return _catalogs.get(name.casefold())
-
-
-def connected_catalog(name: str) -> Catalog:
-    """Return the catalog of a name. Raises CatalogError if this process is not connected to it."""
-    found = find_catalog(name)
+def _connected(name: str) -> _Connection:
+    found = _find(name)
     if found is None:
         with _lock:
-            known = ", ".join(sorted(_catalogs)) or "none"
+            known = ", ".join(sorted(key for key, value in _connections.items() if value is not None)) or "none"
         raise CatalogError(
             f"This process is not connected to a catalog '{name}' (connected: {known}). "
             f"Call pyspark_delta.connect_catalog(url, name='{name}') first.",
@@ -94,67 +111,101 @@ def connected_catalog(name: str) -> Catalog:
     return found
 
 
-# ---------------------------------------------------------------------------------------------- tables and options
-def table_options(catalog: str, table: TableInfo | StagingTable) -> dict[str, str]:
-    """Return the storage options of a table of a connected catalog, or of a staging table.
+def storage_options_of(name: str) -> Mapping[str, str]:
+    """Return the storage options that the catalog of a name was connected with."""
+    found = _find(name)
+    return {} if found is None else dict(found.storage_options)
+
+
+def find_catalog(name: str) -> Catalog | None:
+    """Return the catalog of a name; None if this process is not connected to it."""
+    found = _find(name)
+    return None if found is None else found.catalog
+
+
+def connected_catalog(name: str) -> Catalog:
+    """Return the catalog of a name. Raises CatalogError if this process is not connected to it."""
+    return _connected(name).catalog
+
+
+# ------------------------------------------------------------------------------------------------------ tables
+def catalog_table(catalog: str, table: TableInfo | StagingTable) -> CatalogTable:
+    """Return the value for a table of a connected catalog, or for a staging table, and remember what it is now."""
+    connection = _connected(catalog)
+    connection.tables[table.table_id] = table
+    return CatalogTable(connection.reference, table.table_id, table.name.schema, table.name.name)
+
+
+def table_options(table: CatalogTable, location: str) -> dict[str, str]:
+    """Return the storage options of a table of a connected catalog, which lies at `location`.
 
     They name the source of its credentials, which asks the catalog when a store needs them.
     """
-    connected_catalog(catalog)
-    with _lock:
-        _tables[catalog.casefold(), table.table_id] = table
-        source = f"{_source_prefix(catalog)}{table.table_id}"
-    options = {**storage_options_of(catalog), CATALOG_KEY: catalog, TABLE_KEY: table.table_id}
-    if split(table.location)[0] != "file":
-        register_source(source, lambda: CredentialSource(lambda: _credentials(catalog, table.table_id)))
+    connection = _connected(table.catalog.name)
+    options = dict(connection.storage_options)
+    if split(location)[0] != "file":
+        source = f"{table.catalog.name.casefold()} {connection.key} {table.table_id}"
+        register_source(source, lambda: CredentialSource(lambda: _credentials(table)))
         options[CREDENTIALS_KEY] = source
     return options
 
 
-def _credentials(catalog: str, table_id: str) -> Credentials:
+def _credentials(table: CatalogTable) -> Credentials:
     """Return credentials for as much access as the caller has.
 
     A caller with read access only finds out when writing.
     """
-    owner = connected_catalog(catalog)
-    with _lock:
-        table = _tables[catalog.casefold(), table_id]  # which may have received its name since
+    found = known_table(table)  # which may have received its name since
+    assert found is not None
+    catalog, info = found
     try:
-        return owner.credentials(table, Access.READ_WRITE)
+        return catalog.credentials(info, Access.READ_WRITE)
     except NotAuthorizedError:
-        return owner.credentials(table, Access.READ)
+        return catalog.credentials(info, Access.READ)
 
 
-def _source_prefix(catalog: str) -> str:
-    """Return the prefix of sources that use the current connection. Another connection has other rights."""
-    return f"{catalog.casefold()} {_connections.get(catalog.casefold(), 0)} "
+def known_table(table: CatalogTable | None) -> tuple[Catalog, TableInfo | StagingTable] | None:
+    """Return the catalog, and what it last said of a table; None without a table.
 
-
-def known_table(options: Mapping[str, str] | None) -> tuple[Catalog, TableInfo | StagingTable] | None:
-    """Return the catalog and the table that storage options name; None if they name none.
-
-    Raises CatalogError if the catalog is no longer connected, or if another process opened the table.
+    A process that has never been connected to a catalog of that name opens it from the value. Raises CatalogError if
+    that cannot be done, or if the catalog is no longer connected or now has another table of that name.
     """
-    if not options or CATALOG_KEY not in options:
-        return None
-    name, table_id = options[CATALOG_KEY], options.get(TABLE_KEY, "")
-    catalog = connected_catalog(name)
-    with _lock:
-        table = _tables.get((name.casefold(), table_id))
     if table is None:
+        return None
+    connection = _opened(table.catalog)
+    info = connection.tables.get(table.table_id)
+    if info is None:
+        info = _load(connection.catalog, table)
+        connection.tables[table.table_id] = info
+    return connection.catalog, info
+
+
+def _opened(reference: CatalogReference) -> _Connection:
+    with _lock:
+        is_new = reference.name.casefold() not in _connections
+    if is_new and reference.url is not None:
+        connect(reference.url, reference.name, storage_root=reference.storage_root)
+    return _connected(reference.name)
+
+
+def _load(catalog: Catalog, table: CatalogTable) -> TableInfo:
+    name = TableName(table.catalog.name, table.schema, table.name)
+    info = catalog.load_table(name)
+    if info.table_id != table.table_id:
         raise CatalogError(
-            f"The table '{table_id}' of the catalog '{name}' was not opened by this process. Open it by its name.",
-            catalog=name,
+            f"The table '{table.table_id}' was opened as {name}, which is another table by now, '{info.table_id}'. "
+            "Open it by its name.",
+            catalog=table.catalog.name,
         )
-    return catalog, table
+    return replace(info, location=normalize_location(info.location))
 
 
-def managed_table(options: Mapping[str, str] | None) -> ManagedTable | None:
-    """Return the managed table that storage options name; None for a table that is opened by its path alone.
+def managed_table(table: CatalogTable | None) -> ManagedTable | None:
+    """Return the managed table; None for a table that is opened by its path, or that its catalog does not manage.
 
     Raises CatalogError as `known_table`.
     """
-    found = known_table(options)
+    found = known_table(table)
     if found is None or not isinstance(found[1], TableInfo) or not found[1].catalog_managed:
         return None
     return ManagedTable(found[0], found[1])
@@ -162,8 +213,7 @@ def managed_table(options: Mapping[str, str] | None) -> ManagedTable | None:
 
 def remember_table(catalog: str, table: TableInfo) -> None:
     """Replace what this process remembers of a table by what its catalog says now."""
-    with _lock:
-        _tables[catalog.casefold(), table.table_id] = table
+    _connected(catalog).tables[table.table_id] = table
 
 
 def _make(

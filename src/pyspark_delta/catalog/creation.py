@@ -9,6 +9,7 @@ from pyspark_delta.catalog.connections import known_table
 from pyspark_delta.catalog.contract import StagingTable
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.features import find_feature
+from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.protocol.configuration import CATALOG_MANAGED
 from pyspark_delta.protocol.properties import ENABLE_IN_COMMIT_TIMESTAMPS, FEATURE_PREFIX
 
@@ -23,13 +24,13 @@ class Creation:
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
-def creation_of(storage_options: Mapping[str, str] | None, given: Mapping[str, str]) -> Creation:
-    """Return the features and properties of a new table with these options, if the user requests properties.
+def creation_of(table: CatalogTable | None, given: Mapping[str, str]) -> Creation:
+    """Return the features and properties of a new table, of a catalog if any, if the user requests properties.
 
     The catalog's suggestions count if the user says nothing else. Raises InvalidOptionError for a property with another
     value than the catalog requires, and for one that it cannot store.
     """
-    found = known_table(storage_options)
+    found = known_table(table)
     if found is None or not isinstance(found[1], StagingTable):
         return Creation(properties=dict(given))
     staging = found[1]

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field, replace
 
-from pyspark_delta.catalog.connections import connected_catalog, find_catalog, table_options
+from pyspark_delta.catalog.connections import catalog_table, connected_catalog, find_catalog, table_options
 from pyspark_delta.catalog.contract import StagingTable, TableInfo, TableName
 from pyspark_delta.catalog.log_tail import TailFiles, tail_files
 from pyspark_delta.errors import CatalogNameNotFoundError, InvalidOptionError
+from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.storage import normalize_location
 
 _PART = r"(?:`((?:[^`]|``)+)`|([^`.\s]+))"
@@ -17,13 +18,14 @@ _NAME = re.compile(rf"\s*{_PART}\s*\.\s*{_PART}\s*\.\s*{_PART}\s*")
 
 @dataclass(frozen=True, slots=True)
 class ResolvedTable:
-    """The location of a table, and its storage options, which name its catalog.
+    """The location of a table, its storage options, and the table in its catalog.
 
     `tail` is the log tail from the same response, so opening the table at once needs no second request.
     """
 
     location: str
     storage_options: dict[str, str] = field(repr=False, hash=False)
+    catalog_table: CatalogTable
     tail: TailFiles | None = field(default=None, compare=False, repr=False)
 
 
@@ -62,7 +64,7 @@ def resolve(name: TableName) -> ResolvedTable:
     """Resolve the name of a table. Raises CatalogNameNotFoundError, CatalogError."""
     found = load_table(name)
     tail = None if found.tail is None else tail_files(found.location, found.tail)
-    return ResolvedTable(found.location, table_options(name.catalog, found), tail)
+    return _resolved(name, found, tail)
 
 
 def resolve_or_create(name: TableName) -> ResolvedTable:
@@ -75,4 +77,9 @@ def resolve_or_create(name: TableName) -> ResolvedTable:
     except CatalogNameNotFoundError:
         staging: StagingTable = connected_catalog(name.catalog).create_staging_table(name)
         staging = replace(staging, location=normalize_location(staging.location))
-        return ResolvedTable(staging.location, table_options(name.catalog, staging))
+        return _resolved(name, staging)
+
+
+def _resolved(name: TableName, table: TableInfo | StagingTable, tail: TailFiles | None = None) -> ResolvedTable:
+    known = catalog_table(name.catalog, table)
+    return ResolvedTable(table.location, table_options(known, table.location), known, tail)

@@ -86,7 +86,7 @@ def _before(latest: Snapshot, versions: VersionRange, declared: Sequence[Declare
 def _configuration(latest: Snapshot, version: int) -> TableConfiguration:
     if version == latest.version:
         return latest.configuration
-    return Snapshot.load(latest.location, version=version, storage_options=latest.storage_options).configuration
+    return latest.at_version(version).configuration
 
 
 # ------------------------------------------------------------------------------------------- was the feed enabled

@@ -117,7 +117,7 @@ def change_schema(latest: Snapshot, versions: VersionRange) -> StructType:
     """Return the columns of the changes of a range: the table's at its end, and those of the feed."""
     if not versions or versions.last == latest.version:
         return with_change_columns(latest.schema)
-    end = Snapshot.load(latest.location, version=versions.last, storage_options=latest.storage_options)
+    end = latest.at_version(versions.last)
     return with_change_columns(end.schema)
 
 

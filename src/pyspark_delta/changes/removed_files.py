@@ -57,5 +57,5 @@ def _sources(lacking: pa.Table, adds: pa.Table, latest: Snapshot) -> Iterator[pa
     yield adds.select(_COLUMNS)
     for version in sorted(pc.unique(lacking["version"]).to_pylist()):
         if version > 0:
-            before = Snapshot.load(latest.location, version=version - 1, storage_options=latest.storage_options)
+            before = latest.at_version(version - 1)
             yield before.files(_COLUMNS)

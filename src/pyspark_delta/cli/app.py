@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from pyspark_delta._version import __version__
 from pyspark_delta.cli import doctor as environment
 from pyspark_delta.cli.catalog import catalog_app
-from pyspark_delta.cli.catalog_options import located, open_named
+from pyspark_delta.cli.catalog_options import open_named, resolved
 from pyspark_delta.cli.commits import actions_of, describe_action
 from pyspark_delta.cli.output import (
     discard,
@@ -222,10 +222,13 @@ def log(
     as_json: JsonOption = False,
 ) -> None:
     """Show the actions of one commit in order; --json prints one action a line, unchanged."""
-    location, options = located(path) or (normalize_location(path), _storage_options(option))
+    found = resolved(path)
     if commit is None:
         commit = _open(path, None, None, option).version
-    actions = actions_of(location, commit, options)
+    if found is None:
+        actions = actions_of(normalize_location(path), commit, _storage_options(option))
+    else:
+        actions = actions_of(found.location, commit, found.storage_options, found.catalog_table)
     if as_json:
         print_json_lines(actions)
     else:

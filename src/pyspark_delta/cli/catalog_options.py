@@ -12,6 +12,7 @@ from pyspark_delta.errors import InvalidOptionError
 
 if TYPE_CHECKING:
     from pyspark_delta.catalog.contract import TableName
+    from pyspark_delta.catalog.names import ResolvedTable
     from pyspark_delta.catalogs import DeltaCatalog
     from pyspark_delta.table import Table
 
@@ -58,15 +59,12 @@ class ChosenCatalog:
         return connect_catalog(self.required_url, self.name, token=self.token, storage_root=self.storage_root)
 
 
-def located(text: str) -> tuple[str, dict[str, str]] | None:
-    """Return location and storage options of a table in the catalog of the environment; None for a path."""
+def resolved(text: str) -> ResolvedTable | None:
+    """Return a table in the catalog of the environment; None for a path."""
     from pyspark_delta.catalog.names import resolve
 
     name = _connected_name(text)
-    if name is None:
-        return None
-    resolved = resolve(name)
-    return resolved.location, resolved.storage_options
+    return None if name is None else resolve(name)
 
 
 def open_named(text: str, version: int | None, timestamp: str | None) -> Table | None:

@@ -10,6 +10,7 @@ import orjson
 from pyspark_delta.catalog.connections import managed_table
 from pyspark_delta.catalog.log_tail import published_path
 from pyspark_delta.errors import CorruptLogError, FileNotFoundInStoreError, InvalidOptionError
+from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.storage import store_for
 
 _FACTS = {
@@ -21,14 +22,16 @@ _FACTS = {
 }
 
 
-def actions_of(location: str, version: int, storage_options: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def actions_of(
+    location: str, version: int, storage_options: Mapping[str, str], catalog_table: CatalogTable | None = None
+) -> Iterator[dict[str, Any]]:
     """Yield the actions of a commit as they are in the log, in order.
 
     A commit of a managed table is the one that its catalog names. Raises InvalidOptionError if the log has no such
     commit file, and CorruptLogError at a line that is not an action.
     """
     store, path = store_for(location, storage_options), published_path(location, version)
-    table = managed_table(storage_options)
+    table = managed_table(catalog_table)
     pending = () if table is None else table.log_tail().commits
     known = next((commit for commit in pending if commit.version == version), None)
     try:

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pyspark_delta.catalog.connections import CATALOG_KEY, known_table, managed_table, remember_table
+from pyspark_delta.catalog.connections import known_table, managed_table, remember_table
 from pyspark_delta.catalog.contract import StagingTable
 from pyspark_delta.commit.catalog import CatalogCommitter, CreatingCommitter
 from pyspark_delta.commit.contract import Committer
 from pyspark_delta.commit.filesystem import FilesystemCommitter
 from pyspark_delta.errors import InvalidOperationError, PathAccessError
+from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.protocol.configuration import TableConfiguration, managed_names
 from pyspark_delta.storage import ObjectStore
 
 
-def committer_for(store: ObjectStore, storage_options: Mapping[str, str]) -> Committer:
-    """Return the committer of the table with these options. Raises CatalogError as `known_table`."""
-    known = known_table(storage_options)
-    if known is not None and isinstance(known[1], StagingTable):
-        name = storage_options[CATALOG_KEY]
+def committer_for(store: ObjectStore, table: CatalogTable | None) -> Committer:
+    """Return the committer of a table; None is one that is opened by its path. Raises CatalogError as `known_table`."""
+    known = known_table(table)
+    if table is not None and known is not None and isinstance(known[1], StagingTable):
+        name = table.catalog.name
         return CreatingCommitter(known[0], known[1], store, lambda made: remember_table(name, made))
-    table = managed_table(storage_options)
-    return FilesystemCommitter(store) if table is None else CatalogCommitter(table, store)
+    managed = managed_table(table)
+    return FilesystemCommitter(store) if managed is None else CatalogCommitter(managed, store)
 
 
 def check_committer(

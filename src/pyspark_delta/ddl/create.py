@@ -16,6 +16,7 @@ from pyspark_delta.catalog.creation import Creation, creation_of
 from pyspark_delta.ddl.clustering import cluster_by
 from pyspark_delta.errors import InvalidOperationError, TableAlreadyExistsError, TableNotFoundError
 from pyspark_delta.features import Feature
+from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.protocol.configuration import TableConfiguration, lasting_properties
 from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet, no_files
 from pyspark_delta.protocol.properties import check_property
@@ -62,6 +63,7 @@ def create_table(
     mode: CreateMode,
     *,
     storage_options: Mapping[str, str] | None = None,
+    catalog_table: CatalogTable | None = None,
     engine_info: str = "",
 ) -> int | None:
     """Create or replace the table at a location; return the committed version, or None if the existing table may stay.
@@ -69,7 +71,7 @@ def create_table(
     Raises TableAlreadyExistsError, TableNotFoundError (mode REPLACE), and the errors of an invalid definition.
     """
     try:
-        snapshot = Snapshot.load(location, storage_options=storage_options)
+        snapshot = Snapshot.load(location, storage_options=storage_options, catalog_table=catalog_table)
     except TableNotFoundError:
         if mode is CreateMode.REPLACE:
             raise
@@ -82,10 +84,10 @@ def create_table(
         return None
     creation = Creation(properties=definition.properties)
     if snapshot is None:
-        creation = creation_of(storage_options, definition.properties)
+        creation = creation_of(catalog_table, definition.properties)
         definition = replace(definition, properties=creation.properties)
     draft = _draft(definition, snapshot, mode, engine_info, creation.features)
-    base = TableState(location=location, storage_options=dict(storage_options or {}))
+    base = TableState(location=location, storage_options=dict(storage_options or {}), catalog_table=catalog_table)
     return commit_draft(draft, base if snapshot is None else state_of(snapshot)).version
 
 

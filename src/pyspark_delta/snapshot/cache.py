@@ -13,27 +13,32 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from pyspark_delta.catalog.log_tail import TailFiles
+from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.snapshot.snapshot import Snapshot
 
 ENTRIES_VARIABLE = "PYSPARK_DELTA_SNAPSHOT_CACHE_ENTRIES"
 DEFAULT_ENTRIES = 16
 
-_Key: TypeAlias = tuple[str, tuple[tuple[str, str], ...]]
+_Key: TypeAlias = tuple[str, tuple[tuple[str, str], ...], CatalogTable | None]
 
 _lock = threading.Lock()
 _snapshots: OrderedDict[_Key, Snapshot] = OrderedDict()
 
 
 def latest_snapshot(
-    location: str, storage_options: Mapping[str, str] | None = None, *, tail: TailFiles | None = None
+    location: str,
+    storage_options: Mapping[str, str] | None = None,
+    *,
+    catalog_table: CatalogTable | None = None,
+    tail: TailFiles | None = None,
 ) -> Snapshot:
-    """Return the latest version of a table. `tail` and errors are as in `Snapshot.load`."""
-    key = _key(location, storage_options)
+    """Return the latest version of a table. Arguments and errors are as in `Snapshot.load`."""
+    key = _key(location, storage_options, catalog_table)
     with _lock:
         known = _snapshots.get(key)
     try:
         if known is None:
-            snapshot = Snapshot.load(location, storage_options=storage_options, tail=tail)
+            snapshot = Snapshot.load(location, storage_options=storage_options, catalog_table=catalog_table, tail=tail)
         elif tail is not None and tail.latest_version < known.version:
             snapshot = known.update()  # another thread has seen a newer version since, or the catalog was restored
         else:
@@ -55,7 +60,7 @@ def latest_snapshot(
 
 def remember(snapshot: Snapshot) -> None:
     """Replace an older snapshot of a table by a newer one, for example that of a new commit."""
-    key = _key(snapshot.location, snapshot.storage_options)
+    key = _key(snapshot.location, snapshot.storage_options, snapshot.catalog_table)
     with _lock:
         known = _snapshots.get(key)
         if known is not None and known.version < snapshot.version:
@@ -69,8 +74,8 @@ def clear_cache(location: str | None = None) -> None:
             del _snapshots[key]
 
 
-def _key(location: str, storage_options: Mapping[str, str] | None) -> _Key:
-    return location, tuple(sorted((storage_options or {}).items()))
+def _key(location: str, storage_options: Mapping[str, str] | None, catalog_table: CatalogTable | None) -> _Key:
+    return location, tuple(sorted((storage_options or {}).items())), catalog_table
 
 
 def _limit() -> int:

@@ -31,6 +31,7 @@ from pyspark_delta.log.replay import LogReplay
 from pyspark_delta.log.request import FileRequest
 from pyspark_delta.log.segment import LogSegment, later_segment, list_whole, load_segment, segment_of
 from pyspark_delta.log.version_checksum import VersionChecksum, differences
+from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.protocol.clustering import clustering_paths
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.expiry import unexpired
@@ -45,11 +46,16 @@ class Snapshot:
     """One version of a table: immutable, lazy, thread-safe to read from."""
 
     def __init__(
-        self, replay: LogReplay, configuration: TableConfiguration, storage_options: Mapping[str, str]
+        self,
+        replay: LogReplay,
+        configuration: TableConfiguration,
+        storage_options: Mapping[str, str],
+        catalog_table: CatalogTable | None = None,
     ) -> None:
         self._replay = replay
         self.configuration = configuration
         self.storage_options = storage_options
+        self.catalog_table = catalog_table
 
     @classmethod
     def load(
@@ -59,36 +65,42 @@ class Snapshot:
         version: int | None = None,
         timestamp_ms: int | None = None,
         storage_options: Mapping[str, str] | None = None,
+        catalog_table: CatalogTable | None = None,
         tail: TailFiles | None = None,
     ) -> Snapshot:
         """Open the latest version of the table at `location`, or `version`, or the one current at `timestamp_ms`.
 
-        `tail` is the state of the log in a catalog; by default it is read from the catalog that the storage options
-        name. Raises TableNotFoundError, VersionNotFoundError, TimestampOutOfRangeError, CorruptLogError, CatalogError,
-        and UnsupportedTableError if this client may not read the table.
+        `catalog_table` is the table in its catalog; None opens it by its path. `tail` is the state of the log in the
+        catalog, which by default is asked for it. Raises TableNotFoundError, VersionNotFoundError,
+        TimestampOutOfRangeError, CorruptLogError, CatalogError, and UnsupportedTableError if this client may not read
+        the table.
         """
         options = dict(storage_options or {})
         store = store_for(location, options)
-        tail = catalog_tail(location, options) if tail is None else tail
+        tail = catalog_tail(location, catalog_table) if tail is None else tail
         if tail is not None:
             store = TailStore(store, tail.contents)
         known = _known(tail)
         if timestamp_ms is not None:
             listing = list_whole(store, location, **known)
             replay = LogReplay(store, segment_of(listing, store, location))
-            latest = cls(replay, TableConfiguration(*replay.protocol_and_metadata(), location), options)
+            latest = cls(replay, TableConfiguration(*replay.protocol_and_metadata(), location), options, catalog_table)
             version = version_at(latest, timestamp_ms, listing)
-            return cls.from_replay(replay.predecessor(segment_of(listing, store, location, version)), options)
-        return cls.from_replay(LogReplay(store, load_segment(store, location, version, **known)), options)
+            replay = replay.predecessor(segment_of(listing, store, location, version))
+        else:
+            replay = LogReplay(store, load_segment(store, location, version, **known))
+        return cls.from_replay(replay, options, catalog_table)
 
     @classmethod
-    def from_replay(cls, replay: LogReplay, storage_options: Mapping[str, str]) -> Snapshot:
+    def from_replay(
+        cls, replay: LogReplay, storage_options: Mapping[str, str], catalog_table: CatalogTable | None = None
+    ) -> Snapshot:
         """Return the snapshot of a log segment. Raises the errors of `load`."""
         location = replay.segment.table_location
         configuration = TableConfiguration(*replay.protocol_and_metadata(), location)
-        check_access(configuration, location, storage_options)
+        check_access(configuration, location, catalog_table, storage_options)
         check_readable(configuration, location)
-        return cls(replay, configuration, storage_options)
+        return cls(replay, configuration, storage_options, catalog_table)
 
     def __repr__(self) -> str:
         return f"Snapshot({self.location!r}, version={self.version})"
@@ -250,8 +262,8 @@ class Snapshot:
         A managed table's pending commits are published first (C476). `top_level` and errors as in `write_checkpoint`,
         PathAccessError, and CatalogError.
         """
-        require_catalog(self.configuration, self.location, self.storage_options)
-        managed = managed_table(self.storage_options)
+        require_catalog(self.configuration, self.location, self.catalog_table)
+        managed = managed_table(self.catalog_table)
         if managed is None:
             check_published(self.segment)
         else:
@@ -278,24 +290,37 @@ class Snapshot:
 
         Only the log from this version on is listed, and only new commits are read. `tail` and errors are as in `load`.
         """
-        tail = catalog_tail(self.location, self.storage_options) if tail is None else tail
+        tail = catalog_tail(self.location, self.catalog_table) if tail is None else tail
         later = later_segment(self.store, self.segment, **_known(tail))
         if later is self.segment:
             return self
         if later is None:
-            return Snapshot.load(self.location, storage_options=self.storage_options, tail=tail)
+            return self._load(tail=tail)
         replay = self._replay.successor(later, _store_with(self.store, tail))
         protocol, metadata = self._changes(replay)
         configuration = TableConfiguration(protocol or self.protocol, metadata or self.metadata, self.location)
         if protocol is None and metadata is None:
             configuration = self.configuration
         else:
-            check_access(configuration, self.location, self.storage_options)
+            check_access(configuration, self.location, self.catalog_table, self.storage_options)
             check_readable(configuration, self.location)
-        updated = Snapshot(replay, configuration, self.storage_options)
+        updated = Snapshot(replay, configuration, self.storage_options, self.catalog_table)
         if replay.checksum is None:
             updated._inherit(self)
         return updated
+
+    def at_version(self, version: int) -> Snapshot:
+        """Return another version of the same table. Raises as `load`."""
+        return self._load(version=version)
+
+    def _load(self, *, version: int | None = None, tail: TailFiles | None = None) -> Snapshot:
+        return Snapshot.load(
+            self.location,
+            version=version,
+            storage_options=self.storage_options,
+            catalog_table=self.catalog_table,
+            tail=tail,
+        )
 
     def _changes(self, replay: LogReplay) -> tuple[Protocol | None, Metadata | None]:
         if replay.checksum is not None:

@@ -51,7 +51,7 @@ def intercepted(wrap: Callable[[ObjectStore], ObjectStore]) -> Iterator[None]:
 
 
 def own_options(storage_options: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the options for the store: all except those of the catalog that manages the table."""
+    """Return the options for the store: all except those that configure how the table is accessed."""
     return {key: value for key, value in (storage_options or {}).items() if not key.startswith(ACCESS_PREFIX)}
 
 

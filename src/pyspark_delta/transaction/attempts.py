@@ -70,7 +70,7 @@ def commit_draft(
     draft be in use.
     """
     store = store_for(base.location, base.storage_options)
-    committer = committer or committer_for(store, base.storage_options)
+    committer = committer or committer_for(store, base.catalog_table)
     check = ConflictCheck(draft, base.location)
     base = exactly_timed(draft, base, store)
     ready, request = _complete(draft, base)

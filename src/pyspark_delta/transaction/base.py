@@ -22,7 +22,7 @@ def state_of(snapshot: Snapshot) -> TableState:
     lacks. Raises PathAccessError for a managed table that was opened for its published state, and CorruptLogError if
     the newest commit is damaged: the checksum hides the damage, and no reader could read versions after it.
     """
-    require_catalog(snapshot.configuration, snapshot.location, snapshot.storage_options)
+    require_catalog(snapshot.configuration, snapshot.location, snapshot.catalog_table)
     configuration, checksum = snapshot.configuration, snapshot.checksum()
     if checksum is not None:
         _check_newest_commit(snapshot)
@@ -34,6 +34,7 @@ def state_of(snapshot: Snapshot) -> TableState:
         domains=snapshot.domains() if is_supported(configuration, Feature.DOMAIN_METADATA) else {},
         timestamp=snapshot.timestamp if timestamp is None else timestamp,
         storage_options=dict(snapshot.storage_options or {}),
+        catalog_table=snapshot.catalog_table,
     )
 
 

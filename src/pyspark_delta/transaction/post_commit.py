@@ -65,7 +65,7 @@ def post_commit(ready: ReadyCommit, base: TableState, store: ObjectStore) -> Non
 
 def _report(ready: ReadyCommit, base: TableState) -> None:
     """Report changes of metadata to the catalog in which a table is registered."""
-    known = known_table(base.storage_options)
+    known = known_table(base.catalog_table)
     domains = tuple(domain for domain in ready.domains if domain.domain == CLUSTERING)
     if known is None or not (ready.protocol or ready.metadata or domains):
         return
@@ -101,7 +101,7 @@ def _clean(ready: ReadyCommit, base: TableState, store: ObjectStore) -> None:
 
     Another clean-up on the same day would list the whole log and find nothing.
     """
-    table = managed_table(base.storage_options)
+    table = managed_table(base.catalog_table)
     allowed = table is not None and Maintenance.LOG_CLEANUP in table.info.allowed_maintenance
     configuration, now = ready.configuration, time.time()
     kept = LOG_RETENTION.of(configuration.properties).total_seconds()

@@ -38,7 +38,7 @@ def check_unchanged(
     )
     seen = version
     store = store_for(snapshot.location, snapshot.storage_options)
-    for taken in committer_for(store, dict(snapshot.storage_options or {})).later(snapshot.location, version):
+    for taken in committer_for(store, snapshot.catalog_table).later(snapshot.location, version):
         if taken.version > snapshot.version:
             break
         check.check_files(Winner.parse(taken), configuration)

@@ -133,7 +133,11 @@ class Transaction:
         **more: Any,
     ) -> Transaction:
         """Return a transaction whose commit is version 0 of a table. The other parameters are as for `on`."""
-        base = TableState(location=location, storage_options=dict(more.pop("storage_options", None) or {}))
+        base = TableState(
+            location=location,
+            storage_options=dict(more.pop("storage_options", None) or {}),
+            catalog_table=more.pop("catalog_table", None),
+        )
         made = cls(base, None, operation, **more)
         return made.declare(configuration)
 

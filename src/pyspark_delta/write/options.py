@@ -14,6 +14,7 @@ from pyspark_delta.actions.model import SetTransaction
 from pyspark_delta.data.writer import COMPRESSIONS
 from pyspark_delta.errors import DeltaWarning, InvalidOptionError
 from pyspark_delta.expressions.literals import zone_of
+from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.schema.json import check_text
 from pyspark_delta.storage import ACCESS_PREFIX
 from pyspark_delta.transaction.write_plan import FileOptions
@@ -65,7 +66,7 @@ class WriteOptions:
 
     `properties` are the table properties for a new table. `replace_where` and `replace_on` are SQL; `replace_using`,
     `partition_by` and `cluster_by` hold column names as given. `time_zone` applies to times without one, for writes
-    that do not know the session's.
+    that do not know the session's. `catalog_table` is the table in its catalog; no option of Spark names one.
     """
 
     files: FileOptions = field(default_factory=FileOptions)
@@ -84,6 +85,7 @@ class WriteOptions:
     transaction: SetTransaction | None = None
     time_zone: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict, hash=False)
+    catalog_table: CatalogTable | None = None
 
 
 def parse_mode(mode: str | None) -> str:

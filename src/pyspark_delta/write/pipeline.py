@@ -95,7 +95,10 @@ def stage_rows(
 def open_table(request: WriteRequest) -> Snapshot | None:
     """Return the newest version of the table; None if it does not exist and may be created."""
     try:
-        return Snapshot.load(request.location, storage_options=request.options.files.storage_options)
+        options = request.options
+        return Snapshot.load(
+            request.location, storage_options=options.files.storage_options, catalog_table=options.catalog_table
+        )
     except TableNotFoundError:
         if request.must_exist:
             raise
@@ -160,8 +163,13 @@ def commit_plan(plan: WritePlan, snapshot: Snapshot | None, staged: Staged, engi
     draft = draft_plan(plan, staged, engine)
     if snapshot is not None:
         return commit_draft(draft, state_of(snapshot))
-    options = dict(plan.options.files.storage_options)
-    return commit_draft(draft, TableState(location=plan.target.location, storage_options=options))
+    options = plan.options
+    base = TableState(
+        location=plan.target.location,
+        storage_options=dict(options.files.storage_options),
+        catalog_table=options.catalog_table,
+    )
+    return commit_draft(draft, base)
 
 
 def _create(request: WriteRequest, data: StructType, session: WriteSession, rows: RowWriter) -> TableState:

@@ -50,7 +50,7 @@ class Target:
 
 def new_target(location: str, data: StructType, options: WriteOptions, defaults: Mapping[str, str]) -> Target:
     """Return a table that does not exist yet; `defaults` are the session's properties for new tables."""
-    creation = creation_of(options.files.storage_options, options.properties)
+    creation = creation_of(options.catalog_table, options.properties)
     features = (*creation.features, Feature.CLUSTERING) if options.cluster_by else creation.features
     configuration = new_table(
         data, options.partition_by or (), creation.properties, defaults=defaults, features=features

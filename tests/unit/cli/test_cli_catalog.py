@@ -97,7 +97,7 @@ def test_without_a_catalog(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 
 
 def test_nothing_is_pending(warehouse: Warehouse) -> None:
-    table = managed_table(warehouse.snapshot().storage_options)
+    table = managed_table(warehouse.snapshot().catalog_table)
     assert table is not None
     assert table.publish(store_for(table.location)) == 1
     assert invoke("catalog", "publish", "s.t").stdout == "Published up to version 1.\n"

@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType as SparkStruct
 from pyspark_delta.ddl.create import CreateMode, TableDefinition, create_table
 from pyspark_delta.ddl.properties import property_text
 from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.spark.api.column_types import delta_field
@@ -57,7 +58,10 @@ class DeltaTableBuilder(Generic[TableT]):
     """
 
     def __init__(
-        self, spark: SparkSession, mode: CreateMode, open_table: Callable[[str, Mapping[str, str]], TableT]
+        self,
+        spark: SparkSession,
+        mode: CreateMode,
+        open_table: Callable[[str, Mapping[str, str], CatalogTable | None], TableT],
     ) -> None:
         self._spark = spark
         self._mode = mode
@@ -147,9 +151,10 @@ class DeltaTableBuilder(Generic[TableT]):
             ),
             self._mode,
             storage_options=options.storage_options,
+            catalog_table=target.catalog_table,
             engine_info=engine_info(f"PySpark/{self._spark.version}"),
         )
-        return self._open_table(options.location, options.storage_options)
+        return self._open_table(options.location, options.storage_options, target.catalog_table)
 
     def _target(self) -> Identified:
         path = None

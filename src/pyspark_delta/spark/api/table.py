@@ -16,6 +16,7 @@ from pyspark_delta.ddl.create import CreateMode
 from pyspark_delta.ddl.protocol import add_feature, upgrade_protocol
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError, PathAccessError, TableNotFoundError
 from pyspark_delta.features.support import check_writable
+from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.schema.timestamps import parse_timestamp
 from pyspark_delta.snapshot import Snapshot
@@ -56,11 +57,17 @@ class DeltaTable(UnsupportedOperations):
     """
 
     def __init__(
-        self, spark: SparkSession, location: str, storage_options: Mapping[str, str], alias: str | None = None
+        self,
+        spark: SparkSession,
+        location: str,
+        storage_options: Mapping[str, str],
+        catalog_table: CatalogTable | None = None,
+        alias: str | None = None,
     ) -> None:
         self._spark = spark
         self._location = location
         self._storage_options = dict(storage_options)
+        self._catalog_table = catalog_table
         self._alias = alias
 
     @classmethod
@@ -100,7 +107,7 @@ class DeltaTable(UnsupportedOperations):
             )
         if found.name is None:
             return cls.forPath(sparkSession, found.path)
-        return cls(sparkSession, found.path, found.storage_options)
+        return cls(sparkSession, found.path, found.storage_options, found.catalog_table)
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
@@ -142,7 +149,7 @@ class DeltaTable(UnsupportedOperations):
         session = spark or SparkSession.getActiveSession()
         if session is None:
             raise InvalidOperationError("There is no active Spark session; give one, as in DeltaTable.create(spark).")
-        return DeltaTableBuilder(session, mode, lambda location, options: cls(session, location, options))
+        return DeltaTableBuilder(session, mode, lambda *table: cls(session, *table))
 
     # -------------------------------------------------------------------------------------------------- reading
     def toDF(
@@ -202,7 +209,8 @@ class DeltaTable(UnsupportedOperations):
 
     def alias(self, aliasName: str) -> DeltaTable:
         """Return the same table; its DataFrame has this alias in expressions."""
-        return DeltaTable(self._spark, self._location, self._storage_options, check_text("aliasName", aliasName))
+        check_text("aliasName", aliasName)
+        return DeltaTable(self._spark, self._location, self._storage_options, self._catalog_table, aliasName)
 
     def detail(self) -> DataFrame:
         """Return one row about the table, as DESCRIBE DETAIL shows it; sizes are bytes."""
@@ -351,6 +359,7 @@ class DeltaTable(UnsupportedOperations):
             version=version,
             timestamp_ms=None if timestamp is None else parse_timestamp(timestamp, time_zone=time_zone),
             storage_options=self._storage_options,
+            catalog_table=self._catalog_table,
         )
 
     def __getattr__(self, name: str) -> Any:

@@ -90,7 +90,8 @@ class DeltaTransaction:
         options = self._options(given)
         if not self._is_done:
             storage_options = {**(self._snapshot.storage_options or {}), **options.files.storage_options}
-            options = replace(options, files=replace(options.files, storage_options=storage_options))
+            files = replace(options.files, storage_options=storage_options)
+            options = replace(options, files=files, catalog_table=self._snapshot.catalog_table)
             request = WriteRequest(self._snapshot.location, mode, options, must_exist=True)
             inserts_as_cdc = mode == "append" and self._transaction.draft.changes.num_rows > 0
             configuration = self._transaction.configuration

@@ -54,7 +54,7 @@ def frame_reads(
 
 def _older(snapshot: Snapshot, version: int, operation: str) -> Snapshot:
     try:
-        return Snapshot.load(snapshot.location, version=version, storage_options=snapshot.storage_options)
+        return snapshot.at_version(version)
     except DeltaError:
         raise log_is_gone(version, snapshot, operation) from None
 

@@ -20,7 +20,6 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
-from pyspark_delta.catalog.connections import known_table
 from pyspark_delta.changes.columns import CHANGE_COLUMNS, CHANGE_TYPE
 from pyspark_delta.changes.existing import with_statuses
 from pyspark_delta.changes.plan import ChangePlan, plan_changes
@@ -76,7 +75,7 @@ def _frame(spark: SparkSession, latest: Snapshot, plan: ChangePlan) -> DataFrame
     if takes_file_index(spark, latest):
         return _read_by_catalyst(spark, latest, parts)
     if not all(reads_natively(spark, source, files) for source, files in parts):
-        if known_table(latest.storage_options) is not None:
+        if latest.catalog_table is not None:
             return _read_by_tasks(spark, plan)
         return read_by_workers(spark, latest, _options(plan.versions))
     try:

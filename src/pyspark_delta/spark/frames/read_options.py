@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pyspark_delta.changes.versions import ChangeRequest
 from pyspark_delta.errors import InvalidOptionError
+from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.schema.timestamps import parse_path_suffix, parse_timestamp
 from pyspark_delta.snapshot.access import PUBLISHED_ONLY
 from pyspark_delta.storage import normalize_location, store_for
@@ -53,7 +54,7 @@ class ReadOptions:
     At most one of `version` and `timestamp_ms` (milliseconds since the epoch) is set. `columns` are logical names in
     the requested order; `where` is SQL text; `row_tracking` adds `_row_id` and `_row_commit_version`. `storage_options`
     are the keys for the store, unchanged. `time_zone` applies to times without a zone. With `changes`, the change data
-    feed is read instead of one version.
+    feed is read instead of one version. `catalog_table` is the table in its catalog; no option of Spark names one.
     """
 
     location: str
@@ -65,6 +66,7 @@ class ReadOptions:
     row_tracking: bool = False
     time_zone: str = field(default="UTC", compare=False)
     changes: ChangeRequest | None = None
+    catalog_table: CatalogTable | None = None
 
     @classmethod
     def parse(

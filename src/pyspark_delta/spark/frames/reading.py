@@ -16,7 +16,6 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
 from pyspark_delta.actions.columns import BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION, DELETION_VECTOR, STATS
-from pyspark_delta.catalog.connections import known_table
 from pyspark_delta.errors import DeltaWarning
 from pyspark_delta.scan.file_source import FileSource, file_source
 from pyspark_delta.snapshot import Snapshot
@@ -73,7 +72,7 @@ def _read_without_catalyst(spark: SparkSession, snapshot: Snapshot, where: str |
 
 def _data_source(spark: SparkSession, snapshot: Snapshot, where: str | None, row_tracking: bool) -> DataFrame:
     """Return the Arrow scan, in which workers read the files."""
-    if known_table(snapshot.storage_options) is not None:
+    if snapshot.catalog_table is not None:
         return _read_by_tasks(spark, snapshot, where, row_tracking)
     options = {"versionAsOf": str(snapshot.version)}
     if where is not None:

@@ -32,12 +32,15 @@ def open_snapshot(options: ReadOptions, *, tail: TailFiles | None = None) -> Sna
     `tail` is the log tail that a catalog has just returned. Raises as `Snapshot.load`.
     """
     if options.version is None and options.timestamp_ms is None:
-        return latest_snapshot(options.location, options.storage_options, tail=tail)
+        return latest_snapshot(
+            options.location, options.storage_options, catalog_table=options.catalog_table, tail=tail
+        )
     return Snapshot.load(
         options.location,
         version=options.version,
         timestamp_ms=options.timestamp_ms,
         storage_options=options.storage_options,
+        catalog_table=options.catalog_table,
         tail=tail,
     )
 

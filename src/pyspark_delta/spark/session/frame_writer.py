@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NoReturn
 
@@ -11,11 +12,13 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
 
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
+from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.spark.conf.sessions import FORMATS, is_delta
 from pyspark_delta.spark.engine.write.save import insert_into, save
 from pyspark_delta.spark.session.identifiers import check_path_option, identify, identify_or_create
 from pyspark_delta.spark.session.options import GivenOptions
 from pyspark_delta.storage import normalize_location
+from pyspark_delta.write.options import parse_options
 
 # Spark's error classes for a write to a view, by its name or by its plan.
 _VIEW_REFUSED = ("EXPECT_TABLE_NOT_VIEW", "UNSUPPORTED_INSERT", "VIEW_WRITE_NOT_ALLOWED")
@@ -89,12 +92,31 @@ def writer_class(base: type) -> type:
             if not is_delta(self._delta_frame.sparkSession, source):
                 super().save(path, format, mode, partitionBy, **options)
                 return
+            self._delta_save(path, mode, partitionBy, options, None)
+
+        def _delta_save(
+            self, path: Any, mode: Any, partitionBy: Any, options: Mapping[str, Any], table: CatalogTable | None
+        ) -> None:
             partitioning = self._delta_partitioning
             if partitionBy is not None:
                 partitioning = _names((partitionBy,) if isinstance(partitionBy, str) else partitionBy)
             self._refuse_layout()
             given = self._delta_options.items(options)
-            _save(self._delta_frame, path, mode or self._delta_mode, partitioning, self._delta_clustering, given)
+            target = path or next((value for key, value in given.items() if key.lower() == "path"), None)
+            if not target:
+                raise InvalidOptionError(
+                    'Writing format \'delta\' needs a path, as in df.write.format("delta").save("/path/to/table").',
+                    error_class="DELTA_MISSING_PATH",
+                )
+            save(
+                self._delta_frame,
+                location_of(target),
+                mode or self._delta_mode,
+                partitioning,
+                given,
+                cluster_by=self._delta_clustering,
+                catalog_table=table,
+            )
 
         def saveAsTable(
             self,
@@ -107,7 +129,8 @@ def writer_class(base: type) -> type:
             check_path_option(self._delta_frame.sparkSession, name, self._delta_options.items(options))
             found = identify_or_create(self._delta_frame.sparkSession, name)
             if found is not None:
-                self.save(found.path, "delta", mode, partitionBy, **{**options, **found.storage_options})
+                given = {**options, **found.storage_options}
+                self._delta_save(found.path, mode, partitionBy, given, found.catalog_table)
                 return
             if not is_delta(self._delta_frame.sparkSession, format or self._delta_source):
                 super().saveAsTable(name, format, mode, partitionBy, **options)
@@ -126,7 +149,8 @@ def writer_class(base: type) -> type:
                     "insertInto writes to a table that has its partitioning already: leave partitionBy out."
                 )
             replaces = overwrite if overwrite is not None else (self._delta_mode or "").lower() == "overwrite"
-            options = self._delta_options.items(found.storage_options)
+            options = parse_options(self._delta_options.items(found.storage_options))
+            options = replace(options, catalog_table=found.catalog_table)
             insert_into(self._delta_frame, location_of(found.path), options, overwrite=replaces)
 
         def _is_delta(self) -> bool:
@@ -179,20 +203,3 @@ def _names(columns: Any) -> tuple[str, ...]:
     if len(columns) == 1 and isinstance(columns[0], list | tuple):
         columns = columns[0]
     return tuple(columns)
-
-
-def _save(
-    frame: DataFrame,
-    path: Any,
-    mode: str | None,
-    partitioning: tuple[str, ...] | None,
-    clustering: tuple[str, ...],
-    options: Mapping[str, str],
-) -> None:
-    target = path or next((value for key, value in options.items() if key.lower() == "path"), None)
-    if not target:
-        raise InvalidOptionError(
-            'Writing format \'delta\' needs a path, as in df.write.format("delta").save("/path/to/table").',
-            error_class="DELTA_MISSING_PATH",
-        )
-    save(frame, location_of(target), mode, partitioning, options, cluster_by=clustering)

@@ -18,6 +18,7 @@ from pyspark_delta.catalog.log_tail import TailFiles
 from pyspark_delta.catalog.names import ResolvedTable, parse_table_name, resolve, resolve_or_create
 from pyspark_delta.catalogs import connect_catalog
 from pyspark_delta.errors import CatalogNameNotFoundError, InvalidOptionError
+from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.storage import normalize_location
 
 _IDENTIFIER = re.compile(r"\s*(?:delta|deltapy)\s*\.\s*`((?:[^`]|``)+)`\s*", re.IGNORECASE)
@@ -28,12 +29,14 @@ _SETTING = "spark.pyspark_delta.catalog."
 class Identified:
     """The table of an identifier: a path as the user gave it, or a location from a catalog.
 
-    `name` is the table's in its catalog; None for a path. `tail` is the log tail from the catalog.
+    `name` is the table's in its catalog, and `catalog_table` the table there; None for a path. `tail` is the log tail
+    from the catalog.
     """
 
     path: str
     storage_options: Mapping[str, str] = field(repr=False, default_factory=dict, hash=False)
     name: TableName | None = None
+    catalog_table: CatalogTable | None = None
     tail: TailFiles | None = field(default=None, compare=False, repr=False)
 
 
@@ -108,7 +111,7 @@ def _identify(spark: SparkSession, identifier: str, *, create: bool) -> Identifi
     if name is None:
         return None
     found: ResolvedTable = resolve_or_create(name) if create else resolve(name)
-    return Identified(found.location, found.storage_options, name, found.tail)
+    return Identified(found.location, found.storage_options, name, found.catalog_table, found.tail)
 
 
 def _catalog_name(spark: SparkSession, identifier: str) -> TableName | None:

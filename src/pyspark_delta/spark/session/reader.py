@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType as SparkStruct
@@ -14,11 +15,8 @@ from pyspark.sql.types import _parse_datatype_string
 from pyspark_delta.errors import InvalidOptionError, StorageError, TableNotFoundError
 from pyspark_delta.spark.conf.sessions import is_delta
 from pyspark_delta.spark.frames.tables import read_options, read_table
-from pyspark_delta.spark.session.identifiers import identify
+from pyspark_delta.spark.session.identifiers import Identified, identify
 from pyspark_delta.spark.session.options import GivenOptions
-
-if TYPE_CHECKING:
-    from pyspark_delta.catalog.log_tail import TailFiles
 
 
 @lru_cache(maxsize=4)
@@ -65,22 +63,24 @@ def reader_class(base: type) -> type:
             if found is None:
                 return cast(DataFrame, super().table(tableName))
             given = self._delta_options.items(found.storage_options)
-            frame = _read(self._delta_session, found.path, given, self._delta_schema, found.tail)
+            frame = _read(self._delta_session, found.path, given, self._delta_schema, found)
             return frame if frame is not None else cast(DataFrame, self.format("delta").load(found.path))
 
     return DeltaAwareReader
 
 
 def _read(
-    spark: SparkSession, path: Any, options: Mapping[str, str], schema: Any, tail: TailFiles | None = None
+    spark: SparkSession, path: Any, options: Mapping[str, str], schema: Any, found: Identified | None = None
 ) -> DataFrame | None:
     """Return the frame; None if the table cannot be accessed from here, but perhaps from a Spark Connect server."""
     parsed = read_options(spark, path if isinstance(path, str) else None, options)
+    if found is not None:
+        parsed = replace(parsed, catalog_table=found.catalog_table)
     given = _parse_datatype_string(schema) if isinstance(schema, str) else schema
     if given is not None and not isinstance(given, SparkStruct):
         raise InvalidOptionError(f"A schema is a StructType or text such as 'id BIGINT, name STRING', found {given!r}.")
     try:
-        return read_table(spark, parsed, given, tail=tail)
+        return read_table(spark, parsed, given, tail=None if found is None else found.tail)
     except (TableNotFoundError, StorageError):
         if hasattr(spark, "_jsparkSession"):
             raise

@@ -83,7 +83,9 @@ def table_writer_class(base: type) -> type:
             spark = self._delta_frame.sparkSession
             found = identify(spark, self._delta_table)
             if found is not None:
-                snapshot = Snapshot.load(location_of(found.path), storage_options=found.storage_options)
+                snapshot = Snapshot.load(
+                    location_of(found.path), storage_options=found.storage_options, catalog_table=found.catalog_table
+                )
                 where = condition_text(spark, condition, snapshot.schema)
             self._delta_write(lambda: super(DeltaAwareTableWriter, self).overwrite(condition), "overwrite",
                         must_exist=True, replaceWhere=where)  # fmt: skip
@@ -118,6 +120,7 @@ def table_writer_class(base: type) -> type:
                     cluster_by=self._delta_clustering or options.cluster_by,
                     properties={**options.properties, **self._delta_properties},
                 )
+            options = replace(options, catalog_table=found.catalog_table)
             location = location_of(found.path)
             write_table(self._delta_frame, WriteRequest(location, mode, options, must_exist, statement))
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyspark_delta.errors import SchemaMismatchError
+from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel, ReadSet
 from pyspark_delta.scan.file_source import FileSource
@@ -59,6 +60,7 @@ def save(
     options: Mapping[str, object] | None = None,
     *,
     cluster_by: Sequence[str] = (),
+    catalog_table: CatalogTable | None = None,
 ) -> int | None:
     """Write a frame to the table at `location`; return the committed version, None if there was nothing to do.
 
@@ -69,7 +71,7 @@ def save(
     Raises TableAlreadyExistsError (mode error), SchemaMismatchError, ConstraintViolationError, InvalidOptionError,
     UnsupportedFeatureError with each feature of the table that is not yet written, and CommitConflictError.
     """
-    parsed = parse_options(options)
+    parsed = replace(parse_options(options), catalog_table=catalog_table)
     if partition_by:
         parsed = replace(parsed, partition_by=tuple(partition_by))
     if cluster_by:
@@ -77,10 +79,10 @@ def save(
     return write_table(frame, WriteRequest(location, parse_mode(mode), parsed))
 
 
-def insert_into(frame: DataFrame, location: str, options: Mapping[str, object], *, overwrite: bool) -> int | None:
+def insert_into(frame: DataFrame, location: str, options: WriteOptions, *, overwrite: bool) -> int | None:
     """Write a frame to an existing table by position. Raises TableNotFoundError, and what writing raises."""
-    parsed = parse_options(options)
-    names = Snapshot.load(location, storage_options=parsed.files.storage_options).schema.names
+    storage_options = options.files.storage_options
+    names = Snapshot.load(location, storage_options=storage_options, catalog_table=options.catalog_table).schema.names
     if len(frame.columns) != len(names):
         raise SchemaMismatchError(
             f"insertInto puts columns into the table by position, but the data has {len(frame.columns)} columns "
@@ -89,7 +91,7 @@ def insert_into(frame: DataFrame, location: str, options: Mapping[str, object], 
             error_class="DELTA_INSERT_COLUMN_ARITY_MISMATCH",
         )
     mode = "overwrite" if overwrite else "append"
-    return write_table(frame.toDF(*names), WriteRequest(location, mode, parsed, must_exist=True))
+    return write_table(frame.toDF(*names), WriteRequest(location, mode, options, must_exist=True))
 
 
 def write_table(frame: DataFrame, request: WriteRequest) -> int | None:
