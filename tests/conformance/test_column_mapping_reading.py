@@ -42,7 +42,7 @@ def test_c236_the_mode_is_a_table_property(mode: str) -> None:
 
 
 def test_c236_other_modes_are_refused() -> None:
-    with pytest.raises(UnsupportedTableError, match="knows only none, name, id"):
+    with pytest.raises(UnsupportedTableError, match="must be one of none, name, id"):
         mapping_mode(configuration("position", 2))
 
 

@@ -47,7 +47,7 @@ def test_columns_are_added_at_any_level(delta_spark: SparkSession, path: str) ->
     assert Table.open(path).scan(where="id = 2").to_arrow().column("point").to_pylist() == [
         {"w": None, "x": 2, "y": "a"}
     ]
-    with pytest.raises(InvalidOperationError, match="there is a column 'a'"):
+    with pytest.raises(InvalidOperationError, match="a column 'a' already exists"):
         alter.addColumn("A", "string")
     with pytest.raises(InvalidOperationError, match="NOT NULL"):
         alter.addColumns([StructField("c", LongType(), nullable=False)])

@@ -521,7 +521,7 @@ def test_values_are_never_changed_to_fit(write_spark: SparkSession, table: str) 
     assert {".".join(d.path): d.problem for d in caught.value.facts["differences"]} == {
         "i": "a different kind of type",
         "f": "values could be rounded",
-        "d": "digits after the point would be lost",
+        "d": "digits after the decimal point would be lost",
         "a.element": "a different kind of type",
     }
 

@@ -45,9 +45,9 @@ FILE_FIELDS: tuple[pa.Field, ...] = (
     CLUSTERING_PROVIDER,
 )
 
-DATA_CHANGE = pa.field("data_change", pa.bool_())  # of actions in a commit, not of the state of a table
+DATA_CHANGE = pa.field("data_change", pa.bool_())  # only for the actions of a commit
 
-# Of files in a plan: True if the deletion vector marks the rows to show instead of the deleted ones.
+# Only in scan plans: True if the deletion vector lists the rows to return, not the deleted rows.
 SELECTS_ROWS = pa.field("selects_rows", pa.bool_())
 
 DELETION_TIMESTAMP = pa.field("deletion_timestamp", pa.int64())  # ms since the epoch; absent counts as 0 (C154)
@@ -95,5 +95,5 @@ def field_of(action: str, name: str) -> pa.Field:
     """Return the field of that name in `add` or `remove`. Raises InvalidOperationError."""
     field = _FIELDS[action].get(name)
     if field is None:
-        raise InvalidOperationError(f"There is no column '{name}' of files; there are {', '.join(_FIELDS[action])}.")
+        raise InvalidOperationError(f"'{name}' is not a column of files. The columns are {', '.join(_FIELDS[action])}.")
     return field

@@ -103,7 +103,7 @@ class Fields:
         return self._required(name, self.optional_map(name))
 
     def optional_map(self, name: str) -> dict[str, str | None] | None:
-        """An object of strings and nulls, or None; numbers and booleans count as their text, as in other readers."""
+        """Return an object of strings and nulls, or None. Numbers and booleans become strings, as in other readers."""
         value = self._values.get(name)
         if value is None:
             return None
@@ -149,7 +149,7 @@ class Fields:
 
     @property
     def values(self) -> JsonObject:
-        """The whole object."""
+        """The complete JSON object, as a dict."""
         return self._values
 
     def _required(self, name: str, value: T | None) -> T:
@@ -174,7 +174,7 @@ def decode_action(value: JsonObject, *, path: str, line: int) -> Action | None:
 
 
 def decode_protocol(fields: Fields) -> Protocol:
-    """`protocol` (C184). The keys of the specification's samples, readerVersion, do not count (C188)."""
+    """Return a `protocol` action (C184). The keys of the specification's samples, readerVersion, are ignored (C188)."""
     reader_features, writer_features = (
         fields.optional_strings("readerFeatures"),
         fields.optional_strings("writerFeatures"),
@@ -188,7 +188,7 @@ def decode_protocol(fields: Fields) -> Protocol:
 
 
 def decode_metadata(fields: Fields) -> Metadata:
-    """`metaData` (C130-C136)."""
+    """Return a `metaData` action (C130-C136)."""
     format_ = fields.child("format")
     return Metadata(
         id=fields.string("id"),
@@ -204,7 +204,7 @@ def decode_metadata(fields: Fields) -> Metadata:
 
 
 def decode_add(fields: Fields) -> AddFile:
-    """`add` (C138-C142)."""
+    """Return an `add` action (C138-C142)."""
     return AddFile(
         path=fields.string("path"),
         partition_values=fields.optional_map("partitionValues") or {},
@@ -221,7 +221,7 @@ def decode_add(fields: Fields) -> AddFile:
 
 
 def decode_remove(fields: Fields) -> RemoveFile:
-    """`remove` (C153-C157)."""
+    """Return a `remove` action (C153-C157)."""
     return RemoveFile(
         path=fields.string("path"),
         data_change=fields.optional_boolean("dataChange") is not False,
@@ -238,7 +238,7 @@ def decode_remove(fields: Fields) -> RemoveFile:
 
 
 def decode_cdc(fields: Fields) -> AddCdcFile:
-    """`cdc` (C164-C174)."""
+    """Return a `cdc` action (C164-C174)."""
     return AddCdcFile(
         path=fields.string("path"),
         partition_values=fields.optional_map("partitionValues") or {},
@@ -249,7 +249,7 @@ def decode_cdc(fields: Fields) -> AddCdcFile:
 
 
 def decode_transaction(fields: Fields) -> SetTransaction:
-    """`txn` (C177)."""
+    """Return a `txn` action (C177)."""
     return SetTransaction(
         app_id=fields.string("appId"),
         version=fields.integer("version"),
@@ -258,7 +258,7 @@ def decode_transaction(fields: Fields) -> SetTransaction:
 
 
 def decode_domain(fields: Fields) -> DomainMetadata:
-    """`domainMetadata` (C198)."""
+    """Return a `domainMetadata` action (C198)."""
     return DomainMetadata(
         domain=fields.string("domain"),
         configuration=fields.optional_string("configuration") or "",
@@ -267,17 +267,17 @@ def decode_domain(fields: Fields) -> DomainMetadata:
 
 
 def decode_commit_info(fields: Fields) -> CommitInfo:
-    """`commitInfo` (C192): any object, kept whole."""
+    """Return a `commitInfo` action (C192): any JSON object, with all its members."""
     return CommitInfo(values=fields.values)
 
 
 def decode_checkpoint_metadata(fields: Fields) -> CheckpointMetadata:
-    """`checkpointMetadata` (C074)."""
+    """Return a `checkpointMetadata` action (C074)."""
     return CheckpointMetadata(version=fields.integer("version"), tags=_without_nulls(fields.optional_map("tags")))
 
 
 def decode_sidecar(fields: Fields) -> Sidecar:
-    """`sidecar` (C071)."""
+    """Return a `sidecar` action (C071)."""
     return Sidecar(
         path=fields.string("path"),
         size_in_bytes=fields.integer("sizeInBytes"),

@@ -23,17 +23,17 @@ from pyspark_delta.schema.json import dump_json
 
 
 def encode_actions(actions: Iterable[Action]) -> bytes:
-    """The content of a commit file: one action on a line (C011), in the order given."""
+    """Return the content of a commit file: one action on a line (C011), in the order given."""
     return b"".join(encode_action(action) + b"\n" for action in actions)
 
 
 def encode_action(action: Action) -> bytes:
-    """One action as one line of JSON, without the line end. Raises InvalidOperationError (`dump_json`)."""
+    """Return one action as one line of JSON, without the line end. Raises InvalidOperationError (`dump_json`)."""
     return dump_json(action_to_json(action))
 
 
 def action_to_json(action: Action) -> dict[str, Any]:
-    """One action as plain Python values, under its wire name: `{"add": {...}}`."""
+    """Return one action as JSON-serializable Python values, under its wire name: `{"add": {...}}`."""
     match action:
         case AddFile():
             return {"add": _add(action)}
@@ -60,12 +60,12 @@ def action_to_json(action: Action) -> dict[str, Any]:
 
 
 def transaction_to_json(transaction: SetTransaction) -> dict[str, Any]:
-    """The members of `txn`."""
+    """Return the members of a `txn` action."""
     return _present(appId=transaction.app_id, version=transaction.version, lastUpdated=transaction.last_updated)
 
 
 def protocol_to_json(protocol: Protocol) -> dict[str, Any]:
-    """`protocol`; features in alphabetical order, and only where the versions allow them (C002)."""
+    """Return the members of `protocol`; features in alphabetical order, only if the versions allow them (C002)."""
     return _present(
         minReaderVersion=protocol.min_reader_version,
         minWriterVersion=protocol.min_writer_version,
@@ -75,7 +75,7 @@ def protocol_to_json(protocol: Protocol) -> dict[str, Any]:
 
 
 def metadata_to_json(metadata: Metadata) -> dict[str, Any]:
-    """`metaData` with every required field (C129)."""
+    """Return the members of `metaData`, with every required field (C129)."""
     return _present(
         id=metadata.id,
         name=metadata.name,
@@ -89,7 +89,7 @@ def metadata_to_json(metadata: Metadata) -> dict[str, Any]:
 
 
 def deletion_vector_to_json(descriptor: DeletionVectorDescriptor) -> dict[str, Any]:
-    """`deletionVector` of an add or remove."""
+    """Return the members of `deletionVector` in an add or remove."""
     return _present(
         storageType=descriptor.storage_type,
         pathOrInlineDv=descriptor.path_or_inline_dv,

@@ -10,12 +10,12 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-_CHUNK = 8192  # files whose lines are made at once: their text stays in the processor's cache
+_CHUNK = 8192  # files encoded together: their text fits the processor's cache
 _QUOTE, _BACKSLASH = b'"\\'
 
 
 def encode_adds(files: pa.Table, *, data_change: bool) -> Iterator[bytes]:
-    """The lines, each with its newline, of adding `files`; columns as in `actions.columns`, absent ones left out."""
+    """Yield lines of `add` actions, with newlines; columns as in `actions.columns`, absent ones are left out."""
     for chunk in _chunks(files):
         members = [
             *_member("path", _escaped(chunk["path"]), '"'),
@@ -29,7 +29,7 @@ def encode_adds(files: pa.Table, *, data_change: bool) -> Iterator[bytes]:
 
 
 def encode_removes(files: pa.Table, *, data_change: bool, deletion_timestamp: int) -> Iterator[bytes]:
-    """Yield the lines, each with its newline, of removing `files`; paths and deletion vectors as in their adds (C161).
+    """Yield lines of `remove` actions, with newlines; paths and deletion vectors as in their adds (C161).
 
     `deletion_timestamp` is in ms since the epoch. Statistics are left out.
     """
@@ -46,7 +46,7 @@ def encode_removes(files: pa.Table, *, data_change: bool, deletion_timestamp: in
 
 
 def encode_changes(files: pa.Table) -> Iterator[bytes]:
-    """The lines, each with its newline, of change data files; they never change the data themselves (C164, C165)."""
+    """Yield lines of `cdc` actions, with newlines; their `dataChange` is always false (C164, C165)."""
     for chunk in _chunks(files):
         members = [
             *_member("path", _escaped(chunk["path"]), '"'),
@@ -112,7 +112,7 @@ def _member(name: str, values: pa.Array, quote: str = "") -> list[Any]:
 
 
 def quote(text: pa.Array) -> pa.Array:
-    """Return texts as JSON strings; null stays null."""
+    """Return strings as quoted and escaped JSON strings; null stays null."""
     return pc.binary_join_element_wise('"', _escaped(text), '"', "")
 
 
@@ -133,7 +133,7 @@ def _escaped(text: pa.Array) -> pa.Array:
     special = np.flatnonzero((data == _QUOTE) | (data == _BACKSLASH))
     if not len(special):
         return text
-    # Without control characters an escape is one more byte, so all texts can be escaped as one.
+    # Without control characters an escape is one more byte, so all strings can be escaped as one.
     whole = orjson.dumps(data.tobytes().decode())
     starts = offsets.astype(np.int64) - first
     starts += np.searchsorted(special, starts) + 1  # the quote that all of them begin with
@@ -144,7 +144,7 @@ def _escaped(text: pa.Array) -> pa.Array:
 
 
 def _objects(maps: pa.Array) -> pa.Array:
-    """Return JSON objects of maps from text to text; a null map stays null."""
+    """Return maps from string to string as JSON objects; a null map stays null."""
     entries = maps.cast(pa.map_(pa.string(), pa.string()))
     offsets = entries.offsets
     first, last = offsets[0].as_py(), offsets[-1].as_py()

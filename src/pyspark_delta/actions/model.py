@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Protocol:
-    """`protocol`: the versions and features a client must support (C184-C191). Features are None when not listed."""
+    """`protocol`: the versions and features a client must support (C184-C191). Features are None if not listed."""
 
     min_reader_version: int
     min_writer_version: int
@@ -133,13 +133,13 @@ class CommitInfo:
 
     @property
     def in_commit_timestamp(self) -> int | None:
-        """`inCommitTimestamp` in ms since the epoch, None when absent."""
+        """`inCommitTimestamp` in ms since the epoch, None if absent."""
         value = self.values.get("inCommitTimestamp")
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
     @property
     def txn_id(self) -> str | None:
-        """`txnId`, None when absent."""
+        """`txnId`, None if absent."""
         value = self.values.get("txnId")
         return value if isinstance(value, str) else None
 

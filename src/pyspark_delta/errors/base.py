@@ -1,4 +1,4 @@
-"""The root of the errors, and of the warnings."""
+"""The base classes of errors and warnings."""
 
 from __future__ import annotations
 
@@ -90,6 +90,6 @@ def rebuild(cls: type[DeltaError], args: tuple[Any, ...], state: dict[str, Any])
 
 
 class DeltaWarning(UserWarning):
-    """A problem was worked around; the result is right, and the message says what to repair."""
+    """A problem did not affect the result; the message says what to repair."""
 
     error_class: ClassVar[str] = "DELTA_WARNING"

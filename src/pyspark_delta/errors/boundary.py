@@ -51,7 +51,7 @@ def translate() -> Iterator[None]:
 
 
 def from_text(text: str) -> DeltaError | None:
-    """The last DeltaError with a traceback in `text`, with its class, message and facts; None if there is none."""
+    """Return the last DeltaError with a traceback in `text`, with class, message and facts; None if there is none."""
     matches = list(_IN_TRACEBACK.finditer(text))
     if not matches:
         return None

@@ -28,14 +28,14 @@ class NotDeltaTableError(CatalogError):
 
 
 class CatalogNameExistsError(CatalogError):
-    """The catalog has a table or schema of this name already."""
+    """The catalog already has a table or schema of this name."""
 
     error_class = "TABLE_OR_VIEW_ALREADY_EXISTS"
     sqlstate = "42P07"
 
 
 class NotAuthorizedError(CatalogError):
-    """The catalog does not know the caller, or does not allow this operation."""
+    """The caller is not authenticated, or is not allowed to do this."""
 
     error_class = "DELTA_CATALOG_NOT_AUTHORIZED"
     sqlstate = "42501"
@@ -61,7 +61,7 @@ class RatificationConflictError(CatalogError):
 
 
 class TooManyUnpublishedError(CatalogError):
-    """The catalog accepts no further commit of the table before earlier ones are published."""
+    """The catalog accepts no further commits to the table until earlier ones are published."""
 
     error_class = "DELTA_CATALOG_TOO_MANY_UNPUBLISHED_COMMITS"
     sqlstate = "54000"
@@ -82,7 +82,7 @@ class TableReplacedError(CatalogError):
 
 
 class InvalidProposalError(CatalogError):
-    """The catalog refuses the request itself; a retry is useless."""
+    """The catalog rejected the request as invalid; retrying cannot succeed."""
 
     error_class = "DELTA_CATALOG_INVALID_REQUEST"
     sqlstate = "22023"

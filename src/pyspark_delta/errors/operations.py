@@ -16,7 +16,7 @@ class InvalidOperationError(DeltaError):
 
 
 class InvalidPredicateError(InvalidOperationError):
-    """A predicate text cannot be parsed or bound to the schema of the table."""
+    """A predicate cannot be parsed, or does not match the schema of the table."""
 
     error_class = "DELTA_INVALID_PREDICATE"
     sqlstate = "42601"
@@ -66,20 +66,20 @@ class CommitError(DeltaError):
 
 
 class CommitStateUnknownError(CommitError):
-    """The store did not report if the commit succeeded, and reading the log could not resolve it."""
+    """The store did not report whether the commit succeeded, and reading the log could not resolve it."""
 
     error_class = "DELTA_COMMIT_STATE_UNKNOWN"
 
 
 class AttemptsExhaustedError(CommitError):
-    """Other writers won the next version in every allowed attempt."""
+    """Another writer committed first in every allowed attempt."""
 
     error_class = "DELTA_MAX_COMMIT_RETRIES_EXCEEDED"
     sqlstate = "40000"
 
 
 class CommitConflictError(CommitError):
-    """A concurrent commit, `version`, cannot be reconciled with this one."""
+    """The concurrent commit of `version` conflicts with this one."""
 
     error_class = "DELTA_CONCURRENT_WRITE"
 
@@ -89,41 +89,41 @@ class CommitConflictError(CommitError):
 
 
 class ConcurrentWriteError(CommitConflictError):
-    """The table has changed since the version that the operation is bound to."""
+    """The table has changed since the version that the operation is based on."""
 
 
 class ConcurrentAppendError(CommitConflictError):
-    """The winner added files that this transaction should have read."""
+    """The winning commit added files that this transaction should have read."""
 
     error_class = "DELTA_CONCURRENT_APPEND"
 
 
 class ConcurrentDeleteReadError(CommitConflictError):
-    """The winner removed files that this transaction read."""
+    """The winning commit removed files that this transaction read."""
 
     error_class = "DELTA_CONCURRENT_DELETE_READ"
 
 
 class ConcurrentDeleteDeleteError(CommitConflictError):
-    """The winner removed files that this transaction removes too."""
+    """The winning commit removed files that this transaction also removes."""
 
     error_class = "DELTA_CONCURRENT_DELETE_DELETE"
 
 
 class ConcurrentTransactionError(CommitConflictError):
-    """The winner wrote the same application transaction or metadata domain."""
+    """The winning commit wrote the same application transaction or metadata domain."""
 
     error_class = "DELTA_CONCURRENT_TRANSACTION"
 
 
 class MetadataChangedError(CommitConflictError):
-    """The winner changed the metadata of the table."""
+    """The winning commit changed the metadata of the table."""
 
     error_class = "DELTA_METADATA_CHANGED"
 
 
 class ProtocolChangedError(CommitConflictError):
-    """The winner changed the protocol of the table."""
+    """The winning commit changed the protocol of the table."""
 
     error_class = "DELTA_PROTOCOL_CHANGED"
 

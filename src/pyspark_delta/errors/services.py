@@ -6,7 +6,7 @@ from pyspark_delta.errors.base import DeltaError
 
 
 class StorageError(DeltaError):
-    """A storage call failed; `path` is the location it was made for."""
+    """A storage operation failed; `path` is the location that it accessed."""
 
     error_class = "DELTA_STORAGE_ERROR"
     sqlstate = "58030"

@@ -16,24 +16,24 @@ class TableNotFoundError(DeltaError):
     sqlstate = "42P01"
 
     def __init__(self, location: str, detail: str = "") -> None:
-        found = detail or "it has no _delta_log with a commit or a checkpoint"
+        found = detail or "its _delta_log is missing, or has no commit and no checkpoint"
         super().__init__(f"There is no Delta table at '{location}': {found}. Check the path.", location=location)
         self.location = location
 
 
 class TableAlreadyExistsError(DeltaError):
-    """The location holds a Delta table already, and the caller requested a new one; `remedy` says what to do."""
+    """The caller asked for a new table, but the location already contains one; `remedy` says what to do."""
 
     error_class = "DELTA_TABLE_ALREADY_EXISTS"
     sqlstate = "42P07"
 
     def __init__(self, location: str, remedy: str = "Use mode 'append' or 'overwrite' to write to it.") -> None:
-        super().__init__(f"There is a Delta table at '{location}' already. {remedy}", location=location)
+        super().__init__(f"A Delta table already exists at '{location}'. {remedy}", location=location)
         self.location = location
 
 
 class VersionNotFoundError(DeltaError):
-    """The requested version is not in the log (any more, or yet)."""
+    """The requested version is not in the log: it was cleaned up, or does not exist yet."""
 
     error_class = "DELTA_VERSION_NOT_FOUND"
     sqlstate = "22003"
@@ -74,7 +74,7 @@ class InvalidTableError(DeltaError):
 class CorruptLogError(InvalidTableError):
     """A file of the log is unreadable, incomplete, or missing. Set `error_class` for the precise kind:
 
-    DELTA_VERSIONS_NOT_CONTIGUOUS (a gap), DELTA_TRUNCATED_TRANSACTION_LOG (the start is gone and no checkpoint
+    DELTA_VERSIONS_NOT_CONTIGUOUS (a gap), DELTA_TRUNCATED_TRANSACTION_LOG (the start is missing and no checkpoint
     covers it), DELTA_STATE_RECOVER_ERROR (no protocol or metaData), DELTA_LOG_FILE_MALFORMED (bad content),
     DELTA_MISSING_PART_FILES (a checkpoint part or sidecar is missing).
     """
@@ -102,7 +102,7 @@ class DataFileError(InvalidTableError):
 
 
 class UnsupportedDataFileError(DataFileError):
-    """A data file is stored in a form of Parquet that Arrow does not read; Spark itself may."""
+    """A data file uses a feature of Parquet that Arrow cannot read; Spark may be able to read it."""
 
     error_class = "DELTA_DATA_FILE_UNSUPPORTED"
 

@@ -1,1 +1,1 @@
-"""."""
+"""Predicates: parsing SQL text, the expression tree, three-valued evaluation over Arrow data."""

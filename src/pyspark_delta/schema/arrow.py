@@ -7,8 +7,8 @@
     interval year to month    int32, months                   interval day to second   duration[us]
     array map struct          list map struct                 variant           struct<value, metadata>
 
-A variant is a struct of its two binaries; `metadata` carries the mark `variant=true`, by which PySpark recognises it
-too. Arrow has a type for months, but neither Parquet nor PySpark accepts it: hence the plain integer.
+A variant is a struct of its two binaries; the Arrow field `metadata` has the field metadata `variant=true`, as in
+PySpark. Arrow has a type for months, but neither Parquet nor PySpark accepts it: so it is an int32.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def is_list_like(arrow_type: pa.DataType) -> bool:
 
 
 def is_variant_storage(arrow_type: pa.DataType) -> bool:
-    """True if a struct is a variant: two binaries `value` and `metadata`, the latter marked."""
+    """True if a struct is a variant: two binaries `value` and `metadata`, the latter with `variant=true`."""
     if arrow_type.num_fields != 2 or {f.name for f in arrow_type} != {"value", "metadata"}:
         return False
     metadata = arrow_type.field("metadata")

@@ -66,16 +66,16 @@ class CalendarText:
 
     @property
     def is_date(self) -> Booleans:
-        """Return which entries are valid and count days in 32 bits."""
+        """A mask of the valid entries whose days fit 32 bits."""
         return self.valid & (self.days >= -(2**31)) & (self.days < 2**31)
 
     def local_micros(self) -> tuple[Integers, Booleans]:
-        """Microseconds since 1970-01-01 00:00 of the same zone, and which of them fit 64 bits with a day to spare."""
+        """Return microseconds since 1970-01-01 00:00 local time, and a mask of those a day within 64 bits."""
         fits = np.abs(self.days) < _MAX_MICROS // MICROS_PER_DAY
         return np.where(fits, self.days, 0) * MICROS_PER_DAY + self.micros, fits
 
     def all_local_micros(self) -> tuple[Integers, Booleans]:
-        """Return the same, up to the last microsecond."""
+        """Return the same as `local_micros`, but up to the exact limits of 64 bits."""
         last, last_micros = divmod(_MAX_MICROS, MICROS_PER_DAY)
         first, first_micros = divmod(-_MAX_MICROS - 1, MICROS_PER_DAY)
         fits = (self.days > first) & (self.days < last)

@@ -39,7 +39,7 @@ def same_name(field: StructField, column_id: int) -> str:
 
 
 def assign_ids(schema: StructType, largest: int, naming: Naming) -> tuple[StructType, int]:
-    """The schema with an id and a physical name on every field, including nested ones, and the largest id in use.
+    """Return the schema with an id and a physical name on every field, nested ones included, and the largest id.
 
     Existing ids and names stay; new ids count from `largest`, outer fields first.
     """
@@ -84,8 +84,8 @@ def largest_id(schema: StructType) -> int:
 def inherit_ids(schema: StructType, before: StructType) -> StructType:
     """Return the schema with the ids and physical names that columns of the same name and kind of type had before.
 
-    Only fields without an id inherit one, and none that another field has: a schema may come from outside the table, or
-    from its log with columns renamed and others added.
+    Only fields without an id inherit one, and only if no other field has the same id: the new schema may come from
+    another table, or from this table with columns renamed and added.
     """
     return _inherit_struct(schema, before, frozenset(all_ids(schema)))
 
@@ -205,7 +205,7 @@ def _inherit_type(data_type: DataType, before: DataType, taken: frozenset[int]) 
 
 
 def _is_same_kind(before: DataType, after: DataType) -> bool:
-    """True if old files, if any are left, could still be read as the new type."""
+    """True if existing files could be read as the new type."""
     if isinstance(after, StructType | ArrayType | MapType):
         return type(before) is type(after)
     return before == after or is_lossless(before, after)

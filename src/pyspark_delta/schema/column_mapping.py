@@ -50,7 +50,7 @@ def mapping_mode(configuration: Configured) -> str:
     mode = text.strip().lower()
     if mode not in _MODES:
         raise UnsupportedTableError(
-            f"The table property {MODE} is '{text}'; column mapping knows only {', '.join(_MODES)}.",
+            f"The table property {MODE} is '{text}'; it must be one of {', '.join(_MODES)}.",
             error_class="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE",
         )
     return mode
@@ -59,7 +59,7 @@ def mapping_mode(configuration: Configured) -> str:
 def physical_schema(schema: StructType, mode: str) -> StructType:
     """Return the schema with physical names at every nesting level; the metadata of the fields is kept.
 
-    Raises CorruptLogError if a field lacks what the mode needs.
+    Raises CorruptLogError if a field lacks the physical name or id that the mode requires.
     """
     if mode == "none":
         return schema

@@ -16,8 +16,8 @@ def parse_column_path(text: str) -> tuple[str, ...]:
     """Return the parts of a column path; backticks quote a part with dots. Raises InvalidOperationError."""
     if not isinstance(text, str) or not _PATH.fullmatch(text := text.strip()):
         raise InvalidOperationError(
-            f"{text!r} is not a column name. Join the names of nested columns by dots, and put a name that holds dots "
-            "between backticks.",
+            f"{text!r} is not a valid column name. Separate nested names with dots, and quote names that contain dots "
+            "with backticks.",
             error_class="DELTA_INVALID_COLUMN_NAME",
         )
     return tuple(quoted.replace("``", "`") or plain.strip() for quoted, plain in _PART.findall(text))

@@ -20,12 +20,12 @@ Path = Sequence[str]
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """Before all other fields of the struct."""
+    """The position before all other fields of the struct."""
 
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """After the field of that name, in the same struct."""
+    """The position after the field of that name, in the same struct."""
 
     name: str
 
@@ -63,7 +63,7 @@ def spelled(schema: StructType, path: Path) -> tuple[str, ...]:
 def add_column(schema: StructType, parent: Path, field: StructField, position: Position | None = None) -> StructType:
     """Return the schema with a field added to the struct at `parent` (empty for the top level), by default at the end.
 
-    Raises InvalidOperationError for a name that the struct has already, regardless of case.
+    Raises InvalidOperationError if the struct already has the name, ignoring case.
     """
     return add_columns(schema, parent, [(field, position)])
 
@@ -93,7 +93,7 @@ def drop_column(schema: StructType, path: Path) -> StructType:
 def drop_columns(schema: StructType, paths: Sequence[Path]) -> StructType:
     """Return the schema without the fields at the paths, each struct rebuilt once.
 
-    Raises InvalidOperationError for a path that is missing or given twice, and if no field of a struct would stay.
+    Raises InvalidOperationError for a path that is missing or given twice, and if a struct would have no fields left.
     """
     by_parent: dict[tuple[str, ...], list[str]] = {}
     for *parents, name in paths:
@@ -122,14 +122,15 @@ def _without(struct: StructType, names: Sequence[str], parent: Path) -> StructTy
 def rename_column(schema: StructType, path: Path, name: str) -> StructType:
     """Return the schema with another name for the field at the path.
 
-    Raises InvalidOperationError if the struct has a field of that name already.
+    Raises InvalidOperationError if the struct already has a field of that name.
     """
     *parents, _ = path
     renamed = find_column(schema, path)
     other = _struct_at(schema, parents).find(name)
     if other is not None and other.name.casefold() != renamed.name.casefold():
         raise InvalidOperationError(
-            f"The column '{column_path_text(path)}' cannot be renamed to '{name}': there is a column '{other.name}'.",
+            f"The column '{column_path_text(path)}' cannot be renamed to '{name}': a column '{other.name}' already "
+            "exists.",
             error_class="DELTA_ADD_COLUMN_ALREADY_EXISTS",
             column=name,
         )
@@ -249,7 +250,7 @@ def _unknown(path: Path, struct: StructType) -> InvalidOperationError:
     if near:
         hint = f"Did you mean {' or '.join(repr(folded[n]) for n in near)}?"
     else:
-        hint = f"There are {', '.join(repr(name) for name in struct.names[:20])}."
+        hint = f"The columns are {', '.join(repr(name) for name in struct.names[:20])}."
     return InvalidOperationError(
         f"There is no column '{column_path_text(path)}'. {hint}",
         error_class="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
@@ -259,8 +260,8 @@ def _unknown(path: Path, struct: StructType) -> InvalidOperationError:
 
 def _already_there(path: Path, known: str) -> InvalidOperationError:
     return InvalidOperationError(
-        f"The column '{column_path_text(path)}' cannot be added: there is a column '{known}'. Choose another name; "
-        "names compare regardless of case.",
+        f"The column '{column_path_text(path)}' cannot be added: a column '{known}' already exists. Choose another "
+        "name; names are compared ignoring case.",
         error_class="DELTA_ADD_COLUMN_ALREADY_EXISTS",
         column=path[-1],
     )
@@ -268,7 +269,7 @@ def _already_there(path: Path, known: str) -> InvalidOperationError:
 
 def _no_struct(path: Path) -> InvalidOperationError:
     return InvalidOperationError(
-        f"The column '{column_path_text(path)}' is not a struct, so it has no columns inside.",
+        f"The column '{column_path_text(path)}' is not a struct, so no column can be added to it.",
         error_class="DELTA_ADD_COLUMN_PARENT_NOT_STRUCT",
         column=column_path_text(path),
     )
@@ -277,7 +278,7 @@ def _no_struct(path: Path) -> InvalidOperationError:
 def _no_member(path: Path, found: DataType) -> InvalidOperationError:
     inside = {ArrayType: "'element'", MapType: "'key' and 'value'"}.get(type(found), "nothing")
     return InvalidOperationError(
-        f"'{column_path_text(path)}' names no column: inside a column of type {found} there is {inside}.",
+        f"'{column_path_text(path)}' is not a column: inside a column of type {found} there is {inside}.",
         error_class="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
         column=column_path_text(path),
     )

@@ -31,7 +31,7 @@ _DAY_TIME = (
 
 
 def parse_intervals(text: pa.Array, data_type: DataType) -> pa.Array:
-    """Return distinct literals as values of `data_type`; null for one that is not a literal of it, or does not fit."""
+    """Return distinct literals as values of `data_type`; null for invalid or out-of-range text."""
     units, storage = (_YEAR_MONTH, pa.int32()) if data_type == YEAR_MONTH_INTERVAL else (_DAY_TIME, pa.int64())
     limit = 2 ** (storage.bit_width - 1)
     values = [_amount(literal, units) for literal in text.to_pylist()]
@@ -40,14 +40,14 @@ def parse_intervals(text: pa.Array, data_type: DataType) -> pa.Array:
 
 
 def interval_text(values: pa.Array, data_type: DataType) -> pa.Array:
-    """Return the literals of intervals in the form that names both ends, as Spark writes them."""
+    """Return intervals as literals that name the first and last unit, as Spark writes them."""
     if data_type == YEAR_MONTH_INTERVAL:
         months = np.asarray(values.cast(pa.int64()))
         size = np.abs(months)
         body = pc.binary_join_element_wise(_digits(size // 12), _digits(size % 12), "-")
         return _literal(months < 0, body, "YEAR TO MONTH")
     micros = np.asarray(values.cast(pa.int64()))
-    size = np.abs(micros).view(np.uint64)  # the smallest value has no positive counterpart in 64 signed bits
+    size = np.abs(micros).view(np.uint64)  # the absolute value of the smallest value does not fit in 64 bits
     seconds = size // 1_000_000
     clock = pc.binary_join_element_wise(
         _digits(seconds // 3600 % 24, 2), _digits(seconds // 60 % 60, 2), _digits(seconds % 60, 2), ":"

@@ -59,10 +59,10 @@ _INTERVALS = {
         )
     },
 }
-_OTHER_NAMES = {"null": "void", "timestamp_ltz": "timestamp"}  # which Spark wrote, or reads, for the same types
+_OTHER_NAMES = {"null": "void", "timestamp_ltz": "timestamp"}  # aliases of types that Spark has written, or reads
 _DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(-?\d+)\s*\)")
 _MAX_DECIMAL_PRECISION = 38
-MAX_DEPTH = 128  # types inside each other, more than Arrow reads of Parquet; recursion follows, several frames each
+MAX_DEPTH = 128  # nesting levels, more than Arrow reads from Parquet; each level is several frames of recursion
 
 
 def parse_schema(text: str) -> StructType:
@@ -86,38 +86,38 @@ def schema_to_json(schema: StructType) -> str:
 
 
 def dump_json(value: Any) -> bytes:
-    """Return JSON of values that may contain user texts. Raises InvalidOperationError for one that is not Unicode."""
+    """Return a value as JSON. Raises InvalidOperationError for a string with an unpaired surrogate."""
     try:
         return orjson.dumps(value)
     except TypeError:
-        for text in _texts(value):
+        for text in _strings(value):
             check_text(text)
-        # orjson nests 254 levels at most, and three are one of a schema.
+        # orjson allows 254 levels of nesting, and one level of a schema takes three.
         return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def check_text(text: str) -> None:
-    """Check that a text has no half of a surrogate pair. Raises InvalidOperationError."""
+    """Check that a string has no unpaired surrogate. Raises InvalidOperationError."""
     try:
         text.encode()
     except UnicodeEncodeError:
         raise InvalidOperationError(
-            f"The text {text!r} has one half of a surrogate pair without the other. UTF-8 has no form for it, so no "
-            "Delta log can hold the text. Remove it, or give the whole character."
+            f"The string {text!r} contains an unpaired surrogate, which UTF-8 cannot encode, so a Delta log cannot "
+            "store it. Remove the surrogate, or complete the pair."
         ) from None
 
 
-def _texts(value: Any) -> Iterator[str]:
-    """Yield all texts of a JSON value, keys included."""
+def _strings(value: Any) -> Iterator[str]:
+    """Yield all strings in a JSON value, keys included."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
         for name, member in value.items():
-            yield from _texts(name)
-            yield from _texts(member)
+            yield from _strings(name)
+            yield from _strings(member)
     elif isinstance(value, (list, tuple)):
         for member in value:
-            yield from _texts(member)
+            yield from _strings(member)
 
 
 def parse_type(value: Any, *, where: str = "schema", depth: int = 0) -> DataType:
@@ -186,7 +186,7 @@ def _parse_user_defined(value: Mapping[str, Any], where: str, depth: int) -> Dat
     annotation = {key: found for key, found in value.items() if key not in ("type", "sqlType")}
     for key, found in annotation.items():
         if not isinstance(found, str | None):
-            raise CorruptLogError(f"Expected a text for '{key}' of the type at {where}, found {_short(found)}.")
+            raise CorruptLogError(f"Expected a string for '{key}' of the type at {where}, found {_short(found)}.")
     return replace(stored, annotation=annotation)
 
 
@@ -212,7 +212,7 @@ def _parse_primitive(name: str, where: str) -> DataType:
 def _parse_fields(value: Mapping[str, Any], where: str, depth: int) -> tuple[StructField, ...]:
     fields = _member(value, "fields", where)
     if not isinstance(fields, list):
-        raise CorruptLogError(f"Expected the list of fields at {where}, found {_short(fields)}.")
+        raise CorruptLogError(f"Expected a list of fields at {where}, found {_short(fields)}.")
     return tuple(_parse_field(f, where, depth) for f in fields)
 
 
@@ -221,7 +221,7 @@ def _parse_field(value: Any, where: str, depth: int) -> StructField:
         raise CorruptLogError(f"Expected a field at {where}, found {_short(value)}.")
     name = _member(value, "name", where)
     if not isinstance(name, str):
-        raise CorruptLogError(f"Expected the name of a field at {where}, found {_short(name)}.")
+        raise CorruptLogError(f"Expected a field name at {where}, found {_short(name)}.")
     metadata = value.get("metadata")
     if metadata is not None and not isinstance(metadata, Mapping):
         raise CorruptLogError(f"Expected the metadata of {where}.{name} as an object, found {_short(metadata)}.")

@@ -22,8 +22,9 @@ _VERSION = b"org.apache.spark.version"
 _ZONE = b"org.apache.spark.timeZone"
 _FIRST_GREGORIAN = -141_427  # 1582-10-15, in days since the epoch
 _JULIAN_DAY_OF_EPOCH = 2_440_588
-_FIRST_OF_1900 = -2_208_988_800_000_000  # microseconds since the epoch; Java's old clocks know offsets since then
-_MIDWINTER, _MIDSUMMER = 1_704_067_200_000_000, 1_719_792_000_000_000  # some year of today's offsets
+# In microseconds since the epoch. Before this, Java's old clocks ignore local mean time.
+_FIRST_OF_1900 = -2_208_988_800_000_000
+_MIDWINTER, _MIDSUMMER = 1_704_067_200_000_000, 1_719_792_000_000_000  # in a year with present-day offsets
 
 Days = Integers
 
@@ -39,7 +40,7 @@ class LegacyCalendar:
     def rebased(self, array: pa.Array) -> pa.Array:
         """Return the values of columns of a table in the modern calendar, at every level of nesting.
 
-        Timestamps without a zone are in it already: Spark never writes them in another calendar.
+        Timestamps without a zone are unchanged: Spark always writes them in the modern calendar.
         """
         if not self.concerns(array.type):
             return array
@@ -132,7 +133,7 @@ def _gregorian(days: Days) -> Days:
 
 
 def _julian_date(days: Days) -> tuple[Days, Days, Days]:
-    """Year, month and day in the Julian calendar. Years begin in March: a leap day is the last day of its year."""
+    """Return year, month and day in the Julian calendar. Years begin in March, so a leap day is the last day."""
     since = days + _JULIAN_DAY_OF_EPOCH + 32_082  # since March 1 of the year -4800
     years = (4 * since + 3) // 1461
     day_of_year = since - 1461 * years // 4
@@ -141,7 +142,7 @@ def _julian_date(days: Days) -> tuple[Days, Days, Days]:
 
 
 def _day_of(year: Days, month: Days, day: Days) -> Days:
-    """Days since the epoch of a Gregorian date; a leap day that only the Julian calendar has is the first of March."""
+    """Return days since the epoch of a Gregorian date; a leap day that only the Julian calendar has is March 1."""
     before_march = month <= 2
     years = year + 4800 - before_march
     months = month + 12 * before_march - 3

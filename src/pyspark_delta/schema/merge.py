@@ -37,9 +37,9 @@ _FAMILIES: tuple[tuple[DataType, ...], ...] = ((BYTE, SHORT, INTEGER, LONG), (FL
 def merge_schemas(table: StructType, data: StructType, *, widen: bool = False) -> StructType:
     """Return the table's schema with the missing columns of `data`, including nested ones.
 
-    With `widen`, a column becomes as wide as the data if old files stay readable; its metadata record it. If a type
-    fits neither way, the table's type stays, and `store_assignment.check_storable` decides if the data can be stored in
-    it.
+    With `widen`, a column becomes as wide as the data if old files stay readable; its metadata record it. If neither
+    type can hold the other, the table's type stays, and `store_assignment.check_storable` decides if the data can be
+    stored in it.
     """
     present = [_merge_field(field, data.find(field.name), widen) for field in table]
     added = [replace(f, type=without_void(f.type)) for f in data if f.type != VOID and table.find(f.name) is None]
@@ -78,7 +78,7 @@ def _type_changes(before: DataType, after: DataType, path: tuple[str, ...]) -> I
     """Yield the changes to record with a field: its own, and those of its elements, keys and values."""
     match before, after:
         case StructType(), StructType():
-            return  # recorded with the members
+            return  # recorded at the fields inside
         case ArrayType(element), ArrayType(wider):
             yield from _type_changes(element, wider, (*path, "element"))
         case MapType(key, value), MapType(wider_key, wider_value):
@@ -122,7 +122,7 @@ def _is_of_one_family(table: DataType, data: DataType) -> bool:
 
 
 def keep_identities(schema: StructType, before: StructType) -> StructType:
-    """A schema that replaces another, whose columns of the same name and type keep their column mapping (C238-C241)."""
+    """Return a replacement schema; columns that keep name and type keep their column mapping (C238-C241)."""
     return StructType(tuple(_keep_identity(field, before.find(field.name)) for field in schema))
 
 

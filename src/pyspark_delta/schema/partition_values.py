@@ -41,12 +41,12 @@ from pyspark_delta.schema.types import (
 )
 
 # The name of Hive's directory of nulls. Tables converted from such directories use it for null, as other readers do;
-# but a text may have the same value.
+# but a string may be equal to it.
 HIVE_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 _FAR = 2**62  # microseconds
 
-# Each parser gets distinct texts without nulls, and returns null for invalid ones.
+# Each parser receives distinct strings without nulls, and returns null for invalid ones.
 _Parser = Callable[[pa.Array, DataType, str], pa.Array]
 
 
@@ -56,7 +56,7 @@ def parse_partition_column(
     """Return the values of one partition column, one per file, from the text in the log.
 
     `time_zone` is the zone of timestamps without one. Raises CorruptLogError, naming `column`, `table` and the value,
-    if a text is not of the type, and InvalidOptionError for an unknown zone.
+    if a string is not a value of the type, and InvalidOptionError for an unknown zone.
     """
     arrow_type = to_arrow(data_type)
     of_table = f" of table '{table}'" if table else ""
@@ -104,7 +104,7 @@ def serialize_partition_column(values: pa.Array | pa.ChunkedArray, data_type: Da
         text = _valid(values)
     else:
         encoded = values.dictionary_encode()
-        text = _texts(encoded.dictionary, data_type).take(encoded.indices)
+        text = _to_strings(encoded.dictionary, data_type).take(encoded.indices)
     return pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text)
 
 
@@ -120,7 +120,7 @@ def null_empty_values(values: pa.Array) -> pa.Array:
 
 
 def serialize_partition_value(value: Any, data_type: DataType) -> str | None:
-    """Return the text of one value, given as the Python value that pyarrow takes for the type."""
+    """Return the text of one value, given as the Python value that pyarrow uses for the type."""
     result: str | None = serialize_partition_column(pa.array([value], to_arrow(data_type)), data_type)[0].as_py()
     return result
 
@@ -170,7 +170,7 @@ def _parse_binary(text: pa.Array, _: DataType, __: str) -> pa.Array:
 
 def _parse_date(text: pa.Array, _: DataType, __: str) -> pa.Array:
     try:
-        return text.cast(pa.date32())  # takes yyyy-MM-dd alone, which all writers give
+        return text.cast(pa.date32())  # accepts only yyyy-MM-dd, the form that all writers use
     except pa.ArrowInvalid:
         parsed = CalendarText(text)
     fits = parsed.is_date
@@ -191,7 +191,7 @@ def _parse_timestamp(text: pa.Array, _: DataType, time_zone: str) -> pa.Array:
         micros = local - parsed.offset
     else:
         micros = np.where(parsed.zoned, local - parsed.offset, _instants(local, time_zone))
-    wrapped = ((local ^ micros) < 0) & ((local > _FAR) | (local < -_FAR))  # an offset led out of 64 bits
+    wrapped = ((local ^ micros) < 0) & ((local > _FAR) | (local < -_FAR))  # the offset made it overflow 64 bits
     return pa.array(micros, mask=~(parsed.valid & fits & ~wrapped)).cast(pa.timestamp("us", tz="UTC"))
 
 
@@ -252,8 +252,8 @@ def _scaled(text: str, precision: int, scale: int) -> decimal.Decimal | None:
 
 
 # -------------------------------------------------------------------------------------------------- serializing
-def _texts(values: pa.Array, data_type: DataType) -> pa.Array:
-    """Return the texts of distinct values."""
+def _to_strings(values: pa.Array, data_type: DataType) -> pa.Array:
+    """Return distinct values as strings."""
     if isinstance(data_type, DecimalType):
         return pa.array([format(value, "f") for value in values.to_pylist()], pa.string())
     if data_type in (FLOAT, DOUBLE):
@@ -288,7 +288,7 @@ def _binary_text(values: pa.Array) -> pa.Array:
 
 
 def _valid(values: pa.Array) -> pa.Array:
-    """Return the strings. Spark makes some that are not UTF-8, by a cast of binary values."""
+    """Return the strings. Raises InvalidOperationError for invalid UTF-8, which casts of binary give in Spark."""
     try:
         values.validate(full=True)
     except pa.ArrowInvalid:

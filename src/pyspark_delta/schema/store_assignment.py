@@ -3,7 +3,7 @@
 Columns and members of structs are matched by name. Engines only evaluate the casts (`cast_of`).
 
 Types may differ if every value that fits is kept exactly: numbers that widen, or that narrow to a type in which they
-fit (a value that does not is an error), and anything to text. Conversions that would round or truncate values are
+fit (a value that does not is an error), and anything to string. Conversions that would round or truncate values are
 refused.
 """
 
@@ -55,7 +55,7 @@ class Cast(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One column, by its path, whose data does not match the table; None if one side lacks it."""
+    """A column whose data does not match the table; a type is None if that side lacks the column."""
 
     path: tuple[str, ...]
     table: DataType | None
@@ -68,7 +68,7 @@ def check_storable(
 ) -> None:
     """Raise SchemaMismatchError with a table of every mismatched column, and the option that allows it.
 
-    `can_overwrite`: the write may replace the schema; `merging`: it adds new columns already; `casts`: it casts values,
+    `can_overwrite`: the write may replace the schema; `merging`: it already adds new columns; `casts`: it casts values,
     so that only names and kinds of types must agree.
     """
     found = tuple(d for d in differences(data, table) if not (casts and _is_castable(d)))
@@ -132,7 +132,7 @@ def _problem(data: DataType, table: DataType) -> str:
     if (data, table) == (FLOAT, DOUBLE) or (data in _TIMES and table in _TIMES[1:]):
         return ""
     if isinstance(data, DecimalType) and isinstance(table, DecimalType):
-        return "" if table.scale >= data.scale else "digits after the point would be lost"
+        return "" if table.scale >= data.scale else "digits after the decimal point would be lost"
     if data in _INTEGERS and (table in _INTEGERS or isinstance(table, DecimalType)):
         return ""
     if isinstance(data, DecimalType) and data.scale == 0 and table in _INTEGERS:
@@ -179,7 +179,7 @@ def _message(found: tuple[Difference, ...], can_overwrite: bool, merging: bool) 
         advice.append("Cast the columns to the types of the table.")
     if can_overwrite:
         advice.append("To give the table the schema of the data, set the option overwriteSchema to true.")
-    return "The schema of the data does not fit the table:\n" + "\n".join(lines) + "\n" + " ".join(advice)
+    return "The schema of the data does not match the table:\n" + "\n".join(lines) + "\n" + " ".join(advice)
 
 
 def _type(data_type: DataType | None) -> str:

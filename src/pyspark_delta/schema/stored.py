@@ -1,4 +1,4 @@
-"""The part of a table's schema that data files hold: everything but void (void type; A void column is all null)."""
+"""The part of a table's schema that data files hold: everything but void (void type: a void column is always null)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ def stored_schema(schema: StructType) -> StructType:
     """
     columns = tuple(_stored(field) for field in schema if field.type != VOID)
     if not columns:
-        raise SchemaMismatchError("All columns of the table are void: there is nothing that a file could hold.")
+        raise SchemaMismatchError(
+            "All columns of the table are void, so a data file would have no columns. Add a column of another type."
+        )
     return StructType(columns)
 
 
@@ -45,7 +47,7 @@ def _stored(field: StructField) -> StructField:
     for found in types_in(field.type):
         if found in (YEAR_MONTH_INTERVAL, DAY_TIME_INTERVAL):
             raise SchemaMismatchError(
-                f"The column '{field.name}' is of type {found}, which is not stored. Cast it to a number.",
+                f"The column '{field.name}' is of type {found}, which Delta cannot store. Cast it to a number.",
                 error_class="DELTA_UNSUPPORTED_DATA_TYPES",
                 column=field.name,
             )
@@ -73,7 +75,7 @@ def _without_void(data_type: DataType, column: str) -> DataType:
 
 def _nothing_to_store(column: str) -> SchemaMismatchError:
     return SchemaMismatchError(
-        f"The column '{column}' has a part of type void that no file can hold: inside an array or map, or as the only "
-        "member of a struct. Give it a type before rows are written.",
+        f"The column '{column}' contains type void inside an array or map, or as the only field of a struct, which "
+        "files cannot store. Give it a type before rows are written.",
         column=column,
     )

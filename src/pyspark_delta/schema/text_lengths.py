@@ -19,16 +19,17 @@ _SPARK_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long"
 
 
 def length_condition(field: StructField) -> str:
-    """Return the SQL condition that every text in the column has at most its declared length; empty if there is none.
+    """Return the SQL condition that every string in the column has at most its declared length; "" if there is none.
 
-    A type text that cannot be parsed sets no limit.
+    A declaration that cannot be parsed sets no limit.
     """
     parsed = _parse(field.metadata.get(DECLARED_TYPE))
     return "" if parsed is None else _condition(_quote(field.name), parsed, depth=0)
 
 
 def declared_lengths(field: StructField) -> dict[tuple[str, ...], str]:
-    """The char and varchar types that the metadata of a field declare, by path inside its type; `()` for the field.
+    """Return the char and varchar types that the metadata of a field declare, by path inside its type; `()` for the
+    field.
 
     Empty if there is no declaration, or one that cannot be parsed.
     """
@@ -37,7 +38,7 @@ def declared_lengths(field: StructField) -> dict[tuple[str, ...], str]:
 
 
 def declared_type(data_type: DataType, lengths: Mapping[tuple[str, ...], str], path: tuple[str, ...] = ()) -> str:
-    """Return the text that declares a type with these char and varchar types inside, as Spark writes it."""
+    """Return the type string with these char and varchar types inside, as Spark writes it."""
     match data_type:
         case _ if path in lengths:
             return lengths[path]
@@ -86,7 +87,7 @@ def _condition(value: str, declared: exp.DataType, depth: int) -> str:
     inner = declared.expressions
     element = f"e{depth}"
     match declared.this:
-        case kind if kind in _LIMITED and inner and inner[0].name.isdecimal():  # the table may contain any text here
+        case kind if kind in _LIMITED and inner and inner[0].name.isdecimal():  # strings of any length are allowed
             return f"coalesce(length({value}) <= {int(inner[0].name)}, true)"
         case exp.DataType.Type.ARRAY if inner:
             return _every(value, _condition(element, inner[0], depth + 1), element)

@@ -23,18 +23,22 @@ def parse_timestamp(value: str | datetime | date | int, *, time_zone: str = "UTC
     """Return the point in time in milliseconds since the epoch, rounded down.
 
     Text is `yyyy[-M[-d]]` or `yyyy-M-d H[:m[:s[.ffffff]]]`, optionally with `T` in place of the space and with a zone
-    (`Z`, `+01:00`, `Europe/Paris`); without one it is in `time_zone`, as is a naive datetime. These are the texts that
-    Spark casts to a timestamp. Raises InvalidOptionError.
+    (`Z`, `+01:00`, `Europe/Paris`); without one it is in `time_zone`, as is a naive datetime. Spark casts the same
+    forms to a timestamp. Raises InvalidOptionError.
     """
     if isinstance(value, bool):
-        raise InvalidOptionError(f"A timestamp is a text, a datetime or milliseconds, found {value!r}.")
+        raise InvalidOptionError(
+            f"Expected a timestamp as a string, a datetime or milliseconds since the epoch, found {value!r}."
+        )
     if isinstance(value, int):
         return value
     if isinstance(value, str):
         value = _parse_text(value)
     elif not isinstance(value, datetime):
         if not isinstance(value, date):
-            raise InvalidOptionError(f"A timestamp is a text, a datetime or milliseconds, found {value!r}.")
+            raise InvalidOptionError(
+                f"Expected a timestamp as a string, a datetime or milliseconds since the epoch, found {value!r}."
+            )
         value = datetime(value.year, value.month, value.day)
     if value.tzinfo is None:
         value = value.replace(tzinfo=_zone(time_zone))
@@ -42,7 +46,7 @@ def parse_timestamp(value: str | datetime | date | int, *, time_zone: str = "UTC
 
 
 def utc_datetime(milliseconds: int | None) -> datetime | None:
-    """Return the time of milliseconds since the epoch; None if there are none, or if its year is not from 1 to 9999."""
+    """Return milliseconds since the epoch as a datetime; None for None, or if the year is not from 1 to 9999."""
     try:
         return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
     except (ValueError, OverflowError, OSError):
@@ -50,15 +54,18 @@ def utc_datetime(milliseconds: int | None) -> datetime | None:
 
 
 def parse_path_suffix(text: str, *, time_zone: str = "UTC") -> int:
-    """The time of a path suffix `@yyyyMMddHHmmssSSS`, in milliseconds since the epoch. Raises InvalidOptionError."""
+    """Return the timestamp of a path suffix `@yyyyMMddHHmmssSSS`, in milliseconds since the epoch.
+
+    Raises InvalidOptionError.
+    """
     digits = _PATH_SUFFIX.fullmatch(text)
     if digits is None:
-        raise InvalidOptionError(f"A time in a path is written @yyyyMMddHHmmssSSS, found '@{text}'.")
+        raise InvalidOptionError(f"A timestamp in a path has the form @yyyyMMddHHmmssSSS, found '@{text}'.")
     year, month, day, hour, minute, second, millisecond = (int(d) for d in digits.groups())
     try:
         moment = datetime(year, month, day, hour, minute, second, millisecond * 1000, tzinfo=_zone(time_zone))
     except ValueError as error:
-        raise InvalidOptionError(f"'@{text}' is not a time: {error}.") from None
+        raise InvalidOptionError(f"'@{text}' is not a valid timestamp: {error}.") from None
     return (moment - _EPOCH) // timedelta(milliseconds=1)
 
 
@@ -78,7 +85,7 @@ def _parse_text(text: str) -> datetime:
 
 def _not_a_timestamp(text: str) -> InvalidOptionError:
     return InvalidOptionError(
-        f"'{text}' is not a timestamp; write it as 2024-01-31, 2024-01-31 12:30:00 or 2024-01-31T12:30:00Z.",
+        f"'{text}' is not a timestamp; use a form such as 2024-01-31, 2024-01-31 12:30:00 or 2024-01-31T12:30:00Z.",
         error_class="DELTA_TIMESTAMP_INVALID",
     )
 
@@ -94,4 +101,6 @@ def _zone(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise InvalidOptionError(f"The time zone '{name}' is not known.") from None
+        raise InvalidOptionError(
+            f"The time zone '{name}' is unknown. Use a name such as 'Europe/Paris', or an offset."
+        ) from None

@@ -6,9 +6,9 @@ Primitive names are the serialized ones: string, long, integer, short, byte, flo
 timestamp, timestamp_ntz, void, variant, `interval year to month`, `interval day to second`. Geometry and geography
 types are recognised, so that they can be refused by name.
 
-A user-defined type is the type that its values are stored as, with an `annotation`, by which its engine finds the code
-of the type; it is kept unchanged (RFC of user-defined types). Types that differ in nothing else are equal. Column
-mapping, statistics and changes of the schema treat it as one column.
+A user-defined type is its storage type with an `annotation` that names its class for the engine that defined it; the
+annotation is kept unchanged (RFC of user-defined types). Types that differ in nothing else are equal. Column mapping,
+statistics and changes of the schema treat it as one column.
 """
 
 from __future__ import annotations
@@ -101,16 +101,16 @@ class StructType:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The field names in order."""
+        """The field names, in order."""
         return tuple(f.name for f in self.fields)
 
     def find(self, name: str) -> StructField | None:
-        """The field of that name: an exact match first, otherwise a match regardless of case; None if there is none."""
+        """Return the field of that name: an exact match first, otherwise ignoring case; None if there is none."""
         exact, folded = self._index or self._make_index()
         return exact.get(name) or folded.get(name.casefold())
 
     def _make_index(self) -> _Index:
-        """The fields by name, built once: a search per column of a wide struct would take quadratic time."""
+        """Return the fields by name. It is built once: a linear search per column would take quadratic time."""
         index: _Index = ({}, {})
         for f in self.fields:
             index[0].setdefault(f.name, f)

@@ -38,9 +38,9 @@ _ALLOWED: dict[DataType, frozenset[DataType]] = {
     FLOAT: frozenset([DOUBLE]),
     DATE: frozenset([TIMESTAMP_NTZ]),
 }
-# An integer type fits a decimal with at least this many digits before the point.
+# An integer type may become a decimal with at least this many digits before the decimal point.
 _INTEGER_DIGITS: dict[DataType, int] = {BYTE: 10, SHORT: 10, INTEGER: 10, LONG: 20}
-# The digits that its values really have, and floats that hold them all: enough to read a change that others made.
+# The digits that the type's values have, and the float type that holds them all: enough to read changes by others.
 _LOSSLESS_DIGITS: dict[DataType, int] = {BYTE: 3, SHORT: 5, INTEGER: 10, LONG: 19}
 _LOSSLESS_FLOATS: dict[DataType, DataType] = {BYTE: FLOAT, SHORT: FLOAT}
 
@@ -94,8 +94,8 @@ def check_type_changes(schema: StructType) -> None:
         for where, before, after in _changes(path, field):
             if before != after and not is_lossless(before, after):
                 raise UnsupportedTableError(
-                    f"Column '{where}' was changed from {before} to {after}; files written before that cannot be read "
-                    f"as {after}. Rewrite the table with a client that supports the change.",
+                    f"Column '{where}' was changed from {before} to {after}; files from before the change cannot be "
+                    f"read as {after}. Rewrite the table with a client that supports the change.",
                     error_class="DELTA_UNSUPPORTED_TYPE_CHANGE_IN_SCHEMA",
                     column=where,
                 )
@@ -114,7 +114,7 @@ def _changes(column: str, field: StructField) -> Iterator[tuple[str, DataType, D
     for change in changes:
         if not isinstance(change, Mapping) or "fromType" not in change or "toType" not in change:
             raise CorruptLogError(
-                f"{TYPE_CHANGES} of column '{column}' holds {change!r}, no change of type.", column=column
+                f"{TYPE_CHANGES} of column '{column}' contains {change!r}, which is not a type change.", column=column
             )
         where = f"{column}.{change['fieldPath']}" if change.get("fieldPath") else column
         yield where, parse_type(change["fromType"], where=where), parse_type(change["toType"], where=where)

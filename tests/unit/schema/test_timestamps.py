@@ -69,7 +69,7 @@ def test_other_text_is_refused(text: str) -> None:
     "text", ["2024-01-01 12:00:00 Mars/Olympus", "2024-01-01 12:00:00+19:00", "2024-01-01 1:00 ../x"]
 )
 def test_an_unknown_zone_is_refused(text: str) -> None:
-    with pytest.raises(InvalidOptionError, match=r"not known|not a timestamp"):
+    with pytest.raises(InvalidOptionError, match=r"is unknown|not a timestamp"):
         parse_timestamp(text)
 
 

@@ -418,7 +418,7 @@ HALF = "a\ud83d"  # of a surrogate pair
     ids=["value", "key", "user metadata", "application", "operation", "column", "property", "option"],
 )
 def test_a_text_that_is_not_unicode_is_refused_by_name(location: str, change: Callable[[str], object]) -> None:
-    with pytest.raises(InvalidOperationError, match=r"'a\\ud83d' has one half of a surrogate pair"):
+    with pytest.raises(InvalidOperationError, match=r"'a\\ud83d' contains an unpaired surrogate"):
         change(location)
     assert not has_version(location, 1)
 
