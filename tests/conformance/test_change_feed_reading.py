@@ -303,7 +303,9 @@ def test_a_partition_column_that_had_a_name_of_the_feed_is_refused(made: HandMad
     protocol = {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}
     begin(made, *columns, protocol=protocol, configuration=MAPPED, partition=["v"])
     made.commit(1, made.data("a.parquet", {"c1": [1]}, {"_Commit_Version": "77"}))
-    with pytest.raises(UnsupportedTableError, match="name '_Commit_Version', which the change data feed"):
+    with pytest.raises(
+        UnsupportedTableError, match="name '_Commit_Version', which is reserved for the change data feed"
+    ):
         changes(made, 0)
 
 

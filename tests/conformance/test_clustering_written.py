@@ -83,5 +83,5 @@ def test_c351_files_with_statistics_can_be_clustered_by_them(tmp_path: Path) -> 
 @pytest.mark.parametrize("data_type", ["boolean", "binary", "interval day to second", "void"])
 def test_c351_columns_without_bounds_cluster_nothing(data_type: str) -> None:
     table = declare(protocol(1, 7, writers=("clustering", "domainMetadata")), fields=[field("a", data_type)])
-    with pytest.raises(InvalidOperationError, match="no smallest and largest"):
+    with pytest.raises(InvalidOperationError, match="no minimum and maximum"):
         cluster_by(table, [["a"]])

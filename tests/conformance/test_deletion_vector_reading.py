@@ -163,7 +163,7 @@ def test_c273_a_key_with_its_top_bit_set_is_neither_written_nor_read() -> None:
 def test_c274_an_unknown_magic_number_is_refused() -> None:
     data = bytearray(serialize(indexes(1)))
     data[:4] = (1681511378).to_bytes(4, "little")
-    with pytest.raises(DeletionVectorError, match="1681511378, which is no known format"):
+    with pytest.raises(DeletionVectorError, match="1681511378, which is not a known format"):
         deserialize(bytes(data))
 
 

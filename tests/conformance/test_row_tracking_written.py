@@ -136,7 +136,7 @@ def counted_to(base: TableState, configuration: str, **more: Any) -> TableState:
     "configuration", ['{"highWaterMark":5}', '{"rowIdHighWaterMark":"5"}', '{"rowIdHighWaterMark":true}', "[5]", "{5"]
 )
 def test_c334_a_mark_that_cannot_be_read_stops_writing(location: str, configuration: str) -> None:
-    with pytest.raises(CorruptLogError, match="which row ids are taken"):
+    with pytest.raises(CorruptLogError, match="which row ids are in use"):
         commit(draft(adds=["a"]), counted_to(tracked(location), configuration))
 
 

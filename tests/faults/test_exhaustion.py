@@ -137,7 +137,7 @@ def test_a_checkpoint_of_more_rows_than_bytes_is_refused(tmp_path: Path) -> None
     equal = pa.table({"add": pa.repeat(one[0], 4_000_000)})  # which take some kilobytes
     pq.write_table(equal, path)
     assert path.stat().st_size * 64 < equal.num_rows
-    with memory(8), pytest.raises(CorruptLogError, match=r"announces \d+ rows in \d+ bytes"):
+    with memory(8), pytest.raises(CorruptLogError, match=r"declares \d+ rows in \d+ bytes"):
         Table.open(tmp_path).scan().to_arrow()
 
 

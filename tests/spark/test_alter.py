@@ -160,7 +160,7 @@ def test_clustering_changes_and_ends(delta_spark: SparkSession, path: str) -> No
     table = DeltaTable.forPath(delta_spark, path)
     table.alter().clusterBy("ID", "point.x")
     assert table.detail().first()["clusteringColumns"] == ["id", "point.x"]  # type: ignore[index]
-    with pytest.raises(InvalidOperationError, match="no smallest and largest"):
+    with pytest.raises(InvalidOperationError, match="no minimum and maximum"):
         table.alter().clusterBy("list")
     table.alter().clusterBy()
     assert table.detail().first()["clusteringColumns"] == []  # type: ignore[index]

@@ -149,10 +149,14 @@ def read_ids(spark: SparkSession, path: Path) -> None:
     [
         (merge("select 1L id, 'x' _change_type"), InvalidOperationError, "'_change_type' has a name that the change"),
         (add_column("_Commit_Version"), InvalidOperationError, "'_Commit_Version' has a name that the change"),
-        (merge("select 1L id, 2L STORED"), InvalidOperationError, "taken by row tracking"),
+        (merge("select 1L id, 2L STORED"), InvalidOperationError, "used by row tracking"),
         (add_column("`a b`"), SchemaMismatchError, "'a b' holds ' '"),
-        (merge("select 1L id, 2L ID"), SchemaMismatchError, "differ only in case.*'id' and 'ID'"),
-        (merge("select 1L id, named_struct('a', 1, 'A', 2) st"), SchemaMismatchError, "in st that differ only in case"),
+        (merge("select 1L id, 2L ID"), SchemaMismatchError, "with the same name, ignoring case.*'id' and 'ID'"),
+        (
+            merge("select 1L id, named_struct('a', 1, 'A', 2) st"),
+            SchemaMismatchError,
+            "in st with the same name, ignoring case",
+        ),
         (add_column("ID"), InvalidOperationError, "a column 'id' already exists"),
         (add_column("st.A"), InvalidOperationError, "'st.A' cannot be added: a column 'a' already exists"),
         (properties(checkpointInterval="often"), InvalidOptionError, "delta.checkpointInterval.*'often'"),
@@ -182,7 +186,7 @@ def test_what_is_not_allowed_is_not_in_the_log(
 def test_a_new_table_that_is_not_allowed_is_not_there(delta_spark: SparkSession, tmp_path: Path) -> None:
     for select, options, why in (
         ("select 1 _change_type", {"delta.enableChangeDataFeed": "true"}, "_change_type"),
-        ("select 1 id, 2 Id", {}, "differ only in case"),
+        ("select 1 id, 2 Id", {}, "with the same name, ignoring case"),
         ("select 1 id", {"delta.checkpointInterval": "often"}, "often"),
         ("select 1 id", {"delta.nothing": "known"}, "delta.nothing"),
     ):
@@ -190,7 +194,7 @@ def test_a_new_table_that_is_not_allowed_is_not_there(delta_spark: SparkSession,
             delta_spark.sql(select).write.format("delta").options(**options).save(str(tmp_path / "table"))
     assert files_below(tmp_path) == {}
     builder = DeltaTable.create(delta_spark).location(str(tmp_path / "table")).addColumn("id", "int")
-    with pytest.raises(SchemaMismatchError, match="differ only in case"):
+    with pytest.raises(SchemaMismatchError, match="with the same name, ignoring case"):
         builder.addColumn("ID", "int").execute()
     assert files_below(tmp_path) == {}
 

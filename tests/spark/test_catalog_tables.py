@@ -59,7 +59,7 @@ def test_a_path_beside_a_name_is_not_ignored(delta_spark: SparkSession, warehous
         lambda: people(delta_spark, 1).writeTo(name).option("path", path).create(),
         lambda: people(delta_spark, 1).writeTo(name).option("path", path).createOrReplace(),
     ):
-        with pytest.raises(InvalidOptionError, match=r"chooses where new tables lie.*register") as caught:
+        with pytest.raises(InvalidOptionError, match=r"chooses the location of new tables.*register") as caught:
             write()
         assert caught.value.error_class == "DELTA_TABLE_LOCATION_MISMATCH"
     assert warehouse.catalog.tables("s") == []

@@ -38,7 +38,7 @@ def test_errors_of_ours_come_without_a_line_of_sparks(
     merge = table.alias("t").merge(delta_spark.range(1).alias("s"), "t.id = s.id")
     with pytest.raises(InvalidOperationError, match="Cannot resolve the column"):
         merge.whenMatchedDelete("t.nope = 1").execute()
-    with pytest.raises(InvalidPredicateError, match="cannot be decided"):
+    with pytest.raises(InvalidPredicateError, match="cannot be evaluated"):
         table.alter().addConstraint("c", "abs(array(id)) > 1")
     overwrite = delta_spark.range(1).write.format("delta").mode("overwrite")
     with pytest.raises(InvalidPredicateError):

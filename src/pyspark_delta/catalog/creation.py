@@ -44,7 +44,7 @@ def creation_of(table: CatalogTable | None, given: Mapping[str, str]) -> Creatio
                 properties[key] = required
         elif required is not None and asked[1].casefold() != required.casefold():
             raise InvalidOptionError(
-                f"The table property '{asked[0]}' is '{asked[1]}', but the catalog of {staging.name} wants "
+                f"The table property '{asked[0]}' is '{asked[1]}', but the catalog of {staging.name} requires "
                 f"'{required}'. Leave it out.",
                 property=asked[0],
                 value=asked[1],

@@ -90,14 +90,14 @@ class FileCommits:
             raise refused(
                 self._table,
                 proposal.version,
-                f"the latest version is {self._latest(0)}, and versions follow one another",
+                f"the latest version is {self._latest(0)}, and versions must be consecutive",
             ) from None
         timestamp = None if info is None else info.in_commit_timestamp
         if timestamp is not None and proposal.timestamp <= timestamp and not self._is_there(proposal.version):
             raise refused(
                 self._table,
                 proposal.version,
-                f"its in-commit timestamp {proposal.timestamp} is not after {timestamp}, the one before",
+                f"its in-commit timestamp {proposal.timestamp} is not after {timestamp}, that of the version before",
             )
 
     def _settle(self, proposal: Proposal, path: str, error: StorageError) -> bool:

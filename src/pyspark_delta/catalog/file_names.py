@@ -129,7 +129,7 @@ class FileNames:
             if not self._is_free(found):
                 raise _exists(name)
             if found.value.get("moved") == table_id:
-                raise InvalidProposalError(f"The table {name} was created, and renamed since.", table=str(name))
+                raise InvalidProposalError(f"The table {name} was renamed after it was created.", table=str(name))
             pointer = Pointer(found, name, table_id, location, managed)
             if self._names.put(found, pointer.value(name), *_keys(name)):
                 return pointer
@@ -229,4 +229,4 @@ def _not_found(name: TableName) -> CatalogError:
 
 
 def _exists(name: TableName) -> CatalogError:
-    return CatalogNameExistsError(f"The catalog has a table {name} already.", table=str(name))
+    return CatalogNameExistsError(f"The catalog already has a table {name}.", table=str(name))

@@ -277,7 +277,7 @@ class FilesystemCatalog:
         except (InvalidOperationError, UnsupportedTableError) as error:
             raise InvalidProposalError(error.message, location=location) from error
         if parent(place) == self._tables and _ID.fullmatch(file_name(place)):
-            raise InvalidProposalError(f"The catalog has the table at '{place}' already.", location=place)
+            raise InvalidProposalError(f"The catalog already has a table at '{place}'.", location=place)
         if next(iter(store.list_from(join(place, LOG_DIRECTORY, "0"))), None) is None:
             raise InvalidProposalError(f"There is no Delta table at '{place}'.", location=place)
         return place

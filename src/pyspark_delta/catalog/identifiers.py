@@ -22,7 +22,7 @@ def name_key(part: str) -> str:
         raise InvalidProposalError("A name in a catalog cannot be empty.", name=part)
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in part):
         raise InvalidProposalError(
-            f"The name {shown(part)} holds control characters; a name in a catalog cannot.", name=part
+            f"The name {shown(part)} contains control characters, which a name in a catalog cannot.", name=part
         )
     key = unicodedata.normalize("NFC", unicodedata.normalize("NFC", part).casefold())
     if max(len(part.encode()), len(key.encode())) > LONGEST:
@@ -32,7 +32,7 @@ def name_key(part: str) -> str:
 
 def _too_long(part: str) -> InvalidProposalError:
     return InvalidProposalError(
-        f"The name {shown(part)} is longer than {LONGEST} bytes, which is the most that a catalog takes.",
+        f"The name {shown(part)} is longer than {LONGEST} bytes, the most that a catalog accepts.",
         name=shown(part),
     )
 

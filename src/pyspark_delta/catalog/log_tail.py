@@ -52,7 +52,7 @@ def check_tail(location: str, tail: LogTail) -> None:
     if versions and not leads_to(versions, tail.latest_version):
         raise CatalogError(
             f"The catalog says that the latest version of '{location}' is {tail.latest_version}, and gives the commits "
-            f"{_spelled(versions)}, which do not lead there. Its answer cannot be used; look at the catalog.",
+            f"{_spelled(versions)}, which do not reach it. The answer is inconsistent; check the catalog.",
             location=location,
         )
 
@@ -74,7 +74,7 @@ def commit_path(location: str, commit: RatifiedCommit) -> str:
             if not isinstance(name, CommitName) or name.uuid is None or name.version != commit.version:
                 raise CatalogError(
                     f"The catalog names '{commit.file_name}' as the commit file of version {commit.version} of "
-                    f"'{location}', which is no name of a staged commit of it. Nothing is read.",
+                    f"'{location}', which is not the name of a staged commit of the table. Nothing is read.",
                     location=location,
                 )
             return staged_path(location, commit.file_name or "")

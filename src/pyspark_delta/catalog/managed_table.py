@@ -110,8 +110,8 @@ class ManagedTable:
         """Raise MaintenanceNotAllowedError unless the catalog allows the maintenance (C478)."""
         if maintenance not in self.info.allowed_maintenance:
             raise MaintenanceNotAllowedError(
-                f"The catalog that manages {self.info.name} does not allow {_WORDS[maintenance]}. Leave it to the "
-                "catalog, or have it allowed there.",
+                f"The catalog that manages {self.info.name} does not allow {_WORDS[maintenance]}. The catalog does "
+                "this itself, or must be configured to allow it.",
                 table=str(self.info.name),
                 maintenance=maintenance.value,
             )

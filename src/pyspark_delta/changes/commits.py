@@ -187,7 +187,7 @@ def _check_present(latest: Snapshot, listing: LogListing, versions: VersionRange
         raise VersionNotFoundError(versions.first, earliest, latest.version, latest.location)
     raise CorruptLogError(
         f"The changes of '{latest.location}' from version {versions.first} to {versions.last} cannot be read: the file "
-        f"{CommitName(missing)} of its log is gone. Restore it, or read other versions.",
+        f"{CommitName(missing)} of its log is missing. Restore it, or read other versions.",
         path=str(CommitName(missing)),
         error_class="DELTA_VERSIONS_NOT_CONTIGUOUS",
         version=missing,

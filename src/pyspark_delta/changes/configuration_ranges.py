@@ -156,7 +156,7 @@ def check_columns(used: Iterable[int], ranges: Sequence[ConfigurationRange], ver
             raise UnsupportedTableError(
                 f"The changes of '{last.configuration.location}' from version {versions.first} to {versions.last} "
                 f"cannot be read together: {problem} between the columns {shown} and those at version {at}. Read the "
-                f"changes up to version {max(at - 1, 0)} and those from version {at} on apart.",
+                f"changes up to version {max(at - 1, 0)} and those from version {at} on separately.",
                 error_class="DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_SCHEMA_CHANGE",
                 sqlstate="0AKDC",
                 start=versions.first,
@@ -192,7 +192,7 @@ def _difference(
         later = found.get(field.name.casefold())
         if later is None:
             if name.casefold() in names:
-                return f"column '{column}' was replaced by another of its name"
+                return f"column '{column}' was replaced by another column of the same name"
             if not may_drop:
                 return f"column '{column}' was dropped or renamed"
         elif (problem := _type_difference(field.type, later.type, may_drop, column)) is not None:

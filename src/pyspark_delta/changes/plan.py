@@ -205,8 +205,8 @@ def _partition_keys(ranges: Sequence[ConfigurationRange]) -> dict[str, list[str]
     for key in dict.fromkeys(name for current in ranges for name in current.partition_names):
         if key.casefold() in _CONSTANTS:
             raise UnsupportedTableError(
-                f"The changes of '{last.location}' cannot be read: partition values go by the name '{key}', which the "
-                "change data feed keeps for itself. Copy the table to one that never had a column of that name.",
+                f"The changes of '{last.location}' cannot be read: a partition column has the name '{key}', which is "
+                "reserved for the change data feed. Copy the table to one that never had a column of that name.",
                 error_class="DELTA_RESERVED_COLUMN_NAMES",
                 column=key,
             )

@@ -39,8 +39,8 @@ def with_partition_values(removes: pa.Table, adds: pa.Table, latest: Snapshot) -
     if at.null_count:
         path = lacking["path"].filter(at.is_null())[0].as_py()
         raise CorruptLogError(
-            f"The partition values of data file '{path}', which was removed, are not known: its remove does not tell "
-            "them, and its add is not in the log any more. Read later changes.",
+            f"The partition values of data file '{path}', which was removed, are unknown: its remove action does not "
+            "have them, and its add action is no longer in the log. Read later changes.",
             path=path,
         )
     position = lacking.column_names.index("partition_values")

@@ -124,7 +124,7 @@ def _last(latest: Snapshot, request: ChangeRequest) -> int:
 
 def _backwards(start: str, end: str) -> InvalidOperationError:
     return InvalidOperationError(
-        f"The requested changes end at {end}, before they start at {start}. Exchange the two.",
+        f"The requested changes end at {end}, before they start at {start}. Swap the two.",
         error_class="DELTA_INVALID_CDC_RANGE",
         sqlstate="22003",
         start=start,

@@ -64,7 +64,7 @@ StorageOption = Annotated[
 WhereOption = Annotated[str | None, typer.Option("--where", help="A predicate in Spark's SQL.")]
 ColumnsOption = Annotated[str | None, typer.Option("--columns", help="Column names, separated by commas.")]
 FromOption = Annotated[str, typer.Option("--from", help="The first version, or a time such as 2024-01-31 (UTC).")]
-LimitOption = Annotated[int | None, typer.Option("--limit", min=0, help="Print at most so many.")]
+LimitOption = Annotated[int | None, typer.Option("--limit", min=0, help="The largest number of lines to print.")]
 
 
 def run(arguments: list[str]) -> int:
@@ -354,7 +354,7 @@ def _storage_options(pairs: list[str] | None) -> Mapping[str, str]:
     for pair in pairs or ():
         key, separator, value = pair.partition("=")
         if not separator or not key:
-            raise InvalidOptionError(f"A storage option is written -o key=value, found '{pair}'.")
+            raise InvalidOptionError(f"A storage option has the form -o key=value, found '{pair}'.")
         options[key] = value
     return options
 

@@ -94,7 +94,7 @@ def tables(
 def register(
     context: typer.Context,
     table: TableArgument,
-    path: Annotated[str, typer.Argument(metavar="PATH", help="Where the table lies.")],
+    path: Annotated[str, typer.Argument(metavar="PATH", help="The location of the table.")],
 ) -> None:
     """Register a table at a path under a name; it stays there, and is managed by its path."""
     _chosen(context).connect().register(table, path)
@@ -140,9 +140,9 @@ def purge(
 def clean(
     context: typer.Context,
     older_than: Annotated[
-        float, typer.Option(*_OLDER_THAN, callback=days, metavar="DAYS", help="How long ago it was begun.")
+        float, typer.Option(*_OLDER_THAN, callback=days, metavar="DAYS", help="How long ago its creation began.")
     ] = 7,
-    apply: Annotated[bool, typer.Option("--apply", help="Do it; without this, say what would be removed.")] = False,
+    apply: Annotated[bool, typer.Option("--apply", help="Remove them. Without this option, only list them.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Remove tables whose creation was never finished. This cannot be undone."""
@@ -175,7 +175,9 @@ def publish(
 def repair(
     context: typer.Context,
     table: TableArgument,
-    apply: Annotated[bool, typer.Option("--apply", help="Do it; without this, say what would be done.")] = False,
+    apply: Annotated[
+        bool, typer.Option("--apply", help="Make the changes. Without this option, only list them.")
+    ] = False,
 ) -> None:
     """Let a catalog that was restored from an older backup take in the published commits it has forgotten."""
     found = _chosen(context).connect().repair(table, apply=apply)
@@ -200,13 +202,13 @@ def repair(
 def serve(
     context: typer.Context,
     host: Annotated[
-        str, typer.Option("--host", help="The address to listen at; default: this machine alone.")
+        str, typer.Option("--host", help="The address to listen at; default: this machine only.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", min=0, max=65535)] = 8080,
     certificate: Annotated[str | None, typer.Option("--tls-certificate", help="A PEM file.")] = None,
     key: Annotated[str | None, typer.Option("--tls-key", help="A PEM file.")] = None,
-    behind_proxy: Annotated[bool, typer.Option("--behind-proxy", help="A proxy speaks TLS.")] = False,
-    open_access: Annotated[bool, typer.Option("--open-access", help="No tokens: for this machine alone.")] = False,
+    behind_proxy: Annotated[bool, typer.Option("--behind-proxy", help="A proxy terminates TLS.")] = False,
+    open_access: Annotated[bool, typer.Option("--open-access", help="Require no tokens; this machine only.")] = False,
     clean_after: Annotated[
         float | None,
         typer.Option(
@@ -239,7 +241,7 @@ def serve(
 @reporting
 def create_token(
     context: typer.Context,
-    principal: Annotated[str, typer.Argument(metavar="PRINCIPAL", help="Whose token it is.")],
+    principal: Annotated[str, typer.Argument(metavar="PRINCIPAL", help="The user of the token.")],
     scope: Annotated[list[str], typer.Option("--scope", help="read, write or admin; repeatable.")],
     schema: Annotated[
         list[str] | None, typer.Option("--schema", metavar="CATALOG.SCHEMA", help="Only these; repeatable.")
@@ -312,7 +314,7 @@ def _database(chosen: ChosenCatalog) -> SqlCatalog:
 def _schema(text: str) -> tuple[str, str]:
     catalog, dot, schema = text.partition(".")
     if not dot or not catalog or not schema:
-        raise InvalidOptionError(f"A schema is written catalog.schema, found '{text}'.")
+        raise InvalidOptionError(f"A schema has the form catalog.schema, found '{text}'.")
     return catalog, schema
 
 

@@ -274,7 +274,7 @@ def _from_file(column: Column, rows: RawRows, field: StructField, path: str) -> 
         return read_column(column, rows.batch.column(source.name))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise DataFileError(
-            f"Column '{field.name}' of data file '{path}' holds a value that is not of type {field.type}: {error}",
+            f"Column '{field.name}' of data file '{path}' contains a value that is not of type {field.type}: {error}",
             path=path,
             column=field.name,
         ) from None

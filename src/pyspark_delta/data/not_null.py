@@ -76,7 +76,7 @@ def _check_inner(
 def _violation(path: tuple[str, ...], rows: int) -> ConstraintViolationError:
     column = ".".join(path)
     return ConstraintViolationError(
-        f"The column '{column}' is NOT NULL, but {rows} of the rows to write have null in it. Nothing was committed. "
+        f"The column '{column}' is NOT NULL, but {rows} of the rows to write are null in it. Nothing was committed. "
         "Fill or filter these rows.",
         error_class="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
         sqlstate="23502",

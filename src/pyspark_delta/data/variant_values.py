@@ -181,7 +181,7 @@ def _numbers(values: Encoded, wanted: Mask, skipped: int, width: int) -> Any:
     """Return little-endian signed numbers of some bytes after the first `skipped` ones; zero if not wanted."""
     result = np.zeros(len(values), f"<i{width}")
     if (values.size[wanted] < skipped + width).any():
-        raise pa.ArrowInvalid("a variant ends before its number does")
+        raise pa.ArrowInvalid("a variant ends inside a number")
     at = (values.start[wanted] + skipped)[:, None] + np.arange(width)
     result[wanted] = np.ascontiguousarray(values.data[at]).view(f"<i{width}").reshape(-1)
     return result

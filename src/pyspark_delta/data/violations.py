@@ -56,11 +56,11 @@ def violation(watched: WatchedCheck, values: Sequence[str | None]) -> Constraint
         case CheckKind.RANGE:
             what, error_class = f"The column '{check.name}' cannot hold a value of a row", _RANGE
         case CheckKind.GENERATED:
-            what = f"The column '{check.name}' is generated, and a row gives it another value than its expression"
+            what = f"The column '{check.name}' is generated, and a row has a value that differs from its expression"
         case CheckKind.REPLACED:
             what, error_class = "A row to write does not meet the condition of replaceWhere", _REPLACED
         case kind:
-            what = f"The {kind.value} '{check.name}' is not true of a row"
+            what = f"The {kind.value} '{check.name}' is not true for a row"
     return ConstraintViolationError(
         f"{what}: ({check.condition}) is violated by the values{shown}\nNothing was committed. Correct these rows, or "
         "filter them.",

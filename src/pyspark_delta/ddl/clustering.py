@@ -147,7 +147,7 @@ def _check(schema: StructType, paths: Sequence[tuple[str, ...]]) -> None:
         leaf = None if isinstance(found, StructType | ArrayType | MapType) else 0
         if not StatsColumn((), found, leaf).has_bounds:
             raise InvalidOperationError(
-                f"The column '{column_path_text(path)}' of type {found} has no smallest and largest value, so files "
+                f"The column '{column_path_text(path)}' of type {found} has no minimum and maximum, so files "
                 "cannot be clustered by it.",
                 error_class="DELTA_CLUSTERING_COLUMNS_DATATYPE_NOT_SUPPORTED",
                 column=column_path_text(path),

@@ -125,7 +125,7 @@ def set_default(configuration: TableConfiguration, path: Path, expression: str |
     path = spelled(configuration.schema, path)
     if len(path) > 1:
         raise InvalidOperationError(
-            f"Only top-level columns have defaults; '{column_path_text(path)}' is inside another one."
+            f"Only top-level columns have defaults; '{column_path_text(path)}' is a nested field."
         )
     metadata = find_column(configuration.schema, path).metadata
     if expression is not None and (GENERATION_EXPRESSION in metadata or _IDENTITY_START in metadata):
@@ -181,15 +181,15 @@ def _check_new(column: NewColumn) -> None:
         )
     if column.field.metadata.keys() & {GENERATION_EXPRESSION, _IDENTITY_START}:
         raise InvalidOperationError(
-            f"The new column '{name}' is generated; generated and identity columns are there from the first version of "
-            "a table, or not at all. Write a new table.",
+            f"The new column '{name}' is generated; generated and identity columns can only be declared when a table "
+            "is created. Write a new table.",
             error_class="DELTA_UNSUPPORTED_ADD_GENERATED_COLUMN",
             column=name,
         )
     if CURRENT_DEFAULT in column.field.metadata:
         raise InvalidOperationError(
-            f"The new column '{name}' has a default, which would not hold for the rows that the table has. Add the "
-            "column without, and then set its default for new rows.",
+            f"The new column '{name}' has a default, which existing rows would not get. Add the column without a "
+            "default, and then set the default for new rows.",
             error_class="WRONG_COLUMN_DEFAULTS_FOR_DELTA_ALTER_TABLE_ADD_COLUMN_NOT_SUPPORTED",
             column=name,
         )

@@ -23,8 +23,8 @@ def add_constraint(configuration: TableConfiguration, name: str, condition: str)
     known = _find(configuration, name)
     if known is not None:
         raise InvalidOperationError(
-            f"There is a constraint '{name}' already: {configuration.properties[known]}. Drop it first, or choose "
-            "another name; names compare regardless of case.",
+            f"A constraint '{name}' already exists: {configuration.properties[known]}. Drop it first, or choose "
+            "another name; names are compared ignoring case.",
             error_class="DELTA_CONSTRAINT_ALREADY_EXISTS",
             constraint=name,
         )

@@ -100,7 +100,7 @@ def _check_numbering(snapshot: Snapshot) -> None:
     """Stop if commits do not number files, because another writer has changed the table."""
     if not is_supported(snapshot.configuration, _FEATURE) or ROW_TRACKING_SUSPENDED.of(snapshot.properties):
         raise InvalidOperationError(
-            f"Version {snapshot.version} of '{snapshot.location}' gives no row ids to files any more: the feature "
+            f"Version {snapshot.version} of '{snapshot.location}' no longer assigns row ids to files: the feature "
             f"{_FEATURE} was dropped, or {ROW_TRACKING_SUSPENDED.name} was set, while its files were being numbered. "
             "Row tracking was not enabled."
         )

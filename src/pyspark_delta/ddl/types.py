@@ -30,7 +30,7 @@ def change_type(configuration: TableConfiguration, path: Path, data_type: DataTy
     path = spelled(schema, path)
     before = type_at(schema, path)
     if before == data_type:
-        raise InvalidOperationError(f"The column '{column_path_text(path)}' is of type {before} already.")
+        raise InvalidOperationError(f"The column '{column_path_text(path)}' already has the type {before}.")
     _check_widening(configuration, path, before, data_type)
     owner, inside = _owner(schema, path)
     check_no_dependents(configuration, [owner], f"changed from {before} to {data_type}")

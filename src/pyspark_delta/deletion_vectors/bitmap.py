@@ -36,7 +36,7 @@ def deserialize(data: bytes, *, where: str = "deletion vector") -> BitMap64:
         portable = _portable(data, ">i", where)
     else:
         raise DeletionVectorError(
-            f"The {where} begins with {magic}, which is no known format of deletion vectors. "
+            f"The {where} begins with {magic}, which is not a known format of deletion vectors. "
             "It may need a newer version of pyspark-delta.",
             magic=magic,
         )

@@ -132,7 +132,7 @@ def _require_same_value(constant: Literal, source: DataType, zone: tzinfo) -> No
     else:
         return
     if not is_same:
-        raise NotExactError(f"what a text that is no {source} is compared as depends on the session")
+        raise NotExactError(f"what a string that is not a {source} is compared as depends on the session")
 
 
 def _is_exact(data_type: DataType) -> bool:

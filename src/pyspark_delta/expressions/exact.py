@@ -88,7 +88,7 @@ class _Binder(Binder):
     def fields(self, names: list[exp.Identifier]) -> tuple[StructField, ...]:
         found = self._names([str(name.this) for name in names])
         if found is None:
-            raise NotExactError("it is not clear which column is meant")
+            raise NotExactError("the column is ambiguous")
         return found
 
     def compare(self, op: str, left: exp.Expression, right: exp.Expression) -> Expression:
@@ -104,4 +104,4 @@ class _Binder(Binder):
         types = {type_of(operand) for operand in operands} - {VOID}
         others = types - {STRING} if in_list else types - {STRING, BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ}
         if STRING in types and others:
-            raise NotExactError("what a text is compared as depends on the session")
+            raise NotExactError("the type for comparing a string depends on the session")

@@ -85,7 +85,7 @@ def _unwrapped(node: exp.Expression) -> exp.Expression:
 
 def _arithmetic(name: str, left: Expression, right: Expression, zone: tzinfo, keep: bool) -> Expression:
     if keep:
-        raise NotExactError("arithmetic is left to Spark")
+        raise NotExactError("arithmetic is evaluated only by Spark")
     common = coercion.common_type(type_of(left), type_of(right))
     if common not in INTEGRAL_BITS and common not in (FLOAT, DOUBLE):
         raise NotExactError(f"arithmetic of {common} is not evaluated outside Spark")
@@ -103,7 +103,7 @@ def _negative(operand: Expression, zone: tzinfo, keep: bool) -> Expression:
 def _modulo(left: Expression, right: Expression, zone: tzinfo, keep: bool) -> Expression:
     """The remainder has the sign of the dividend; it never overflows where the divisor is positive."""
     if keep:
-        raise NotExactError("arithmetic is left to Spark")
+        raise NotExactError("arithmetic is evaluated only by Spark")
     common = coercion.common_type(type_of(left), type_of(right))
     if common not in INTEGRAL_BITS or not isinstance(right, Literal) or not isinstance(right.value, int):
         raise NotExactError("a remainder is evaluated of integers alone, by a constant")
@@ -170,4 +170,4 @@ def _absolute(operand: Expression, keep: bool) -> Expression:
     source = type_of(operand)
     if source in (FLOAT, DOUBLE) or (source in INTEGRAL_BITS and not keep):
         return Call("abs", (operand,), source)
-    raise NotExactError(f"abs of a {source} is left to Spark")
+    raise NotExactError(f"abs of a {source} is evaluated only by Spark")

@@ -194,7 +194,7 @@ class Binder:
             and not any(name.args.get("quoted") and is_plain(str(name.this)) for name in names[1 : start + 1])
         ]
         if len(readings) != 1:
-            raise NotExactError(f"the name '{'.'.join(parts)}' is not known, or not clear")
+            raise NotExactError(f"the name '{'.'.join(parts)}' is unknown or ambiguous")
         return readings[0]
 
     def negation(self, node: exp.Expression) -> Expression:

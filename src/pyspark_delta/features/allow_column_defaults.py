@@ -26,7 +26,7 @@ class AllowColumnDefaults(TableFeature):
             if isinstance(text, str) and (named := referenced_columns(text)):
                 raise InvalidOperationError(
                     f"The default of the column '{field.name}' is {text}, which names '{'.'.join(named[0])}'. "
-                    "A default is a constant, or computed from none of the columns.",
+                    "A default is a constant, or an expression without columns.",
                     error_class="INVALID_DEFAULT_VALUE.NOT_CONSTANT",
                     column=field.name,
                 )

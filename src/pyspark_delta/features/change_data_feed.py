@@ -33,7 +33,7 @@ class ChangeDataFeed(TableFeature):
             field = configuration.schema.find(name)
             if field is not None:
                 raise InvalidOperationError(
-                    f"The column '{field.name}' has a name that the change data feed keeps for itself, as are "
+                    f"The column '{field.name}' has a name that is reserved for the change data feed, as are "
                     f"{', '.join(RESERVED_COLUMNS)}. Rename it, or leave delta.enableChangeDataFeed off.",
                     error_class="DELTA_RESERVED_COLUMN_NAMES",
                     column=field.name,

@@ -16,8 +16,8 @@ class Clustering(TableFeature):
         """Refuse a table that is both partitioned and clustered (C348)."""
         if configuration.partition_columns:
             raise InvalidOperationError(
-                f"The table is partitioned by {', '.join(configuration.partition_columns)}, so it cannot be clustered "
-                "too. Choose one of both for a new table.",
+                f"The table is partitioned by {', '.join(configuration.partition_columns)}, so it cannot also be "
+                "clustered. Choose one of the two for a new table.",
                 error_class="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
             )
 

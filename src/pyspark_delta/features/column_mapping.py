@@ -126,7 +126,7 @@ def _check_unique(values: list[str] | list[int], what: str) -> None:
         if value in seen:
             raise InvalidOperationError(
                 f"Two columns have the same {what} {value!r} for column mapping. A schema that was copied from another "
-                "table must not bring the metadata of its columns along.",
+                "table must not keep the column mapping metadata of its columns.",
                 error_class="DELTA_DUPLICATED_COLUMN_MAPPING",
             )
         seen.add(value)

@@ -28,7 +28,7 @@ class GeneratedColumns(TableFeature):
             for path in check_expression(field.metadata[self.KEY], configuration.schema, what):
                 if path[0].casefold() in generated:
                     raise InvalidOperationError(
-                        f"{what} names '{path[0]}', which is generated too. Repeat its expression instead.",
+                        f"{what} names '{path[0]}', which is also generated. Repeat its expression instead.",
                         error_class="UNSUPPORTED_EXPRESSION_GENERATED_COLUMN",
                         column=field.name,
                     )

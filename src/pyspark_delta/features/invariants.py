@@ -33,8 +33,8 @@ class Invariants(TableFeature):
         for field in fields_in(configuration.schema):
             if self.KEY in field.metadata and field not in reached:
                 raise UnsupportedTableError(
-                    f"The column '{field.name}' inside an array or map has an invariant, which cannot be checked. Have "
-                    "the engine that declared it take it back.",
+                    f"The column '{field.name}' inside an array or map has an invariant, which cannot be checked. "
+                    "Remove it with the engine that declared it.",
                     column=field.name,
                 )
         return tuple(

@@ -69,7 +69,7 @@ class RowTracking(TableFeature):
         properties = configuration.properties
         if self.is_active(configuration) and ROW_TRACKING_SUSPENDED.of(properties):
             raise InvalidOperationError(
-                f"Row tracking cannot be enabled and suspended at once. Set {ENABLE_ROW_TRACKING.name} or "
+                f"Row tracking cannot be both enabled and suspended. Set {ENABLE_ROW_TRACKING.name} or "
                 f"{ROW_TRACKING_SUSPENDED.name} to false.",
                 error_class="DELTA_ROW_TRACKING_ILLEGAL_PROPERTY_COMBINATION",
             )
@@ -78,7 +78,7 @@ class RowTracking(TableFeature):
             for name in (field.name, field.metadata.get(PHYSICAL_NAME)):
                 if name in stored:
                     raise InvalidOperationError(
-                        f"The column name '{name}' is taken by row tracking. Choose another one.",
+                        f"The column name '{name}' is used by row tracking. Choose another one.",
                         error_class="DELTA_ADDING_COLUMN_WITH_INTERNAL_NAME_FAILED",
                         column=name,
                     )
@@ -182,7 +182,7 @@ def _mark(domain: DomainMetadata | None) -> int:
         mark = None
     if not isinstance(mark, int) or isinstance(mark, bool):
         raise CorruptLogError(
-            f"The metadata domain '{DOMAIN}' does not say which row ids are taken ({_HIGH_WATER_MARK}): "
+            f"The metadata domain '{DOMAIN}' does not state which row ids are in use ({_HIGH_WATER_MARK}): "
             f"{domain.configuration!r}. Without it new rows could get ids that others have; repair the domain."
         )
     return mark

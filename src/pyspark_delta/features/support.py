@@ -25,7 +25,7 @@ def check_readable(configuration: TableConfiguration, location: str = "") -> Non
 
     Raises UnsupportedTableError for an unsupported version or data files of another format than Parquet (C019),
     UnsupportedFeatureError naming each reader feature that is unknown or not supported, InvalidTableError for a
-    protocol that contradicts itself.
+    protocol that is inconsistent.
     """
     protocol = configuration.protocol
     _check_reader_version(protocol, location)
@@ -177,7 +177,7 @@ def _unknown(names: Iterable[str]) -> list[str]:
 
 def _contradiction(location: str, what: str) -> InvalidTableError:
     return InvalidTableError(
-        f"The protocol of the table{_at(location)} contradicts itself: {what}. "
+        f"The protocol of the table{_at(location)} is inconsistent: {what}. "
         "The writer of the latest protocol action broke the rules; have it write a valid one.",
         error_class="DELTA_INVALID_PROTOCOL",
         location=location,

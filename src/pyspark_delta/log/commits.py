@@ -110,7 +110,7 @@ def malformed(path: str, problem: str) -> CorruptLogError:
     """Return the error for a log file with wrong content."""
     return CorruptLogError(
         f"'{path}' is not a valid file of a Delta log: {problem}. "
-        "It was damaged, cut off, or written by a faulty writer; restore it from a copy.",
+        "It was damaged, truncated, or written by a faulty writer; restore it from a copy.",
         path=path,
     )
 
@@ -121,8 +121,8 @@ def read_commit(store: ObjectStore, file: FileStatus, version: int, *, compacted
         data = store.read(file.path)
     except FileNotFoundInStoreError as error:
         raise CorruptLogError(
-            f"The file '{file.path}' of the log was listed, but is gone. "
-            "If log clean-up runs at the moment, open the table again.",
+            f"The file '{file.path}' of the log was listed, but no longer exists. If log clean-up is running, open the "
+            "table again.",
             path=file.path,
         ) from error
     return commit_text(version, file.path, data, compacted=compacted)

@@ -78,7 +78,7 @@ def write_last_checkpoint(
 def parse_last_checkpoint(content: bytes) -> LastCheckpoint:
     """Parse the hint. Raises CorruptLogError if it is malformed or its checksum does not match."""
     if b'"checksum"' in content and not checksum_matches(content):
-        raise CorruptLogError("The checksum of _last_checkpoint does not fit its content.", path=LAST_CHECKPOINT)
+        raise CorruptLogError("The checksum of _last_checkpoint does not match its content.", path=LAST_CHECKPOINT)
     try:
         values: Any = orjson.loads(content)
     except orjson.JSONDecodeError as error:

@@ -184,7 +184,7 @@ class ParquetPart:
         except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
             raise CorruptLogError(
                 f"The checkpoint file '{self.path}' is not readable: {_first_line(error)}. "
-                "It was damaged or cut off; restore or delete it.",
+                "It was damaged or truncated; restore or delete it.",
                 path=self.path,
             ) from error
 
@@ -192,7 +192,7 @@ class ParquetPart:
 def missing_part(path: str) -> CorruptLogError:
     """Return the error for a file of a checkpoint that is not in the store."""
     return CorruptLogError(
-        f"The file '{path}' of a checkpoint is missing. Restore it; the checkpoint is useless without.",
+        f"The file '{path}' of a checkpoint is missing. Restore it; the checkpoint cannot be read without it.",
         path=path,
         error_class="DELTA_MISSING_PART_FILES",
     )
@@ -205,7 +205,7 @@ def _check_size(metadata: pq.FileMetaData, source: Any) -> None:
     """
     size = source.seek(0, os.SEEK_END)
     if metadata.num_rows > _FREE_ROWS + _ROWS_PER_BYTE * size:
-        raise ValueError(f"it announces {metadata.num_rows} rows in {size} bytes")
+        raise ValueError(f"it declares {metadata.num_rows} rows in {size} bytes")
 
 
 def _first_rows(source: Any, leaves: Mapping[str, str]) -> pa.Table | None:

@@ -322,7 +322,7 @@ def _check_contiguous(segment: LogSegment, listing: LogListing, store: ObjectSto
         start = versions[0] if versions else segment.end_version
         raise CorruptLogError(
             f"The log '{location}' begins at version {start}, and no complete checkpoint covers the versions before: "
-            "its first files were deleted. Restore them, or a checkpoint.",
+            "its oldest files were deleted. Restore them, or a checkpoint.",
             path=f"{location}/{CommitName(0)}",
             error_class="DELTA_TRUNCATED_TRANSACTION_LOG",
             version=0,

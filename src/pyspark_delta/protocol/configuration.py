@@ -90,7 +90,7 @@ def _check_names(schema: StructType, partition_columns: tuple[str, ...]) -> None
                 other = seen.setdefault(name.lower(), name)
                 if other is not name:
                     raise CorruptLogError(
-                        f"The schema has two columns that differ only in case, if at all: '{other}' and '{name}'.",
+                        f"The schema has two columns with the same name, ignoring case: '{other}' and '{name}'.",
                         error_class="DELTA_DUPLICATE_COLUMNS_FOUND",
                     )
     for name in partition_columns:

@@ -59,7 +59,7 @@ def check_types(schema: StructType, feature: str, allowed: frozenset[str]) -> No
                 raise violation(
                     feature,
                     "UNSUPPORTED_DATA_TYPE",
-                    f"the column '{field.name}' holds {found}, which Iceberg cannot take over. Allowed are "
+                    f"the column '{field.name}' holds {found}, which Iceberg cannot represent. Allowed are "
                     f"{', '.join(sorted(allowed))} and struct. Cast the column, or leave it out.",
                 )
 
@@ -74,7 +74,7 @@ def check_type_changes(schema: StructType, feature: str) -> None:
                     feature,
                     "UNSUPPORTED_TYPE_WIDENING",
                     f"the column '{field.name}' was changed from {before} to {after}, and Iceberg cannot read the "
-                    "files from before. Rewrite the table with its present types.",
+                    "older files. Rewrite the table with its present types.",
                 )
 
 
@@ -121,7 +121,7 @@ def needs_rewrite(feature: str) -> InvalidOperationError:
     return violation(
         feature,
         "CHANGE_VERSION_NEED_REWRITE",
-        "files that the table has already were not written for it. Create a new table with the property, and copy "
+        "existing files were not written for it. Create a new table with the property, and copy "
         "the rows, or overwrite all rows of this one in the same commit.",
     )
 

@@ -248,16 +248,16 @@ ENABLE_EXPIRED_LOG_CLEANUP = TableProperty(
     "delta.enableExpiredLogCleanup", True, _boolean, "A checkpoint cleans up the log."
 )
 STATS_NUM_COLUMNS = TableProperty(
-    "delta.dataSkippingNumIndexedCols", 32, _integer(-1), "Of how many leaf columns statistics are kept; -1 means all."
+    "delta.dataSkippingNumIndexedCols", 32, _integer(-1), "The number of leaf columns with statistics; -1 means all."
 )
 STATS_COLUMNS: TableProperty[tuple[str, ...] | None] = TableProperty(
-    "delta.dataSkippingStatsColumns", None, _names, "Columns with statistics; wins over their number."
+    "delta.dataSkippingStatsColumns", None, _names, "Columns with statistics; overrides their number."
 )
 STATS_STRING_PREFIX_LENGTH: TableProperty[int | None] = TableProperty(
     "delta.dataSkippingStringPrefixLength",
     None,
     _optional_integer,
-    "Characters of a text kept in minimum and maximum; 32 when absent.",
+    "Characters of a string kept in minimum and maximum; 32 by default.",
 )
 WRITE_STATS_AS_JSON = TableProperty(
     "delta.checkpoint.writeStatsAsJson", True, _boolean, "Checkpoints hold statistics as JSON text."
@@ -278,7 +278,7 @@ ISOLATION_LEVEL = TableProperty(
     "delta.isolationLevel",
     "Serializable",
     _one_of("Serializable", "WriteSerializable", "SnapshotIsolation"),
-    "How strictly concurrent commits are kept apart.",
+    "The isolation level of concurrent commits.",
 )
 ENABLE_IN_COMMIT_TIMESTAMPS = TableProperty(
     "delta.enableInCommitTimestamps", False, _boolean, "The time of a commit is in the commit itself."
@@ -299,7 +299,7 @@ ENABLE_ROW_TRACKING = TableProperty(
     "delta.enableRowTracking", False, _boolean, "Rows have stable ids and commit versions."
 )
 ROW_TRACKING_SUSPENDED = TableProperty(
-    "delta.rowTrackingSuspended", False, _boolean, "New files get no row ids for the time being."
+    "delta.rowTrackingSuspended", False, _boolean, "New files get no row ids until this is false."
 )
 MATERIALIZED_ROW_ID: TableProperty[str | None] = TableProperty(
     "delta.rowTracking.materializedRowIdColumnName", None, _text, "The physical column of stored row ids."
@@ -317,7 +317,7 @@ ENABLE_VARIANT_SHREDDING = TableProperty(
     "delta.enableVariantShredding", False, _boolean, "Parts of variants may be stored as typed columns."
 )
 OPTIMIZE_WRITE: TableProperty[bool | None] = TableProperty(
-    "delta.autoOptimize.optimizeWrite", None, _optional_boolean, "Writes aim at well-sized files."
+    "delta.autoOptimize.optimizeWrite", None, _optional_boolean, "Writes produce files of a suitable size."
 )
 AUTO_COMPACT: TableProperty[str | None] = TableProperty(
     "delta.autoOptimize.autoCompact", None, _auto_compact, "Writes compact small files afterwards."
@@ -326,7 +326,7 @@ AUTO_OPTIMIZE: TableProperty[bool | None] = TableProperty(
     "delta.autoOptimize", None, _optional_boolean, "The older name for both."
 )
 TARGET_FILE_SIZE: TableProperty[int | None] = TableProperty(
-    "delta.targetFileSize", None, _size, "The size in bytes that files aim at."
+    "delta.targetFileSize", None, _size, "The target size of files, in bytes."
 )
 TUNE_FILE_SIZES: TableProperty[bool | None] = TableProperty(
     "delta.tuneFileSizesForRewrites", None, _optional_boolean, "Smaller files, for tables that are rewritten often."
@@ -347,7 +347,7 @@ DROP_FEATURE_RETENTION = TableProperty(
     "delta.dropFeatureTruncateHistory.retentionDuration",
     timedelta(hours=24),
     parse_interval,
-    "How long dropping a feature waits before the history that uses it may go.",
+    "How long dropping a feature waits before the history that uses it may be removed.",
 )
 CHECKPOINT_PROTECTION_VERSION = TableProperty(
     "delta.requireCheckpointProtectionBeforeVersion",
@@ -356,14 +356,14 @@ CHECKPOINT_PROTECTION_VERSION = TableProperty(
     "Checkpoints before this version must stay.",
 )
 RANDOMIZE_FILE_PREFIXES = TableProperty(
-    "delta.randomizeFilePrefixes", False, _boolean, "Data files lie below random prefixes, to spread load."
+    "delta.randomizeFilePrefixes", False, _boolean, "Data files have random prefixes, to spread load."
 )
 RANDOM_PREFIX_LENGTH = TableProperty("delta.randomPrefixLength", 2, _integer(1), "Characters of such a prefix.")
 SYMLINK_MANIFEST = TableProperty(
     "delta.compatibility.symlinkFormatManifest.enabled", False, _boolean, "Commits refresh the symlink manifest."
 )
 PARQUET_COMPRESSION: TableProperty[str | None] = TableProperty(
-    "delta.parquet.compression.codec", None, _codec, "How Parquet files are compressed; zstd when absent."
+    "delta.parquet.compression.codec", None, _codec, "How Parquet files are compressed; zstd by default."
 )
 PARQUET_FORMAT_VERSION = TableProperty(
     "delta.parquet.format.version", "1.0.0", _parquet_version, "The version of the Parquet format of new files."

@@ -132,7 +132,7 @@ class Rewriter:
                 return self._null(condition if isinstance(condition, Column) else condition.operand, is_null=False)
             case Opaque(text):
                 return self._unused(f"'{text}' is only evaluated by Spark")
-        return self._unused(f"'{to_sql(condition)}' has no form on statistics")
+        return self._unused(f"'{to_sql(condition)}' cannot be evaluated on statistics")
 
     def _unused(self, reason: str) -> Expression | None:
         """Note why a condition cannot be used, and return None."""

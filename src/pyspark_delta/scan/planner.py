@@ -136,7 +136,7 @@ def select_columns(columns: Sequence[str] | None, schema: StructType) -> tuple[S
     if columns is None:
         return schema.fields
     if isinstance(columns, str):
-        raise InvalidOptionError(f"Give the columns as a list of names, such as ['{columns}'], not as one text.")
+        raise InvalidOptionError(f"Give the columns as a list of names, such as ['{columns}'], not as one string.")
     selected: dict[str, StructField] = {}
     for name in columns:
         f = schema.find(name)
@@ -185,7 +185,7 @@ def require_row_tracking(configuration: TableConfiguration) -> None:
             )
     if not is_active(configuration, Feature.ROW_TRACKING):
         raise InvalidOperationError(
-            "The table has no lasting row ids: row tracking is not enabled. Enable it with the table property "
+            "The table has no stable row ids: row tracking is not enabled. Enable it with the table property "
             "delta.enableRowTracking.",
             error_class="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
         )

@@ -37,7 +37,8 @@ def catalog_tail(location: str, table: CatalogTable | None) -> TailFiles | None:
         return None  # named by a catalog that does not manage it
     if managed.location != location:
         raise CatalogError(
-            f"'{location}' is not where {managed.info.name} lies, which is '{managed.location}'. Leave the location to "
+            f"'{location}' is not the location of {managed.info.name}, which is '{managed.location}'. Leave the "
+            "location to "
             "the catalog.",
             location=location,
         )

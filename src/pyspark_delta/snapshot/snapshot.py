@@ -367,7 +367,7 @@ def validate_checksum(snapshot: Snapshot) -> None:
         file = snapshot.segment.checksum
         path = "" if file is None else file.path
         raise ChecksumMismatchError(
-            f"The version checksum '{path}' does not fit the log: {'; '.join(found)}. One of them is corrupt.",
+            f"The version checksum '{path}' does not match the log: {'; '.join(found)}. One of them is corrupt.",
             path=path,
             differences=found,
         )

@@ -80,7 +80,7 @@ def check_no_identity(schema: StructType, paths: Mapping[tuple[str, ...], object
         field = schema.find(path[0])
         if field is not None and STEP in field.metadata:
             raise InvalidOperationError(
-                f"{statement} would change the identity column '{field.name}', whose numbers only the table gives. "
+                f"{statement} would change the identity column '{field.name}', whose values only the table assigns. "
                 "Leave it out.",
                 error_class="DELTA_IDENTITY_COLUMNS_UPDATE_NOT_SUPPORTED",
                 column=field.name,

@@ -60,8 +60,8 @@ def _name(function: exp.Func) -> str:
 def not_deterministic(condition: str, statement: str, what: str) -> InvalidPredicateError:
     """Return the error for a condition that is not deterministic; `what` is the part that is not."""
     return InvalidPredicateError(
-        f"The condition '{condition}' of {statement} is not deterministic: {what} may be different each time it is "
-        "computed, so it is not certain which rows are meant. Compute it once, into a column, and use that.",
+        f"The condition '{condition}' of {statement} is not deterministic: {what} can differ each time it is computed, "
+        "so the rows that match are not certain. Compute it once, into a column, and use that.",
         error_class="DELTA_NON_DETERMINISTIC_FUNCTION_NOT_SUPPORTED",
         sqlstate="0AKDC",
     )

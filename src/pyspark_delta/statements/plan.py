@@ -133,7 +133,7 @@ def _surface(reads: ReadSet) -> str:
 def _unmoved(newest: Snapshot, planned: Snapshot) -> Snapshot:
     if newest.version != planned.version:
         raise ConcurrentWriteError(
-            f"The plan is about version {planned.version} of '{planned.location}', which is at version "
+            f"The plan is for version {planned.version} of '{planned.location}', which is at version "
             f"{newest.version} now. Nothing was changed. Make the plan again.",
             version=newest.version,
         )

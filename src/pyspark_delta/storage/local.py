@@ -365,7 +365,7 @@ def _translate(action: str, path: str, error: OSError) -> StorageError:
         case errno.EISDIR if action == "read":
             return FileNotFoundInStoreError(f"'{path}' is a directory, not a file.", path=path)
         case errno.EEXIST:
-            return FileAlreadyExistsError(f"The file '{path}' exists already.", path=path)
+            return FileAlreadyExistsError(f"The file '{path}' already exists.", path=path)
         case errno.EACCES | errno.EPERM:
             return PermissionDeniedError(
                 f"No permission to {action} '{path}'. Check the owner and the mode of the file and its directory.",

@@ -66,7 +66,7 @@ class MemoryStore:
     def write_if_absent(self, path: str, data: bytes) -> None:
         with self._lock:
             if path in self._files:
-                raise FileAlreadyExistsError(f"The file '{path}' exists already.", path=path)
+                raise FileAlreadyExistsError(f"The file '{path}' already exists.", path=path)
             self._files[path] = (bytes(data), _now())
 
     def delete(self, paths: Iterable[str]) -> None:

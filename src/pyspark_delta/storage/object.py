@@ -75,7 +75,7 @@ class ObjectStorage:
             return stores.AzureStore(container, config=config, client_options=http, **given)
         except (self._obstore.exceptions.BaseError, ValueError) as error:
             raise InvalidOptionError(
-                f"The storage options do not fit '{self._prefix}': {_first_line(error)} "
+                f"The storage options are not valid for '{self._prefix}': {_first_line(error)} "
                 "Use the names of the object store (AWS_ACCESS_KEY_ID, aws_endpoint, ...) or of Hadoop (fs.s3a.*).",
                 location=self._prefix,
             ) from error
@@ -172,8 +172,8 @@ class ObjectStorage:
     def write_if_absent(self, path: str, data: bytes) -> None:
         if self._resolved.locking_provider not in ("", "none"):
             raise UnsupportedTableError(
-                f"Cannot write '{path}': the option AWS_S3_LOCKING_PROVIDER says that the writers of this table agree "
-                "through a lock table, which pyspark-delta does not use. Let every writer use conditional PUT, and "
+                f"Cannot write '{path}': the option AWS_S3_LOCKING_PROVIDER says that writers of this table use a lock "
+                "table, which pyspark-delta does not use. Let every writer use conditional PUT, and "
                 "remove the option.",
                 location=path,
             )
@@ -203,7 +203,7 @@ class ObjectStorage:
     # -------------------------------------------------------------------------------------------------- errors
     def _key(self, path: str) -> str:
         if not path.startswith(self._prefix):
-            raise StorageError(f"The file '{path}' does not lie in '{self._prefix}'.", path=path)
+            raise StorageError(f"The file '{path}' is not in '{self._prefix}'.", path=path)
         return path[len(self._prefix) :]
 
     @contextlib.contextmanager
@@ -218,7 +218,7 @@ class ObjectStorage:
         errors = self._obstore.exceptions
         text = str(error)
         if isinstance(error, errors.AlreadyExistsError | errors.PreconditionError):
-            return FileAlreadyExistsError(f"The file '{path}' exists already.", path=path)
+            return FileAlreadyExistsError(f"The file '{path}' already exists.", path=path)
         if isinstance(error, errors.PermissionDeniedError | errors.UnauthenticatedError) or _REFUSED.search(text):
             return PermissionDeniedError(
                 f"No permission to {action} '{path}'. Check the credentials in the storage options or the "

@@ -120,7 +120,7 @@ def _root(location: str) -> str:
 def _clean(path: str, raw: str) -> str:
     """Return it without empty and '.' segments; refuse segments that no writer may use."""
     if "\0" in path:
-        raise CorruptLogError(f"The path {raw!r} in the log holds a NUL character.", path=raw)
+        raise CorruptLogError(f"The path {raw!r} in the log contains a NUL character.", path=raw)
     segments = [segment for segment in path.split("/") if segment not in ("", ".")]
     if ".." in segments:
         raise CorruptLogError(
@@ -183,7 +183,7 @@ def normalize_location(text: str | os.PathLike[str]) -> str:
     """
     given = os.fspath(text)
     if not given or "\0" in given:
-        raise InvalidOperationError(f"The path {given!r} of the table is empty or holds a NUL character.")
+        raise InvalidOperationError(f"The path {given!r} of the table is empty or contains a NUL character.")
     match = _SCHEME.match(given) if isinstance(text, str) else None
     if match is None or not given.startswith("/", match.end()):
         return _local(given)

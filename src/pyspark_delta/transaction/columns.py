@@ -64,7 +64,7 @@ def _check_names(struct: StructType, where: str) -> None:
         folded = field.name.casefold()
         if folded in seen:
             raise SchemaMismatchError(
-                f"The data has two columns{f' in {where}' if where else ''} that differ only in case, if at all: "
+                f"The data has two columns{f' in {where}' if where else ''} with the same name, ignoring case: "
                 f"'{seen[folded]}' and '{field.name}'. Rename or drop one.",
                 error_class="DELTA_DUPLICATE_COLUMNS_FOUND",
                 column=field.name,
@@ -91,7 +91,7 @@ def resolve_partitioning(schema: StructType, names: Sequence[str]) -> tuple[str,
         field = schema.find(name)
         if field is None:
             raise InvalidOperationError(
-                f"The partition column '{name}' is not among the columns {', '.join(schema.names)}.",
+                f"The partition column '{name}' is not one of the columns {', '.join(schema.names)}.",
                 error_class="DELTA_MISSING_PARTITION_COLUMN",
                 column=name,
             )
@@ -122,13 +122,13 @@ def _check_types(schema: StructType) -> None:
         for found in types_in(field.type):
             if _is_empty(found):
                 raise SchemaMismatchError(
-                    f"The column '{field.name}' of type {field.type} holds nothing that a data file could store. "
+                    f"The column '{field.name}' of type {field.type} has no values that a data file can store. "
                     "Give it a type with a cast, or drop it.",
                     column=field.name,
                 )
             if found in (YEAR_MONTH_INTERVAL, DAY_TIME_INTERVAL):
                 raise SchemaMismatchError(
-                    f"The column '{field.name}' is of type {found}, which is not stored. Cast it to a number.",
+                    f"The column '{field.name}' is of type {found}, which Delta cannot store. Cast it to a number.",
                     error_class="DELTA_UNSUPPORTED_DATA_TYPES",
                     column=field.name,
                 )

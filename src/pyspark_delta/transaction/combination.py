@@ -26,8 +26,8 @@ def combine(before: CommitDraft, more: CommitDraft) -> CommitDraft:
     kinds = {draft.data_change for draft in (before, more) if _has_files(draft)}
     if len(kinds) > 1:
         raise InvalidOperationError(
-            "A part of the transaction changes rows, another one (dataChange = false) only rearranges them, and a "
-            "commit is either. Make two transactions of it."
+            "A part of the transaction changes rows, another one (dataChange = false) only rearranges them, and one "
+            "commit cannot do both. Make two transactions of it."
         )
     transactions = {t.app_id: t for t in (*before.transactions, *more.transactions)}
     domains = {d.domain: d for d in (*before.domains, *more.domains)}
@@ -69,8 +69,8 @@ def _check_change_data(before: CommitDraft, more: CommitDraft) -> None:
     told = any(draft.changes.num_rows for draft in (before, more))
     if told and any(_has_files(draft) and not draft.changes.num_rows for draft in (before, more)):
         raise InvalidOperationError(
-            "The table has a change data feed, and a part of the transaction replaces some rows of a file. The change "
-            "data files that say which would hide the rows of the other parts. Put appends last, or make two "
+            "The table has a change data feed, and a part of the transaction replaces some rows of a file. Its change "
+            "data files would hide the rows of the other parts. Put appends last, or make two "
             "transactions of it."
         )
 

@@ -239,7 +239,7 @@ def _check_exclusions(configuration: TableConfiguration) -> None:
         excluded = sorted(active.intersection(known_feature(name).excludes))
         if excluded:
             raise InvalidOperationError(
-                f"The features '{name}' and '{excluded[0]}' exclude each other, and the table would use both. "
+                f"The features '{name}' and '{excluded[0]}' cannot be combined, and the table would use both. "
                 "Enable one, and set the property that enables the other to false.",
                 error_class="DELTA_FEATURES_EXCLUDE_EACH_OTHER",
                 feature=name,

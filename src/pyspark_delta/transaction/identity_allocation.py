@@ -54,7 +54,8 @@ def _reserve(
         newest = current()
         if not differ_in_marks_only(_known(base), _known(newest)):
             raise MetadataChangedError(
-                f"The metadata of the table was changed while this {draft.operation.name} numbered its rows; nothing "
+                f"The metadata of the table was changed while this {draft.operation.name} assigned identity values; "
+                "nothing "
                 "was committed. Run the operation again on the new metadata.",
                 version=newest.version,
             )

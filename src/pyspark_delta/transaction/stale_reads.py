@@ -51,7 +51,7 @@ def log_is_gone(version: int, snapshot: Snapshot, operation: str) -> ConcurrentD
     """Return the error for a version that is too old to be compared with that of the snapshot."""
     return ConcurrentDeleteReadError(
         f"The DataFrame of this {operation} shows version {version} of '{snapshot.location}', which is now at version "
-        f"{snapshot.version}. The log no longer has all versions between them, so nobody can tell whether its rows are "
+        f"{snapshot.version}. The log no longer has all versions between them, so it is unknown whether its rows are "
         f"still the same; nothing was committed. {_READ_AGAIN.format(version=version)}",
         version=snapshot.version,
     )

@@ -174,7 +174,7 @@ class Transaction:
         """
         self.require_open()
         if self._snapshot is None:
-            raise InvalidOperationError("The transaction was begun without a snapshot, so there is nothing to read.")
+            raise InvalidOperationError("The transaction was started without a snapshot, so there is nothing to read.")
         plan = plan_scan(self._snapshot, columns, where, time_zone=time_zone)
         reads = self._draft.reads
         if where is None:
@@ -227,7 +227,9 @@ class Transaction:
         """Stage the removal of live files, which the column `path` of `files` names. Raises InvalidOperationError."""
         self.require_open()
         if self._snapshot is None:
-            raise InvalidOperationError("The transaction was begun without a snapshot, so there is nothing to remove.")
+            raise InvalidOperationError(
+                "The transaction was started without a snapshot, so there is nothing to remove."
+            )
         live, paths = self._snapshot.files(REMOVED_COLUMNS), files.column("path").unique()
         chosen = live.filter(pc.is_in(live.column("path"), value_set=paths))
         if gone := set(paths.to_pylist()) - set(chosen.column("path").to_pylist()):
@@ -394,9 +396,10 @@ def _check_seen(done: CommitDraft, more: CommitDraft, configuration: TableConfig
     if files.num_rows:
         others = f" and {files.num_rows - 1} more" if files.num_rows > 1 else ""
         raise InvalidOperationError(
-            f"{more.operation.name} concerns rows that the transaction itself wrote or changed, and does not see that: "
-            f"it works on the version that the transaction began with, while the file '{files['path'][0]}'{others} "
-            "differs by now. Make one operation of the two, let conditions on partition columns tell their rows apart, "
+            f"{more.operation.name} concerns rows that the transaction itself wrote or changed, but it reads the "
+            f"version that the transaction began with, while the file '{files['path'][0]}'{others} "
+            "has changed since. Make one operation of the two, let conditions on partition columns tell their rows "
+            "apart, "
             "or make two transactions of it.",
             operation=more.operation.name,
         )

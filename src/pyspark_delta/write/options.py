@@ -146,7 +146,7 @@ def _check_combination(options: WriteOptions) -> None:
     asked = [name for name, given in matching.items() if given]
     if len(asked) > 1 and asked != ["replaceWhere", "partitionOverwriteMode=dynamic"]:
         raise InvalidOptionError(
-            f"The options {' and '.join(asked)} exclude each other: each says on its own which rows are replaced. "
+            f"The options {' and '.join(asked)} cannot be combined: each states which rows are replaced. "
             "Give one of them.",
             error_class="DELTA_OVERWRITE_BY_FILTER_INCOMPATIBLE_REPLACE_ON_OR_USING",
         )
@@ -157,7 +157,7 @@ def _check_combination(options: WriteOptions) -> None:
         )
     if options.partition_by and options.cluster_by:
         raise InvalidOptionError(
-            "A table is either partitioned (partitionBy) or clustered (clusterBy), not both.",
+            "A table can be partitioned (partitionBy) or clustered (clusterBy), not both.",
             error_class="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
         )
 
@@ -218,7 +218,7 @@ def _boolean(given: _Given, name: str) -> bool | None:
 def _condition(given: _Given, name: str) -> str | None:
     value = _get(given, name)
     if value is not None and not value.strip():
-        raise InvalidOptionError(f"The option '{name}' is a condition in SQL, found an empty text.", option=name)
+        raise InvalidOptionError(f"The option '{name}' is a condition in SQL, found an empty string.", option=name)
     return value
 
 
@@ -276,7 +276,7 @@ def transaction_of(application: str | None, version: str | None) -> SetTransacti
     if application is None and version is None:
         return None
     if application is None or version is None:
-        raise InvalidOptionError("Give both txnAppId and txnVersion, or neither: together they name a write.")
+        raise InvalidOptionError("Give both txnAppId and txnVersion, or neither: together they identify a write.")
     if not version.strip().isdecimal() or int(version) > _MOST:
         raise InvalidOptionError(f"txnVersion is a whole number from 0 to {_MOST}, found '{version}'.")
     return SetTransaction(app_id=application, version=int(version))

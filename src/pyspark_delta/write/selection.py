@@ -124,7 +124,7 @@ def _where(text: str, snapshot: Snapshot, time_zone: str, conditions: ReplaceWhe
     only_partitions = named <= partitions and not is_opaque(predicate)
     if not conditions.data_columns and not only_partitions:
         raise InvalidOptionError(
-            f"The condition of replaceWhere, '{text}', is about columns that are no partition columns, which the "
+            f"The condition of replaceWhere, '{text}', names columns that are not partition columns, which the "
             "session setting spark.databricks.delta.replaceWhere.dataColumns.enabled=false forbids.",
             option="replaceWhere",
         )
@@ -143,14 +143,14 @@ def data_alias(condition: str, table_alias: str | None) -> str:
     bare = sorted({column.name for column in columns if len(column.parts) == 1})
     if bare:
         raise InvalidOptionError(
-            f"The condition of replaceOn, '{condition}', does not say whether {', '.join(bare)} is of the table or of "
-            "the data. Write t.column with the option targetAlias='t' for the table, and s.column for the data.",
+            f"The condition of replaceOn, '{condition}', is ambiguous: {', '.join(bare)} may be a column of the table "
+            "or of the data. Write t.column with the option targetAlias='t' for the table, and s.column for the data.",
             error_class="DELTA_INSERT_REPLACE_ON_AMBIGUOUS_COLUMNS_IN_CONDITION",
             option="replaceOn",
         )
     if len(others) > 1:
         raise InvalidOptionError(
-            f"The condition of replaceOn, '{condition}', speaks of {', '.join(others)}: it may name the table, by the "
+            f"The condition of replaceOn, '{condition}', refers to {', '.join(others)}: it may name the table, by the "
             f"option targetAlias ({table_alias or 'not given'}), and the data by one other name.",
             option="replaceOn",
         )

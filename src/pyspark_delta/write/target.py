@@ -207,7 +207,8 @@ def _check_properties(configuration: TableConfiguration, options: WriteOptions) 
     for name, value in options.properties.items():
         if configuration.properties.get(name) != value:
             raise InvalidOptionError(
-                f"The option '{name}' is a table property: it counts when a table is created, and this one exists.",
+                f"The option '{name}' is a table property: it applies only when a table is created, and this table "
+                "exists.",
                 option=name,
             )
 
@@ -219,7 +220,7 @@ def resolve_columns(schema: StructType, names: Sequence[str], option: str) -> tu
         column = schema.find(name)
         if column is None:
             raise InvalidOperationError(
-                f"The option '{option}' names '{name}', which is not among the columns {', '.join(schema.names)}.",
+                f"The option '{option}' names '{name}', which is not one of the columns {', '.join(schema.names)}.",
                 error_class="DELTA_COLUMN_NOT_FOUND",
                 column=name,
             )

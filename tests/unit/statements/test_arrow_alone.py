@@ -209,7 +209,7 @@ def test_a_plan_says_what_would_happen_and_runs(tmp_path: Path) -> None:
     assert current().version == 2
     assert (plans[0].rows_affected, plans[0].method, plans[0].engine) == (5, "deletion vectors", "Arrow in the driver")
     assert plans[0].execute() == [5]
-    with pytest.raises(ConcurrentWriteError, match="about version 2"):
+    with pytest.raises(ConcurrentWriteError, match="for version 2"):
         plans[1].execute()
 
 

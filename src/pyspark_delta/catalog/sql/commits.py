@@ -283,7 +283,7 @@ def _raise_unfit(table: TableInfo, proposal: Proposal, row: Row[Any], limit: int
     """Raise the reason why a proposal for a later version does not fit the table; return if it fits."""
     if proposal.version > row.latest_version + 1:
         raise refused(
-            table, proposal.version, f"the latest version is {row.latest_version}, and versions follow one another"
+            table, proposal.version, f"the latest version is {row.latest_version}, and versions must be consecutive"
         )
     if proposal.expected_etag not in (None, etag_of(row.metadata_number)):
         raise StaleMetadataError(
@@ -295,7 +295,8 @@ def _raise_unfit(table: TableInfo, proposal: Proposal, row: Row[Any], limit: int
         raise refused(
             table,
             proposal.version,
-            f"its in-commit timestamp {proposal.timestamp} is not after {row.latest_timestamp}, the one before",
+            f"its in-commit timestamp {proposal.timestamp} is not after {row.latest_timestamp}, that of the version "
+            "before",
         )
     published = max(row.published_version, proposal.published_version or 0)
     if proposal.version - published > limit:

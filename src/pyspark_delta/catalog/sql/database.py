@@ -191,7 +191,7 @@ def _parse(url: str) -> URL:
         parsed = make_url(url)
     except (ArgumentError, ValueError):  # whose text may hold a part of the password
         raise CatalogError(
-            "The URL of the catalog cannot be understood. Write it as sqlite:///file.db or "
+            "The URL of the catalog is not valid. Use a form such as sqlite:///file.db or "
             "postgresql://user:password@host:port/database; special characters in a password are written %40 and so on."
         ) from None
     if parsed.drivername == "postgresql":

@@ -202,7 +202,7 @@ class TableNames(Schemas):
                 raise TableReplacedError(f"The table {table.name} was dropped.", table=str(table.name))
             if row.managed:
                 raise InvalidProposalError(
-                    f"The catalog manages the table {table.name}: its metadata change with its commits.",
+                    f"The catalog manages the table {table.name}, so only its commits can change its metadata.",
                     table=str(table.name),
                 )
             if row.latest_version is not None and version <= row.latest_version:
@@ -346,13 +346,13 @@ class TableNames(Schemas):
             raise TableReplacedError(f"The table {staging.name} was dropped meanwhile.", table=str(staging.name))
         if row.state == STAGING and (row.catalog_key, row.schema_key, row.name_key) != _keys(staging.name):
             raise InvalidProposalError(
-                f"The staging table was made for another name than {staging.name}.", table=str(staging.name)
+                f"The staging table was created for a name other than {staging.name}.", table=str(staging.name)
             )
         self._require_creator(row)
 
     def _require_creator(self, row: Row[Any]) -> None:
         if row.created_by != self._settings.principal:
-            raise NotAuthorizedError("A staging table can be used only by who asked for it.", table_id=row.table_id)
+            raise NotAuthorizedError("Only the client that created a staging table can use it.", table_id=row.table_id)
 
     def _table_location(self, location: str) -> str:
         try:
@@ -411,4 +411,4 @@ def _not_found(name: TableName) -> CatalogError:
 
 
 def _exists(name: TableName) -> CatalogError:
-    return CatalogNameExistsError(f"The catalog has a table {name} already.", table=str(name))
+    return CatalogNameExistsError(f"The catalog already has a table {name}.", table=str(name))

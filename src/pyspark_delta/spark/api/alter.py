@@ -92,7 +92,9 @@ class DeltaTableAlter:
         """Move a column within its struct."""
         position = _position(first, after)
         if position is None:
-            raise InvalidOperationError(f"Say where the column '{name}' goes: first=True, or after='another column'.")
+            raise InvalidOperationError(
+                f"Give the position of the column '{name}': first=True, or after='another column'."
+            )
         return self._change(lambda snapshot: move(snapshot.configuration, parse_column_path(name), position))
 
     def changeType(self, name: str, dataType: str | SparkType) -> DeltaTableAlter:
@@ -191,7 +193,7 @@ class DeltaTableAlter:
 
 def _position(first: bool, after: str | None) -> Position | None:
     if first and after is not None:
-        raise InvalidOperationError("A column goes either first or after another one, not both.")
+        raise InvalidOperationError("A column is placed either first or after another column, not both.")
     if first:
         return First()
     return None if after is None else After(parse_column_path(after)[-1])

@@ -178,14 +178,15 @@ class DeltaTableBuilder(Generic[TableT]):
         target = self._location or path
         if target is None:
             raise InvalidOperationError(
-                "Say where the table lies, as in .location('/path/to/table').", error_class="DELTA_MISSING_PATH"
+                "Give the location of the table, as in .location('/path/to/table').", error_class="DELTA_MISSING_PATH"
             )
         return Identified(target)
 
     def _in_catalog(self, identifier: str) -> Identified:
         if self._location is not None:
             raise InvalidOperationError(
-                f"The catalog of '{identifier}' says where the table lies: leave the location '{self._location}' out, "
+                f"The catalog of '{identifier}' chooses the location of the table: leave the location "
+                f"'{self._location}' out, "
                 "or create the table at the location and register it in the catalog.",
                 error_class="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
             )

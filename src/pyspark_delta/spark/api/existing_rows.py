@@ -44,7 +44,7 @@ def _check_boolean(frame: DataFrame, check: RowCheck) -> None:
             found = frame.selectExpr(f"({check.condition})").schema.fields[0].dataType
     except AnalysisException as error:
         first = str(error).splitlines()[0]
-        raise InvalidPredicateError(f"The condition '{check.condition}' cannot be decided: {first}") from None
+        raise InvalidPredicateError(f"The condition '{check.condition}' cannot be evaluated: {first}") from None
     if not isinstance(found, BooleanType):
         raise InvalidPredicateError(
             f"The condition '{check.condition}' is of type {found.simpleString()}, not boolean.",

@@ -163,7 +163,7 @@ class DeltaTransaction:
     def _change(self, make: Callable[[TableConfiguration], TableChange]) -> DeltaTransaction:
         if self._writes:
             raise InvalidOperationError(
-                "The files of this transaction were written as the table declared until now. Change properties before "
+                "This transaction has already written files under the earlier properties. Change properties before "
                 "the first write."
             )
         before, keeps_files = self._transaction.configuration, self._snapshot.num_files() > 0

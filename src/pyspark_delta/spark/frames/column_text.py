@@ -109,7 +109,7 @@ def _connect_text(expression: Any) -> str:
         case "UnresolvedFunction":
             return _call(expression._name, [_connect_text(argument) for argument in expression._args])
     raise InvalidOptionError(
-        f"The condition {expression} has no text in SQL here. Give it as text, as in "
+        f"The condition {expression} cannot be converted to SQL here. Give it as SQL, as in "
         "overwrite(F.expr(\"day = '2024-01-31'\"))."
     )
 
@@ -142,6 +142,6 @@ def _literal(value: Any) -> str:
         escaped = value.replace("\\", "\\\\").replace("'", "\\'")
         return f"'{escaped}'"
     raise InvalidOptionError(
-        f"A condition with the constant {value!r} has no text here. Give it as SQL, as in "
+        f"A condition with the constant {value!r} cannot be converted to SQL. Give it as SQL, as in "
         "overwrite(F.expr(\"day = DATE '2024-01-31'\"))."
     )

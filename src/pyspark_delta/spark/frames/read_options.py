@@ -139,7 +139,7 @@ def refuse_read_options(options: Mapping[str, str]) -> None:
     if (version, time) != (None, None) and _has_log(location, _storage_options(given)):
         raise InvalidOptionError(
             f"The path '{path}' names an old version of the table '{location}', and a write goes to the latest one. "
-            "Nothing was written. Give the path without what begins with '@'.",
+            "Nothing was written. Remove the part of the path that begins with '@'.",
             error_class="DELTA_CANNOT_WRITE_INTO_VIEW",
         )
 
@@ -170,7 +170,7 @@ def _unquote(name: str) -> str:
     if name.startswith("`"):
         name = name[1:-1].replace("``", "`")
     if not name:
-        raise InvalidOptionError("The option 'columns' holds an empty name.")
+        raise InvalidOptionError("The option 'columns' contains an empty name.")
     return name
 
 

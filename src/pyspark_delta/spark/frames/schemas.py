@@ -40,7 +40,8 @@ def from_spark(schema_of: Callable[[], SparkStruct]) -> StructType:
         return parse_schema(schema_of().json())
     except (CorruptLogError, RecursionError):
         raise SchemaMismatchError(
-            f"The columns are nested more than {MAX_DEPTH} levels deep. Store the inner ones as text, or flatten them."
+            f"The columns are nested more than {MAX_DEPTH} levels deep. Store the inner ones as strings, or flatten "
+            "them."
         ) from None
 
 

@@ -87,7 +87,8 @@ def check_path_option(spark: SparkSession, identifier: str, options: Mapping[str
         found = identify(spark, identifier)
     except CatalogNameNotFoundError:
         raise InvalidOptionError(
-            f"The table {identifier} cannot be created at '{given}': its catalog chooses where new tables lie. Leave "
+            f"The table {identifier} cannot be created at '{given}': its catalog chooses the location of new tables. "
+            "Leave "
             "the option 'path' out; or write to the path with df.write.format(\"delta\").save(path), and name the "
             "table with register(name, path) of its catalog.",
             error_class="DELTA_TABLE_LOCATION_MISMATCH",

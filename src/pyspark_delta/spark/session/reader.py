@@ -78,7 +78,9 @@ def _read(
         parsed = replace(parsed, catalog_table=found.catalog_table)
     given = _parse_datatype_string(schema) if isinstance(schema, str) else schema
     if given is not None and not isinstance(given, SparkStruct):
-        raise InvalidOptionError(f"A schema is a StructType or text such as 'id BIGINT, name STRING', found {given!r}.")
+        raise InvalidOptionError(
+            f"A schema is a StructType or a string such as 'id BIGINT, name STRING', found {given!r}."
+        )
     try:
         return read_table(spark, parsed, given, tail=None if found is None else found.tail)
     except (TableNotFoundError, StorageError):

@@ -91,7 +91,7 @@ def check_clauses(clauses: Sequence[Clause]) -> None:
             if clause.condition is None:
                 raise InvalidOperationError(
                     f"A clause {clause.name} without a condition takes all rows that are {kind.value}, so the clauses "
-                    "after it would never count. Only the last of a kind may omit its condition.",
+                    "after it would never apply. Only the last of a kind may omit its condition.",
                     error_class=_OMITTED[kind],
                     sqlstate="42613",
                 )

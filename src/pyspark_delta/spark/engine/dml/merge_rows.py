@@ -92,7 +92,8 @@ class _Resolver:
                 raise InvalidOperationError(
                     f"{clause.name} * takes every column from the source, which has no column '{one.name}', or "
                     f"several. {suggestion((one.name,), self._sides.schema)} Name the columns to set one by one, or "
-                    "add it to the source; with withSchemaEvolution(), columns that the source lacks stay as they are.",
+                    "add it to the source; with withSchemaEvolution(), columns that the source lacks keep their "
+                    "values.",
                     error_class="DELTA_MERGE_UNRESOLVED_EXPRESSION",
                     sqlstate="42601",
                     column=one.name,
@@ -117,7 +118,7 @@ class _Resolver:
             if column is not None and column.kind is ComputedKind.IDENTITY_ALWAYS:
                 raise InvalidOperationError(
                     f"{clause.name} gives values to the column '{column.name}', which is GENERATED ALWAYS AS IDENTITY: "
-                    "only the table numbers it. Leave it out.",
+                    "only the table assigns its values. Leave it out.",
                     error_class="DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED",
                     sqlstate="42808",
                     column=column.name,
@@ -326,9 +327,9 @@ def repeated_matches(merged: MergedRows, columns: Sequence[str]) -> InvalidOpera
     ]
     examples = "; ".join(shown) or "the source has other rows when it is computed again"
     return InvalidOperationError(
-        "Several rows of the source match one row of the table and would change it, so it is not clear which of them "
-        f"counts. Nothing was committed. Found for {examples}. Leave one row for each in the source, for example "
-        "with dropDuplicates or an aggregation by the key, or say more in the condition.",
+        "Several rows of the source match one row of the table and would change it, so the result would be ambiguous. "
+        f"Nothing was committed. Found for {examples}. Leave one row for each in the source, for example "
+        "with dropDuplicates or an aggregation by the key, or make the condition more specific.",
         error_class="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
         sqlstate="21506",
         rows=len(found),

@@ -183,7 +183,7 @@ def resolve(frame: DataFrame, expressions: Sequence[Condition], where: str) -> N
         proposal = parameters.get("proposal")
         raise InvalidOperationError(
             f"Cannot resolve the column {parameters.get('objectName', '')} in {where}. "
-            + (f"Did you mean one of {proposal}?" if proposal else "There are no columns that it could mean."),
+            + (f"Did you mean one of {proposal}?" if proposal else "No column has a similar name."),
             error_class="DELTA_MERGE_UNRESOLVED_EXPRESSION",
             sqlstate="42601",
         ) from None

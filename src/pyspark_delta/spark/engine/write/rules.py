@@ -130,7 +130,7 @@ def _check_given(data: StructType, table: StructType, computed: dict[str, Comput
         if given is not None and column is not None and column.kind is ComputedKind.IDENTITY_ALWAYS:
             raise InvalidOperationError(
                 f"The rows have values for the column '{field.name}', which is GENERATED ALWAYS AS IDENTITY: only the "
-                f"table numbers it. Leave the column out, for example with df.drop('{field.name}').",
+                f"table assigns its values. Leave the column out, for example with df.drop('{field.name}').",
                 error_class="DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED",
                 sqlstate="42808",
                 column=field.name,

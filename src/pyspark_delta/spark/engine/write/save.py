@@ -85,7 +85,7 @@ def insert_into(frame: DataFrame, location: str, options: WriteOptions, *, overw
     names = Snapshot.load(location, storage_options=storage_options, catalog_table=options.catalog_table).schema.names
     if len(frame.columns) != len(names):
         raise SchemaMismatchError(
-            f"insertInto puts columns into the table by position, but the data has {len(frame.columns)} columns "
+            f"insertInto matches columns by position, but the data has {len(frame.columns)} columns "
             f"({', '.join(frame.columns)}) and the table {len(names)} ({', '.join(names)}). Select as many columns, in "
             "the order of the table; or write by name with df.write.mode('append').save(path).",
             error_class="DELTA_INSERT_COLUMN_ARITY_MISMATCH",
