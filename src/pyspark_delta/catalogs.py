@@ -105,7 +105,7 @@ class DeltaCatalog:
     def clean(self, older_than: timedelta = 7 * _DAY, *, apply: bool = False) -> list[LeftBehind]:
         """Return the tables whose creation began longer ago than that and never finished; with `apply`, remove them.
 
-        Data written to them is deleted for good. A file-based catalog does not record such tables, and a server cleans
+        Data written to them is deleted. A file-based catalog does not record such tables, and a server cleans
         up itself: the result is then empty.
         """
         before = _now() - older_than // timedelta(milliseconds=1)

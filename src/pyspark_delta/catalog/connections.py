@@ -137,7 +137,7 @@ def catalog_table(catalog: str, table: TableInfo | StagingTable) -> CatalogTable
 
 
 def table_options(table: CatalogTable, location: str) -> dict[str, str]:
-    """Return the storage options of a table of a connected catalog, which lies at `location`.
+    """Return the storage options of a table of a connected catalog, whose location is `location`.
 
     They name the source of its credentials, which asks the catalog when a store needs them.
     """

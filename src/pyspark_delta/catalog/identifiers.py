@@ -14,7 +14,7 @@ def name_key(part: str) -> str:
     """Return the text by which a part of a name is compared: casefolded, in one Unicode form.
 
     Raises InvalidProposalError for an invalid name: empty or blank, longer than `LONGEST` bytes, or with control
-    characters or lone surrogates. Everything else is taken literally.
+    characters or lone surrogates. Everything else is used literally.
     """
     if len(part) > LONGEST:
         raise _too_long(part)

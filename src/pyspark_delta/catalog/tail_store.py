@@ -13,7 +13,7 @@ from pyspark_delta.storage.paths import file_name
 
 
 class TailStore:
-    """Reads inline commits from memory, and a staged commit that is gone from its published copy (C473).
+    """Reads inline commits from memory, and a missing staged commit from its published copy (C473).
 
     A catalog may forget a published commit and delete its staged file while another client reads.
     """

@@ -94,7 +94,7 @@ class FileActions:
 def read_range(latest: Snapshot, versions: VersionRange) -> Commits:
     """Read the commits of a range that is not empty.
 
-    Raises VersionNotFoundError, naming the earliest available version, if a commit of the range is gone, and
+    Raises VersionNotFoundError, naming the earliest available version, if a commit of the range is missing, and
     CorruptLogError for one that is damaged or missing among others.
     """
     listing = list_log(latest.store, latest.location, versions.first, versions.last)

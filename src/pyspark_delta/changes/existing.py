@@ -26,7 +26,7 @@ def with_statuses(files: pa.Table, location: str, storage_options: Mapping[str, 
     """Return the files of a `ChangeScan`, with their "size" in bytes and "modification_time" in ms from the store.
 
     Makes one request for each distinct file, several at a time if the store is remote. Raises DataFileError for a file
-    that is gone, naming the versions whose changes it held; CorruptLogError for a path that names no file.
+    that is missing, naming the versions whose changes it held; CorruptLogError for a path that names no file.
     """
     coded = resolve_column(location, files["path"].combine_chunks()).dictionary_encode()
     paths = coded.dictionary.to_pylist()

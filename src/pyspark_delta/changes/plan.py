@@ -87,8 +87,8 @@ def plan_changes(
 
     `columns` and `where` may name the columns of the feed too; both as in `plan_scan`.
 
-    Raises InvalidOperationError if the feed was off, VersionNotFoundError if commits are gone, UnsupportedTableError if
-    the columns changed in a way that no single schema can represent, and CorruptLogError.
+    Raises InvalidOperationError if the feed was off, VersionNotFoundError if commits are missing, UnsupportedTableError
+    if the columns changed in a way that no single schema can represent, and CorruptLogError.
     """
     if not versions:
         schema = StructType(select_columns(columns, with_change_columns(latest.schema)))

@@ -37,7 +37,7 @@ def read_changes(plan: ChangePlan) -> Iterator[pa.RecordBatch]:
 
 @contextmanager
 def naming_versions(location: str, tasks: Callable[[], Iterable[ScanTask]]) -> Iterator[None]:
-    """Add the versions whose changes a file held to the error for a data file that is gone.
+    """Add the versions whose changes a file held to the error for a data file that is missing.
 
     `tasks` is called only for an error; errors of tasks outside a change feed are not changed.
     """
@@ -53,7 +53,7 @@ def naming_versions(location: str, tasks: Callable[[], Iterable[ScanTask]]) -> I
 
 
 def missing_file(path: str, versions: Iterable[int]) -> DataFileError:
-    """Return the error for a data file that held changes of some versions, and is gone."""
+    """Return the error for a data file that held changes of some versions, and is missing."""
     numbers = sorted(set(versions))
     shown = ", ".join(map(str, numbers))
     return DataFileError(

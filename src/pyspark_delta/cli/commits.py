@@ -25,7 +25,7 @@ _FACTS = {
 def actions_of(
     location: str, version: int, storage_options: Mapping[str, str], catalog_table: CatalogTable | None = None
 ) -> Iterator[dict[str, Any]]:
-    """Yield the actions of a commit as they are in the log, in order.
+    """Yield the actions of a commit, unchanged and in order.
 
     A commit of a managed table is the one that its catalog names. Raises InvalidOptionError if the log has no such
     commit file, and CorruptLogError at a line that is not an action.

@@ -56,7 +56,7 @@ class WriteContext:
 
     `schema` is the logical schema of the table; batches have its columns, by name, with its types or types that cast to
     them without loss. `data_schema` is the schema of files: physical names, and the partition columns at the end if
-    `stores_partition_columns`, else none of them. With `random_prefix_length`, files lie below random prefixes of that
+    `stores_partition_columns`, else none of them. With `random_prefix_length`, files have random prefixes of that
     length, not in directories of their partition. Sizes are bytes. `checks` are conditions that were evaluated on the
     rows already, numbered as in a column of violations; `numbered` are the identity columns whose values this write
     assigns. With `shreds_variants`, files store parts of variants as typed columns if the values of a variant column

@@ -52,7 +52,7 @@ def map_array(names: Sequence[str], columns: Sequence[pa.Array], length: int) ->
 
 
 def is_coded_map(data_type: pa.DataType) -> bool:
-    """True if a type is a map of texts to texts, both dictionary-encoded."""
+    """True if a type is a map of strings to strings, both dictionary-encoded."""
     if not pa.types.is_map(data_type):
         return False
     inner = (data_type.key_type, data_type.item_type)

@@ -92,7 +92,7 @@ class CheckpointReader:
     def open(self) -> None:
         """Read all footers, of object stores several at a time. Raises CorruptLogError.
 
-        Also raises it if a file is gone whose footer was read before: log cleanup of another process may delete it.
+        Also raises it if a file is missing whose footer was read before: log cleanup of another process may delete it.
         """
         parts = self.parts()
         if self._table_location.startswith("/") or len(parts) == 1:

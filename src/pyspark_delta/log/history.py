@@ -88,7 +88,7 @@ class _InCommitTimes:
 
 # ----------------------------------------------------------------------------------------------------- one version
 def commit_info_of(snapshot: Versioned) -> CommitInfo | None:
-    """Return the commitInfo of the snapshot's version; None if it has none, or the commit file is gone."""
+    """Return the commitInfo of the snapshot's version; None if it has none, or the commit file is missing."""
     file = _commit_file(snapshot)
     if file is None:
         return None

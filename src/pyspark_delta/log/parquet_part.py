@@ -41,7 +41,7 @@ class ParquetPart:
         return self.file.path
 
     def open(self) -> None:
-        """Read the footer. Raises CorruptLogError if the file is gone or unreadable."""
+        """Read the footer. Raises CorruptLogError if the file is missing or unreadable."""
         if self._metadata is None:
             with self.reading():
                 pass  # opening reads it

@@ -1,4 +1,4 @@
-"""Alternative files for the same version, if files of a log segment are gone or unreadable."""
+"""Alternative files for the same version, if files of a log segment are missing or unreadable."""
 
 from __future__ import annotations
 

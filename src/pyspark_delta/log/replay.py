@@ -56,7 +56,7 @@ class FileSources(NamedTuple):
 class LogReplay:
     """The reconciled actions of one version. Immutable for callers; its caches are bounded.
 
-    If files of the segment are gone or unreadable, and others lead to the same version, those are used instead
+    If files of the segment are missing or unreadable, and others lead to the same version, those are used instead
     (`recovery`).
     """
 
@@ -369,7 +369,7 @@ class LogReplay:
 
     # ------------------------------------------------------------------------------- missing and unreadable files
     def _guarded(self, compute: Callable[[], T]) -> T:
-        """The result; if files are gone (once) or unreadable, that of other files that lead to the same version."""
+        """The result; if files are missing (once) or unreadable, that of other files that lead to the same version."""
         listed_again = False
         with self._lock:
             while True:

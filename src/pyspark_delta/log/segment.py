@@ -191,8 +191,8 @@ def later_segment(
 ) -> LogSegment | None:
     """Return the segment of the latest version, from a listing that begins at the version of `segment`.
 
-    Returns `segment` itself if nothing is newer. Returns None if the table must be reopened: the version is gone, was
-    written again, or its successors are incomplete.
+    Returns `segment` itself if nothing is newer. Returns None if the table must be reopened: the version is missing,
+    was written again, or its successors are incomplete.
     """
     if max_version is not None and max_version < segment.end_version:
         return None  # the catalog knows fewer versions than before: it was restored from a copy

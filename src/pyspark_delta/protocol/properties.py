@@ -1,6 +1,6 @@
 """Table properties: the known keys of `metaData.configuration`, each with its type and default.
 
-Keys compare regardless of case. Values are texts in the log; `TableProperty.of` parses one to its type.
+Keys compare regardless of case. Values are strings in the log; `TableProperty.of` parses one to its type.
 """
 
 from __future__ import annotations

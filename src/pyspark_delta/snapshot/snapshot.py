@@ -186,7 +186,7 @@ class Snapshot:
         return self._replay.checksum
 
     def commit_info(self) -> CommitInfo | None:
-        """The `commitInfo` of this version's commit; None if it has none, or if the commit is gone."""
+        """The `commitInfo` of this version's commit; None if it has none, or if the commit is missing."""
         return commit_info_of(self)
 
     def clustering_columns(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""More of the catalog contract: names are taken literally or refused, whatever characters they have."""
+"""More of the catalog contract: names are used literally or refused, whatever characters they have."""
 
 from __future__ import annotations
 

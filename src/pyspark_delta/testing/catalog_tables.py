@@ -54,7 +54,7 @@ class CatalogSetup:
         return TableName(self.catalog, self.schema, table)
 
     def store(self, location: str) -> ObjectStore:
-        """Return the store in which a table lies."""
+        """Return the store of a table."""
         return store_for(normalize_location(location), self.storage_options)
 
 

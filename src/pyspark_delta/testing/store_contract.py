@@ -26,7 +26,7 @@ ODD_NAMES = ("a b", "a%20b", "p=a%2Fb", "50%", "ü-中-\U0001f600", "a+b&c;d,e@f
 
 
 class StoreContract:
-    """One test method for each sentence of `storage.contract`. `root` lies in a location where nothing exists."""
+    """One test method for each sentence of `storage.contract`. `root` is a location where nothing exists."""
 
     # ------------------------------------------------------------------------------------- reading and writing
     def test_written_content_is_read_back(self, store: ObjectStore, root: str) -> None:

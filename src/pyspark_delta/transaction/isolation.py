@@ -1,4 +1,4 @@
-"""The isolation level of a commit: how strictly it is kept apart from concurrent ones."""
+"""The isolation level of a commit: which concurrent commits it tolerates."""
 
 from __future__ import annotations
 

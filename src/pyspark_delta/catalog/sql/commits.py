@@ -227,7 +227,7 @@ class Commits(CatalogPart):
         """Check the files that the proposal names; return the version up to which commits count as published.
 
         That is the version before the one that the proposal reports as published, because other publishers report too.
-        If that is wrong, the comparison fails and all files are checked. If the staged file is gone, a replay is
+        If that is wrong, the comparison fails and all files are checked. If the staged file is missing, a replay is
         answered at once: it may have been published.
         """
         known = max((proposal.published_version or 0) - 1, 0)

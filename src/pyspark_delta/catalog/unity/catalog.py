@@ -319,7 +319,7 @@ class UnityCatalog:
             found = self._find(name) if name is not None else None
         if found is None or found.table_id != table.table_id:
             raise TableReplacedError(
-                f"The table {table.name} with the id {table.table_id} is gone from the catalog.",
+                f"The table {table.name} with the id {table.table_id} is no longer in the catalog.",
                 table=str(table.name),
                 table_id=table.table_id,
             )

@@ -112,7 +112,7 @@ def _value(value: Any, kind: str, data_type: Any) -> Any:
 
 
 def _text(value: Any) -> str | None:
-    """Return texts as they are, everything else as JSON."""
+    """Return strings unchanged, everything else as JSON."""
     return value if value is None or isinstance(value, str) else json.dumps(value, default=str)
 
 

@@ -253,7 +253,7 @@ def _timestamp(given: Mapping[str, tuple[str, str]], name: str, zone: str) -> in
 def _split_suffix(text: str, storage_options: Mapping[str, str], zone: str) -> tuple[str, int | None, int | None]:
     """Return the location, and the version or time of a path suffix `@v12` or `@yyyyMMddHHmmssSSS`.
 
-    A table whose path really ends like this is taken literally, as delta-spark does.
+    A table whose path really ends like this is used literally, as delta-spark does.
     """
     location = normalize_location(text)
     suffix = _SUFFIX.fullmatch(text.rstrip("/"))

@@ -44,7 +44,7 @@ def is_loadable(annotation: Mapping[str, str | None]) -> bool:
 def with_loadable_types(data_type: DataType) -> DataType:
     """Return the type with the annotations of loadable types only, at every level.
 
-    Values of other types are read as they are stored.
+    Values of other types are read in their storage type.
     """
     annotation = data_type.annotation
     if annotation is not None and is_loadable(annotation):

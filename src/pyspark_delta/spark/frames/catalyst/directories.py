@@ -123,7 +123,7 @@ def rows_json(rows: EncodedRows, offset: int) -> Iterator[str]:
 
 
 def strings_json(texts: pa.Array) -> str:
-    """Return a JSON array of texts."""
+    """Return a JSON array of strings."""
     if not len(texts):
         return "[]"
     quote = pa.scalar('"', pa.large_string())
@@ -148,7 +148,7 @@ def _file_entries(files: pa.Table, paths: pa.Array) -> pa.Array:
 
 
 def json_texts(texts: pa.Array) -> pa.Array:
-    """Return texts as they stand between the quotes of a JSON string."""
+    """Return strings escaped for JSON, without the quotes."""
     special = pc.match_substring_regex(texts, _NEEDS_ESCAPE)
     if not pc.any(special).as_py():
         return texts
@@ -172,7 +172,7 @@ def comma_joined(texts: pa.Array, sizes: Numbers) -> pa.Array:
 
 
 def _arrays(texts: pa.Array) -> Iterator[str]:
-    """Yield JSON arrays of the texts; a very long array is split."""
+    """Yield JSON arrays of the strings; a very long array is split."""
     ends = np.cumsum(np.asarray(pc.binary_length(texts)))
     start = 0
     while start < len(texts):

@@ -65,7 +65,7 @@ class Jvm:
         return self.type(_PYTHON_UTILS).toSeq(list(values))
 
     def map(self, values: Mapping[str, str]) -> Any:
-        """Return a Scala map of texts."""
+        """Return a Scala map of strings."""
         key = ("map", tuple(sorted(values.items())))
         return self.once(key, lambda: self.type(_PYTHON_UTILS).toScalaMap(dict(values)))
 
