@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from importlib import import_module
@@ -23,11 +23,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark_delta.errors import DeltaWarning, MissingDependencyError
 from pyspark_delta.spark.conf.sessions import enabled, is_enabled, session_key
 from pyspark_delta.spark.conf.worker_python import choose_for_local_master, use_running_python
-from pyspark_delta.spark.session.frame_writer import writer_class
+from pyspark_delta.spark.session.frame_writer import DeltaAwareWriter
 from pyspark_delta.spark.session.identifiers import is_named
-from pyspark_delta.spark.session.reader import reader_class
-from pyspark_delta.spark.session.streams import stream_reader_class, stream_writer_class
-from pyspark_delta.spark.session.table_writer import table_writer_class
+from pyspark_delta.spark.session.mixins import DeltaMixin, mix_in
+from pyspark_delta.spark.session.reader import DeltaAwareReader
+from pyspark_delta.spark.session.streams import DeltaAwareStreamReader, DeltaAwareStreamWriter
+from pyspark_delta.spark.session.table_writer import DeltaAwareTableWriter
 from pyspark_delta.spark.session.unsupported import explaining_sql
 
 _OLDEST_PYSPARK = (4, 2)
@@ -115,13 +116,13 @@ def _members(spark: SparkSession) -> list[tuple[type, str, Callable[[Any], Any]]
     try:
         frame = _frame_class(spark)
         members: list[tuple[type, str, Callable[[Any], Any]]] = [
-            (type(spark), "read", _read_of),
+            (type(spark), "read", _property_with(DeltaAwareReader)),
             (type(spark), "table", _table_of),
             (type(spark), "sql", _sql_of),
-            (type(spark), "readStream", _read_stream_of),
-            (frame, "write", _write_of),
+            (type(spark), "readStream", _property_with(DeltaAwareStreamReader)),
+            (frame, "write", _property_with(DeltaAwareWriter)),
             (frame, "writeTo", _write_to_of),
-            (frame, "writeStream", _write_stream_of),
+            (frame, "writeStream", _property_with(DeltaAwareStreamWriter)),
         ]
     except ImportError:
         raise _unsupported_pyspark() from None
@@ -191,25 +192,22 @@ def _wrap(owner: type, name: str, make: Callable[[Any], Any]) -> None:
     setattr(owner, name, make(before))
 
 
-def _read_of(before: Any) -> Any:
-    def read(self: SparkSession) -> Any:
-        """Return a reader of data; format "delta" is planned by pyspark-delta."""
-        reader = before.fget(self)
-        if is_enabled(self):
-            reader.__class__ = reader_class(cast(Hashable, type(reader)))
-            reader._delta_begin(self)
-        return reader
+def _property_with(mixin: type[DeltaMixin]) -> Callable[[Any], Any]:
+    """Return the function that wraps a property, so that the reader or writer it returns knows Delta."""
 
-    return property(read, doc=before.__doc__)
+    def wrap(before: Any) -> Any:
+        return property(lambda self: mix_in(mixin, before.fget(self), self), doc=before.__doc__)
+
+    return wrap
 
 
 def _table_of(before: Any) -> Any:
+    @wraps(before)
     def table(self: SparkSession, tableName: str) -> DataFrame:
         if is_enabled(self) and is_named(self, tableName):
             return self.read.table(tableName)
         return cast(DataFrame, before(self, tableName))
 
-    table.__doc__ = before.__doc__
     return table
 
 
@@ -224,47 +222,12 @@ def _sql_of(before: Any) -> Any:
     return sql
 
 
-def _read_stream_of(before: Any) -> Any:
-    def readStream(self: SparkSession) -> Any:
-        reader = before.fget(self)
-        if is_enabled(self):
-            reader.__class__ = stream_reader_class(cast(Hashable, type(reader)))
-            reader._delta_begin(self)
-        return reader
-
-    return property(readStream, doc=before.__doc__)
-
-
-def _write_stream_of(before: Any) -> Any:
-    def writeStream(self: DataFrame) -> Any:
-        writer = before.fget(self)
-        if is_enabled(self.sparkSession):
-            writer.__class__ = stream_writer_class(cast(Hashable, type(writer)))
-            writer._delta_begin(self.sparkSession)
-        return writer
-
-    return property(writeStream, doc=before.__doc__)
-
-
-def _write_of(before: Any) -> Any:
-    def write(self: DataFrame) -> Any:
-        """Return a writer of this frame; format "delta" is written by pyspark-delta."""
-        writer = before.fget(self)
-        if is_enabled(self.sparkSession):
-            writer.__class__ = writer_class(cast(Hashable, type(writer)))
-            writer._delta_begin(self)
-        return writer
-
-    return property(write, doc=before.__doc__)
-
-
 def _write_to_of(before: Any) -> Any:
+    @wraps(before)
     def writeTo(self: DataFrame, table: str) -> Any:
-        writer = before(self, table)
-        if is_enabled(self.sparkSession):
-            writer.__class__ = table_writer_class(cast(Hashable, type(writer)))
-            writer._delta_begin(self, table)
+        writer = mix_in(DeltaAwareTableWriter, before(self, table), self)
+        if isinstance(writer, DeltaAwareTableWriter):
+            writer._delta_begin_table(table)
         return writer
 
-    writeTo.__doc__ = before.__doc__
     return writeTo

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, NoReturn
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame
 
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
 from pyspark_delta.protocol.catalog_table import CatalogTable
-from pyspark_delta.spark.conf.sessions import FORMATS, is_delta
+from pyspark_delta.spark.conf.sessions import FORMATS
 from pyspark_delta.spark.engine.write.save import insert_into, save
 from pyspark_delta.spark.session.identifiers import check_path_option, identify, identify_or_create
-from pyspark_delta.spark.session.options import GivenOptions
+from pyspark_delta.spark.session.mixins import FormatMixin, OptionsMixin
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.write.options import parse_options
 
@@ -24,145 +22,108 @@ from pyspark_delta.write.options import parse_options
 _VIEW_REFUSED = ("EXPECT_TABLE_NOT_VIEW", "UNSUPPORTED_INSERT", "VIEW_WRITE_NOT_ALLOWED")
 
 
-@lru_cache(maxsize=4)
-def writer_class(base: type) -> type:
-    """Return PySpark's writer class with Delta added."""
+class DeltaAwareWriter(FormatMixin, OptionsMixin):
+    """PySpark's DataFrameWriter with Delta."""
 
-    class DeltaAwareWriter(base):  # type: ignore[misc]
-        __doc__ = base.__doc__
+    _delta_mode: str | None = None
+    _delta_partitioning: tuple[str, ...] | None = None
+    _delta_clustering: tuple[str, ...] = ()
+    _delta_buckets: str | None = None  # the method that was called
 
-        def _delta_begin(self, frame: DataFrame) -> None:
-            self._delta_frame = frame
-            self._delta_source: str | None = None
-            self._delta_mode: str | None = None
-            self._delta_partitioning: tuple[str, ...] | None = None
-            self._delta_clustering: tuple[str, ...] = ()
-            self._delta_layout: str | None = None
-            self._delta_options = GivenOptions()
+    def mode(self, saveMode: str | None) -> Any:
+        if saveMode is not None:
+            self._delta_mode = saveMode
+        try:
+            super().mode(saveMode)
+        except Exception:
+            # Spark refuses an unknown mode here; for Delta, saving refuses it with the list of the known ones.
+            if (self._delta_source or "").lower() not in FORMATS:
+                raise
+        return self
 
-        def format(self, source: str) -> Any:
-            self._delta_source = source
-            return super().format(source)
+    def partitionBy(self, *cols: Any) -> Any:
+        self._delta_partitioning = _names(cols)
+        return super().partitionBy(*cols)
 
-        def mode(self, saveMode: str | None) -> Any:
-            if saveMode is not None:
-                self._delta_mode = saveMode
-            try:
-                super().mode(saveMode)
-            except Exception:
-                # Spark refuses an unknown mode here; for Delta, saving refuses it with the list of the known ones.
-                if not self._is_delta():
-                    raise
-            return self
+    def bucketBy(self, numBuckets: int, col: Any, *cols: Any) -> Any:
+        self._delta_buckets = "bucketBy"
+        return super().bucketBy(numBuckets, col, *cols)
 
-        def option(self, key: str, value: Any) -> Any:
-            self._delta_options.add(key, value)
-            return super().option(key, value)
+    def sortBy(self, col: Any, *cols: Any) -> Any:
+        self._delta_buckets = "sortBy"
+        return super().sortBy(col, *cols)
 
-        def options(self, **options: Any) -> Any:
-            for key, value in options.items():
-                self._delta_options.add(key, value)
-            return super().options(**options)
+    def clusterBy(self, *cols: Any) -> Any:
+        self._delta_clustering = _names(cols)
+        return super().clusterBy(*cols)
 
-        def partitionBy(self, *cols: Any) -> Any:
-            self._delta_partitioning = _names(cols)
-            return super().partitionBy(*cols)
+    def save(
+        self,
+        path: Any = None,
+        format: Any = None,  # noqa: A002
+        mode: Any = None,
+        partitionBy: Any = None,
+        **options: Any,
+    ) -> None:
+        if not self._delta_chosen(format):
+            super().save(path, format, mode, partitionBy, **options)
+            return
+        self._delta_save(path, mode, partitionBy, options, None)
 
-        def bucketBy(self, *args: Any, **kwargs: Any) -> Any:
-            self._delta_layout = "bucketBy"
-            return super().bucketBy(*args, **kwargs)
-
-        def sortBy(self, *args: Any, **kwargs: Any) -> Any:
-            self._delta_layout = "sortBy"
-            return super().sortBy(*args, **kwargs)
-
-        def clusterBy(self, *cols: Any) -> Any:
-            self._delta_clustering = _names(cols)
-            return super().clusterBy(*cols)
-
-        def save(
-            self,
-            path: Any = None,
-            format: Any = None,  # noqa: A002
-            mode: Any = None,
-            partitionBy: Any = None,
-            **options: Any,
-        ) -> None:
-            source = format or self._delta_source
-            if not is_delta(self._delta_frame.sparkSession, source):
-                super().save(path, format, mode, partitionBy, **options)
-                return
-            self._delta_save(path, mode, partitionBy, options, None)
-
-        def _delta_save(
-            self, path: Any, mode: Any, partitionBy: Any, options: Mapping[str, Any], table: CatalogTable | None
-        ) -> None:
-            partitioning = self._delta_partitioning
-            if partitionBy is not None:
-                partitioning = _names((partitionBy,) if isinstance(partitionBy, str) else partitionBy)
-            self._refuse_layout()
-            given = self._delta_options.items(options)
-            target = path or next((value for key, value in given.items() if key.lower() == "path"), None)
-            if not target:
-                raise InvalidOptionError(
-                    'Writing format \'delta\' needs a path, as in df.write.format("delta").save("/path/to/table").',
-                    error_class="DELTA_MISSING_PATH",
-                )
-            save(
-                self._delta_frame,
-                location_of(target),
-                mode or self._delta_mode,
-                partitioning,
-                given,
-                cluster_by=self._delta_clustering,
-                catalog_table=table,
+    def _delta_save(
+        self, path: Any, mode: Any, partitionBy: Any, options: Mapping[str, Any], table: CatalogTable | None
+    ) -> None:
+        partitioning = self._delta_partitioning
+        if partitionBy is not None:
+            partitioning = _names((partitionBy,) if isinstance(partitionBy, str) else partitionBy)
+        if self._delta_buckets is not None:
+            raise InvalidOperationError(
+                f"Delta tables have no buckets: {self._delta_buckets} cannot be used; clusterBy lays out files."
             )
+        given = self._delta_options.items(options)
+        save(
+            self._delta_frame,
+            _location_to_save(path, given),
+            mode or self._delta_mode,
+            partitioning,
+            given,
+            cluster_by=self._delta_clustering,
+            catalog_table=table,
+        )
 
-        def saveAsTable(
-            self,
-            name: str,
-            format: Any = None,  # noqa: A002
-            mode: Any = None,
-            partitionBy: Any = None,
-            **options: Any,
-        ) -> None:
-            check_path_option(self._delta_frame.sparkSession, name, self._delta_options.items(options))
-            found = identify_or_create(self._delta_frame.sparkSession, name)
-            if found is not None:
-                given = {**options, **found.storage_options}
-                self._delta_save(found.path, mode, partitionBy, given, found.catalog_table)
-                return
-            if not is_delta(self._delta_frame.sparkSession, format or self._delta_source):
-                super().saveAsTable(name, format, mode, partitionBy, **options)
-                return
+    def saveAsTable(
+        self,
+        name: str,
+        format: Any = None,  # noqa: A002
+        mode: Any = None,
+        partitionBy: Any = None,
+        **options: Any,
+    ) -> None:
+        check_path_option(self._delta_session, name, self._delta_options.items(options))
+        found = identify_or_create(self._delta_session, name)
+        if found is not None:
+            given = {**options, **found.storage_options}
+            self._delta_save(found.path, mode, partitionBy, given, found.catalog_table)
+        elif self._delta_chosen(format):
             refuse_name(name)
+        else:
+            super().saveAsTable(name, format, mode, partitionBy, **options)
 
-        def insertInto(self, tableName: str, overwrite: bool | None = None) -> None:
-            check_path_option(self._delta_frame.sparkSession, tableName, self._delta_options.items({}))
-            found = identify(self._delta_frame.sparkSession, tableName)
-            if found is None:
-                with refusing_views(tableName):
-                    super().insertInto(tableName, overwrite)
-                return
-            if self._delta_partitioning is not None:
-                raise InvalidOperationError(
-                    "insertInto writes to a table that has its partitioning already: leave partitionBy out."
-                )
-            replaces = overwrite if overwrite is not None else (self._delta_mode or "").lower() == "overwrite"
-            options = parse_options(self._delta_options.items(found.storage_options))
-            options = replace(options, catalog_table=found.catalog_table)
-            insert_into(self._delta_frame, location_of(found.path), options, overwrite=replaces)
-
-        def _is_delta(self) -> bool:
-            return self._delta_source is not None and self._delta_source.lower() in FORMATS
-
-        def _refuse_layout(self) -> None:
-            if self._delta_layout is not None:
-                raise InvalidOperationError(
-                    f"Delta tables have no buckets: {self._delta_layout} cannot be used; clusterBy lays out files."
-                )
-
-    return DeltaAwareWriter
+    def insertInto(self, tableName: str, overwrite: bool | None = None) -> None:
+        check_path_option(self._delta_session, tableName, self._delta_options.items())
+        found = identify(self._delta_session, tableName)
+        if found is None:
+            with refusing_views(tableName):
+                super().insertInto(tableName, overwrite)
+            return
+        if self._delta_partitioning is not None:
+            raise InvalidOperationError(
+                "insertInto writes to a table that has its partitioning already: leave partitionBy out."
+            )
+        replaces = overwrite if overwrite is not None else (self._delta_mode or "").lower() == "overwrite"
+        options = parse_options(self._delta_options.items(found.storage_options))
+        options = replace(options, catalog_table=found.catalog_table)
+        insert_into(self._delta_frame, normalize_location(found.path), options, overwrite=replaces)
 
 
 def refuse_name(name: str) -> NoReturn:
@@ -194,12 +155,17 @@ def refusing_views(name: str) -> Iterator[None]:
         ) from error
 
 
-def location_of(path: str) -> str:
-    """Return the location of a path that a user gave."""
-    return normalize_location(path)
-
-
 def _names(columns: Any) -> tuple[str, ...]:
     if len(columns) == 1 and isinstance(columns[0], list | tuple):
         columns = columns[0]
     return tuple(columns)
+
+
+def _location_to_save(path: Any, options: Mapping[str, str]) -> str:
+    target = path or next((value for key, value in options.items() if key.lower() == "path"), None)
+    if not target:
+        raise InvalidOptionError(
+            'Writing format \'delta\' needs a path, as in df.write.format("delta").save("/path/to/table").',
+            error_class="DELTA_MISSING_PATH",
+        )
+    return normalize_location(target)

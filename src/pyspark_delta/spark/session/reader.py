@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, cast
 
 from pyspark.sql import DataFrame, SparkSession
@@ -13,60 +12,36 @@ from pyspark.sql.types import StructType as SparkStruct
 from pyspark.sql.types import _parse_datatype_string
 
 from pyspark_delta.errors import InvalidOptionError, StorageError, TableNotFoundError
-from pyspark_delta.spark.conf.sessions import is_delta
 from pyspark_delta.spark.frames.tables import read_options, read_table
 from pyspark_delta.spark.session.identifiers import Identified, identify
-from pyspark_delta.spark.session.options import GivenOptions
+from pyspark_delta.spark.session.mixins import FormatMixin, OptionsMixin
 
 
-@lru_cache(maxsize=4)
-def reader_class(base: type) -> type:
-    """Return PySpark's reader class with Delta added."""
+class DeltaAwareReader(FormatMixin, OptionsMixin):
+    """PySpark's DataFrameReader with Delta."""
 
-    class DeltaAwareReader(base):  # type: ignore[misc]
-        __doc__ = base.__doc__
+    _delta_schema: Any = None
 
-        def _delta_begin(self, spark: SparkSession) -> None:
-            self._delta_session = spark
-            self._delta_source: str | None = None
-            self._delta_options = GivenOptions()
-            self._delta_schema: Any = None
+    def schema(self, schema: Any) -> Any:
+        self._delta_schema = schema
+        return super().schema(schema)
 
-        def format(self, source: str) -> Any:
-            self._delta_source = source
-            return super().format(source)
+    def load(self, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> DataFrame:  # noqa: A002
+        if not self._delta_chosen(format):
+            return cast(DataFrame, super().load(path, format, schema, **options))
+        given = self._delta_options.items(options)
+        if path is not None and not isinstance(path, str):
+            given["paths"] = json.dumps(list(path))
+        frame = _read(self._delta_session, path, given, schema or self._delta_schema)
+        return frame if frame is not None else cast(DataFrame, super().load(path, format, schema, **options))
 
-        def schema(self, schema: Any) -> Any:
-            self._delta_schema = schema
-            return super().schema(schema)
-
-        def option(self, key: str, value: Any) -> Any:
-            self._delta_options.add(key, value)
-            return super().option(key, value)
-
-        def options(self, **options: Any) -> Any:
-            for key, value in options.items():
-                self._delta_options.add(key, value)
-            return super().options(**options)
-
-        def load(self, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> DataFrame:  # noqa: A002
-            if not is_delta(self._delta_session, format or self._delta_source):
-                return cast(DataFrame, super().load(path, format, schema, **options))
-            given = self._delta_options.items(options)
-            if path is not None and not isinstance(path, str):
-                given["paths"] = json.dumps(list(path))
-            frame = _read(self._delta_session, path, given, schema or self._delta_schema)
-            return frame if frame is not None else cast(DataFrame, super().load(path, format, schema, **options))
-
-        def table(self, tableName: str) -> DataFrame:
-            found = identify(self._delta_session, tableName)
-            if found is None:
-                return cast(DataFrame, super().table(tableName))
-            given = self._delta_options.items(found.storage_options)
-            frame = _read(self._delta_session, found.path, given, self._delta_schema, found)
-            return frame if frame is not None else cast(DataFrame, self.format("delta").load(found.path))
-
-    return DeltaAwareReader
+    def table(self, tableName: str) -> DataFrame:
+        found = identify(self._delta_session, tableName)
+        if found is None:
+            return cast(DataFrame, super().table(tableName))
+        given = self._delta_options.items(found.storage_options)
+        frame = _read(self._delta_session, found.path, given, self._delta_schema, found)
+        return frame if frame is not None else cast(DataFrame, self.format("delta").load(found.path))
 
 
 def _read(

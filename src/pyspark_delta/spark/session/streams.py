@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, NoReturn
 
-from pyspark.sql import SparkSession
-
 from pyspark_delta.errors import InvalidOperationError
-from pyspark_delta.spark.conf.sessions import is_delta
 from pyspark_delta.spark.session.identifiers import is_named
+from pyspark_delta.spark.session.mixins import FormatMixin
 
 _READ_INSTEAD = (
     "Read the table with spark.read; the rows that changed since a version are in its change data feed, with "
@@ -21,71 +18,60 @@ _WRITE_INSTEAD = (
 )
 
 
-@lru_cache(maxsize=4)
-def stream_reader_class(base: type) -> type:
-    """Return PySpark's DataStreamReader, which refuses Delta."""
+class DeltaAwareStreamReader(FormatMixin):
+    """PySpark's DataStreamReader, which refuses Delta."""
 
-    class DeltaAwareStreamReader(base):  # type: ignore[misc]
-        __doc__ = base.__doc__
+    def load(self, path: Any = None, format: Any = None, schema: Any = None, **options: Any) -> Any:  # noqa: A002
+        if self._delta_chosen(format):
+            refuse_to_read()
+        return super().load(path, format, schema, **options)
 
-        def _delta_begin(self, spark: SparkSession) -> None:
-            self._delta_session = spark
-            self._delta_source: str | None = None
-
-        def format(self, source: str) -> Any:
-            self._delta_source = source
-            return super().format(source)
-
-        def load(self, path: Any = None, format: Any = None, *args: Any, **options: Any) -> Any:  # noqa: A002
-            if is_delta(self._delta_session, format or self._delta_source):
-                refuse_to_read()
-            return super().load(path, format, *args, **options)
-
-        def table(self, tableName: str) -> Any:
-            if is_named(self._delta_session, tableName):
-                refuse_to_read()
-            return super().table(tableName)
-
-    return DeltaAwareStreamReader
+    def table(self, tableName: str) -> Any:
+        if is_named(self._delta_session, tableName):
+            refuse_to_read()
+        return super().table(tableName)
 
 
-@lru_cache(maxsize=4)
-def stream_writer_class(base: type) -> type:
-    """Return PySpark's DataStreamWriter, which refuses Delta."""
+class DeltaAwareStreamWriter(FormatMixin):
+    """PySpark's DataStreamWriter, which refuses Delta."""
 
-    class DeltaAwareStreamWriter(base):  # type: ignore[misc]
-        __doc__ = base.__doc__
+    _delta_has_function = False
 
-        def _delta_begin(self, spark: SparkSession) -> None:
-            self._delta_session = spark
-            self._delta_source: str | None = None
-            self._delta_has_function = False
+    def foreach(self, f: Any) -> Any:
+        self._delta_has_function = True
+        return super().foreach(f)
 
-        def format(self, source: str) -> Any:
-            self._delta_source = source
-            return super().format(source)
+    def foreachBatch(self, func: Any) -> Any:
+        self._delta_has_function = True
+        return super().foreachBatch(func)
 
-        def foreach(self, f: Any) -> Any:
-            self._delta_has_function = True
-            return super().foreach(f)
+    def start(
+        self,
+        path: Any = None,
+        format: Any = None,  # noqa: A002
+        outputMode: Any = None,
+        partitionBy: Any = None,
+        queryName: Any = None,
+        **options: Any,
+    ) -> Any:
+        # Spark's default format counts only where no function takes the rows.
+        source = format or self._delta_source
+        if (source is not None or not self._delta_has_function) and self._delta_chosen(source):
+            refuse_to_write()
+        return super().start(path, format, outputMode, partitionBy, queryName, **options)
 
-        def foreachBatch(self, func: Any) -> Any:
-            self._delta_has_function = True
-            return super().foreachBatch(func)
-
-        def start(self, path: Any = None, format: Any = None, *args: Any, **options: Any) -> Any:  # noqa: A002
-            source = format or self._delta_source
-            # Spark's default format counts only where no function takes the rows.
-            if not (source is None and self._delta_has_function) and is_delta(self._delta_session, source):
-                refuse_to_write()
-            return super().start(path, format, *args, **options)
-
-        def toTable(self, tableName: str, format: Any = None, *args: Any, **options: Any) -> Any:  # noqa: A002
-            if is_named(self._delta_session, tableName) or is_delta(self._delta_session, format or self._delta_source):
-                refuse_to_write()
-            return super().toTable(tableName, format, *args, **options)
-
-    return DeltaAwareStreamWriter
+    def toTable(
+        self,
+        tableName: str,
+        format: Any = None,  # noqa: A002
+        outputMode: Any = None,
+        partitionBy: Any = None,
+        queryName: Any = None,
+        **options: Any,
+    ) -> Any:
+        if is_named(self._delta_session, tableName) or self._delta_chosen(format):
+            refuse_to_write()
+        return super().toTable(tableName, format, outputMode, partitionBy, queryName, **options)
 
 
 def refuse_to_read() -> NoReturn:
