@@ -5,7 +5,6 @@ If the predicate excludes most rows, the other columns are not read from row gro
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
@@ -23,6 +22,7 @@ from pyspark_delta.deletion_vectors import check_rows, of_indexes
 from pyspark_delta.errors import CorruptLogError, DataFileError
 from pyspark_delta.expressions.evaluate import evaluate
 from pyspark_delta.expressions.text import columns_of
+from pyspark_delta.lru import LruCache
 from pyspark_delta.scan.plan import (
     ChangeType,
     ColumnPlan,
@@ -79,8 +79,7 @@ class DataFileReader:
         asked = {column.path[0] for column in columns_of(context.residual)} if context.residual is not None else ()
         self._asked = [i for i, name in enumerate(self._names) if name in asked]
         self._row_groups = RowGroupFilter(context.residual)
-        self._layouts: dict[str, tuple[pa.Schema, _Layout]] = {}
-        self._lock = threading.Lock()
+        self._layouts: LruCache[str, tuple[pa.Schema, _Layout]] = LruCache(_KEPT_LAYOUTS)
 
     def read(
         self, task: ScanTask, constants: Mapping[str, pa.Scalar], selection: RowSelection
@@ -199,15 +198,11 @@ class DataFileReader:
         """Return how to read this file; files of one writer share the result."""
         schema = file.schema_arrow
         key = str(len(schema)) + "\0".join(schema.names)
-        with self._lock:
-            known = self._layouts.get(key)
+        known = self._layouts.get(key)
         if known is not None and known[0].equals(schema, check_metadata=True):
             return known[1]
         layout = self._make_layout(file, schema, path)
-        with self._lock:
-            if len(self._layouts) >= _KEPT_LAYOUTS:
-                self._layouts.clear()
-            self._layouts[key] = (schema, layout)
+        self._layouts.put(key, (schema, layout))
         return layout
 
     def _make_layout(self, file: pq.ParquetFile, schema: pa.Schema, path: str) -> _Layout:

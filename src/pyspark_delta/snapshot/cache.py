@@ -7,12 +7,11 @@ columns of files that a snapshot keeps are bounded by `PYSPARK_DELTA_FILE_CACHE_
 from __future__ import annotations
 
 import os
-import threading
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TypeAlias
 
 from pyspark_delta.catalog.log_tail import TailFiles
+from pyspark_delta.lru import LruCache
 from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.snapshot.snapshot import Snapshot
 
@@ -21,8 +20,7 @@ DEFAULT_ENTRIES = 16
 
 _Key: TypeAlias = tuple[str, tuple[tuple[str, str], ...], CatalogTable | None]
 
-_lock = threading.Lock()
-_snapshots: OrderedDict[_Key, Snapshot] = OrderedDict()
+_snapshots: LruCache[_Key, Snapshot] = LruCache(lambda: int(os.environ.get(ENTRIES_VARIABLE, DEFAULT_ENTRIES)))
 
 
 def latest_snapshot(
@@ -34,8 +32,7 @@ def latest_snapshot(
 ) -> Snapshot:
     """Return the latest version of a table. Arguments and errors are as in `Snapshot.load`."""
     key = _key(location, storage_options, catalog_table)
-    with _lock:
-        known = _snapshots.get(key)
+    known = _snapshots.get(key)
     try:
         if known is None:
             snapshot = Snapshot.load(location, storage_options=storage_options, catalog_table=catalog_table, tail=tail)
@@ -44,39 +41,27 @@ def latest_snapshot(
         else:
             snapshot = known.update(tail=tail)
     except Exception:
-        with _lock:
-            _snapshots.pop(key, None)
+        _snapshots.pop(key)
         raise
-    with _lock:
-        newer = _snapshots.get(key)
+
+    def newest(newer: Snapshot | None) -> Snapshot:
         if newer is not None and newer is not known and newer.version >= snapshot.version:
-            snapshot = newer  # another thread was ahead
-        _snapshots[key] = snapshot
-        _snapshots.move_to_end(key)
-        while len(_snapshots) > _limit():
-            _snapshots.popitem(last=False)
-    return snapshot
+            return newer  # another thread was ahead
+        return snapshot
+
+    return _snapshots.update(key, newest) or snapshot
 
 
 def remember(snapshot: Snapshot) -> None:
     """Replace an older snapshot of a table by a newer one, for example that of a new commit."""
     key = _key(snapshot.location, snapshot.storage_options, snapshot.catalog_table)
-    with _lock:
-        known = _snapshots.get(key)
-        if known is not None and known.version < snapshot.version:
-            _snapshots[key] = snapshot
+    _snapshots.update(key, lambda known: snapshot if known is not None and known.version < snapshot.version else known)
 
 
 def clear_cache(location: str | None = None) -> None:
     """Forget the snapshots of one location, or all of them."""
-    with _lock:
-        for key in [k for k in _snapshots if location is None or k[0] == location]:
-            del _snapshots[key]
+    _snapshots.discard(lambda key: location is None or key[0] == location)
 
 
 def _key(location: str, storage_options: Mapping[str, str] | None, catalog_table: CatalogTable | None) -> _Key:
     return location, tuple(sorted((storage_options or {}).items())), catalog_table
-
-
-def _limit() -> int:
-    return int(os.environ.get(ENTRIES_VARIABLE, DEFAULT_ENTRIES))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -16,6 +15,7 @@ from pyspark_delta.log.checkpoint_writer import write_checkpoint
 from pyspark_delta.log.cleanup import clean_log
 from pyspark_delta.log.replay import LogReplay
 from pyspark_delta.log.segment import published_segment
+from pyspark_delta.lru import LruCache
 from pyspark_delta.protocol.clustering import DOMAIN as CLUSTERING
 from pyspark_delta.protocol.properties import CHECKPOINT_INTERVAL, ENABLE_EXPIRED_LOG_CLEANUP, LOG_RETENTION
 from pyspark_delta.protocol.ready import ReadyCommit
@@ -27,8 +27,7 @@ from pyspark_delta.transaction.version_checksum import Totals, write_version_che
 T = TypeVar("T")
 
 _DAY = 86_400  # seconds
-_REMEMBERED = 1000  # tables
-_cleaned: OrderedDict[str, tuple[Any, ...]] = OrderedDict()
+_cleaned: LruCache[str, tuple[Any, ...]] = LruCache(1000)  # tables
 
 
 def post_commit(ready: ReadyCommit, base: TableState, store: ObjectStore) -> None:
@@ -110,6 +109,4 @@ def _clean(ready: ReadyCommit, base: TableState, store: ObjectStore) -> None:
         return
     if clean_log(store, base.location, configuration, allowed_by_catalog=allowed).log_files:
         clear_cache(base.location)  # its snapshots may be read from deleted files
-    _cleaned[base.location] = state
-    while len(_cleaned) > _REMEMBERED:
-        _cleaned.popitem(last=False)
+    _cleaned.put(base.location, state)

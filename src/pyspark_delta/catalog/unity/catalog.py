@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -47,6 +46,7 @@ from pyspark_delta.errors import (
     StaleMetadataError,
     TableReplacedError,
 )
+from pyspark_delta.lru import LruCache
 from pyspark_delta.storage.credentials import Credentials
 
 _KNOWN_TABLES = 10_000  # tables whose properties are remembered
@@ -70,8 +70,7 @@ class UnityCatalog:
         self._storage_options = dict(storage_options or {})
         self._is_own_server = isinstance(api, DeltaApi) and api.is_own_server
         # The last known properties of a table: a commit has to name those that it removes.
-        self._properties: dict[str, Mapping[str, str]] = {}
-        self._lock = threading.Lock()
+        self._properties: LruCache[str, Mapping[str, str]] = LruCache(_KNOWN_TABLES)
 
     @classmethod
     def connect(
@@ -165,7 +164,7 @@ class UnityCatalog:
             with translated(f"table {found.name}"):
                 self._api.report_change(found, version, timestamp, change, known)
         if change.metadata is not None:
-            self._remember(table.table_id, own_properties(change.metadata.configuration))
+            self._properties.put(table.table_id, own_properties(change.metadata.configuration))
 
     def load_table(self, name: TableName) -> TableInfo:
         """As the contract says. Raises NotDeltaTableError for a table of another format, and for a view."""
@@ -265,7 +264,7 @@ class UnityCatalog:
     def _ratify(self, table: TableInfo, proposal: Proposal) -> Ratification:
         replayed = self._api.ratify(table, proposal, self._known(table))
         if proposal.change is not None and proposal.change.metadata is not None and not replayed:
-            self._remember(table.table_id, proposal.change.metadata.configuration)
+            self._properties.put(table.table_id, proposal.change.metadata.configuration)
         return Ratification(commit_of_proposal(proposal), replayed)
 
     def _refused(self, table: TableInfo, proposal: Proposal, refusal: Refusal) -> Ratification:
@@ -343,7 +342,7 @@ class UnityCatalog:
 
     # ----------------------------------------------------------------------------------------------- properties
     def _heard(self, table: TableInfo) -> TableInfo:
-        self._remember(table.table_id, table.properties)
+        self._properties.put(table.table_id, table.properties)
         if not table.catalog_managed or self._is_own_server:
             return table
         return replace(table, required_properties=required_properties(table.properties))
@@ -362,16 +361,9 @@ class UnityCatalog:
             check_properties(name, metadata.configuration, known)
         check_domains(name, domains)
 
-    def _remember(self, table_id: str, properties: Mapping[str, str]) -> None:
-        with self._lock:
-            self._properties.pop(table_id, None)
-            self._properties[table_id] = properties
-            while len(self._properties) > _KNOWN_TABLES:
-                del self._properties[next(iter(self._properties))]
-
     def _known(self, table: TableInfo) -> Mapping[str, str]:
-        with self._lock:
-            return self._properties.get(table.table_id, table.properties)
+        known = self._properties.get(table.table_id)
+        return table.properties if known is None else known
 
 
 def _api_of(connection: Connection, catalog: str) -> DeltaApi | LegacyApi:

@@ -12,13 +12,13 @@ from __future__ import annotations
 import itertools
 import logging
 import re
-from collections import OrderedDict
 from threading import Lock
 from typing import Any
 
 from pyspark.errors.exceptions import captured
 
 from pyspark_delta.errors import DataFileError, DeltaError
+from pyspark_delta.lru import LruCache
 
 _MARK = re.compile(r"\(pyspark-delta failure (\d+)\)")
 _KEPT = 100
@@ -28,8 +28,8 @@ _MISSING = "[FAILED_READ_FILE.FILE_NOT_EXIST]"
 
 _lock = Lock()
 _numbers = itertools.count(1)
-_failures: OrderedDict[int, DeltaError] = OrderedDict()
-_read: OrderedDict[str, frozenset[int]] = OrderedDict()  # versions by the location of the table
+_failures: LruCache[int, DeltaError] = LruCache(_KEPT)
+_read: LruCache[str, frozenset[int]] = LruCache(_KEPT)  # versions by the location of the table
 
 
 class RelayedError(Exception):
@@ -39,21 +39,15 @@ class RelayedError(Exception):
 def relay(error: DeltaError) -> RelayedError:
     """Keep the error and return the exception to raise towards the JVM. The newest hundred errors are kept."""
     _install()
-    with _lock:
-        number = next(_numbers)
-        _failures[number] = error
-        while len(_failures) > _KEPT:
-            _failures.popitem(last=False)
+    number = next(_numbers)
+    _failures.put(number, error)
     return RelayedError(f"{error} (pyspark-delta failure {number})")
 
 
 def expect(location: str, version: int) -> None:
     """Note that Spark will read files of a version; `location` is as Spark shows it. A hundred tables are kept."""
     _install()
-    with _lock:
-        _read[location] = _read.pop(location, frozenset()) | {version}
-        while len(_read) > _KEPT:
-            _read.popitem(last=False)
+    _read.update(location, lambda versions: (versions or frozenset()) | {version})
 
 
 class _Quiet(logging.Filter):
@@ -94,8 +88,7 @@ def _find(java_exception: Any) -> DeltaError | None:
 def _unreadable_file(java_exception: Any) -> DeltaError | None:
     """Return the error for a data file of one of our tables; None for any other file."""
     path = str(java_exception.getMessageParameters().get("path"))
-    with _lock:
-        versions = next((known for location, known in _read.items() if path.startswith(f"{location}/")), None)
+    versions = next((known for location, known in _read.items() if path.startswith(f"{location}/")), None)
     if versions is None:
         return None
     where = f"Data file '{path}' of version {min(versions)}" if len(versions) == 1 else f"Data file '{path}'"

@@ -6,13 +6,13 @@ that they exist (`file_index.probe`).
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
 from pyspark.sql import SparkSession
 
+from pyspark_delta.lru import LruCache
 from pyspark_delta.schema.json import schema_to_json
 from pyspark_delta.schema.types import StructType
 
@@ -27,7 +27,7 @@ class Jvm:
     def __init__(self, gateway: Any) -> None:
         self.gateway = gateway
         self.root = gateway.jvm
-        self._made: OrderedDict[Hashable, Any] = OrderedDict()
+        self._made: LruCache[Hashable, Any] = LruCache(_KEPT)
         self.byte_array_offset = int(self.root.org.apache.spark.unsafe.Platform.BYTE_ARRAY_OFFSET)
         self.nil = self.seq(())
         self.none = self.root.scala.Option.empty()
@@ -41,12 +41,7 @@ class Jvm:
 
         Every step towards a JVM object is a message to the JVM and back, and planning a query takes hundreds of them.
         """
-        made = self._made.get(key)
-        if made is None:
-            made = self._made[key] = make()
-            while len(self._made) > _KEPT:
-                self._made.popitem(last=False)
-        return made
+        return self._made.get_or_make(key, make)
 
     def type(self, name: str) -> Any:
         """Return the class of that name, to call it or its static methods."""
