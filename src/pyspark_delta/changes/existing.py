@@ -7,13 +7,13 @@ have deleted a file whose commit still exists.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.changes.reader import missing_file
 from pyspark_delta.errors import FileNotFoundInStoreError
+from pyspark_delta.parallel import map_requests
 from pyspark_delta.storage import FileStatus, store_for
 from pyspark_delta.storage.paths import split
 from pyspark_delta.storage.percent import resolve_column
@@ -30,11 +30,9 @@ def with_statuses(files: pa.Table, location: str, storage_options: Mapping[str, 
     """
     coded = resolve_column(location, files["path"].combine_chunks()).dictionary_encode()
     paths = coded.dictionary.to_pylist()
-    if split(location)[0] in ("file", "memory"):
-        statuses = [_status(path, storage_options) for path in paths]
-    else:
-        with ThreadPoolExecutor(_PARALLEL_CALLS) as pool:
-            statuses = list(pool.map(lambda path: _status(path, storage_options), paths))
+    is_near = split(location)[0] in ("file", "memory")
+    at_once = 1 if is_near else min(_PARALLEL_CALLS, len(paths))
+    statuses = list(map_requests(lambda path: _status(path, storage_options), paths, at_once))
     for number, status in enumerate(statuses):
         if status is None:
             versions = files["version"].filter(pc.equal(coded.indices, number)).to_pylist()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 from pyspark_delta.commit.contract import (
     CommitRequest,
@@ -23,6 +22,7 @@ from pyspark_delta.errors import (
 )
 from pyspark_delta.log.names import LOG_DIRECTORY, CommitName
 from pyspark_delta.log.provenance import transaction_id
+from pyspark_delta.parallel import map_requests
 from pyspark_delta.storage import ObjectStore
 from pyspark_delta.storage.paths import join
 
@@ -60,16 +60,14 @@ class FilesystemCommitter:
             except FileNotFoundInStoreError:
                 return None
 
-        with ThreadPoolExecutor(_PARALLEL_READS) as pool:
-            ahead = 1
-            while True:
-                block = range(version + 1, version + 1 + ahead)
-                contents = pool.map(read, block) if ahead > 1 else map(read, block)
-                for number, content in zip(block, contents, strict=True):
-                    if content is None:
-                        return
-                    yield TakenVersion(number, content)
-                version, ahead = version + ahead, min(2 * ahead, _PARALLEL_READS)
+        ahead = 1
+        while True:
+            block = range(version + 1, version + 1 + ahead)
+            for number, content in zip(block, map_requests(read, block, ahead), strict=True):
+                if content is None:
+                    return
+                yield TakenVersion(number, content)
+            version, ahead = version + ahead, min(2 * ahead, _PARALLEL_READS)
 
     def _settle(self, request: CommitRequest, path: str, error: StorageError) -> CommitResult:
         try:

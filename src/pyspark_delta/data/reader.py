@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 
 from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.data.files import DataFileReader
-from pyspark_delta.data.parallel import flat_map_ordered
 from pyspark_delta.data.raw_rows import RowSelection, without_columns
 from pyspark_delta.deletion_vectors import read_deletion_vectors
+from pyspark_delta.parallel import flat_map_ordered
 from pyspark_delta.scan.plan import ChangeType, PartitionConstant, ReadContext, ScanPlan, ScanTask
 from pyspark_delta.schema.arrow import schema_to_arrow
 from pyspark_delta.schema.partition_values import parse_partition_column

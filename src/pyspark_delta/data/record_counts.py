@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.data.opened import rows_in_file
-from pyspark_delta.data.parallel import flat_map_ordered
 from pyspark_delta.expressions.tree import Column
+from pyspark_delta.parallel import flat_map_ordered
 from pyspark_delta.schema.types import LONG
 from pyspark_delta.stats.parse import parse_stats
 from pyspark_delta.stats.texts import members_of, object_of

@@ -22,7 +22,7 @@ from pyspark_delta.log.replay import FileSources, LogReplay
 from pyspark_delta.log.skipping import partition_column
 from pyspark_delta.log.struct_types import fitted, fitted_as_far_as_possible
 from pyspark_delta.log.typed_stats import STATS_PARSED, lacks_texts, typed_stats, with_texts
-from pyspark_delta.log.workers import map_ordered
+from pyspark_delta.parallel import map_ordered
 from pyspark_delta.stats.parse import parse_stats
 
 _PROBED_AT_ONCE = 32_768  # rows of a checkpoint whose keys are looked up together

@@ -15,7 +15,7 @@ from pyspark_delta.expressions.tree import Column
 from pyspark_delta.log.parquet_part import ParquetPart
 from pyspark_delta.log.part_scan import PartScan, ScanCounters
 from pyspark_delta.log.request import FileRequest
-from pyspark_delta.log.workers import map_ordered, map_ordered_eagerly, worker_count
+from pyspark_delta.parallel import map_ordered, map_ordered_eagerly, worker_count
 
 _SHARE_ROWS = 65536  # bytes of adjacent row groups that one thread decodes
 

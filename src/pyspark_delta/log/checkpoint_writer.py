@@ -33,11 +33,11 @@ from pyspark_delta.log.last_checkpoint import LastCheckpoint, write_last_checkpo
 from pyspark_delta.log.listing import log_location
 from pyspark_delta.log.names import SIDECAR_DIRECTORY, ClassicCheckpointName, CommitName, UuidCheckpointName, parse_name
 from pyspark_delta.log.parquet_part import ParquetPart, missing_part
-from pyspark_delta.log.prefetch import prefetch
 from pyspark_delta.log.recovery import is_missing, other_segment
 from pyspark_delta.log.replay import FileSources, LogReplay
 from pyspark_delta.log.segment import LogSegment
 from pyspark_delta.log.sidecar_reuse import reusable_sidecars
+from pyspark_delta.parallel import prefetch
 from pyspark_delta.protocol.clustering import clustering_paths
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.expiry import unexpired

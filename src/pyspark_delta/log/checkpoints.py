@@ -6,7 +6,6 @@ The kind of a file follows from its content, not from its name (C039): sidecar r
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 
 import pyarrow as pa
@@ -19,6 +18,7 @@ from pyspark_delta.log.listing import Checkpoint, log_location
 from pyspark_delta.log.loaded_files import LoadedFiles
 from pyspark_delta.log.names import SIDECAR_DIRECTORY, UuidCheckpointName
 from pyspark_delta.log.parquet_part import ParquetPart, plain
+from pyspark_delta.parallel import map_requests
 from pyspark_delta.storage import FileStatus, ObjectStore
 from pyspark_delta.storage.paths import decode, file_name, join
 
@@ -95,12 +95,9 @@ class CheckpointReader:
         Also raises it if a file is missing whose footer was read before: log cleanup of another process may delete it.
         """
         parts = self.parts()
-        if self._table_location.startswith("/") or len(parts) == 1:
-            for part in parts:
-                part.open_again()
-            return
-        with ThreadPoolExecutor(_PARALLEL_OPENS) as pool:
-            list(pool.map(ParquetPart.open_again, parts))
+        at_once = 1 if self._table_location.startswith("/") else min(_PARALLEL_OPENS, len(parts))
+        for _ in map_requests(ParquetPart.open_again, parts, at_once):
+            pass
 
     def _sidecar_file(self, fields: Fields) -> FileStatus:
         sidecar = decode_sidecar(fields)

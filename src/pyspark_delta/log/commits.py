@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import orjson
@@ -14,6 +13,7 @@ from pyspark_delta.actions.model import Action
 from pyspark_delta.errors import CorruptLogError, FileNotFoundInStoreError
 from pyspark_delta.log.names import LOG_DIRECTORY
 from pyspark_delta.log.segment import CommitFile, Compaction
+from pyspark_delta.parallel import map_requests
 from pyspark_delta.storage import FileStatus, ObjectStore
 from pyspark_delta.storage.paths import split
 
@@ -137,14 +137,10 @@ def read_commits(store: ObjectStore, files: Sequence[CommitFile | Compaction]) -
     """Read files in the given order: one by one locally, several at a time from object stores."""
     if not files:
         return
-    if split(files[0].file.path)[0] in ("file", "memory"):
-        for entry in files:
-            yield read_entry(store, entry)
-        return
-    with ThreadPoolExecutor(min(_PARALLEL_READS, len(files))) as pool:
-        for start in range(0, len(files), _PARALLEL_READS):
-            block = files[start : start + _PARALLEL_READS]
-            yield from pool.map(lambda entry: read_entry(store, entry), block)
+    is_near = split(files[0].file.path)[0] in ("file", "memory")
+    yield from map_requests(
+        lambda entry: read_entry(store, entry), files, 1 if is_near else min(_PARALLEL_READS, len(files))
+    )
 
 
 def read_entry(store: ObjectStore, entry: CommitFile | Compaction) -> CommitText:

@@ -14,7 +14,7 @@ from pyspark_delta.actions.decode import Fields
 from pyspark_delta.errors import CorruptLogError
 from pyspark_delta.log.arrays import map_array
 from pyspark_delta.log.commits import malformed
-from pyspark_delta.log.workers import map_ordered
+from pyspark_delta.parallel import map_ordered
 
 _BLOCK = 8192
 _REQUIRED = ("path", "size", "modification_time")

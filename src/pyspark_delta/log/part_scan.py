@@ -35,7 +35,7 @@ from pyspark_delta.log.skipping import (
     stats_batch,
 )
 from pyspark_delta.log.typed_stats import STATS_PARSED, lacks_texts, typed_stats, with_texts
-from pyspark_delta.log.workers import map_ordered, worker_count
+from pyspark_delta.parallel import map_ordered, worker_count
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.types import DOUBLE, FLOAT, TIMESTAMP, DataType
 from pyspark_delta.stats.parse import parse_stats

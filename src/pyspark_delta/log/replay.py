@@ -33,7 +33,7 @@ from pyspark_delta.log.request import FileRequest
 from pyspark_delta.log.segment import CommitFile, Compaction, LogSegment
 from pyspark_delta.log.skipping import keep_files, leaf_columns_of
 from pyspark_delta.log.version_checksum import VersionChecksum, read_checksum
-from pyspark_delta.log.workers import map_ordered_eagerly, worker_count
+from pyspark_delta.parallel import map_ordered_eagerly, worker_count
 from pyspark_delta.stats.parse import parse_stats
 from pyspark_delta.storage import ObjectStore
 

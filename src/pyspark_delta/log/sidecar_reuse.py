@@ -18,7 +18,7 @@ from pyspark_delta.log.checkpoint_scan import scan_part
 from pyspark_delta.log.file_totals import FileTotals
 from pyspark_delta.log.parquet_part import ParquetPart
 from pyspark_delta.log.replay import FileSources
-from pyspark_delta.log.workers import map_ordered
+from pyspark_delta.parallel import map_ordered
 from pyspark_delta.storage.paths import file_name
 
 _PROBED_TOGETHER = 4  # sidecars

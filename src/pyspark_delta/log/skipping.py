@@ -14,7 +14,7 @@ from pyspark_delta.expressions.text import columns_of, conjuncts
 from pyspark_delta.expressions.tree import Column, Expression
 from pyspark_delta.log.arrays import bool_array, chosen_rows, map_value
 from pyspark_delta.log.request import PARTITION_VALUES, FileRequest
-from pyspark_delta.log.workers import map_ordered
+from pyspark_delta.parallel import map_ordered
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.partition_values import parse_partition_column
 from pyspark_delta.schema.types import TIMESTAMP, DataType
