@@ -12,11 +12,14 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.spark.made_tables import DataFile, field_json, make_table
 
+from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.scan.file_source import file_source
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.conf.temporary import temporary_conf
+from pyspark_delta.spark.conf.temporary import temporary_conf, users_conf
+from pyspark_delta.spark.conf.write_defaults import with_session_defaults
 from pyspark_delta.spark.frames.columns import FIELD_ID_SETTINGS
 from pyspark_delta.spark.frames.public_scan import data_frame, frame_can_read
+from pyspark_delta.write.options import parse_options
 
 THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 
@@ -58,7 +61,7 @@ def test_data_frame_scan_of_many_files_changes_no_setting(
         assert frames[0].count() == 40
 
 
-def test_a_lent_setting_is_restored_when_the_last_block_ends(spark: SparkSession) -> None:
+def test_a_temporary_setting_is_restored_when_the_last_block_ends(spark: SparkSession) -> None:
     session = spark.newSession()
     for own in (None, "7"):
         if own is not None:
@@ -69,7 +72,22 @@ def test_a_lent_setting_is_restored_when_the_last_block_ends(spark: SparkSession
                 longer.enter_context(temporary_conf(session, THRESHOLD, "50"))
                 assert spark.newSession().conf.get(THRESHOLD) != "50"
             assert session.conf.get(THRESHOLD) == "50"
+            assert users_conf(session, THRESHOLD) == own
         assert session.conf.get(THRESHOLD) == before
+
+
+def test_the_time_zone_of_a_write_is_that_of_the_session_if_it_has_set_none(spark: SparkSession) -> None:
+    session = spark.newSession()
+    session.conf.unset("spark.sql.session.timeZone")
+    zones = session._jvm.java.util.TimeZone  # type: ignore[union-attr]
+    before = zones.getDefault()
+    zones.setDefault(zones.getTimeZone("Asia/Kolkata"))
+    try:
+        with_session_defaults(session, parse_options({"timeZone": "Asia/Kolkata"}))
+        with pytest.raises(InvalidOptionError, match="time zone of the session, 'Asia/Kolkata'"):
+            with_session_defaults(session, parse_options({"timeZone": "UTC"}))
+    finally:
+        zones.setDefault(before)
 
 
 def test_data_frame_scan_takes_no_table_by_ids_where_the_session_does_not(spark: SparkSession, by_ids: str) -> None:

@@ -36,6 +36,19 @@ class TaskRunner(Protocol):
         """
 
 
+def pickle_items(items: Iterable[object]) -> list[bytes]:
+    """Return each item with its number, as `run_items` reads them."""
+    return [pickle.dumps(numbered) for numbered in enumerate(items)]
+
+
+def run_items(task: ItemTask, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Call a function on each item in the first column of some batches; yield its rows."""
+    for batch in batches:
+        for pickled in batch.column(0):
+            number, item = pickle.loads(pickled.as_py())
+            yield from task(number, item)
+
+
 class FileGroup:
     """The files that one task reads, with what it needs to read them; the files are an Arrow stream."""
 

@@ -11,7 +11,7 @@ DATA_SOURCE = "deltapy"  # the name of the Python Data Source that no other impl
 DATA_SOURCE_MODULE = "pyspark_deltapy"  # where Spark itself looks for it, so that no module here imports the source
 FORMATS = ("delta", DATA_SOURCE)
 _DEFAULT_FORMAT = "spark.sql.sources.default"
-_TIME_ZONE = "spark.sql.session.timeZone"
+TIME_ZONE = "spark.sql.session.timeZone"
 
 enabled: set[str] = set()
 """The keys of the sessions that `enable` holds for."""
@@ -36,7 +36,7 @@ def is_delta(spark: SparkSession, source: str | None) -> bool:
 
 def session_time_zone(spark: SparkSession) -> str:
     """Return the time zone in which the session reads timestamps without one."""
-    return spark.conf.get(_TIME_ZONE) or "UTC"
+    return spark.conf.get(TIME_ZONE) or "UTC"
 
 
 def unwrapped_reader(spark: SparkSession) -> Any:

@@ -26,10 +26,11 @@ _changes: dict[tuple[str, str], _Change] = {}  # by session and setting
 
 @contextmanager
 def temporary_conf(session: SparkSession, name: str, value: str) -> Iterator[None]:
-    """Change a setting while the block runs. All blocks that change it give it the same value.
+    """Change a setting while the block runs.
 
-    Threads of one session may run such blocks at once: the first to begin changes the setting, the last to end restores
-    it. Without this, a thread could take the temporary value of another thread for the user's.
+    Threads of one session may run such blocks at once: the first to begin changes the setting, and its value holds for
+    all; the last to end restores it. Without this, a thread could take the temporary value of another thread for the
+    user's.
     """
     key = session_key(session), name
     with _lock:
@@ -46,6 +47,13 @@ def temporary_conf(session: SparkSession, name: str, value: str) -> Iterator[Non
             if not change.blocks:
                 del _changes[key]
                 _restore(session, name, change.before)
+
+
+def users_conf(session: SparkSession, name: str) -> str | None:
+    """Return the user's value of a setting, also while blocks of `temporary_conf` change it; None if it is not set."""
+    with _lock:
+        change = _changes.get((session_key(session), name))
+        return change.before if change is not None else session.conf.get(name, None)
 
 
 def _restore(session: SparkSession, name: str, before: str | None) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark_delta.errors import InvalidOptionError
 from pyspark_delta.log.checkpoint_writer import TopLevelFormat, check_top_level
 from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.spark.conf.sessions import TIME_ZONE, session_time_zone
 from pyspark_delta.transaction.write_plan import FileOptions
 from pyspark_delta.write.options import WriteOptions, parse_overwrite_mode, transaction_of
 
@@ -25,11 +26,11 @@ def with_session_defaults(spark: SparkSession, options: WriteOptions) -> WriteOp
 
     Raises InvalidOptionError for an illegal setting, and for a `timeZone` that differs from the session's.
     """
-    zone = spark.conf.get("spark.sql.session.timeZone", None) or "UTC"
+    zone = session_time_zone(spark)
     if options.time_zone not in (None, zone):
         raise InvalidOptionError(
             f"The option 'timeZone' is '{options.time_zone}', but this write follows the time zone of the session, "
-            f"'{zone}'. Leave the option out, or set spark.sql.session.timeZone.",
+            f"'{zone}'. Leave the option out, or set {TIME_ZONE}.",
             option="timeZone",
         )
     if options.merge_schema is None:

@@ -8,7 +8,6 @@ files.
 
 from __future__ import annotations
 
-import pickle
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -38,7 +37,7 @@ from pyspark_delta.spark.frames.quoting import quoted
 from pyspark_delta.spark.frames.read_options import OUT_OF_RANGE
 from pyspark_delta.spark.frames.reading import read_by_workers, reads_natively, takes_file_index, with_all_columns
 from pyspark_delta.spark.frames.schemas import empty_frame, to_spark
-from pyspark_delta.spark.frames.tasks.file_tasks import spread
+from pyspark_delta.spark.frames.tasks import frame_of_tasks
 
 _OUT_OF_RANGE_SETTING = f"spark.databricks.delta.{OUT_OF_RANGE}"
 _PATH_NOT_FOUND = "PATH_NOT_FOUND"
@@ -125,15 +124,12 @@ def _parts(latest: Snapshot, plan: ChangePlan) -> Iterable[tuple[FileSource, pa.
 def _read_by_tasks(spark: SparkSession, plan: ChangePlan) -> DataFrame:
     """Read the feed of a managed table. Only this process can ask its catalog, so workers get a plan of the files."""
     tasks = (task for scan in plan.scans for task in single_files(scan.plan.context, scan.plan.files))
-    return spread(spark, tasks).mapInArrow(_read_tasks, to_spark(plan.schema))
+    return frame_of_tasks(spark, tasks, _read_files, plan.schema)
 
 
-def _read_tasks(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for pickled in batch.column(0):
-            task: FileGroup = pickle.loads(pickled.as_py())
-            with naming_versions(task.context.table_location, task.tasks):
-                yield from read_tasks(task.context, task.tasks())
+def _read_files(_: int, files: FileGroup) -> Iterator[pa.RecordBatch]:
+    with naming_versions(files.context.table_location, files.tasks):
+        yield from read_tasks(files.context, files.tasks())
 
 
 def _options(versions: VersionRange) -> dict[str, str]:

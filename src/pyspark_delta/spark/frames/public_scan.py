@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from threading import RLock
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,6 +26,8 @@ from pyspark_delta.schema.json import type_to_json
 from pyspark_delta.schema.partition_values import parse_partition_column
 from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.sessions import session_time_zone
+from pyspark_delta.spark.conf.temporary import temporary_conf, users_conf
 from pyspark_delta.spark.frames.catalyst.deletion_filter import is_kept_by_words
 from pyspark_delta.spark.frames.catalyst.directories import group_files, hadoop_paths, uri_texts
 from pyspark_delta.spark.frames.catalyst.vectors import read_vectors
@@ -53,10 +54,9 @@ _KNOWN = "_pyspark_delta_known"
 _NUMBER = "_pyspark_delta_file_number"
 _MOST_LITERAL_GROUPS = 16
 _LISTING_THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+_DEFAULT_THRESHOLD, _ANY_NUMBER = 32, 2**31 - 1  # files
 _COLON_IN_NAME = re.compile(r"^file:.*/[^/]*:[^/]*$")
 _HIDDEN_NAME = r"/[._][^/]*$|\._COPYING_$"
-
-_listing_lock = RLock()  # a thread must not take another thread's threshold for the user's
 
 
 def frame_can_read(spark: SparkSession, source: FileSource, files: pa.Table) -> bool:
@@ -81,7 +81,7 @@ def data_frame(
 
     Raises InvalidPredicateError for a condition with a part by which only a classic session can skip files.
     """
-    time_zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    time_zone = session_time_zone(spark)
     files = plan_scan(snapshot, where=where, row_ids=row_tracking, time_zone=time_zone).files
     return frame_of_files(spark, file_source(snapshot), files, where=where, row_tracking=row_tracking)
 
@@ -104,7 +104,7 @@ def frame_of_files(
     With `file_number`, a column of that name has the position in `files` of the row's file; with `row_index`, another
     column has the position of the row in that file, counting deleted rows (C271).
     """
-    time_zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    time_zone = session_time_zone(spark)
     columns = table_columns(source.configuration, source.stored_too, source.constants)
     scan = _Scan(spark, source, columns, row_tracking, time_zone, file_number, row_index)
     files = files.append_column(_NUMBER, pa.array(range(files.num_rows), pa.int64())).combine_chunks()
@@ -121,21 +121,14 @@ def frame_of_files(
 def _listing_on_driver(spark: SparkSession, files: int) -> Iterator[bool]:
     """Let Spark list the files on the driver, without a job, while the block runs; yield True if it does.
 
-    Spark looks up each file again, and starts a task for each if there are more than 32. The driver takes a tenth of
-    the time.
+    Spark looks up each file again, and starts a task for each if there are more than the threshold. The driver takes a
+    tenth of the time.
     """
-    with _listing_lock:
-        threshold = spark.conf.get(_LISTING_THRESHOLD)
-        if threshold is None or files <= int(threshold):
-            yield False
-            return
-        spark.conf.set(_LISTING_THRESHOLD, str(files))
-        try:
-            yield True
-        finally:
-            spark.conf.unset(_LISTING_THRESHOLD)
-            if spark.conf.get(_LISTING_THRESHOLD) != threshold:
-                spark.conf.set(_LISTING_THRESHOLD, threshold)
+    if files <= int(users_conf(spark, _LISTING_THRESHOLD) or _DEFAULT_THRESHOLD):
+        yield False
+        return
+    with temporary_conf(spark, _LISTING_THRESHOLD, str(_ANY_NUMBER)):
+        yield True
 
 
 def _is_on(spark: SparkSession, setting: str) -> bool:

@@ -28,7 +28,7 @@ from pyspark_delta.spark.frames.catalyst.scan import (
     unavailable,
 )
 from pyspark_delta.spark.frames.public_scan import data_frame, frame_can_read, frame_of_files
-from pyspark_delta.spark.frames.tasks.file_tasks import task_frame
+from pyspark_delta.spark.frames.tasks import task_frame
 from pyspark_delta.storage.hadoop import hadoop_options
 from pyspark_delta.storage.paths import split, to_hadoop
 

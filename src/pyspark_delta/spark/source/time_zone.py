@@ -13,10 +13,10 @@ from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.expressions.text import columns_of, to_sql
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.sessions import TIME_ZONE
 from pyspark_delta.write.replacement import has_local_partition_times
 from pyspark_delta.write.selection import Partitions, Selection, Where
 
-_SETTING = "spark.sql.session.timeZone"
 _ELSEWHERE = "+01:00"
 
 
@@ -41,7 +41,7 @@ def resolved_zone(selection: Selection, given: str | None, snapshot: Snapshot) -
 def zone_of_task() -> str | None:
     """Return the time zone that the session of the current task has set; None if it has not set one."""
     task = TaskContext.get()
-    return (task.getLocalProperty(_SETTING) if task else None) or None
+    return (task.getLocalProperty(TIME_ZONE) if task else None) or None
 
 
 def zone_needed(selection: Selection) -> InvalidOptionError:
@@ -49,7 +49,7 @@ def zone_needed(selection: Selection) -> InvalidOptionError:
     what = f"the condition of replaceWhere, '{selection.text}'," if isinstance(selection, Where) else "partition values"
     return InvalidOptionError(
         f"In another time zone {what} would select other rows. A data source does not know the session's time zone: "
-        f"only tasks know it, and only if {_SETTING} is set. Nothing was committed. Give the option timeZone, such as "
+        f"only tasks know it, and only if {TIME_ZONE} is set. Nothing was committed. Give the option timeZone, such as "
         "'UTC', or times with a zone, or call pyspark_delta.enable(spark) first.",
         option="timeZone",
     )

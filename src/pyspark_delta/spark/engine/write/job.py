@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import re
 import warnings
 from collections.abc import Iterable, Iterator
@@ -16,7 +15,7 @@ from pyspark import TaskContext
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, WriteContext
-from pyspark_delta.engines.tasks import ArrowTask, ItemTask, raise_failure
+from pyspark_delta.engines.tasks import ArrowTask, ItemTask, pickle_items, raise_failure, run_items
 from pyspark_delta.engines.write_task import RESULT, write_rows
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import AUTO_OPTIMIZE, OPTIMIZE_WRITE
@@ -27,6 +26,7 @@ from pyspark_delta.spark.conf.temporary import temporary_conf
 from pyspark_delta.spark.conf.worker_python import missing_package, prepare_workers
 from pyspark_delta.spark.conf.write_defaults import boolean_setting
 from pyspark_delta.spark.engine.write.alignment import align
+from pyspark_delta.spark.frames.tasks import MOST_TASKS
 from pyspark_delta.write.change_data import CHANGE_TYPE, change_context, change_files
 from pyspark_delta.write.options import WriteOptions
 from pyspark_delta.write.written import Written, with_row_ids
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 _MISSING_MODULE = re.compile(r"ModuleNotFoundError: No module named '(pyspark_delta|pyarrow|orjson|numpy)")
 _LOCAL_TASKS = "spark.sql.leafNodeDefaultParallelism"
-_MOST_TASKS = 10_000
 _BATCH_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 # PySpark resolves the columns of a job by name again, and fails on names with dots.
 _RESOLVED_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -156,23 +155,16 @@ class SparkTasks:
         Spark distributes the rows of local data evenly. After an exchange two rows may share a task. Raises as
         `run_on_workers`.
         """
-        pickled = pa.array([pickle.dumps(item) for item in enumerate(items)], pa.binary())
-        with temporary_conf(self.spark, _LOCAL_TASKS, str(min(max(1, len(pickled)), _MOST_TASKS))):
+        pickled = pa.array(pickle_items(items), pa.binary())
+        with temporary_conf(self.spark, _LOCAL_TASKS, str(min(max(1, len(pickled)), MOST_TASKS))):
             frame = self.spark.createDataFrame(pa.table({"task": pickled}))
-            return run_on_workers(frame, partial(_run_items, task), result)
+            return run_on_workers(frame, partial(run_items, task), result)
 
 
 def partition_id() -> int:
     """Return the number of the current task; 0 outside of tasks."""
     task = TaskContext.get()
     return task.partitionId() if task else 0
-
-
-def _run_items(task: ItemTask, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for pickled in batch.column(0):
-            number, item = pickle.loads(pickled.as_py())
-            yield from task(number, item)
 
 
 def _write_partition(

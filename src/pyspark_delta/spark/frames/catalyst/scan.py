@@ -17,6 +17,7 @@ from pyspark_delta.scan.file_source import FileSource
 from pyspark_delta.scan.planner import has_row_tracking, require_row_tracking
 from pyspark_delta.schema.types import LONG
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.frames.catalyst.deleted_rows import change_columns, gather, is_changed
 from pyspark_delta.spark.frames.catalyst.deletion_filter import is_kept
 from pyspark_delta.spark.frames.catalyst.directories import directories_json, each_file
@@ -214,7 +215,7 @@ class _Relations:
             kind,
             row_tracking=self.row_tracking,
             numbered=self.file_number is not None,
-            time_zone=spark.conf.get("spark.sql.session.timeZone") or "UTC",
+            time_zone=session_time_zone(spark),
         )
         needs_row_index = self.row_index is not None or self.row_tracking or kind in (Files.DELETED_FROM, Files.MARKED)
         has_row_index = needs_row_index or self.own_metadata

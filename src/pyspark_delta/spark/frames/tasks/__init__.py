@@ -1,1 +1,0 @@
-"""Files spread over Spark tasks, which read them with Arrow."""
