@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import pytest
 
-from pyspark_delta.spark.conf.cost import COST_MODEL
+from pyspark_delta.spark.conf.limits import COST_MODEL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,7 +19,7 @@ from pyspark_delta.changes.plan import ChangePlan, plan_changes
 from pyspark_delta.changes.reader import changes_schema, read_changes
 from pyspark_delta.changes.versions import ChangeRequest, VersionRange, resolve_range
 from pyspark_delta.data.reader import read_plan
-from pyspark_delta.data.row_count import count_rows
+from pyspark_delta.data.record_counts import count_rows
 from pyspark_delta.errors import InvalidOptionError, VersionNotFoundError
 from pyspark_delta.features.support import check_known
 from pyspark_delta.log.checkpoint_writer import TopLevelFormat

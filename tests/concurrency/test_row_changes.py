@@ -17,7 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from pyspark_delta import DeltaTable, Table
-from pyspark_delta.spark.conf.reexecution import REEXECUTIONS
+from pyspark_delta.spark.conf.limits import REEXECUTIONS
 from pyspark_delta.spark.engine.write.save import save
 from pyspark_delta.spark.session.enable import enable
 

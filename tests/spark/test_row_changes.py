@@ -34,7 +34,7 @@ from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.api.builder import IdentityGenerator
 from pyspark_delta.spark.conf.cores import cores_of
-from pyspark_delta.spark.conf.reexecution import REEXECUTIONS
+from pyspark_delta.spark.conf.limits import REEXECUTIONS
 from pyspark_delta.spark.engine.dml.target import SparkTarget as Target
 from pyspark_delta.spark.engine.write.save import save
 

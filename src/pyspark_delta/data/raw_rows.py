@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyarrow.types as pt
 from pyroaring import BitMap64
 
 from pyspark_delta.data.opened import translated
-from pyspark_delta.data.views import without_views
 from pyspark_delta.deletion_vectors import indexes_between
 
 _BATCH_ROWS = 65_536
@@ -89,7 +89,7 @@ class RawRows:
 
     def only(self, kept: Indexes) -> RawRows:
         """Return the rows at some positions among them."""
-        batch = without_views(self.batch).take(pa.array(kept)) if self.batch.num_columns else self.batch
+        batch = _without_views(self.batch).take(pa.array(kept)) if self.batch.num_columns else self.batch
         return RawRows(self.index[kept], batch)
 
 
@@ -180,3 +180,37 @@ def _empty_batches(first: int, rows: int) -> Iterator[tuple[int, pa.RecordBatch]
 def without_columns(rows: int) -> pa.RecordBatch:
     """Return a batch that has rows and no columns."""
     return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), rows, [None]))
+
+
+def _without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the same values, of types without views at every level.
+
+    Files of Rust writers request view types, which few Arrow kernels support.
+    """
+    schema = pa.schema([field.with_type(_type_without_views(field.type)) for field in batch.schema])
+    if schema == batch.schema:
+        return batch
+    columns = [column.cast(field.type) for column, field in zip(batch.columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _type_without_views(data_type: pa.DataType) -> pa.DataType:
+    if pt.is_string_view(data_type):
+        return pa.string()
+    if pt.is_binary_view(data_type):
+        return pa.binary()
+    if pt.is_struct(data_type):
+        return pa.struct([_field_without_views(member) for member in data_type])
+    if pt.is_map(data_type):
+        return pa.map_(_type_without_views(data_type.key_type), _field_without_views(data_type.item_field))
+    if pt.is_list(data_type) or pt.is_list_view(data_type) or pt.is_large_list_view(data_type):
+        return pa.list_(_field_without_views(data_type.value_field))
+    if pt.is_large_list(data_type):
+        return pa.large_list(_field_without_views(data_type.value_field))
+    if pt.is_fixed_size_list(data_type):
+        return pa.list_(_field_without_views(data_type.value_field), data_type.list_size)
+    return data_type
+
+
+def _field_without_views(field: pa.Field) -> pa.Field:
+    return field.with_type(_type_without_views(field.type))

@@ -1,23 +1,41 @@
-"""Statistics with the number of rows of each file: from the log, or from the Parquet footer if the log lacks it."""
+"""Numbers of rows, of a version and of each file: from the log, or from the Parquet file if the log lacks them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.data.opened import rows_in_file
+from pyspark_delta.data.reader import read_plan
 from pyspark_delta.expressions.tree import Column
 from pyspark_delta.parallel import flat_map_ordered
+from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.schema.types import LONG
+from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.stats.parse import parse_stats
 from pyspark_delta.stats.texts import members_of, object_of
 from pyspark_delta.storage.paths import resolve_file
 
 _NUM_RECORDS = Column(("numRecords",), LONG)
 _THREADS = 16  # footers are small: most of the time is latency of the store
+
+
+def count_rows(snapshot: Snapshot) -> int:
+    """Return the number of rows. Opens a data file only if its statistics lack the number of records.
+
+    Raises CorruptLogError, and DataFileError for a file that must be opened and cannot be.
+    """
+    count = snapshot.record_count
+    if count.total is not None:
+        return count.total
+    plan = plan_scan(snapshot, columns=[])
+    files = plan.files.filter(pc.is_in(plan.files["path"], value_set=count.unknown.combine_chunks()))
+    opened: int = sum(batch.num_rows for batch in read_plan(replace(plan, files=files)))
+    return count.known + opened
 
 
 def with_record_counts(files: pa.Table, location: str, storage_options: Mapping[str, str] | None) -> pa.Table:

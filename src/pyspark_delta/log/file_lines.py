@@ -1,10 +1,15 @@
 """File actions of commits, newest first wins, kept as raw lines: only surviving lines are parsed.
 
+The key of a logical file is (path, deletion vector id), normalised across spellings of the path. Paths are compared
+decoded and resolved (C144, C215, C220): `a%20b` and `a b`, `file:/t/x`, `/t/x` and `x` below `/t` are one file. The key
+is the location, relative to the table if it is below it, followed by a NUL and the id of the deletion vector, if any.
+
 Within one commit the order of lines has no meaning (C219): if a commit both removes and adds a key, the file stays.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -13,7 +18,7 @@ import orjson
 
 from pyspark_delta.actions.decode import Fields
 from pyspark_delta.log.commits import CommitText
-from pyspark_delta.log.file_keys import PLAIN_PATH, SEPARATOR, deletion_vector_id, path_key
+from pyspark_delta.storage.paths import resolve_file
 
 _ADD = b'{"add":{"path":"'
 _REMOVE = b'{"remove":{"path":"'
@@ -24,6 +29,9 @@ _OTHER = tuple(
 _DELETION_VECTOR = b'"deletionVector"'
 _USUAL = (_REMOVE, *_OTHER)
 _DOT, _SLASH = b"./"
+# Complete paths that have only one spelling, which is their key.
+_PLAIN_PATH = re.compile(rb"[^%:\\\0/.][^%:\\\0/]*(?:/[^%:\\\0/.][^%:\\\0/]*)*")
+_SEPARATOR = b"\0"
 _FLUSHED_AT = 4 << 20  # bytes of commits
 
 
@@ -128,7 +136,7 @@ def _usual_lines(data: bytes) -> tuple[list[bytes], list[bytes], int] | None:
 
 
 def _are_plain(paths: list[bytes]) -> bool:
-    """True for each path that is its own key; the vectorised form of `PLAIN_PATH`."""
+    """True for each path that is its own key; the vectorised form of `_PLAIN_PATH`."""
     if not paths:
         return True
     text = b"/%b/" % b"/".join(paths)
@@ -140,7 +148,7 @@ def _are_plain(paths: list[bytes]) -> bool:
 
 
 def _collect(text: CommitText, table_location: str, adds: dict[bytes, bytes], removes: dict[bytes, bytes]) -> None:
-    is_plain = PLAIN_PATH.fullmatch
+    is_plain = _PLAIN_PATH.fullmatch
     has_vectors = _DELETION_VECTOR in text.data
     add_start, remove_start = len(_ADD), len(_REMOVE)
     for number, line in enumerate(text.data.split(b"\n"), 1):
@@ -183,5 +191,23 @@ def _collect_parsed(
         key = path_key(table_location, fields.string("path"))
         descriptor = fields.child("deletionVector")
         if descriptor is not None:
-            key += SEPARATOR + deletion_vector_id(descriptor)
+            key += _SEPARATOR + _deletion_vector_id(descriptor)
         target[key] = line if line.startswith(b'{"%b":' % name.encode()) else orjson.dumps({name: content})
+
+
+def path_key(table_location: str, raw_path: str) -> bytes:
+    """Return the key of a path in the log. Raises CorruptLogError for a path that names no file."""
+    encoded = raw_path.encode("utf-8", "surrogatepass")
+    if _PLAIN_PATH.fullmatch(encoded) is not None:
+        return encoded
+    location = resolve_file(table_location, raw_path)
+    prefix = table_location.rstrip("/") + "/"
+    return location.removeprefix(prefix).encode("utf-8", "surrogatepass")
+
+
+def _deletion_vector_id(descriptor: Fields) -> bytes:
+    """Return the id of a deletion vector from its JSON object (C266). Raises CorruptLogError if it is malformed."""
+    offset = descriptor.optional_integer("offset")
+    suffix = "" if offset is None else f"@{offset}"
+    text = f"{descriptor.string('storageType')}{descriptor.string('pathOrInlineDv')}{suffix}"
+    return text.encode("utf-8", "surrogatepass")

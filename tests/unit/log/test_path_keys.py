@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from pyspark_delta.errors import CorruptLogError
 from pyspark_delta.log.commits import CommitText
-from pyspark_delta.log.file_keys import path_key
-from pyspark_delta.log.file_lines import FileLines
+from pyspark_delta.log.file_lines import FileLines, path_key
 from pyspark_delta.log.reconciliation import file_keys
 
 LOCATION = "/t/é x"

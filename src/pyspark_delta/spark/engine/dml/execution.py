@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.conf.reexecution import reexecutions
+from pyspark_delta.spark.conf.limits import reexecutions
 from pyspark_delta.spark.conf.write_defaults import after_commit, with_session_defaults
 from pyspark_delta.statements.contract import Statement
 from pyspark_delta.statements.execution import execute

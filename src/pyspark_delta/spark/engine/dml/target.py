@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark_delta.features.support import check_writable
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.conf.cost import cost_model
+from pyspark_delta.spark.conf.limits import cost_model
 from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.conf.write_defaults import file_options, with_session_defaults
 from pyspark_delta.spark.engine.write.job import SparkTasks

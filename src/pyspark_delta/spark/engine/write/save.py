@@ -16,8 +16,8 @@ from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel, ReadSet
 from pyspark_delta.scan.file_source import FileSource
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.spark.conf.limits import reexecutions
 from pyspark_delta.spark.conf.probing import probing
-from pyspark_delta.spark.conf.reexecution import reexecutions
 from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.conf.write_defaults import (
     after_commit,
