@@ -1,5 +1,8 @@
 """Delta Lake for PySpark in pure Python.
 
+Public are the names in `__all__` with their documented members, and the modules in `PUBLIC_MODULES` with all names that
+do not begin with an underscore. Everything else is private: it may change in any release.
+
 Spark imports every module named `pyspark_*` at the first look-up of a Python Data Source, so importing this one costs
 next to nothing and cannot fail: public names are resolved when they are used.
 """
@@ -162,6 +165,14 @@ __all__ = [
     "enable",
     "errors",
 ]
+
+PUBLIC_MODULES = (
+    "pyspark_delta",
+    "pyspark_delta.errors",
+    "pyspark_delta.catalog.contract",  # for catalogs of users, which `attach_catalog` connects to
+    "pyspark_delta.testing",  # with its modules: contracts as test suites, faults, tables for tests
+)
+"""The modules from which users import. Of the packages, only `pyspark_delta.testing` is public with all its modules."""
 
 # Public name -> the module that holds it; "" stands for a module of this package.
 _HOMES = {

@@ -1,4 +1,4 @@
-"""The public names, pinned: a change here is a change for users."""
+"""The public names: which there are, and that each can be imported."""
 
 from __future__ import annotations
 
