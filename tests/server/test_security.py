@@ -262,6 +262,27 @@ def test_bodies_that_are_no_request_are_refused(attack: Attack, unchanged: Calla
             assert answer.status_code == 400, (operation, answer.text)
 
 
+@pytest.mark.parametrize("value", [b"[" * 400 + b"]" * 400, b"1" + b"0" * 30], ids=["deep", "long"])
+def test_metadata_of_columns_that_cannot_be_stored_are_refused(
+    attack: Attack, unchanged: Callable[[], None], value: bytes
+) -> None:
+    token, location = attack.served.token(), str(attack.served.folder / "elsewhere").encode()
+    column = b'{"name":"a","type":"long","nullable":true,"metadata":{"x":' + value + b"}}"
+    new = (
+        b'{"name":"n","location":"file://%s","table-type":"EXTERNAL","columns":{"type":"struct","fields":[%s]},'
+        b'"protocol":{"min-reader-version":1,"min-writer-version":2},"last-commit-timestamp-ms":1}' % (location, column)
+    )
+    legacy = {"catalog_name": "main", "schema_name": "s", "name": "n", "table_type": "EXTERNAL"}
+    columns = [{"name": "a", "type_json": column.decode()}]
+    unchanged()
+    answer = attack.send("POST", "/delta/v1/catalogs/main/schemas/s/tables", token, content=new)
+    assert answer.status_code == 400, answer.text
+    if value.startswith(b"["):  # the JSON in `type_json` is read with long numbers as floating-point ones
+        place = {"data_source_format": "DELTA", "storage_location": f"file://{location.decode()}"}
+        answer = attack.send("POST", "/tables", token, json={**legacy, **place, "columns": columns})
+        assert answer.status_code == 400, answer.text
+
+
 @pytest.mark.parametrize(
     "name",
     [

@@ -145,6 +145,39 @@ def test_requests_that_leave_something_out_are_refused(http: httpx.Client, table
     assert "commit log is empty" in older.json()["message"]
 
 
+def test_unknown_members_are_refused_by_the_delta_api_alone(http: httpx.Client, table: TableInfo) -> None:
+    staging = http.post(f"{SCHEMA}/staging-tables", json={"name": name().name, "extra": 1})
+    assert error_of(staging) == (400, "InvalidParameterValueException")
+    assert "`extra`" in staging.json()["error"]["message"]
+    older = {"name": name().name, "catalog_name": "main", "schema_name": "s", "extra": 1}
+    assert http.post("/staging-tables", json=older).status_code == 200
+    for path, query in [
+        ("/delta/v1/config", {"catalog": "main", "protocol-versions": "1.0"}),
+        (f"{SCHEMA}/tables/{table.name.name}/credentials", {"operation": "READ"}),
+        ("/catalogs", {}),
+    ]:
+        assert http.get(path, params={**query, "extra": "1"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("update", "place"),
+    [
+        ({"action": "set-table-comment", "comment": 1}, "$.updates[0].comment"),
+        ({"action": "set-properties", "updates": {"a": None}}, "$.updates[0].updates[...]"),
+        ({"action": "set-columns", "columns": {"type": "struct", "fields": [{}]}}, "$.updates[0].columns.fields[0]"),
+        ({"action": "add-commit", "commit": {"version": 0}}, "$.updates[0].commit.version"),
+        ({"action": "add-commit", "commit": {"version": 2**63}}, "$.updates[0].commit.version"),
+        ({"action": "fly"}, "$.updates[0].action"),
+        ({"comment": "x"}, "`action` - at `$.updates[0]`"),
+    ],
+)
+def test_errors_name_the_member(http: httpx.Client, table: TableInfo, update: dict[str, Any], place: str) -> None:
+    body = {"requirements": [{"type": "assert-table-uuid", "uuid": table.table_id}], "updates": [update]}
+    answer = http.post(f"{SCHEMA}/tables/{table.name.name}", json=body)
+    assert error_of(answer) == (400, "InvalidParameterValueException")
+    assert place in answer.json()["error"]["message"]
+
+
 # ------------------------------------------------------------------------------------------------------ new tables
 def field(**changed: Any) -> dict[str, Any]:
     found = {"name": "id", "type": "long", "nullable": True, "metadata": {}, **changed}

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
-import orjson
+import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -54,7 +54,7 @@ def create_application(
     """Return the application that serves a catalog. Without `tokens` everyone has full access."""
     catalog = catalog.serving()
     endpoint = _Endpoint(catalog, tokens, settings)
-    by_path: dict[str, dict[str, Operation]] = {}
+    by_path: dict[str, dict[str, Operation[Any]]] = {}
     for operation in OPERATIONS:
         by_path.setdefault(BASE + operation.path, {})[operation.method] = operation
     routes = [Route(path, endpoint.of(operations), methods=sorted(operations)) for path, operations in by_path.items()]
@@ -77,7 +77,7 @@ class _Endpoint:
         # Callers are identified in separate threads: this works while all others are busy.
         self._lookups = Workers(_LOOKUP_THREADS, _LOOKUP_THREADS, waiting=_LONGEST_QUEUE, patience=patience)
 
-    def of(self, operations: dict[str, Operation]) -> Callable[[Request], Awaitable[Response]]:
+    def of(self, operations: dict[str, Operation[Any]]) -> Callable[[Request], Awaitable[Response]]:
         """Return the function that answers requests for the operations of one path."""
 
         async def answer(request: Request) -> Response:
@@ -91,16 +91,17 @@ class _Endpoint:
 
         return answer
 
-    async def _reply(self, operation: Operation, request: Request) -> Reply:
+    async def _reply(self, operation: Operation[Any], request: Request) -> Reply:
         try:
             caller = await self._caller(request)
-            call = Call(
+            call: Call[Any] = Call(
                 catalog=self._catalog if caller is None else self._catalog.acting_as(caller.principal),
                 caller=caller,
                 settings=self._settings,
                 path=request.path_params,
                 query=request.query_params,
-                body=None,
+                body=b"",
+                operation=operation,
             )
             if operation.scope is not None:
                 call.require_scope(operation.scope)
@@ -135,22 +136,18 @@ class _Endpoint:
         return token
 
 
-async def _body(request: Request, settings: ServerSettings) -> Any:
-    """Return the JSON of a request. Raises Failure if it is too much, comes too slowly, or is not JSON."""
+async def _body(request: Request, settings: ServerSettings) -> bytes:
+    """Return the body of a request. Raises Failure if it is too much, comes too slowly, or is not declared as JSON."""
     kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     if kind != _JSON:
         raise Failure(FailureKind.BAD_REQUEST, f"The body of the request must be JSON: send 'Content-Type: {_JSON}'.")
     try:
         async with asyncio.timeout(settings.body_seconds):
-            content = await _content(request, settings.max_body_bytes)
+            return await _content(request, settings.max_body_bytes)
     except TimeoutError:
         raise Failure(
             FailureKind.TIMEOUT, f"The body of the request did not come within {settings.body_seconds:g} seconds."
         ) from None
-    try:
-        return orjson.loads(content)
-    except orjson.JSONDecodeError as error:
-        raise Failure(FailureKind.BAD_REQUEST, f"The body of the request is not JSON: {error}.") from None
 
 
 async def _content(request: Request, limit: int) -> bytes:
@@ -177,7 +174,7 @@ def _response(reply: Reply, request: Request) -> Response:
 
 
 def _json(body: Any, status: int, headers: dict[str, str], request: Request) -> Response:
-    content = b"" if request.method == "HEAD" else orjson.dumps(body)
+    content = b"" if request.method == "HEAD" else msgspec.json.encode(body)
     return Response(content, status, headers, _JSON)
 
 

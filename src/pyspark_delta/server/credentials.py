@@ -7,8 +7,10 @@ from typing import Any
 from pyspark_delta.catalog.contract import Access, TableInfo
 from pyspark_delta.catalog.sql.tokens import Scope
 from pyspark_delta.catalog.unity.responses import wire_location
+from pyspark_delta.server.delta_models import Credential
 from pyspark_delta.server.failures import Failure, FailureKind
-from pyspark_delta.server.fields import invalid
+from pyspark_delta.server.legacy_models import LegacyCredentials
+from pyspark_delta.server.models import AccessKind
 from pyspark_delta.server.operation import Call
 
 _DELTA = {
@@ -27,37 +29,37 @@ _OLDER = {
 }
 
 
-def access_of(call: Call, word: Any) -> Access:
+def access_of(call: Call[Any], kind: AccessKind) -> Access:
     """Return the requested access, which the caller's token must allow. Raises Failure."""
-    if word not in (Access.READ.value, Access.READ_WRITE.value):
-        raise invalid("'operation' must be READ or READ_WRITE.")
-    access = Access(word)
+    access = Access(kind)
     call.require_scope(Scope.READ if access is Access.READ else Scope.WRITE)
     return access
 
 
-def credentials_answer(call: Call, info: TableInfo, access: Access) -> dict[str, Any]:
+def credentials_answer(call: Call[Any], info: TableInfo, access: Access) -> list[Credential]:
     """Return credentials for a table's storage in the form of the Delta API; none if the server vends none."""
     given, expires_at = _given(call, info, access)
-    credential: dict[str, Any] = {"prefix": wire_location(info.location), "operation": access.value, "config": given}
-    credential["expiration-time-ms"] = expires_at
-    return {"storage-credentials": [credential]}
+    location = wire_location(info.location)
+    return [Credential(prefix=location, operation=access.value, config=given, expiration_time_ms=expires_at)]
 
 
-def legacy_credentials_answer(call: Call, info: TableInfo, access: Access) -> dict[str, Any]:
+def legacy_credentials_answer(call: Call[Any], info: TableInfo, access: Access) -> LegacyCredentials:
     """Return the credentials in the form of the legacy endpoints."""
-    answer: dict[str, Any] = dict.fromkeys([*(kind for kind, _ in _OLDER.values()), "expiration_time"])
-    answer["url"] = wire_location(info.location)
     given, expires_at = _given(call, info, access)
+    kinds: dict[str, dict[str, str]] = {}
     for key, value in given.items():
         kind, name = _OLDER[key]
-        answer[kind] = {**(answer[kind] or {}), name: value}
-    if expires_at is not None:
-        answer["expiration_time"] = expires_at
-    return answer
+        kinds.setdefault(kind, {})[name] = value
+    return LegacyCredentials(
+        aws_temp_credentials=kinds.get("aws_temp_credentials"),
+        azure_user_delegation_sas=kinds.get("azure_user_delegation_sas"),
+        gcp_oauth_token=kinds.get("gcp_oauth_token"),
+        expiration_time=expires_at,
+        url=wire_location(info.location),
+    )
 
 
-def _given(call: Call, info: TableInfo, access: Access) -> tuple[dict[str, str], int | None]:
+def _given(call: Call[Any], info: TableInfo, access: Access) -> tuple[dict[str, str], int | None]:
     """Return the catalog's credentials, by the names of the API, and their expiry (ms since the epoch).
 
     Raises Failure for credentials that do not expire: those are the server's own.

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
 from pyspark_delta.actions.model import Metadata
 from pyspark_delta.catalog.contract import NewTable, StagingTable, TableInfo, TableName
 from pyspark_delta.catalog.sql.tokens import Scope
@@ -15,35 +17,39 @@ from pyspark_delta.catalog.unity.responses import wire_location
 from pyspark_delta.errors import InvalidProposalError, NotAuthorizedError
 from pyspark_delta.features import find_feature
 from pyspark_delta.protocol.feature import FeatureKind
-from pyspark_delta.server import schemas
+from pyspark_delta.server import delta_models
 from pyspark_delta.server.credentials import access_of, credentials_answer
-from pyspark_delta.server.failures import Failure, FailureKind
-from pyspark_delta.server.fields import (
-    invalid,
-    is_uuid,
-    members,
-    name_part,
-    new_name,
-    properties_in,
-    table_id,
-    table_name,
-    text,
-    texts_in,
-    whole,
+from pyspark_delta.server.delta_models import (
+    Config,
+    ConfigQuery,
+    CreateManagedTable,
+    CreateStagingTable,
+    CreateTable,
+    Credentials,
+    CredentialsQuery,
+    Features,
+    Metrics,
+    Protocol,
+    RegisterTable,
+    RenameTable,
+    Table,
+    UpdateTable,
 )
+from pyspark_delta.server.failures import Failure, FailureKind, invalid
+from pyspark_delta.server.names import is_uuid, name_part, table_id, table_name
 from pyspark_delta.server.namespaces import require_catalog
 from pyspark_delta.server.operation import NO_CONTENT, Call, Operation, Reply
-from pyspark_delta.server.tables import check_schema, described, load_answer, require_commits
+from pyspark_delta.server.tables import check_schema, described, load_answer, refuse_uniform, require_commits
 from pyspark_delta.server.updates import (
     check_domains,
     check_requirements,
     check_table_id,
-    columns_in,
     domains_of,
-    proposal_of,
     protocol_of,
     reported_change,
     request_of,
+    requested_proposal,
+    schema_string_in,
 )
 from pyspark_delta.storage.paths import normalize_location
 
@@ -52,53 +58,46 @@ _SCHEMA = "/delta/v1/catalogs/{catalog}/schemas/{schema}"
 _TABLE = f"{_SCHEMA}/tables/{{table}}"
 
 
-def _config(call: Call) -> Reply:
-    require_catalog(call, name_part(call.query.get("catalog"), "'catalog'"))
-    if "protocol-versions" not in call.query:
-        raise invalid("'protocol-versions' must be given, such as 1.0.")
-    versions = call.query["protocol-versions"].split(",")
+def _config(call: Call[ConfigQuery]) -> Reply:
+    query = call.request()
+    require_catalog(call, name_part(query.catalog, "'catalog'"))
+    versions = query.protocol_versions.split(",")
     if not any(version.strip().partition(".")[0] == "1" for version in versions):
         raise invalid(f"The server speaks version {VERSION} of the API only.")
     prefix = "/delta"
     endpoints = [f"{o.method} {o.path.removeprefix(prefix)}" for o in OPERATIONS if "/config" not in o.path]
     headers = {TRANSACTION_IDS_HEADER: "true"}
-    return Reply(body={"endpoints": endpoints, "protocol-version": VERSION}, headers=headers)
+    return Reply(body=Config(endpoints=endpoints, protocol_version=VERSION), headers=headers)
 
 
-def _create_staging_table(call: Call) -> Reply:
-    body = members(call.body, "The request")
-    name = _new_name(call, body)
+def _create_staging_table(call: Call[CreateStagingTable]) -> Reply:
+    name = _new_name(call, call.request())
     require_catalog(call, name.catalog)
     return Reply(body=_staging_answer(call, call.catalog.create_staging_table(name)))
 
 
-def _new_name(call: Call, body: Any) -> TableName:
+def _new_name(call: Call[Any], request: CreateStagingTable | CreateTable) -> TableName:
     """Return the name for a table. Raises Failure."""
-    name = table_name(call.path["catalog"], call.path["schema"], new_name(body.get("name"), "'name'"))
+    name = table_name(call.path["catalog"], call.path["schema"], request.name)
     call.require_reach(name.catalog, name.schema)
     return name
 
 
-def _staging_answer(call: Call, staging: StagingTable) -> dict[str, Any]:
+def _staging_answer(call: Call[Any], staging: StagingTable) -> delta_models.StagingTable:
     readers, writers = _by_kind(staging.required_features)
     suggested_readers, suggested_writers = _by_kind(staging.suggested_features)
     info = TableInfo(table_id=staging.table_id, name=staging.name, location=staging.location)
-    access = access_of(call, "READ_WRITE")
-    return {
-        "table-id": staging.table_id,
-        "table-type": "MANAGED",
-        "location": wire_location(staging.location),
-        **credentials_answer(call, info, access),
-        "required-protocol": {
-            "min-reader-version": 3,
-            "min-writer-version": 7,
-            "reader-features": readers,
-            "writer-features": writers,
-        },
-        "suggested-protocol": {"reader-features": suggested_readers, "writer-features": suggested_writers},
-        "required-properties": {**staging.required_properties, TABLE_ID_PROPERTY: staging.table_id},
-        "suggested-properties": dict(staging.suggested_properties),
-    }
+    return delta_models.StagingTable(
+        table_id=staging.table_id,
+        location=wire_location(staging.location),
+        storage_credentials=credentials_answer(call, info, access_of(call, "READ_WRITE")),
+        required_protocol=Protocol(
+            min_reader_version=3, min_writer_version=7, reader_features=readers, writer_features=writers
+        ),
+        suggested_protocol=Features(reader_features=suggested_readers, writer_features=suggested_writers),
+        required_properties={**staging.required_properties, TABLE_ID_PROPERTY: staging.table_id},
+        suggested_properties=dict(staging.suggested_properties),
+    )
 
 
 def _by_kind(features: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -109,15 +108,15 @@ def _by_kind(features: Iterable[str]) -> tuple[list[str], list[str]]:
     return readers, writers
 
 
-def _staging_credentials(call: Call) -> Reply:
+def _staging_credentials(call: Call[Any]) -> Reply:
     if not is_uuid(call.path["table_id"]):
         raise invalid("The id of a staging table must be a UUID.")
     staging = _staging(call, call.path["table_id"])
     info = TableInfo(table_id=staging.table_id, name=staging.name, location=staging.location)
-    return Reply(body=credentials_answer(call, info, access_of(call, "READ_WRITE")))
+    return Reply(body=Credentials(storage_credentials=credentials_answer(call, info, access_of(call, "READ_WRITE"))))
 
 
-def _staging(call: Call, wanted: str) -> StagingTable:
+def _staging(call: Call[Any], wanted: str) -> StagingTable:
     try:
         staging = call.catalog.load_staging_table(table_id(wanted))
     except (InvalidProposalError, NotAuthorizedError):
@@ -127,78 +126,79 @@ def _staging(call: Call, wanted: str) -> StagingTable:
     return staging
 
 
-def _create_table(call: Call) -> Reply:
-    body = members(call.body, "The request")
-    name = _new_name(call, body)
-    location = normalize_location(text(body, "location"))
-    match body.get("table-type"):
-        case "MANAGED":
-            call.catalog.create_table(*_new_table(name, location, body))
-        case "EXTERNAL":
-            call.require_scope(Scope.ADMIN)  # a client that may name any location could request credentials for it
-            new = None if body.get("columns") is None else _described(name, body, managed=False)
-            call.catalog.register_table(name, location, new)
-        case _:
-            raise invalid("'table-type' must be MANAGED or EXTERNAL.")
+def _create_table(call: Call[CreateTable]) -> Reply:
+    request = call.request()
+    name = _new_name(call, request)
+    location = normalize_location(request.location)
+    refuse_uniform(request.uniform)
+    if isinstance(request, RegisterTable):
+        call.require_scope(Scope.ADMIN)  # a client that may name any location could request credentials for it
+        call.catalog.register_table(name, location, _registered(name, request))
+    else:
+        wanted = table_id(request.properties.get(TABLE_ID_PROPERTY) or location.rpartition("/")[2])
+        check_table_id(request.properties, wanted)
+        staging = StagingTable(table_id=wanted, name=name, location=location)
+        call.catalog.create_table(staging, _described(name, request))
     return Reply(body=load_answer(call.catalog, described(call, name)))
 
 
-def _new_table(name: TableName, location: str, body: Any) -> tuple[StagingTable, NewTable]:
-    if body.get("uniform") is not None:
-        raise invalid("The catalog does not keep UniForm metadata.")
-    properties = properties_in(body, "properties")
-    wanted = table_id(properties.get(TABLE_ID_PROPERTY) or location.rpartition("/")[2])
-    check_table_id(properties, wanted)
-    staging = StagingTable(table_id=wanted, name=name, location=location)
-    return staging, _described(name, body, managed=True)
+def _registered(name: TableName, request: RegisterTable) -> NewTable | None:
+    """Return the description of a table at a path in a request; None if it names no columns."""
+    if request.columns is None:
+        return None
+    if request.protocol is None or request.last_commit_timestamp_ms is None:
+        raise invalid("A table with 'columns' needs 'protocol' and 'last-commit-timestamp-ms' too.")
+    whole = {**msgspec.structs.asdict(request), "properties": request.properties or {}}
+    return _described(name, CreateManagedTable(**whole), managed=False)
 
 
-def _described(name: TableName, body: Any, *, managed: bool) -> NewTable:
+def _described(name: TableName, request: CreateManagedTable, *, managed: bool = True) -> NewTable:
     """Return the description of a table in a request. Raises Failure."""
-    properties = own_properties(properties_in(body, "properties", optional=not managed))
-    columns = columns_in(body)
-    partitions = tuple(texts_in(body, "partition-columns", optional=True))
+    properties = own_properties(request.properties)
+    columns, partitions = schema_string_in(request.columns), tuple(request.partition_columns or ())
     check_schema(columns, partitions)
     metadata = Metadata(
         id=properties.get(TABLE_ID_PROPERTY, str(name)),
         schema_string=columns,
         partition_columns=partitions,
         configuration=properties,
-        description=text(body, "comment", optional=True),
+        description=request.comment,
     )
-    protocol = protocol_of(body.get("protocol"), managed=managed)
-    domains = [] if body.get("domain-metadata") is None else domains_of(body["domain-metadata"])
+    protocol = protocol_of(request.protocol, managed=managed)
+    domains = [] if request.domain_metadata is None else domains_of(request.domain_metadata)
     check_domains(protocol, domains)
     return NewTable(
         version=0,
-        timestamp=whole(body, "last-commit-timestamp-ms"),
+        timestamp=request.last_commit_timestamp_ms,
         protocol=protocol,
         metadata=metadata,
         domains=tuple(domains),
     )
 
 
-def _named(call: Call) -> TableName:
+def _named(call: Call[Any]) -> TableName:
     return table_name(call.path["catalog"], call.path["schema"], call.path["table"])
 
 
-def _load_table(call: Call) -> Reply:
+def _load_table(call: Call[Any]) -> Reply:
     return Reply(body=load_answer(call.catalog, described(call, _named(call))))
 
 
-def _exists(call: Call) -> Reply:
+def _exists(call: Call[Any]) -> Reply:
     described(call, _named(call))
     return NO_CONTENT
 
 
-def _update_table(call: Call) -> Reply:
-    name, request = _named(call), request_of(call.body)
+def _update_table(call: Call[UpdateTable]) -> Reply:
+    name = _named(call)
+    call.require_reach(name.catalog, name.schema)
+    request = request_of(call.request())
     description = described(call, name)
     check_requirements(request, description.info)
     if not description.info.catalog_managed:
         call.catalog.report_change(description.info, *reported_change(request, description))
         return Reply(body=load_answer(call.catalog, described(call, name)))
-    proposal = proposal_of(request, description)
+    proposal = requested_proposal(request, description)
     headers = {}
     if proposal is not None:
         ratification = call.catalog.ratify(description.info, proposal)
@@ -212,128 +212,102 @@ def _update_table(call: Call) -> Reply:
     return Reply(body=load_answer(call.catalog, described(call, name)), headers=headers)
 
 
-def _drop_table(call: Call) -> Reply:
+def _drop_table(call: Call[Any]) -> Reply:
     name = _named(call)
     call.require_reach(name.catalog, name.schema)
     call.catalog.drop_table(name)
     return NO_CONTENT
 
 
-def _rename_table(call: Call) -> Reply:
+def _rename_table(call: Call[RenameTable]) -> Reply:
     name = _named(call)
     call.require_reach(name.catalog, name.schema)
-    renamed = new_name(members(call.body, "The request").get("new-name"), "'new-name'")
-    call.catalog.rename_table(name, table_name(name.catalog, name.schema, renamed))
+    call.catalog.rename_table(name, table_name(name.catalog, name.schema, call.request().new_name))
     return NO_CONTENT
 
 
-def _credentials(call: Call) -> Reply:
-    access = access_of(call, call.query.get("operation"))
-    return Reply(body=credentials_answer(call, described(call, _named(call)).info, access))
+def _credentials(call: Call[CredentialsQuery]) -> Reply:
+    name = _named(call)
+    access, info = access_of(call, call.request().operation), described(call, name).info
+    return Reply(body=Credentials(storage_credentials=credentials_answer(call, info, access)))
 
 
-def _metrics(call: Call) -> Reply:
+def _metrics(call: Call[Metrics]) -> Reply:
     """Accept metrics and discard them."""
-    info, body = described(call, _named(call)).info, members(call.body, "The request")
-    if text(body, "table-id").lower() != info.table_id.lower():
+    info = described(call, _named(call)).info
+    if call.request().table_id.lower() != info.table_id.lower():
         raise invalid("'table-id' is not the id of the table.")
     return NO_CONTENT
 
 
-OPERATIONS = (
+OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
-        method="GET",
-        path="/delta/v1/config",
-        summary="The operations that the server has",
-        scope=Scope.READ,
-        work=_config,
-        answers=schemas.CONFIG,
-        query={"catalog": (schemas.NAME, True), "protocol-versions": (schemas.TEXT, True)},
+        "GET",
+        "/delta/v1/config",
+        "The operations that the server has",
+        _config,
+        Scope.READ,
+        query=ConfigQuery,
+        answers=Config,
     ),
     Operation(
-        method="POST",
-        path=f"{_SCHEMA}/staging-tables",
-        summary="Get a place for a new table",
-        scope=Scope.WRITE,
-        work=_create_staging_table,
-        takes=schemas.CREATE_STAGING_TABLE,
-        answers=schemas.STAGING_TABLE,
-        failures=(400, 401, 403, 404, 409),
+        "POST",
+        f"{_SCHEMA}/staging-tables",
+        "Get a place for a new table",
+        _create_staging_table,
+        Scope.WRITE,
+        CreateStagingTable,
+        answers=delta_models.StagingTable,
+        may_conflict=True,
     ),
     Operation(
-        method="GET",
-        path="/delta/v1/staging-tables/{table_id}/credentials",
-        summary="Get credentials for the place of a new table",
-        scope=Scope.WRITE,
-        work=_staging_credentials,
-        answers=schemas.CREDENTIALS,
+        "GET",
+        "/delta/v1/staging-tables/{table_id}/credentials",
+        "Get credentials for the place of a new table",
+        _staging_credentials,
+        Scope.WRITE,
+        answers=Credentials,
     ),
     Operation(
-        method="POST",
-        path=f"{_SCHEMA}/tables",
-        summary="Give a new table its name, or register one that the catalog does not manage",
-        scope=Scope.WRITE,
-        work=_create_table,
-        takes=schemas.CREATE_TABLE,
-        answers=schemas.TABLE,
-        failures=(400, 401, 403, 404, 409),
+        "POST",
+        f"{_SCHEMA}/tables",
+        "Give a new table its name, or register one that the catalog does not manage",
+        _create_table,
+        Scope.WRITE,
+        CreateTable,
+        answers=Table,
+        may_conflict=True,
+    ),
+    Operation("GET", _TABLE, "Load a table", _load_table, Scope.READ, answers=Table),
+    Operation("HEAD", _TABLE, "Ask whether there is a table", _exists, Scope.READ),
+    Operation(
+        "POST",
+        _TABLE,
+        "Commit to a table, or say what of it is published",
+        _update_table,
+        Scope.WRITE,
+        UpdateTable,
+        answers=Table,
+        may_conflict=True,
+    ),
+    Operation("DELETE", _TABLE, "Drop a table", _drop_table, Scope.WRITE),
+    Operation(
+        "POST",
+        f"{_TABLE}/rename",
+        "Rename a table within its schema",
+        _rename_table,
+        Scope.WRITE,
+        RenameTable,
+        may_conflict=True,
     ),
     Operation(
-        method="GET",
-        path=_TABLE,
-        summary="Load a table",
-        scope=Scope.READ,
-        work=_load_table,
-        answers=schemas.TABLE,
+        "GET",
+        f"{_TABLE}/credentials",
+        "Get credentials for the storage of a table",
+        _credentials,
+        None,
+        query=CredentialsQuery,
+        answers=Credentials,
     ),
-    Operation(
-        method="HEAD",
-        path=_TABLE,
-        summary="Ask whether there is a table",
-        scope=Scope.READ,
-        work=_exists,
-    ),
-    Operation(
-        method="POST",
-        path=_TABLE,
-        summary="Commit to a table, or say what of it is published",
-        scope=Scope.WRITE,
-        work=_update_table,
-        takes=schemas.UPDATE_TABLE,
-        answers=schemas.TABLE,
-        failures=(400, 401, 403, 404, 409, 429),
-    ),
-    Operation(
-        method="DELETE",
-        path=_TABLE,
-        summary="Drop a table",
-        scope=Scope.WRITE,
-        work=_drop_table,
-    ),
-    Operation(
-        method="POST",
-        path=f"{_TABLE}/rename",
-        summary="Rename a table within its schema",
-        scope=Scope.WRITE,
-        work=_rename_table,
-        takes=schemas.RENAME_TABLE,
-        failures=(400, 401, 403, 404, 409),
-    ),
-    Operation(
-        method="GET",
-        path=f"{_TABLE}/credentials",
-        summary="Get credentials for the storage of a table",
-        scope=None,
-        work=_credentials,
-        answers=schemas.CREDENTIALS,
-        query={"operation": ({"type": "string", "enum": ["READ", "READ_WRITE"]}, True)},
-    ),
-    Operation(
-        method="POST",
-        path=f"{_TABLE}/metrics",
-        summary="Report metrics of a commit",
-        scope=Scope.WRITE,
-        work=_metrics,
-        takes=schemas.METRICS,
-    ),
+    Operation("POST", f"{_TABLE}/metrics", "Report metrics of a commit", _metrics, Scope.WRITE, Metrics),
 )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
-import orjson
+import msgspec
 from starlette.responses import Response
 from starlette.types import Scope
 
@@ -25,6 +24,7 @@ from pyspark_delta.errors import (
     TableReplacedError,
     TooManyUnpublishedError,
 )
+from pyspark_delta.server import delta_models, legacy_models
 
 DELTA_API = "/api/2.1/unity-catalog/delta/v1/"
 
@@ -74,16 +74,22 @@ class FailureKind(Enum):
     INTERNAL = Kind(500, "InternalServerErrorException", "INTERNAL")
 
 
-def delta_body(failure: Failure) -> dict[str, Any]:
+def invalid(message: str) -> Failure:
+    """Return the failure for an invalid request."""
+    return Failure(FailureKind.INVALID, message)
+
+
+def delta_body(failure: Failure) -> delta_models.Error:
     """Return the response of the Delta API."""
     kind = failure.kind.value
-    return {"error": {"message": failure.message, "type": kind.type, "code": kind.status}}
+    return delta_models.Error(
+        error=delta_models.ErrorDetails(message=failure.message, type=kind.type, code=kind.status)
+    )
 
 
-def legacy_body(failure: Failure) -> dict[str, Any]:
+def legacy_body(failure: Failure) -> legacy_models.LegacyError:
     """Return the response of the legacy endpoints."""
-    kind = failure.kind.value
-    return {"error_code": kind.code, "message": failure.message, "details": []}
+    return legacy_models.LegacyError(error_code=failure.kind.value.code, message=failure.message, details=[])
 
 
 def failed_response(failure: Failure, scope: Scope) -> Response:
@@ -97,7 +103,7 @@ def failed_response(failure: Failure, scope: Scope) -> Response:
     if failure.kind is FailureKind.BUSY:
         headers["Retry-After"] = "1"
     body = delta_body(failure) if is_delta_api else legacy_body(failure)
-    content = b"" if scope["method"] == "HEAD" else orjson.dumps(body)
+    content = b"" if scope["method"] == "HEAD" else msgspec.json.encode(body)
     return Response(content, status, headers, "application/json")
 
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pyspark_delta.actions.model import CommitInfo, DomainMetadata, Metadata
 from pyspark_delta.actions.model import Protocol as ProtocolAction
 from pyspark_delta.catalog.contract import NewTable, StagingTable
 from pyspark_delta.catalog.log_tail import published_path
 from pyspark_delta.errors import DeltaError, FileNotFoundInStoreError, PermissionDeniedError
 from pyspark_delta.log.commits import commit_text
-from pyspark_delta.server.fields import invalid
+from pyspark_delta.server.failures import invalid
 from pyspark_delta.server.operation import Call
 
 
-def first_commit(call: Call, staging: StagingTable) -> NewTable:
+def first_commit(call: Call[Any], staging: StagingTable) -> NewTable:
     """Return version 0 of the table at a staging location.
 
     Raises Failure if it does not exist or does not create a managed table.

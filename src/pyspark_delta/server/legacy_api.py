@@ -5,33 +5,38 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from pyspark_delta.actions.model import Metadata
-from pyspark_delta.catalog.contract import MetadataChange, NewTable, Proposal, StagedFile, StagingTable, TableName
+from pyspark_delta.catalog.contract import MetadataChange, NewTable, StagingTable, TableName
 from pyspark_delta.catalog.sql.tokens import Scope
 from pyspark_delta.catalog.unity.columns import schema_of_columns
 from pyspark_delta.catalog.unity.legacy_api import REPLAYED_HEADER
 from pyspark_delta.catalog.unity.property_sync import TABLE_ID_PROPERTY, own_properties, protocol_of_properties
 from pyspark_delta.catalog.unity.responses import wire_location
 from pyspark_delta.errors import CatalogNameNotFoundError
-from pyspark_delta.server import schemas
 from pyspark_delta.server.credentials import access_of, legacy_credentials_answer
-from pyspark_delta.server.failures import Failure, FailureKind
-from pyspark_delta.server.fields import (
-    full_name,
-    invalid,
-    members,
-    new_name,
-    properties_in,
-    staged_name,
-    table_id,
-    table_name,
-    text,
-    whole,
-)
+from pyspark_delta.server.failures import Failure, FailureKind, invalid
 from pyspark_delta.server.first_commit import first_commit
+from pyspark_delta.server.legacy_models import (
+    CommitLegacyTable,
+    CreateLegacyStagingTable,
+    CreateLegacyTable,
+    GetLegacyCommits,
+    LegacyCommits,
+    LegacyCredentials,
+    LegacyCredentialsRequest,
+    LegacyMetadata,
+    LegacyStagingTable,
+    LegacyTable,
+    LegacyTables,
+    RegisterLegacyTable,
+    TablesQuery,
+)
+from pyspark_delta.server.names import full_name, table_id, table_name
 from pyspark_delta.server.namespaces import require_catalog
 from pyspark_delta.server.operation import DONE, Call, Operation, Reply
-from pyspark_delta.server.pages import PAGE_QUERY, page_of
+from pyspark_delta.server.pages import page_of
 from pyspark_delta.server.served import Description
 from pyspark_delta.server.tables import (
     check_schema,
@@ -39,6 +44,8 @@ from pyspark_delta.server.tables import (
     described_by_id,
     legacy_answer,
     legacy_commits,
+    proposal_of,
+    refuse_uniform,
     require_commits,
     staged_tail,
 )
@@ -48,82 +55,78 @@ from pyspark_delta.storage.paths import normalize_location
 _COMMITS_IN_ANSWER = 10
 
 
-def _name_in(body: Any) -> TableName:
-    return table_name(body.get("catalog_name"), body.get("schema_name"), new_name(body.get("name"), "'name'"))
+def _new_name(call: Call[Any], request: CreateLegacyStagingTable) -> TableName:
+    """Return the name for a table. Raises Failure."""
+    name = table_name(request.catalog_name, request.schema_name, request.name)
+    call.require_reach(name.catalog, name.schema)
+    return name
 
 
-def _named(call: Call) -> TableName:
+def _named(call: Call[Any]) -> TableName:
     return TableName(*full_name(call.path["full_name"], 3))
 
 
 # -------------------------------------------------------------------------------------------------------- tables
-def _create_staging_table(call: Call) -> Reply:
-    name = _name_in(members(call.body, "The request"))
-    call.require_reach(name.catalog, name.schema)
+def _create_staging_table(call: Call[CreateLegacyStagingTable]) -> Reply:
+    name = _new_name(call, call.request())
     require_catalog(call, name.catalog)
     staging = call.catalog.create_staging_table(name)
     return Reply(
-        body={
-            "name": name.name,
-            "catalog_name": name.catalog,
-            "schema_name": name.schema,
-            "id": staging.table_id,
-            "staging_location": wire_location(staging.location),
-        }
+        body=LegacyStagingTable(
+            name=name.name,
+            catalog_name=name.catalog,
+            schema_name=name.schema,
+            id=staging.table_id,
+            staging_location=wire_location(staging.location),
+        )
     )
 
 
-def _create_table(call: Call) -> Reply:
-    body = members(call.body, "The request")
-    name = _name_in(body)
-    call.require_reach(name.catalog, name.schema)
-    if body.get("data_source_format") != "DELTA":
-        raise invalid("The catalog holds Delta tables only: 'data_source_format' must be DELTA.")
-    location = normalize_location(text(body, "storage_location"))
-    match body.get("table_type"):
-        case "MANAGED":
-            properties = properties_in(body, "properties", optional=True)
-            wanted = table_id(properties.get(TABLE_ID_PROPERTY) or location.rpartition("/")[2])
-            staging = call.catalog.load_staging_table(wanted)
-            if staging.location != location:
-                raise invalid("'storage_location' is not that of the staging table.")
-            staging = StagingTable(table_id=wanted, name=name, location=location)
-            call.catalog.create_table(staging, first_commit(call, staging))
-        case "EXTERNAL":
-            call.require_scope(Scope.ADMIN)  # a client that may name any location could request credentials for it
-            call.catalog.register_table(name, location, _described(body, name))
-        case _:
-            raise invalid("'table_type' must be MANAGED or EXTERNAL.")
+def _create_table(call: Call[CreateLegacyTable]) -> Reply:
+    request = call.request()
+    name = _new_name(call, request)
+    location = normalize_location(request.storage_location)
+    if isinstance(request, RegisterLegacyTable):
+        call.require_scope(Scope.ADMIN)  # a client that may name any location could request credentials for it
+        call.catalog.register_table(name, location, _described(request, name))
+    else:
+        wanted = table_id((request.properties or {}).get(TABLE_ID_PROPERTY) or location.rpartition("/")[2])
+        if call.catalog.load_staging_table(wanted).location != location:
+            raise invalid("'storage_location' is not that of the staging table.")
+        staging = StagingTable(table_id=wanted, name=name, location=location)
+        call.catalog.create_table(staging, first_commit(call, staging))
     return Reply(body=legacy_answer(described(call, name)))
 
 
-def _described(body: Any, name: TableName) -> NewTable | None:
+def _described(request: RegisterLegacyTable, name: TableName) -> NewTable | None:
     """Return the description of a table at a path in a request; None if it names no columns."""
-    if not body.get("columns"):
+    if not request.columns:
         return None
-    properties = properties_in(body, "properties", optional=True)
-    columns, partitions = schema_of_columns(body["columns"])
+    properties = request.properties or {}
+    columns, partitions = schema_of_columns(msgspec.to_builtins(request.columns))
     check_schema(columns, partitions)
     metadata = Metadata(
         id=str(name),
         schema_string=columns,
         partition_columns=partitions,
         configuration=own_properties(properties),
-        description=text(body, "comment", optional=True),
+        description=request.comment,
     )
     protocol = protocol_of_properties(properties)
     check_unmanaged(protocol)
     return NewTable(version=0, timestamp=0, protocol=protocol, metadata=metadata)
 
 
-def _list_tables(call: Call) -> Reply:
-    name = table_name(call.query.get("catalog_name"), call.query.get("schema_name"), "any")
+def _list_tables(call: Call[TablesQuery]) -> Reply:
+    query = call.request()
+    name = table_name(query.catalog_name, query.schema_name, "any")
     call.require_reach(name.catalog, name.schema)
-    names, rest = page_of(call, call.catalog.list_tables(name.catalog, name.schema), lambda table: table.name)
-    return Reply(body={"tables": [legacy_answer(found) for found in _descriptions(call, names)], **rest})
+    names, rest = page_of(query, call.catalog.list_tables(name.catalog, name.schema), lambda table: table.name)
+    tables = [legacy_answer(found) for found in _descriptions(call, names)]
+    return Reply(body=LegacyTables(tables=tables, next_page_token=rest))
 
 
-def _descriptions(call: Call, names: list[TableName]) -> list[Description]:
+def _descriptions(call: Call[Any], names: list[TableName]) -> list[Description]:
     found = []
     for name in names:
         try:
@@ -133,11 +136,11 @@ def _descriptions(call: Call, names: list[TableName]) -> list[Description]:
     return found
 
 
-def _load_table(call: Call) -> Reply:
+def _load_table(call: Call[Any]) -> Reply:
     return Reply(body=legacy_answer(described(call, _named(call))))
 
 
-def _drop_table(call: Call) -> Reply:
+def _drop_table(call: Call[Any]) -> Reply:
     name = _named(call)
     call.require_reach(name.catalog, name.schema)
     call.catalog.drop_table(name)
@@ -145,165 +148,132 @@ def _drop_table(call: Call) -> Reply:
 
 
 # ------------------------------------------------------------------------------------------------------- commits
-def _addressed(call: Call) -> Description:
-    body = members(call.body, "The request")
-    description = described_by_id(call, table_id(body.get("table_id")))
-    if normalize_location(text(body, "table_uri")) != description.info.location:
+def _addressed(call: Call[Any], request: GetLegacyCommits | CommitLegacyTable) -> Description:
+    description = described_by_id(call, table_id(request.table_id))
+    if normalize_location(request.table_uri) != description.info.location:
         raise invalid("'table_uri' is not the location of the table.")
     if not description.info.catalog_managed:
         raise invalid("The catalog does not manage this table.")
     return description
 
 
-def _get_commits(call: Call) -> Reply:
-    description = _addressed(call)
-    start = whole(call.body, "start_version")
-    end = whole(call.body, "end_version", optional=True)
+def _get_commits(call: Call[GetLegacyCommits]) -> Reply:
+    request = call.request()
+    description = _addressed(call, request)
+    start, end = request.start_version, request.end_version
     if end is not None and end < start:
         raise invalid("'end_version' is before 'start_version'.")
     tail = staged_tail(call.catalog, description.info)
     assert tail is not None
     chosen = [c for c in tail.commits if c.version >= start and (end is None or c.version <= end)]
-    answer = {"commits": legacy_commits(chosen[:_COMMITS_IN_ANSWER]), "latest_table_version": tail.latest_version}
-    return Reply(body=answer)
+    commits = legacy_commits(chosen[:_COMMITS_IN_ANSWER])
+    return Reply(body=LegacyCommits(commits=commits, latest_table_version=tail.latest_version))
 
 
-def _commit(call: Call) -> Reply:
-    description = _addressed(call)
-    published = whole(call.body, "latest_backfilled_version", optional=True)
-    if call.body.get("commit_info") is None:
+def _commit(call: Call[CommitLegacyTable]) -> Reply:
+    request = call.request()
+    description, published = _addressed(call, request), request.latest_backfilled_version
+    if request.commit_info is None:
         if published is None:
             raise invalid("The request has neither 'commit_info' nor 'latest_backfilled_version'.")
         require_commits(description.info)
         call.catalog.report_published(description.info, published)
         return DONE
-    proposal = _proposal(call.body, description, published)
+    refuse_uniform(request.uniform)
+    change = None if request.metadata is None else _change(request.metadata, description)
+    proposal = proposal_of(request.commit_info, "", change, published, None)
     ratification = call.catalog.ratify(description.info, proposal)
     if ratification.replayed and call.settings.replay_is_conflict:
         raise Failure(FailureKind.VERSION_TAKEN, f"Version {proposal.version} is ratified already.")
     return replace(DONE, headers={REPLAYED_HEADER: "true"}) if ratification.replayed else DONE
 
 
-def _proposal(body: Any, description: Description, published: int | None) -> Proposal:
-    if body.get("uniform") is not None:
-        raise invalid("The catalog does not keep UniForm metadata.")
-    commit = members(body["commit_info"], "'commit_info'")
-    version = whole(commit, "version", 1)
-    metadata = body.get("metadata")
-    return Proposal(
-        version=version,
-        timestamp=whole(commit, "timestamp", 1),
-        transaction_id="",
-        file=StagedFile(
-            staged_name(commit, "file_name", version),
-            whole(commit, "file_size", 1),
-            whole(commit, "file_modification_timestamp", 1),
-        ),
-        change=None if metadata is None else _change(members(metadata, "'metadata'"), description),
-        published_version=published,
-    )
-
-
-def _change(body: Any, description: Description) -> MetadataChange | None:
+def _change(metadata: LegacyMetadata, description: Description) -> MetadataChange | None:
     """Return what a commit changes in the metadata; the properties replace all existing ones."""
     info = description.info
     changed = known = description.metadata or Metadata(id=info.table_id, schema_string="")
-    if body.get("properties") is not None:
-        properties = properties_in(members(body["properties"], "'properties'"), "properties", optional=True)
+    if metadata.properties is not None:
+        properties = metadata.properties.properties or {}
         if TABLE_ID_PROPERTY in info.properties and TABLE_ID_PROPERTY not in properties:
             raise invalid(f"The property '{TABLE_ID_PROPERTY}' cannot be removed.")
         check_table_id(properties, info.table_id)
         changed = replace(changed, configuration=own_properties(properties))
-    if body.get("schema") is not None:
-        columns, partitions = schema_of_columns(members(body["schema"], "'schema'").get("columns"))
+    if metadata.schema is not None:
+        columns, partitions = schema_of_columns(msgspec.to_builtins(metadata.schema.columns))
         changed = replace(changed, schema_string=columns, partition_columns=partitions)
-    if body.get("description") is not None:
-        changed = replace(changed, description=text(body, "description"))
+    if metadata.description is not None:
+        changed = replace(changed, description=metadata.description)
     if changed is known:
         return None
     check_schema(changed.schema_string, changed.partition_columns)
     return MetadataChange(metadata=changed)
 
 
-def _credentials(call: Call) -> Reply:
-    body = members(call.body, "The request")
-    access = access_of(call, body.get("operation"))
-    info = described_by_id(call, table_id(body.get("table_id"))).info
+def _credentials(call: Call[LegacyCredentialsRequest]) -> Reply:
+    request = call.request()
+    access = access_of(call, request.operation)
+    info = described_by_id(call, table_id(request.table_id)).info
     return Reply(body=legacy_credentials_answer(call, info, access))
 
 
-OPERATIONS = (
+OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
-        method="POST",
-        path="/staging-tables",
-        summary="Get a place for a new table",
-        scope=Scope.WRITE,
-        work=_create_staging_table,
-        takes=schemas.LEGACY_NAMED_TABLE,
-        answers=schemas.LEGACY_STAGING_TABLE,
-        failures=(400, 401, 403, 404, 409),
+        "POST",
+        "/staging-tables",
+        "Get a place for a new table",
+        _create_staging_table,
+        Scope.WRITE,
+        CreateLegacyStagingTable,
+        answers=LegacyStagingTable,
+        may_conflict=True,
     ),
     Operation(
-        method="POST",
-        path="/tables",
-        summary="Give a new table its name, or register one that the catalog does not manage",
-        scope=Scope.WRITE,
-        work=_create_table,
-        takes=schemas.LEGACY_CREATE_TABLE,
-        answers=schemas.LEGACY_TABLE,
-        failures=(400, 401, 403, 404, 409),
+        "POST",
+        "/tables",
+        "Give a new table its name, or register one that the catalog does not manage",
+        _create_table,
+        Scope.WRITE,
+        CreateLegacyTable,
+        answers=LegacyTable,
+        may_conflict=True,
     ),
     Operation(
-        method="GET",
-        path="/tables",
-        summary="List the tables of a schema",
-        scope=Scope.READ,
-        work=_list_tables,
-        answers=schemas.page("tables", schemas.LEGACY_TABLE),
-        query={"catalog_name": (schemas.NAME, True), "schema_name": (schemas.NAME, True), **PAGE_QUERY},
+        "GET",
+        "/tables",
+        "List the tables of a schema",
+        _list_tables,
+        Scope.READ,
+        query=TablesQuery,
+        answers=LegacyTables,
+    ),
+    Operation("GET", "/tables/{full_name}", "Load a table", _load_table, Scope.READ, answers=LegacyTable),
+    Operation("DELETE", "/tables/{full_name}", "Drop a table", _drop_table, Scope.WRITE, answers=str),
+    Operation(
+        "GET",
+        "/delta/preview/commits",
+        "List the commits of a table that are not published; the request is in the body",
+        _get_commits,
+        Scope.READ,
+        GetLegacyCommits,
+        answers=LegacyCommits,
     ),
     Operation(
-        method="GET",
-        path="/tables/{full_name}",
-        summary="Load a table",
-        scope=Scope.READ,
-        work=_load_table,
-        answers=schemas.LEGACY_TABLE,
+        "POST",
+        "/delta/preview/commits",
+        "Commit to a table, or say what of it is published",
+        _commit,
+        Scope.WRITE,
+        CommitLegacyTable,
+        answers=str,
+        may_conflict=True,
     ),
     Operation(
-        method="DELETE",
-        path="/tables/{full_name}",
-        summary="Drop a table",
-        scope=Scope.WRITE,
-        work=_drop_table,
-        says_done=True,
-    ),
-    Operation(
-        method="GET",
-        path="/delta/preview/commits",
-        summary="List the commits of a table that are not published; the request is in the body",
-        scope=Scope.READ,
-        work=_get_commits,
-        takes=schemas.LEGACY_GET_COMMITS,
-        answers=schemas.LEGACY_COMMITS,
-    ),
-    Operation(
-        method="POST",
-        path="/delta/preview/commits",
-        summary="Commit to a table, or say what of it is published",
-        scope=Scope.WRITE,
-        work=_commit,
-        takes=schemas.LEGACY_COMMIT_REQUEST,
-        says_done=True,
-        failures=(400, 401, 403, 404, 409, 429),
-    ),
-    Operation(
-        method="POST",
-        path="/temporary-table-credentials",
-        summary="Get credentials for the storage of a table",
-        scope=None,
-        work=_credentials,
-        takes=schemas.LEGACY_CREDENTIALS_REQUEST,
-        answers=schemas.OBJECT,
+        "POST",
+        "/temporary-table-credentials",
+        "Get credentials for the storage of a table",
+        _credentials,
+        None,
+        LegacyCredentialsRequest,
+        answers=LegacyCredentials,
     ),
 )

@@ -1,23 +1,27 @@
-"""An operation of the API: its path, the permission it needs, its parameters and its response."""
+"""An operation of the API: its path, the permission it needs, its request and its response."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
+
+import msgspec
 
 from pyspark_delta.catalog.sql.tokens import Scope, Token
-from pyspark_delta.server.failures import Failure, FailureKind
+from pyspark_delta.server.failures import Failure, FailureKind, invalid
 from pyspark_delta.server.served import ServedCatalog, ServerSettings
 
 BASE = "/api/2.1/unity-catalog"
+R = TypeVar("R")
+_LONGEST_REASON = 300  # characters; the reason may quote the request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """A request that has been read: the catalog as its sender sees it, and the data of the request.
+class Call(Generic[R]):
+    """A request that has arrived: the catalog as its sender sees it, and the data of the request.
 
-    `caller` is the token, None if the server requires none. `body` is JSON.
+    `caller` is the token, None if the server requires none. `request` reads the data as the operation expects it.
     """
 
     catalog: ServedCatalog
@@ -25,7 +29,24 @@ class Call:
     settings: ServerSettings
     path: Mapping[str, str]
     query: Mapping[str, str]
-    body: Any
+    body: bytes
+    operation: Operation[R]
+
+    def request(self) -> R:
+        """Return the request, read from the body or the query. Raises Failure."""
+        takes, query = self.operation.takes, self.operation.query
+        try:
+            found: Any = (
+                msgspec.convert(dict(self.query), query, strict=False)
+                if takes is None
+                else msgspec.json.decode(self.body, type=takes)
+            )
+        except msgspec.ValidationError as error:
+            raise invalid(f"The request is not valid: {str(error)[:_LONGEST_REASON]}.") from None
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            reason = str(error)[:_LONGEST_REASON]
+            raise Failure(FailureKind.BAD_REQUEST, f"The body of the request is not JSON: {reason}.") from None
+        return cast(R, found)
 
     def require_scope(self, scope: Scope) -> None:
         """Raise Failure if the caller's token does not include a scope."""
@@ -52,9 +73,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """The response of an operation: JSON, plain text if `body` is a `str`, or only a status."""
+    """The response of an operation: a model, plain text if `body` is a `str`, or only a status."""
 
-    body: Any = None
+    body: msgspec.Struct | str | None = None
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -63,28 +84,25 @@ NO_CONTENT = Reply(status=204)
 DONE = Reply(body="200 OK")
 """What Unity Catalog's legacy endpoints answer if there is nothing to say."""
 
-Schema = dict[str, Any]  # a JSON schema
 
+@dataclass(frozen=True, slots=True)
+class Operation(Generic[R]):
+    """One method of one path below `BASE`.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
-    """One method of one path below `BASE`; `answers` is the schema of a success, None for status 204, or for
-    the text `200 OK` if the operation `says_done`.
-
-    `query` are the parameters by name: their schema and whether they are required. `scope` is None if the operation
-    asks for a scope itself, because it depends on the request.
+    The request is in the body if the operation `takes` a type, otherwise in the `query`. `answers` is the type of a
+    success, None for status 204, `str` for the text `200 OK`. `scope` is None if the operation asks for a scope itself,
+    because it depends on the request. With `may_conflict`, it can fail with status 409.
     """
 
     method: str
     path: str
     summary: str
+    work: Callable[[Call[R]], Reply]
     scope: Scope | None
-    work: Callable[[Call], Reply]
-    takes: Schema | None = None
-    answers: Schema | None = None
-    says_done: bool = False
-    query: Mapping[str, tuple[Schema, bool]] = field(default_factory=dict)
-    failures: tuple[int, ...] = (400, 401, 403, 404)
+    takes: Any = None
+    query: Any = None
+    answers: type[msgspec.Struct | str] | None = None
+    may_conflict: bool = False
 
     @property
     def is_delta_api(self) -> bool:

@@ -6,9 +6,18 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-import orjson
+import msgspec
 
-from pyspark_delta.catalog.contract import CommitKind, LogTail, RatifiedCommit, TableInfo, TableName
+from pyspark_delta.catalog.contract import (
+    CommitKind,
+    LogTail,
+    MetadataChange,
+    Proposal,
+    RatifiedCommit,
+    StagedFile,
+    TableInfo,
+    TableName,
+)
 from pyspark_delta.catalog.failures import storage_failures
 from pyspark_delta.catalog.managed_table import ManagedTable
 from pyspark_delta.catalog.unity.columns import columns_to_json
@@ -25,20 +34,23 @@ from pyspark_delta.catalog.unity.responses import commit_to_json, wire_location
 from pyspark_delta.catalog.unity.type_json import columns_of
 from pyspark_delta.errors import CatalogNameNotFoundError, DeltaError
 from pyspark_delta.schema.json import parse_schema
-from pyspark_delta.server.failures import Failure, FailureKind
+from pyspark_delta.server import delta_models, legacy_models
+from pyspark_delta.server.failures import Failure, FailureKind, invalid
+from pyspark_delta.server.models import Uniform
+from pyspark_delta.server.names import check_staged_name
 from pyspark_delta.server.operation import Call
 from pyspark_delta.server.served import Description, ServedCatalog
 
 NO_COLUMNS = '{"type":"struct","fields":[]}'
 
 
-def described(call: Call, name: TableName) -> Description:
+def described(call: Call[Any], name: TableName) -> Description:
     """Return the description of a table that the caller may see. Raises Failure, CatalogError."""
     call.require_reach(name.catalog, name.schema)
     return call.catalog.describe_table(name)
 
 
-def described_by_id(call: Call, table_id: str) -> Description:
+def described_by_id(call: Call[Any], table_id: str) -> Description:
     """Return the description of the table of an id, if the caller's token covers it. Raises Failure, CatalogError."""
     info = call.catalog.load_table_by_id(table_id)
     if not call.reaches(info.name.catalog, info.name.schema):
@@ -65,57 +77,78 @@ def staged_tail(catalog: ServedCatalog, info: TableInfo) -> LogTail | None:
 def require_commits(info: TableInfo) -> None:
     """Raise Failure for a report of published commits if there is none after the creation of the table."""
     if info.tail is not None and info.tail.latest_version == 0:
-        raise Failure(FailureKind.INVALID, f"No commit of {info.name} is ratified: its commit log is empty.")
+        raise invalid(f"No commit of {info.name} is ratified: its commit log is empty.")
 
 
-def load_answer(catalog: ServedCatalog, description: Description) -> dict[str, Any]:
+def load_answer(catalog: ServedCatalog, description: Description) -> delta_models.Table:
     """Return a table in the form of the Delta API."""
     info, metadata = description.info, description.metadata
     tail = staged_tail(catalog, info)
-    answer: dict[str, Any] = {
-        "metadata": {
-            "etag": info.etag,
-            "table-type": "EXTERNAL" if tail is None else "MANAGED",
-            "table-uuid": info.table_id,
-            "location": wire_location(info.location),
-            "created-time": description.created_at,
-            "updated-time": description.updated_at,
-            "columns": columns_of(NO_COLUMNS if metadata is None else metadata.schema_string),
-            "partition-columns": [] if metadata is None else list(metadata.partition_columns),
-            "properties": api_properties(description),
-        },
-        "commits": [],
-    }
-    if tail is not None:
-        answer["latest-table-version"] = tail.latest_version
-        answer["commits"] = [commit_to_json(commit, "-") for commit in reversed(tail.commits)]
-    return answer
+    return delta_models.Table(
+        metadata=delta_models.TableMetadata(
+            etag=info.etag,
+            table_type="EXTERNAL" if tail is None else "MANAGED",
+            table_uuid=info.table_id,
+            location=wire_location(info.location),
+            created_time=description.created_at,
+            updated_time=description.updated_at,
+            columns=columns_of(NO_COLUMNS if metadata is None else metadata.schema_string),
+            partition_columns=[] if metadata is None else list(metadata.partition_columns),
+            properties=api_properties(description),
+        ),
+        commits=[] if tail is None else [delta_models.Commit(**_commit(commit)) for commit in reversed(tail.commits)],
+        latest_table_version=msgspec.UNSET if tail is None else tail.latest_version,
+    )
 
 
-def legacy_answer(description: Description) -> dict[str, Any]:
+def legacy_answer(description: Description) -> legacy_models.LegacyTable:
     """Return a table in the form of the legacy endpoints (`TableInfo`)."""
     info, metadata = description.info, description.metadata
-    answer = {
-        "name": info.name.name,
-        "catalog_name": info.name.catalog,
-        "schema_name": info.name.schema,
-        "table_type": "MANAGED" if info.catalog_managed else "EXTERNAL",
-        "data_source_format": "DELTA",
-        "columns": [] if metadata is None else _legacy_columns(metadata.schema_string, metadata.partition_columns),
-        "storage_location": wire_location(info.location),
-        "properties": api_properties(description),
-        "created_at": description.created_at,
-        "updated_at": description.updated_at,
-        "table_id": info.table_id,
-    }
-    if metadata is not None and metadata.description is not None:
-        answer["comment"] = metadata.description
-    return answer
+    comment = None if metadata is None else metadata.description
+    return legacy_models.LegacyTable(
+        name=info.name.name,
+        catalog_name=info.name.catalog,
+        schema_name=info.name.schema,
+        table_type="MANAGED" if info.catalog_managed else "EXTERNAL",
+        columns=[] if metadata is None else columns_to_json(metadata.schema_string, list(metadata.partition_columns)),
+        storage_location=wire_location(info.location),
+        properties=api_properties(description),
+        created_at=description.created_at,
+        updated_at=description.updated_at,
+        table_id=info.table_id,
+        comment=msgspec.UNSET if comment is None else comment,
+    )
 
 
-def legacy_commits(commits: Iterable[RatifiedCommit]) -> list[dict[str, Any]]:
+def legacy_commits(commits: Iterable[RatifiedCommit]) -> list[legacy_models.LegacyCommit]:
     """Return commits in the form of the legacy endpoints."""
-    return [commit_to_json(commit, "_") for commit in commits]
+    return [legacy_models.LegacyCommit(**_commit(commit)) for commit in commits]
+
+
+def proposal_of(
+    commit: delta_models.Commit | legacy_models.LegacyCommit,
+    transaction_id: str,
+    change: MetadataChange | None,
+    published_version: int | None,
+    expected_etag: str | None,
+) -> Proposal:
+    """Return the proposal for a staged commit. Raises Failure for a file that is not one of its version."""
+    check_staged_name(commit.file_name, commit.version)
+    return Proposal(
+        version=commit.version,
+        timestamp=commit.timestamp,
+        transaction_id=transaction_id,
+        file=StagedFile(commit.file_name, commit.file_size, commit.file_modification_timestamp),
+        change=change,
+        published_version=published_version,
+        expected_etag=expected_etag,
+    )
+
+
+def refuse_uniform(uniform: Uniform) -> None:
+    """Raise Failure for a request with UniForm metadata."""
+    if uniform is not None:
+        raise invalid("The catalog does not keep UniForm metadata.")
 
 
 def api_properties(description: Description) -> dict[str, str]:
@@ -125,7 +158,7 @@ def api_properties(description: Description) -> dict[str, str]:
         properties |= protocol_properties(description.protocol)
     domains = domains_to_json(description.domains)
     if CLUSTERING in domains:
-        properties[CLUSTERING_COLUMNS] = orjson.dumps(domains[CLUSTERING]["clusteringColumns"]).decode()
+        properties[CLUSTERING_COLUMNS] = msgspec.json.encode(domains[CLUSTERING]["clusteringColumns"]).decode()
     if ROW_TRACKING in domains:
         properties[HIGH_WATER_MARK] = str(domains[ROW_TRACKING]["rowIdHighWaterMark"])
     return properties
@@ -136,14 +169,14 @@ def check_schema(schema_string: str, partition_columns: Iterable[str]) -> None:
     try:
         schema = parse_schema(schema_string)
     except DeltaError as error:
-        raise Failure(FailureKind.INVALID, error.message) from None
+        raise invalid(error.message) from None
     names = [field.name.casefold() for field in schema]
     if len(set(names)) != len(names):
-        raise Failure(FailureKind.INVALID, "Two columns have the same name.")
+        raise invalid("Two columns have the same name.")
     for column in partition_columns:
         if column.casefold() not in names:
-            raise Failure(FailureKind.INVALID, f"The partition column {column!a} is not among the columns.")
+            raise invalid(f"The partition column {column!a} is not among the columns.")
 
 
-def _legacy_columns(schema_string: str, partition_columns: Iterable[str]) -> list[dict[str, Any]]:
-    return columns_to_json(schema_string, list(partition_columns))
+def _commit(commit: RatifiedCommit) -> dict[str, Any]:
+    return commit_to_json(commit, "_")

@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 
+from pyspark_delta.catalog.unity.type_json import to_schema_string
 from pyspark_delta.errors import InvalidProposalError
 from pyspark_delta.schema.json import parse_schema, parse_type, type_to_json
 from pyspark_delta.schema.types import ArrayType, DataType, DecimalType, MapType, StructField, StructType
@@ -45,7 +46,7 @@ def schema_of_columns(columns: Any) -> tuple[str, tuple[str, ...]]:
         fields.append(_field(name, column))
         if isinstance(index := column.get("partition_index"), int):
             partitions.append((index, name))
-    schema = orjson.dumps({"type": "struct", "fields": fields}).decode()
+    schema = to_schema_string({"type": "struct", "fields": fields})
     return schema, tuple(name for _, name in sorted(partitions))
 
 

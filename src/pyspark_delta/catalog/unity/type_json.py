@@ -36,7 +36,15 @@ def columns_of(schema_string: str) -> dict[str, Any]:
 
 def schema_string_of(columns: Any) -> str:
     """Return the `schemaString` of a struct of the API. Raises InvalidProposalError if it is not a struct."""
-    return orjson.dumps(_struct(columns, _CAMEL_CASE)).decode()
+    return to_schema_string(_struct(columns, _CAMEL_CASE))
+
+
+def to_schema_string(schema: Mapping[str, Any]) -> str:
+    """Return a schema as text. Raises InvalidProposalError for numbers and nesting that the log cannot hold."""
+    try:
+        return orjson.dumps(schema).decode()
+    except orjson.JSONEncodeError as error:
+        raise InvalidProposalError(f"The columns cannot be stored as JSON: {error}.") from None
 
 
 def _struct(value: Any, names: Mapping[str, str]) -> dict[str, Any]:
