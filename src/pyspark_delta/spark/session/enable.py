@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark_delta.errors import DeltaWarning, MissingDependencyError
 from pyspark_delta.spark.conf.sessions import enabled, is_enabled, session_key
 from pyspark_delta.spark.conf.worker_python import choose_for_local_master, use_running_python
+from pyspark_delta.spark.session.format_check import check_statement
 from pyspark_delta.spark.session.frame_writer import DeltaAwareWriter
 from pyspark_delta.spark.session.identifiers import is_named
 from pyspark_delta.spark.session.mixins import DeltaMixin, mix_in
@@ -216,6 +217,7 @@ def _sql_of(before: Any) -> Any:
     def sql(self: SparkSession, sqlQuery: str, *args: Any, **kwargs: Any) -> DataFrame:
         if not is_enabled(self):
             return cast(DataFrame, before(self, sqlQuery, *args, **kwargs))
+        check_statement(self, sqlQuery)
         with explaining_sql(self, sqlQuery):
             return cast(DataFrame, before(self, sqlQuery, *args, **kwargs))
 

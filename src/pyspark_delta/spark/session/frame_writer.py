@@ -13,8 +13,8 @@ from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
 from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.spark.conf.sessions import FORMATS
 from pyspark_delta.spark.engine.write.save import insert_into, save
+from pyspark_delta.spark.session.format_check import FormatCheckedWriter
 from pyspark_delta.spark.session.identifiers import check_path_option, identify, identify_or_create
-from pyspark_delta.spark.session.mixins import FormatMixin, OptionsMixin
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.write.options import parse_options
 
@@ -22,10 +22,9 @@ from pyspark_delta.write.options import parse_options
 _VIEW_REFUSED = ("EXPECT_TABLE_NOT_VIEW", "UNSUPPORTED_INSERT", "VIEW_WRITE_NOT_ALLOWED")
 
 
-class DeltaAwareWriter(FormatMixin, OptionsMixin):
+class DeltaAwareWriter(FormatCheckedWriter):
     """PySpark's DataFrameWriter with Delta."""
 
-    _delta_mode: str | None = None
     _delta_partitioning: tuple[str, ...] | None = None
     _delta_clustering: tuple[str, ...] = ()
     _delta_buckets: str | None = None  # the method that was called

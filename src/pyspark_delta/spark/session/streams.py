@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.spark.session.format_check import FormatCheckedStreamWriter
 from pyspark_delta.spark.session.identifiers import is_named
 from pyspark_delta.spark.session.mixins import FormatMixin
 
@@ -32,10 +33,8 @@ class DeltaAwareStreamReader(FormatMixin):
         return super().table(tableName)
 
 
-class DeltaAwareStreamWriter(FormatMixin):
+class DeltaAwareStreamWriter(FormatCheckedStreamWriter):
     """PySpark's DataStreamWriter, which refuses Delta."""
-
-    _delta_has_function = False
 
     def foreach(self, f: Any) -> Any:
         self._delta_has_function = True

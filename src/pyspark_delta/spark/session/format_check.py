@@ -1,0 +1,261 @@
+"""Writes in other file formats into the directory of a Delta table are refused: they would corrupt or delete it.
+
+Spark's own file formats ignore the transaction log: an overwrite deletes it with all files of the table, and an append
+leaves files that no version contains. delta-spark allows both; the error and the setting that turns the check off have
+the names that Databricks gives them. Reads are not checked, as in delta-spark.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import wraps
+from inspect import signature
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.readwriter import DataFrameWriter
+
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.log.names import LOG_DIRECTORY
+from pyspark_delta.spark.conf.probing import probing
+from pyspark_delta.spark.conf.sessions import is_delta
+from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of
+from pyspark_delta.spark.session.mixins import FormatMixin, OptionsMixin
+
+SETTING = "spark.databricks.delta.formatCheck.enabled"
+_FILE_FORMATS = frozenset(("parquet", "orc", "csv", "json", "text", "xml", "avro"))
+_FILE_FORMAT_CLASSES = ("org.apache.spark.sql.execution.datasources.", "org.apache.spark.sql.avro.")
+_FILE_SCHEME = re.compile(r"file:(?://[^/]*)?(?=/)")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+
+# The parts of SQL text that matter: what is quoted, comments, words.
+_TOKENS = re.compile(
+    r"""--[^\n]*|/\*.*?\*/|r'[^']*'|r"[^"]*"|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)*`|\w+|\.""",
+    re.DOTALL | re.IGNORECASE,
+)
+_WRITES = re.compile(r"\b(?:INSERT|CREATE|REPLACE)\b", re.IGNORECASE)
+
+
+# -------------------------------------------------------------------------------------------------------- DataFrames
+def _checking(name: str) -> Any:
+    """Return the writer's method of a file format, which checks its path first."""
+    method = getattr(DataFrameWriter, name)
+    parameters = signature(method)
+
+    @wraps(method)
+    def write(self: FormatCheckedWriter, *args: Any, **options: Any) -> None:
+        given = parameters.bind(self, *args, **options).arguments
+        self._check_target(name, given.get("path"), given.get("mode"), {})
+        getattr(super(FormatCheckedWriter, self), name)(*args, **options)
+
+    return write
+
+
+class FormatCheckedWriter(FormatMixin, OptionsMixin):
+    """PySpark's DataFrameWriter, which refuses other formats in the directory of a Delta table."""
+
+    _delta_mode: str | None = None
+
+    def save(self, path: Any = None, format: Any = None, mode: Any = None, *args: Any, **options: Any) -> None:  # noqa: A002
+        self._check_target(format or self._delta_source, path, mode, options)
+        super().save(path, format, mode, *args, **options)
+
+    def saveAsTable(self, name: str, format: Any = None, mode: Any = None, *args: Any, **options: Any) -> None:  # noqa: A002
+        self._check_target(format or self._delta_source, None, mode, options)
+        if (mode or self._delta_mode or "").lower() == "append":
+            check_table(self._delta_session, name)
+        super().saveAsTable(name, format, mode, *args, **options)
+
+    def insertInto(self, tableName: str, overwrite: bool | None = None) -> None:
+        check_table(self._delta_session, tableName)
+        super().insertInto(tableName, overwrite)
+
+    parquet = _checking("parquet")
+    orc = _checking("orc")
+    csv = _checking("csv")
+    json = _checking("json")
+    xml = _checking("xml")
+    text = _checking("text")
+
+    def _check_target(self, source: str | None, path: Any, mode: Any, options: Mapping[str, Any]) -> None:
+        given = {key.lower(): value for key, value in self._delta_options.items(options).items()}
+        chosen = (mode or self._delta_mode or "error").lower()
+        if chosen in ("append", "overwrite"):  # the other modes never write into a directory that exists
+            check_target(self._delta_session, source, path or given.get("path"))
+
+
+class FormatCheckedStreamWriter(FormatMixin, OptionsMixin):
+    """PySpark's DataStreamWriter, which refuses other formats in the directory of a Delta table."""
+
+    _delta_has_function = False
+
+    def start(self, path: Any = None, format: Any = None, *args: Any, **options: Any) -> Any:  # noqa: A002
+        if not self._delta_has_function:
+            given = {key.lower(): value for key, value in self._delta_options.items(options).items()}
+            check_target(self._delta_session, format or self._delta_source, path or given.get("path"))
+        return super().start(path, format, *args, **options)
+
+    def toTable(self, tableName: str, *args: Any, **options: Any) -> Any:
+        check_table(self._delta_session, tableName)
+        return super().toTable(tableName, *args, **options)
+
+
+def check_target(spark: SparkSession, source: str | None, path: object) -> None:
+    """Raise InvalidOperationError if a file format is about to write to `path`, which is in a Delta table.
+
+    None as `source` is the default format of the session. The check never fails for another reason. It costs one
+    request to the storage for the path and for each of its parent directories.
+    """
+    if not isinstance(path, str) or not _is_file_format(source):
+        return
+    table = _table_with(spark, path)
+    if table is not None:
+        _refuse(spark, f"format '{source}'" if source else "the default format of the session", path, table)
+
+
+def check_table(spark: SparkSession, name: str) -> None:
+    """Raise InvalidOperationError if rows of the table or view `name` of Spark's catalog are in a Delta table.
+
+    Only classic sessions can say where a table is.
+    """
+    for path in _directories_of(spark, name):
+        table = _table_with(spark, path)
+        if table is not None:
+            _refuse(spark, f"'{name}', which is not a Delta table of this session,", path, table)
+
+
+# --------------------------------------------------------------------------------------------------------------- SQL
+def check_statement(spark: SparkSession, query: object) -> None:
+    """Raise InvalidOperationError if a statement writes other files into the directory of a Delta table.
+
+    That is INSERT, and CREATE TABLE with another format and the directory as its location.
+    """
+    if not isinstance(query, str) or _WRITES.search(query) is None:
+        return
+    tokens = [token for token in _TOKENS.findall(query) if not token.startswith(("--", "/*"))]
+    words = [token.upper() for token in tokens]
+    if words[:1] in (["CREATE"], ["REPLACE"]):
+        _check_created(spark, tokens, words)
+    for start, word in enumerate(words):
+        if word != "INSERT" or words[start + 1 : start + 2] not in (["INTO"], ["OVERWRITE"]):
+            continue
+        at = start + 2 + (words[start + 2 : start + 3] in (["TABLE"], ["LOCAL"]))
+        if words[at : at + 1] == ["DIRECTORY"]:
+            _check_directory(spark, "INSERT OVERWRITE DIRECTORY", _path(tokens[at + 1 :], None))
+        else:
+            check_table(spark, _name(tokens[at:]))
+
+
+def _check_created(spark: SparkSession, tokens: list[str], words: list[str]) -> None:
+    """Check CREATE [OR REPLACE] [EXTERNAL] TABLE name USING format LOCATION 'path' or OPTIONS (path 'path')."""
+    if "TABLE" not in words[1:4]:
+        return
+    using = words.index("USING") + 1 if "USING" in words else len(words)
+    source = _name(tokens[using:]).strip("`") or None
+    if _is_file_format(source) and not is_delta(spark, source):
+        _check_directory(spark, f"CREATE TABLE USING {source}" if source else "CREATE TABLE", _path(tokens, "location"))
+
+
+def _check_directory(spark: SparkSession, what: str, path: str | None) -> None:
+    table = None if path is None else _table_with(spark, path)
+    if path is not None and table is not None:
+        _refuse(spark, what, path, table)
+
+
+def _path(tokens: list[str], keyword: str | None) -> str | None:
+    """Return the text after the keyword (None: the first token) or after the option `path`; None if there is none."""
+    before = keyword
+    for token in tokens:
+        if token.upper() in ("SELECT", "VALUES", "FROM", "WITH"):
+            return None
+        text = _literal(token)
+        if text is not None and before in (keyword, "path"):
+            return text
+        before = token.strip("'\"`").lower()
+        keyword = keyword or "path"
+    return None
+
+
+def _literal(token: str) -> str | None:
+    """Return the text that a token quotes; None for another token."""
+    if token[:2].lower() in ("r'", 'r"'):
+        return token[2:-1]
+    quote = token[0]
+    if quote not in "'\"":
+        return None
+    return re.sub(r"\\(.)", r"\1", token[1:-1].replace(quote * 2, quote), flags=re.DOTALL)
+
+
+def _name(tokens: list[str]) -> str:
+    """Return the identifier at the beginning, with its dots."""
+    name: list[str] = []
+    for token in tokens:
+        if (token == ".") != (len(name) % 2 == 1):
+            break
+        name.append(token)
+    return "".join(name)
+
+
+# ----------------------------------------------------------------------------------------------------------- details
+def _is_file_format(source: str | None) -> bool:
+    return source is None or source.lower() in _FILE_FORMATS or source.startswith(_FILE_FORMAT_CLASSES)
+
+
+def _table_with(spark: SparkSession, path: str) -> str | None:
+    """Return the Delta table that a path is in; None if there is none, or if that cannot be found out."""
+    with suppress(Exception):
+        java: Any = getattr(spark, "_jsparkSession", None)
+        if java is None:  # only the server knows other storage
+            return None if _SCHEME.match(path) and not _FILE_SCHEME.match(path) else _local_table(path)
+        hadoop_path: Any = spark._jvm.org.apache.hadoop.fs.Path  # type: ignore[union-attr]
+        current = hadoop_path(path)
+        files = current.getFileSystem(java.sessionState().newHadoopConf())
+        current = files.makeQualified(current)
+        if _FILE_SCHEME.match(current.toString()):
+            return _local_table(current.toString())
+        while current is not None:
+            if files.exists(hadoop_path(current, LOG_DIRECTORY)):
+                return str(current.toString())
+            current = current.getParent()
+    return None
+
+
+def _local_table(path: str) -> str | None:
+    below = ""
+    current = os.path.abspath(_FILE_SCHEME.sub("", path, count=1))
+    while current != below:
+        if os.path.isdir(os.path.join(current, LOG_DIRECTORY)):
+            return current
+        below, current = current, os.path.dirname(current)
+    return None
+
+
+def _directories_of(spark: SparkSession, name: str) -> list[str]:
+    """Return the directories of a table of files, or of a view that Spark writes through to such a table."""
+    java: Any = getattr(spark, "_jsparkSession", None)
+    if java is None or not name:
+        return []
+    with suppress(Exception), probing():
+        node = java.table(name).queryExecution().analyzed()
+        while kind_of(node) in ("SubqueryAlias", "View"):
+            node = node.child()
+        if kind_of(node) == "LogicalRelation" and kind_of(node.relation()) == "HadoopFsRelation":
+            return [str(root.toString()) for root in elements(node.relation().location().rootPaths())]
+    return []
+
+
+def _refuse(spark: SparkSession, what: str, path: str, table: str) -> None:
+    if str(spark.conf.get(SETTING, "true")).lower() == "false":
+        return
+    inside = "is" if path.rstrip("/").endswith(table.rstrip("/")) else f"is in '{table}',"
+    raise InvalidOperationError(
+        f"'{path}' {inside} a Delta table, and writing to it with {what} would leave files there that the table does "
+        "not contain, or delete its files. Nothing was written. Write with format('delta'), or to another directory. "
+        f"To turn this check off, set {SETTING} to false.",
+        error_class="DELTA_INVALID_FORMAT",
+        sqlstate="22000",
+        table=table,
+    )
