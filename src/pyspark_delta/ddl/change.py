@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+import pyarrow as pa
+
 from pyspark_delta.actions.model import DomainMetadata, Metadata
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet
+from pyspark_delta.protocol.draft import CommitDraft, Operation, ReadSet, no_files
 from pyspark_delta.protocol.rows import RowCheck
 from pyspark_delta.schema.json import schema_to_json
 from pyspark_delta.schema.types import StructType
@@ -22,7 +24,8 @@ class TableChange:
 
     `metadata` is the requested one and `features` are supported in addition: enabling completes what both need.
     `row_check` is a condition that every existing row must meet: the caller who commits the change checks it first, and
-    no rows may be added until then.
+    no rows may be added until then. `recommitted` are files of the table, in all columns of `actions.columns`, that the
+    change commits again with more statistics and the same rows.
     """
 
     operation: Operation
@@ -30,6 +33,7 @@ class TableChange:
     features: tuple[str, ...] = ()
     domains: tuple[DomainMetadata, ...] = ()
     row_check: RowCheck | None = None
+    recommitted: pa.Table = field(default_factory=no_files, hash=False)
 
 
 def with_schema(metadata: Metadata, schema: StructType) -> Metadata:
@@ -70,8 +74,13 @@ def draft_change(
         metadata=after.metadata if after.metadata != before.metadata else None,
         protocol=after.protocol if after.protocol != before.protocol else None,
         domains=change.domains,
+        adds=change.recommitted,
+        data_change=not change.recommitted.num_rows,
         # A declaration that is refused for a table with files must not be possible before the first file.
-        reads=ReadSet(whole_table=change.row_check is not None or not keeps_files),
+        reads=ReadSet(
+            whole_table=change.row_check is not None or not keeps_files,
+            paths=frozenset(change.recommitted.column("path").to_pylist()),
+        ),
         engine_info=engine_info,
     )
 

@@ -1,16 +1,18 @@
-"""Change the columns by which new files are clustered (Clustered Table; C347-C354)."""
+"""Change the columns by which files are clustered (Clustered Table; C347-C354)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_delta.actions.columns import PATH, STATS
+from pyspark_delta.actions.columns import FILE_FIELDS, STATS
 from pyspark_delta.actions.model import DomainMetadata
+from pyspark_delta.data.column_statistics import MeasuredColumn, with_column_statistics
 from pyspark_delta.ddl.change import TableChange
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.expressions.tree import Column
@@ -33,7 +35,7 @@ MOST_COLUMNS = 4
 
 
 def cluster_by(configuration: TableConfiguration, paths: Sequence[Path], *, before: Sequence[str] = ()) -> TableChange:
-    """Set other clustering columns, none for an empty sequence; existing files are not changed.
+    """Set other clustering columns, none for an empty sequence; no file is read.
 
     `before` are the present ones, as texts. Raises InvalidOperationError for a partitioned table, more than four
     columns, and types that have no order.
@@ -59,17 +61,18 @@ def cluster_by(configuration: TableConfiguration, paths: Sequence[Path], *, befo
 
 
 def recluster(snapshot: Snapshot, paths: Sequence[Path]) -> TableChange:
-    """Set other clustering columns for a table that may have files. Raises the errors of `cluster_by`.
+    """Set other clustering columns for a table that may have files.
 
-    Raises InvalidOperationError also if files have no statistics for a column that the table was not clustered by
-    before (C351).
+    The change commits files again that lack statistics for a column that the table was not clustered by before, with
+    these statistics (C351). They are computed in this process, from footers where possible. Raises the errors of
+    `cluster_by`, and DataFileError for a file that must be opened and cannot be.
     """
     configuration, before = snapshot.configuration, snapshot.clustering_columns()
     change = cluster_by(configuration, paths, before=before)
     known = set(clustering_paths(snapshot.domains()))
     new = [spelled(configuration.schema, path) for path in paths]
-    _check_files(snapshot, [path for path in new if _physical(configuration, path) not in known])
-    return change
+    unknown = [path for path in new if _physical(configuration, path) not in known]
+    return replace(change, recommitted=_with_statistics(snapshot, unknown)) if unknown else change
 
 
 def clustering_domain(configuration: TableConfiguration, paths: Sequence[Sequence[str]]) -> DomainMetadata:
@@ -102,29 +105,23 @@ def _check_statistics(configuration: TableConfiguration, paths: Sequence[tuple[s
             )
 
 
-def _check_files(snapshot: Snapshot, paths: Sequence[tuple[str, ...]]) -> None:
-    """Check that all files have their number of rows, and the number of nulls in each column.
+def _with_statistics(snapshot: Snapshot, paths: Sequence[tuple[str, ...]]) -> pa.Table:
+    """Return the files that lack their number of rows, or of nulls in some of the columns, with these statistics.
 
     Bounds are not required: there are none if all values are null or NaN, or if a text has no upper bound.
     """
-    counts = [Column(("nullCount", *_physical(snapshot.configuration, path)), LONG) for path in paths]
-    leaves = [Column(("numRecords",), LONG), *counts]
-    lacking, example = 0, ""
-    for batch in snapshot.read_files(FileRequest((PATH.name, STATS.name))) if paths else ():
+    configuration = snapshot.configuration
+    physical = [_physical(configuration, path) for path in paths]
+    leaves = [Column(("numRecords",), LONG), *(Column(("nullCount", *path), LONG) for path in physical)]
+    found: list[pa.RecordBatch] = []
+    for batch in snapshot.read_files(FileRequest(tuple(field.name for field in FILE_FIELDS))):
         stats = parse_stats(batch.column(STATS.name), leaves)
         missing = reduce(pc.or_, (pc.is_null(_leaf(stats, leaf.path)) for leaf in leaves))
-        files = batch.column(PATH.name).filter(missing)
-        lacking += len(files)
-        example = example or (files[0].as_py() if len(files) else "")
-    if lacking:
-        names = ", ".join(f"'{column_path_text(path)}'" for path in paths)
-        raise InvalidOperationError(
-            f"The table cannot be clustered by {names}: {lacking} of its files have no statistics for these columns, "
-            f"such as '{example}'. Rewrite the files, for example by overwriting the table with its own rows, or "
-            "cluster a new table.",
-            error_class="DELTA_CLUSTERING_COLUMN_MISSING_STATS",
-            files=lacking,
-        )
+        found.append(batch.filter(missing))
+    files = pa.Table.from_batches(found, pa.schema(FILE_FIELDS))
+    columns = {column.path: column for column in table_stats_columns(configuration)}
+    measured = [MeasuredColumn(path, columns[at]) for path, at in zip(paths, physical, strict=True)]
+    return with_column_statistics(files, snapshot.location, configuration, measured, snapshot.storage_options)
 
 
 def _leaf(stats: pa.RecordBatch, path: Sequence[str]) -> pa.Array:

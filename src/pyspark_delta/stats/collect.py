@@ -41,9 +41,10 @@ def collect_stats(
         null_count, low, high = _footer_column(footer, column, column.leaf, observations)
         _put(nulls, column.path, null_count)
         if column.has_bounds and low is not None and high is not None:
-            _put(minimum, column.path, _lower(column, low, string_prefix))
+            lower, upper = stored_bounds(column, low, high, string_prefix)
+            _put(minimum, column.path, lower)
             if column.path not in observations.nan:  # which is larger than any number
-                _put(maximum, column.path, _upper(column, high, string_prefix))
+                _put(maximum, column.path, upper)
     stats = {
         "numRecords": footer.num_rows,
         "minValues": minimum,
@@ -52,6 +53,15 @@ def collect_stats(
         "tightBounds": True,
     }
     return orjson.dumps(stats).decode()
+
+
+def stored_bounds(column: StatsColumn, low: Any, high: Any, string_prefix: int) -> tuple[Any, Any]:
+    """Return smallest and largest value as minValues and maxValues hold them; None for one that cannot be given safely.
+
+    `low` and `high` are physical values: UTF-8 bytes for texts, days for dates, microseconds for timestamps, unscaled
+    integers for decimals.
+    """
+    return _lower(column, low, string_prefix), _upper(column, high, string_prefix)
 
 
 def _footer_column(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -30,6 +32,28 @@ def members_of(text: str | None) -> dict[str, str] | None:
 def object_of(*members: str) -> str:
     """Return the JSON object with these members, each the text of a name and a value."""
     return "{" + ",".join(members) + "}"
+
+
+def with_member(text: str | None, path: Sequence[str], value: str | None) -> str:
+    """Return the JSON object with the member at a path of nested objects set to the JSON text `value`; None removes it.
+
+    All other members keep their text. A text that is not an object counts as an empty one.
+    """
+    members = members_of(text) or {}
+    name, rest = path[0], path[1:]
+    if rest:
+        value = with_member(_value_of(members[name]) if name in members else None, rest, value)
+    if value is None:
+        members.pop(name, None)
+    else:
+        members[name] = f"{orjson.dumps(name).decode()}:{value}"
+    return object_of(*members.values())
+
+
+def _value_of(member: str) -> str:
+    """Return the text of the value of a member."""
+    _, end = _DECODER.raw_decode(member)
+    return member[_after(member, _skipped(member, end), ":") :]
 
 
 def _not_json(constant: str) -> NoReturn:

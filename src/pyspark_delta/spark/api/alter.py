@@ -160,7 +160,7 @@ class DeltaTableAlter:
     def clusterBy(self, *columns: str) -> DeltaTableAlter:
         """Set the columns by which files are clustered; no columns ends clustering.
 
-        Raises InvalidOperationError if files of the table have no statistics for a new clustering column.
+        Files that have no statistics for a new clustering column get them in the same commit; for this they are opened.
         """
         paths = [parse_column_path(name) for name in columns]
         return self._change(lambda snapshot: recluster(snapshot, paths))
