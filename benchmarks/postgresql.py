@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 USER = "tests"
+START_SECONDS = 300  # a busy machine may take minutes; pg_ctl waits for one by default
 
 
 def installed() -> str | None:
@@ -34,7 +35,8 @@ def server(program: str, settings: str = "") -> Iterator[str]:
             os.chown(folder, user["user"], user["group"])
         make = [str(Path(program).with_name("initdb")), "--pgdata", data, "--username", USER, "--auth", "trust"]
         _run([*make, "--no-sync", "--encoding", "UTF8", "--locale", "C"], folder, user)
-        _run([program, "start", "--wait", "--pgdata", data, "--log", log, "--options", options], folder, user)
+        start = ["start", "--wait", "--timeout", str(START_SECONDS)]
+        _run([program, *start, "--pgdata", data, "--log", log, "--options", options], folder, user)
         try:
             yield str(folder)
         finally:

@@ -30,6 +30,7 @@ for _module in ("contract", "cases", "literal_names", "repairs", "tables"):
     pytest.register_assert_rewrite(f"pyspark_delta.testing.catalog_{_module}")
 
 AZURITE_VERSION = "3.35.0"
+START_SECONDS = 300
 # Published with the emulator, the same in every installation.
 EMULATOR_ACCOUNT = "devstoreaccount1"
 EMULATOR_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -101,13 +102,18 @@ def azure_options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str
     port = _free_port()
     command = ["node", str(_azurite_script()), "--silent", "--skipApiVersionCheck", "--disableTelemetry"]
     folder = tmp_path_factory.mktemp("azurite")
-    with subprocess.Popen(
-        [*command, "--blobHost", "127.0.0.1", "--blobPort", str(port), "--location", str(folder)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    ) as emulator:
+    log = tmp_path_factory.mktemp("azurite-log") / "output"
+    with (
+        log.open("wb") as output,
+        subprocess.Popen(
+            [*command, "--blobHost", "127.0.0.1", "--blobPort", str(port), "--location", str(folder)],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        ) as emulator,
+    ):
         try:
-            _wait_for(port, emulator)
+            _wait_for(port, emulator, log)
             _create_container(port, "contract")
             yield {
                 "azure_storage_account_name": EMULATOR_ACCOUNT,
@@ -151,17 +157,22 @@ def _free_port() -> int:
         return port
 
 
-def _wait_for(port: int, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 60
+def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Wait until the server accepts connections. A busy machine may take minutes to start it."""
+    deadline = time.monotonic() + START_SECONDS
     while True:
         try:
             socket.create_connection(("127.0.0.1", port), timeout=1).close()
             return
         except OSError:
             if time.monotonic() > deadline:
-                pytest.fail("the Azure emulator did not start within a minute")
+                pytest.fail(f"the Azure emulator did not start within {START_SECONDS} s:\n{_end_of(log)}")
         with contextlib.suppress(subprocess.TimeoutExpired):
-            pytest.fail(f"the Azure emulator ended with exit code {process.wait(timeout=0.05)}")
+            pytest.fail(f"the Azure emulator ended with exit code {process.wait(timeout=0.05)}:\n{_end_of(log)}")
+
+
+def _end_of(log: Path) -> str:
+    return log.read_text(errors="replace")[-3000:]
 
 
 def _create_container(port: int, name: str) -> None:
