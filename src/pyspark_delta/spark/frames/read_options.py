@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -44,6 +45,7 @@ _CHANGE_RANGE = ("startingVersion", "startingTimestamp", "endingVersion", "endin
 # Hadoop's keys have dots, object-store keys underscores; Spark's and Delta's own options have neither.
 _STORAGE_KEY = re.compile(r"(?!spark\.|parquet\.).*[._].*")
 _STORAGE_WORDS = frozenset(("region", "endpoint", "token", "bucket", "proxy_url", "timeout", "skip_signature"))
+_PACKED = "pyspark_delta.secretStorageOptions"
 _SUFFIX = re.compile(r"(?P<path>.+)@(?:[vV](?P<version>\d+)|(?P<time>\d{17}))")
 
 
@@ -77,7 +79,7 @@ class ReadOptions:
         `path` overrides an option `path`. The zone of text without one is the option `timeZone`, else `time_zone`, else
         the zone of this machine. Raises InvalidOptionError.
         """
-        given = {key.lower(): (key, value) for key, value in (options or {}).items() if value is not None}
+        given = _unpacked(options or {})
         _refuse_unusable(given)
         text = path or _value(given, "path")
         if not text:
@@ -142,6 +144,22 @@ def refuse_read_options(options: Mapping[str, str]) -> None:
             "Nothing was written. Remove the part of the path that begins with '@'.",
             error_class="DELTA_CANNOT_WRITE_INTO_VIEW",
         )
+
+
+def packed_options(storage_options: Mapping[str, str]) -> dict[str, str]:
+    """Return storage options as one option of the data source.
+
+    Spark shows the options of a data source in plans and in its event log, and redacts few names of storage options. It
+    redacts every option with `secret` in its name.
+    """
+    return {_PACKED: json.dumps(dict(storage_options))} if storage_options else {}
+
+
+def _unpacked(options: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Return options with their names, by their names in lower case."""
+    given = {key.lower(): (key, value) for key, value in options.items() if value is not None}
+    _, packed = given.pop(_PACKED.lower(), ("", "{}"))
+    return {**{key.lower(): (key, value) for key, value in json.loads(packed).items()}, **given}
 
 
 def _storage_options(given: Mapping[str, tuple[str, str]]) -> dict[str, str]:
