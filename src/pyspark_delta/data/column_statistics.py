@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 
 from pyspark_delta.data.columns import Absent, Column, FileSchema, Leaf, Struct
 from pyspark_delta.data.opened import opened_file
-from pyspark_delta.data.parallel import flat_map_ordered
 from pyspark_delta.data.reader import read_task, tasks_of
+from pyspark_delta.parallel import flat_map_ordered
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import STATS_STRING_PREFIX_LENGTH
 from pyspark_delta.scan.plan import FromFile, ReadContext, ScanTask

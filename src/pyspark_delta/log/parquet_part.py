@@ -9,9 +9,11 @@ from itertools import chain
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from pyspark_delta.errors import CorruptLogError, FileNotFoundInStoreError, StorageError
+from pyspark_delta.log.footer_head import first_row_group
 from pyspark_delta.schema.legacy_calendar import LegacyCalendar, legacy_calendar
 from pyspark_delta.storage import FileStatus, ObjectStore
 
@@ -134,6 +136,10 @@ class ParquetPart:
             return None
         with self._translated():  # opened once for the footer and for the rows
             source = self._store.open_input(self.path)
+            if self._metadata is None and self._is_local and all(column in once for column in leaves):
+                first = _first_rows(source, leaves)
+                if first is not None:
+                    return first
         with self.reading(source=source) as file:
             groups = {column: groups_of(column) for column in leaves}
             present = [column for column in leaves if groups[column]]
@@ -200,6 +206,25 @@ def _check_size(metadata: pq.FileMetaData, source: Any) -> None:
     size = source.seek(0, os.SEEK_END)
     if metadata.num_rows > _FREE_ROWS + _ROWS_PER_BYTE * size:
         raise ValueError(f"it declares {metadata.num_rows} rows in {size} bytes")
+
+
+def _first_rows(source: Any, leaves: Mapping[str, str]) -> pa.Table | None:
+    """Return the first row group of some columns, if the footer is long and each column has a value there."""
+    metadata = first_row_group(source)
+    if metadata is None:
+        return None
+    _check_size(metadata, source)
+    with pq.ParquetFile(source, metadata=metadata) as file:
+        table = file.read_row_group(0, columns=list(leaves), use_threads=False)
+    for column, leaf in leaves.items():
+        if column not in table.column_names:
+            return None
+        values = table.column(column).combine_chunks()
+        required = pc.struct_field(values, leaf.split(".")[1:]) if pa.types.is_struct(values.type) else None
+        if required is None or required.null_count == len(required):
+            return None
+    table.validate(full=True)
+    return table
 
 
 def _first_line(error: BaseException) -> str:

@@ -63,10 +63,13 @@ def test_opening_looks_at_as_many_row_groups_whatever_there_are(
         return values_in(part, row_group, leaf)
 
     monkeypatch.setattr(ParquetPart, "values_in", counted)
-    for files in (SMALL, LARGE):
-        opened(made(tmp_path / str(files), files))
-        assert sorted(set(looked_at)) == [(0, "metaData.id"), (0, "protocol.minReaderVersion")]
-        looked_at.clear()
+    opened(made(tmp_path / "short", 4 * SMALL))
+    assert sorted(set(looked_at)) == [(0, "metaData.id"), (0, "protocol.minReaderVersion")]
+    looked_at.clear()
+    read = []
+    monkeypatch.setattr(ParquetPart, "open", lambda part: read.append(part.path))
+    opened(made(tmp_path / "long", LARGE))
+    assert looked_at == read == []  # of its footer, only the beginning
 
 
 def test_opening_with_a_checksum_reads_neither_commits_nor_checkpoints(tmp_path: Path) -> None:
