@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import pyspark_delta
-from pyspark_delta.spark.conf import worker_python
+from pyspark_delta.spark.conf import sessions, worker_python
 from pyspark_delta.spark.conf.worker_python import use_running_python
 from pyspark_delta.spark.session.enable import configure_spark_with_delta_pip
 
@@ -131,7 +131,7 @@ def test_workers_of_another_version_are_refused(spark: SparkSession, monkeypatch
 
 
 def test_other_workers_are_asked_once(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, count_jobs: Any) -> None:
-    monkeypatch.setattr(worker_python, "_checked", set())
+    monkeypatch.setattr(sessions, "_answers", {})
     assert count_jobs(lambda: worker_python.prepare_workers(spark)) == 0, "local workers run this Python"
     python = Path(sys.executable)
     monkeypatch.setattr(spark.sparkContext, "pythonExec", f"{python.parent}/./{python.name}")

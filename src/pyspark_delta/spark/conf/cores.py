@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyspark_delta.spark.conf.sessions import ask_once
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ENOUGH = 65_536  # rows, so many that every task gets some
-_cores: dict[str, int] = {}  # by session of Spark Connect
 
 
 def cores_of(spark: SparkSession) -> int:
@@ -16,7 +17,5 @@ def cores_of(spark: SparkSession) -> int:
     session = getattr(spark, "session_id", None)
     if session is None:
         return max(1, spark.sparkContext.defaultParallelism)
-    if session not in _cores:
-        tasks = spark.range(_ENOUGH).selectExpr("spark_partition_id()").distinct().count()
-        _cores[session] = max(1, tasks)
-    return _cores[session]
+    tasks = spark.range(_ENOUGH).selectExpr("spark_partition_id()").distinct()
+    return ask_once(session, "cores", lambda: max(1, tasks.count()))

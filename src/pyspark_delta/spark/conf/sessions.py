@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+T = TypeVar("T")
 
 DATA_SOURCE = "deltapy"  # the name of the Python Data Source that no other implementation claims
 DATA_SOURCE_MODULE = "pyspark_deltapy"  # where Spark itself looks for it, so that no module here imports the source
@@ -15,6 +18,19 @@ TIME_ZONE = "spark.sql.session.timeZone"
 
 enabled: set[str] = set()
 """The keys of the sessions that `enable` holds for."""
+
+_answers: dict[tuple[str, str], Any] = {}  # by session or application, and question
+
+
+def ask_once(owner: str, question: str, ask: Callable[[], T]) -> T:
+    """Return the answer of `ask`, which takes a job; it is asked once for a session or an application, the `owner`.
+
+    Nothing is remembered if it raises.
+    """
+    if (owner, question) not in _answers:
+        _answers[owner, question] = ask()
+    answer: T = _answers[owner, question]
+    return answer
 
 
 def session_key(spark: SparkSession) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark_delta._version import __version__
 from pyspark_delta.errors import MissingDependencyError
+from pyspark_delta.spark.conf.sessions import ask_once
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,8 +26,6 @@ _REMEDY = (
     f"it before Spark starts; this process runs {sys.executable}."
 )
 _NO_START = re.compile(r'PYTHON_VERSION_MISMATCH\] (?P<versions>[^\n]*)|Cannot run program "(?P<program>[^"]*)"')
-
-_checked: set[str] = set()  # applications, and sessions of Spark Connect
 
 
 def prepare_workers(spark: SparkSession) -> None:
@@ -39,10 +38,7 @@ def prepare_workers(spark: SparkSession) -> None:
     session = getattr(spark, "session_id", None)
     if session is None and _is_local(spark.sparkContext.master) and spark.sparkContext.pythonExec == sys.executable:
         return
-    key = session or spark.sparkContext.applicationId
-    if key not in _checked:
-        _check(spark)
-        _checked.add(key)
+    ask_once(session or spark.sparkContext.applicationId, "workers", lambda: _check(spark))
 
 
 def use_running_python(spark: SparkSession) -> bool:

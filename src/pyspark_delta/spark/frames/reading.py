@@ -57,7 +57,7 @@ def read_snapshot(
 
     reason = unavailable(spark)
     if reason is not None:
-        _warn_once(reason)
+        _warn(reason)
         return _read_without_catalyst(spark, snapshot, where, row_tracking)
     frame = catalyst_frame(spark, snapshot, row_tracking=row_tracking)
     return frame if where is None else frame.where(where)
@@ -166,15 +166,11 @@ def _jvm_reads(spark: SparkSession, table: Snapshot | FileSource) -> bool:
     return has_file_system(spark, to_hadoop(table.location).partition(":")[0])
 
 
-_warned: set[str] = set()
-
-
-def _warn_once(reason: str) -> None:
-    if reason not in _warned:
-        _warned.add(reason)
-        warnings.warn(
-            f"This Spark does not take a file index from Python ({reason}); tables are read through its public "
-            "DataFrame API, where files are skipped only by the option 'where'.",
-            DeltaWarning,
-            stacklevel=3,
-        )
+def _warn(reason: str) -> None:
+    """Warn that files are skipped less; Python shows a warning once for each place that causes it."""
+    warnings.warn(
+        f"This Spark does not take a file index from Python ({reason}); tables are read through its public "
+        "DataFrame API, where files are skipped only by the option 'where'.",
+        DeltaWarning,
+        stacklevel=3,
+    )
