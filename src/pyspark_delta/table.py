@@ -15,7 +15,7 @@ from pyspark_delta.catalog.connections import managed_table
 from pyspark_delta.catalog.contract import Maintenance
 from pyspark_delta.catalog.log_tail import TailFiles
 from pyspark_delta.catalog.names import required_name, resolve
-from pyspark_delta.changes.plan import ChangePlan, plan_changes
+from pyspark_delta.changes.plan import FeedPlan, plan_changes
 from pyspark_delta.changes.reader import changes_schema, read_changes
 from pyspark_delta.changes.versions import ChangeRequest, VersionRange, resolve_range
 from pyspark_delta.data.reader import read_plan
@@ -338,7 +338,7 @@ class Scan:
 class Changes:
     """A planned read of the change data feed. Data files are not read until rows are requested."""
 
-    plan: ChangePlan
+    plan: FeedPlan
 
     @property
     def schema(self) -> StructType:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.declarations import field, with_features
 
-from pyspark_delta.ddl.columns import NewColumn, add_columns, drop_columns, move, rename
+from pyspark_delta.ddl.column_changes import NewColumn, add_columns, drop_columns, move, rename
 from pyspark_delta.ddl.types import change_type
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.protocol.configuration import TableConfiguration

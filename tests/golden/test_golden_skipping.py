@@ -15,8 +15,8 @@ from tests.golden.catalogue import GoldenTable, parametrize
 from tests.lengths import length
 
 from pyspark_delta.expressions.coercion import is_comparable
-from pyspark_delta.expressions.columns import is_collated
 from pyspark_delta.expressions.evaluate import evaluate
+from pyspark_delta.expressions.name_resolution import is_collated
 from pyspark_delta.expressions.tree import And, Column, Comparison, Expression, In, IsNull, Literal, Not, StartsWith
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.schema.types import STRING, StructField, StructType

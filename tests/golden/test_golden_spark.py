@@ -14,8 +14,8 @@ from tests.golden.catalogue import REFUSED, GoldenTable, assert_content, golden_
 from pyspark_delta.errors import DeltaError
 from pyspark_delta.scan.file_source import file_source
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.frames.columns import FIELD_ID_SETTINGS
 from pyspark_delta.spark.frames.public_scan import data_frame, frame_can_read
+from pyspark_delta.spark.frames.relation_columns import FIELD_ID_SETTINGS
 
 # One earlier version of each table is travelled to on Spark; Table.scan reads them all.
 TRAVELLED = [

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark_delta.data.parts import write_files
 from pyspark_delta.data.writer import written_files
 from pyspark_delta.ddl.change import commit_change
-from pyspark_delta.ddl.columns import rename
+from pyspark_delta.ddl.column_changes import rename
 from pyspark_delta.ddl.create import CreateMode, TableDefinition, create_table
 from pyspark_delta.ddl.types import change_type
 from pyspark_delta.deletion_vectors.bitmap import of_indexes

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pyspark_delta.data.parts import write_files
 from pyspark_delta.data.writer import WriteContext
 from pyspark_delta.schema.arrow import schema_from_arrow
-from pyspark_delta.stats.columns import stats_columns
+from pyspark_delta.stats.indexed_columns import stats_columns
 
 _TEXT = st.one_of(
     st.text(alphabet=st.characters(blacklist_categories=["Cs"]), max_size=40),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyspark_delta.catalog.unity.columns import columns_to_json, schema_of_columns
+from pyspark_delta.catalog.unity.column_info import columns_to_json, schema_of_columns
 from pyspark_delta.catalog.unity.type_json import columns_of, schema_string_of
 from pyspark_delta.errors import InvalidProposalError
 from pyspark_delta.schema.json import parse_schema, schema_to_json

@@ -30,7 +30,7 @@ from unitycatalog.client.models import (
 )
 
 from pyspark_delta.catalog.contract import Proposal, StagingTable, TableInfo, TableName
-from pyspark_delta.catalog.unity.columns import columns_to_json
+from pyspark_delta.catalog.unity.column_info import columns_to_json
 
 COLUMNS = [ColumnInfo.from_dict(column) for column in columns_to_json(IDS, [])]
 

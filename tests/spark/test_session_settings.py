@@ -17,8 +17,8 @@ from pyspark_delta.scan.file_source import file_source
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.temporary import temporary_conf, users_conf
 from pyspark_delta.spark.conf.write_defaults import with_session_defaults
-from pyspark_delta.spark.frames.columns import FIELD_ID_SETTINGS
 from pyspark_delta.spark.frames.public_scan import data_frame, frame_can_read
+from pyspark_delta.spark.frames.relation_columns import FIELD_ID_SETTINGS
 from pyspark_delta.write.options import parse_options
 
 THRESHOLD = "spark.sql.sources.parallelPartitionDiscovery.threshold"

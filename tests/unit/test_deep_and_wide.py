@@ -14,7 +14,7 @@ import pytest
 from tests.work import TooMuchWorkError, at_most
 
 from pyspark_delta.actions.model import Metadata, Protocol
-from pyspark_delta.ddl.columns import NewColumn, add_columns, drop_columns, rename
+from pyspark_delta.ddl.column_changes import NewColumn, add_columns, drop_columns, rename
 from pyspark_delta.errors import CorruptLogError, InvalidOperationError, SchemaMismatchError
 from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.protocol.configuration import TableConfiguration
@@ -28,7 +28,7 @@ from pyspark_delta.schema.types import LONG, ArrayType, DataType, MapType, Struc
 from pyspark_delta.schema.widening import check_type_changes
 from pyspark_delta.table import Table
 from pyspark_delta.testing.table_builder import TableBuilder, add, protocol
-from pyspark_delta.transaction.columns import check_columns
+from pyspark_delta.transaction.column_rules import check_columns
 from pyspark_delta.transaction.evolution import evolve
 
 DEPTH, WIDTH = 60, 5_000

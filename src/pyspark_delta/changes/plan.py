@@ -16,7 +16,14 @@ import pyarrow.compute as pc
 
 from pyspark_delta.actions.columns import DELETION_VECTOR, SELECTS_ROWS
 from pyspark_delta.actions.model import Metadata
-from pyspark_delta.changes.columns import (
+from pyspark_delta.changes.commits import FileActions, parse_files, read_range
+from pyspark_delta.changes.configuration_ranges import (
+    ConfigurationRange,
+    check_columns,
+    check_enabled,
+    configuration_ranges,
+)
+from pyspark_delta.changes.feed_columns import (
     CHANGE_COLUMNS,
     CHANGE_TYPE,
     COMMIT_TIMESTAMP,
@@ -24,13 +31,6 @@ from pyspark_delta.changes.columns import (
     DELETE,
     INSERT,
     with_change_columns,
-)
-from pyspark_delta.changes.commits import FileActions, parse_files, read_range
-from pyspark_delta.changes.configuration_ranges import (
-    ConfigurationRange,
-    check_columns,
-    check_enabled,
-    configuration_ranges,
 )
 from pyspark_delta.changes.removed_files import with_partition_values
 from pyspark_delta.changes.vectors import paired, vector_changes
@@ -67,7 +67,7 @@ class ChangeScan:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangePlan:
+class FeedPlan:
     """The changes of a range of versions; at most one scan for each partitioning of the table."""
 
     versions: VersionRange
@@ -82,7 +82,7 @@ def plan_changes(
     where: str | Expression | None = None,
     *,
     time_zone: str = "UTC",
-) -> ChangePlan:
+) -> FeedPlan:
     """Plan to read the changes of a range of versions, with the columns that the table has at its end.
 
     `columns` and `where` may name the columns of the feed too; both as in `plan_scan`.
@@ -92,7 +92,7 @@ def plan_changes(
     """
     if not versions:
         schema = StructType(select_columns(columns, with_change_columns(latest.schema)))
-        return ChangePlan(versions, schema, ())
+        return FeedPlan(versions, schema, ())
     commits = read_range(latest, versions)
     ranges = configuration_ranges(latest, versions, commits.declared)
     check_enabled(ranges, versions, latest.location)
@@ -110,7 +110,7 @@ def plan_changes(
             context = _context(latest, configuration, schema, predicate, time_zone)
             own = _matching(own.drop_columns([_RANGE]), context)
             scans.append(ChangeScan(configuration, ScanPlan(versions.last, schema, context, own)))
-    return ChangePlan(versions, schema, tuple(scans))
+    return FeedPlan(versions, schema, tuple(scans))
 
 
 def change_schema(latest: Snapshot, versions: VersionRange) -> StructType:

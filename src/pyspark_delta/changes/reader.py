@@ -8,8 +8,8 @@ from functools import partial
 
 import pyarrow as pa
 
-from pyspark_delta.changes.columns import COMMIT_VERSION
-from pyspark_delta.changes.plan import ChangePlan
+from pyspark_delta.changes.feed_columns import COMMIT_VERSION
+from pyspark_delta.changes.plan import FeedPlan
 from pyspark_delta.data.reader import read_plan, tasks_of
 from pyspark_delta.errors import DataFileError
 from pyspark_delta.scan.plan import ScanTask
@@ -19,12 +19,12 @@ from pyspark_delta.storage.paths import resolve_file
 _MISSING = "DELTA_FILE_NOT_FOUND_DETAILED"
 
 
-def changes_schema(plan: ChangePlan) -> pa.Schema:
+def changes_schema(plan: FeedPlan) -> pa.Schema:
     """Return the Arrow schema of the rows: every column and field is nullable."""
     return schema_to_arrow(plan.schema, all_nullable=True)
 
 
-def read_changes(plan: ChangePlan) -> Iterator[pa.RecordBatch]:
+def read_changes(plan: FeedPlan) -> Iterator[pa.RecordBatch]:
     """Yield the changed rows as batches of `changes_schema(plan)`, in version order within each scan.
 
     Raises DataFileError, naming file and version, for a data file that was vacuumed; and the errors of `read_plan`.

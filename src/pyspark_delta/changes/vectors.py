@@ -15,7 +15,7 @@ from pyroaring import BitMap64
 
 from pyspark_delta.actions.columns import DELETION_VECTOR, SELECTS_ROWS
 from pyspark_delta.actions.model import DeletionVectorDescriptor
-from pyspark_delta.changes.columns import CHANGE_TYPE, DELETE, INSERT
+from pyspark_delta.changes.feed_columns import CHANGE_TYPE, DELETE, INSERT
 from pyspark_delta.deletion_vectors import encode_inline, read_deletion_vectors
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage import store_for

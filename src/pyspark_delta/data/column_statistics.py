@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pyspark_delta.data.columns import Absent, Column, FileSchema, Leaf, Struct
+from pyspark_delta.data.file_columns import Absent, Column, FileSchema, Leaf, Struct
 from pyspark_delta.data.opened import opened_file
 from pyspark_delta.data.reader import read_task, tasks_of
 from pyspark_delta.parallel import flat_map_ordered
@@ -29,7 +29,7 @@ from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.legacy_calendar import legacy_calendar
 from pyspark_delta.schema.types import TIMESTAMP, StructField, StructType
 from pyspark_delta.stats.collect import stored_bounds
-from pyspark_delta.stats.columns import DEFAULT_STRING_PREFIX, StatsColumn
+from pyspark_delta.stats.indexed_columns import DEFAULT_STRING_PREFIX, StatsColumn
 from pyspark_delta.stats.observe import select
 from pyspark_delta.stats.texts import with_member
 from pyspark_delta.storage.paths import resolve_file

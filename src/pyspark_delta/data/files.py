@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pyspark_delta.data.columns import Column, FileSchema, leaves, read_column
+from pyspark_delta.data.file_columns import Column, FileSchema, leaves, read_column
 from pyspark_delta.data.opened import opened_file
 from pyspark_delta.data.raw_rows import Indexes, Leaves, RawRows, RowSelection, raw_rows, runs, shared, without_columns
 from pyspark_delta.data.row_groups import RowGroupFilter

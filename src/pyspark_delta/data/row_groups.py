@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pyspark_delta.data.columns import Column, Leaf, Struct
+from pyspark_delta.data.file_columns import Column, Leaf, Struct
 from pyspark_delta.expressions.evaluate import evaluate
 from pyspark_delta.expressions.text import columns_of, conjuncts
 from pyspark_delta.expressions.tree import Column as ColumnReference

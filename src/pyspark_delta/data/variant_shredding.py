@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from pyspark_delta.data.variant_objects import EMPTY_METADATA, Entries, Names, merge_entries, write_objects
 from pyspark_delta.data.variant_values import OBJECT, Encoded, Mask, common_type, typed_values
 from pyspark_delta.errors import ConstraintViolationError
-from pyspark_delta.stats.columns import StatsColumn
+from pyspark_delta.stats.indexed_columns import StatsColumn
 
 _SAMPLE = 4096  # rows
 _MOST_FIELDS = 100

@@ -30,7 +30,7 @@ from pyspark_delta.protocol.rows import ComputedColumn
 from pyspark_delta.schema.arrow import field_to_arrow, schema_to_parquet
 from pyspark_delta.schema.types import VARIANT, StructField, StructType
 from pyspark_delta.stats.collect import collect_stats
-from pyspark_delta.stats.columns import DEFAULT_STRING_PREFIX, StatsColumn
+from pyspark_delta.stats.indexed_columns import DEFAULT_STRING_PREFIX, StatsColumn
 from pyspark_delta.stats.observe import Observations
 from pyspark_delta.storage import store_for
 from pyspark_delta.storage.paths import encode_path, join

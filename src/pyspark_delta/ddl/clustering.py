@@ -28,7 +28,7 @@ from pyspark_delta.schema.column_paths import column_path_text
 from pyspark_delta.schema.edits import Path, spelled, type_at
 from pyspark_delta.schema.types import LONG, ArrayType, MapType, StructType
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.stats.columns import StatsColumn
+from pyspark_delta.stats.indexed_columns import StatsColumn
 from pyspark_delta.stats.parse import parse_stats
 
 MOST_COLUMNS = 4

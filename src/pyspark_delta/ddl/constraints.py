@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark_delta.ddl.change import TableChange, with_properties
 from pyspark_delta.errors import InvalidOperationError
-from pyspark_delta.expressions.columns import find_fields, suggestion
+from pyspark_delta.expressions.name_resolution import find_fields, suggestion
 from pyspark_delta.expressions.references import referenced_columns
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import Operation

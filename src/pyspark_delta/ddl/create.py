@@ -27,7 +27,7 @@ from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
-from pyspark_delta.transaction.columns import resolve_partitioning
+from pyspark_delta.transaction.column_rules import resolve_partitioning
 from pyspark_delta.transaction.evolution import evolve
 from pyspark_delta.transaction.transaction import REMOVED_COLUMNS
 

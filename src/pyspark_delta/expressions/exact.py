@@ -13,8 +13,8 @@ from sqlglot import exp
 
 from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.expressions import coercion
-from pyspark_delta.expressions.columns import find_fields
 from pyspark_delta.expressions.literals import INTEGRAL_BITS, NotExactError, zone_of
+from pyspark_delta.expressions.name_resolution import find_fields
 from pyspark_delta.expressions.sql import Binder
 from pyspark_delta.expressions.syntax import parse
 from pyspark_delta.expressions.text import parts_of

@@ -16,9 +16,9 @@ from sqlglot import exp
 
 from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.expressions import coercion
-from pyspark_delta.expressions.columns import column_of, find_fields, is_collated, is_padded, suggestion
 from pyspark_delta.expressions.functions import bind_function
 from pyspark_delta.expressions.literals import NotExactError, number_literal, zone_of
+from pyspark_delta.expressions.name_resolution import column_of, find_fields, is_collated, is_padded, suggestion
 from pyspark_delta.expressions.syntax import parse, short
 from pyspark_delta.expressions.text import columns_of, is_plain
 from pyspark_delta.expressions.tree import (

@@ -17,7 +17,7 @@ from pyspark_delta.log.commits import CommitText, read_commit
 from pyspark_delta.log.listing import Checkpoint, log_location
 from pyspark_delta.log.loaded_files import LoadedFiles
 from pyspark_delta.log.names import SIDECAR_DIRECTORY, UuidCheckpointName
-from pyspark_delta.log.parquet_part import ParquetPart, plain
+from pyspark_delta.log.parquet_part import ParquetPart, json_value
 from pyspark_delta.parallel import map_requests
 from pyspark_delta.storage import FileStatus, ObjectStore
 from pyspark_delta.storage.paths import decode, file_name, join
@@ -122,4 +122,4 @@ def _rows(part: ParquetPart, names: Sequence[str]) -> Iterator[tuple[str, Fields
             raise CorruptLogError(f"The column '{name}' of '{part.path}' is not a struct.", path=part.path)
         required = pc.struct_field(column, [column.type.get_field_index(_REQUIRED_LEAF[name])])
         for row in column.filter(pc.is_valid(required)).to_pylist():
-            yield name, Fields(plain(row, column.type), name, part.path)
+            yield name, Fields(json_value(row, column.type), name, part.path)

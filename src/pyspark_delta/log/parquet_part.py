@@ -232,13 +232,13 @@ def _first_line(error: BaseException) -> str:
     return text.splitlines()[0].rstrip(".")[:200]
 
 
-def plain(value: Any, data_type: pa.DataType) -> Any:
+def json_value(value: Any, data_type: pa.DataType) -> Any:
     """Return a value of `to_pylist` in the form of JSON: maps, which Arrow returns as lists of pairs, become dicts."""
     if value is None:
         return None
     if pa.types.is_struct(data_type):
         fields = [data_type.field(i) for i in range(data_type.num_fields)]
-        return {f.name: plain(value[f.name], f.type) for f in fields}
+        return {f.name: json_value(value[f.name], f.type) for f in fields}
     if pa.types.is_map(data_type):
         return dict(value)
     return value

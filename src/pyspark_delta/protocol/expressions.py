@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from pyspark_delta.errors import InvalidOperationError, InvalidPredicateError
-from pyspark_delta.expressions.columns import find_fields, suggestion
+from pyspark_delta.expressions.name_resolution import find_fields, suggestion
 from pyspark_delta.expressions.references import referenced_columns
 from pyspark_delta.expressions.stored_sql import NotAllowedError, check_stored_sql
 from pyspark_delta.expressions.syntax import short

@@ -10,7 +10,7 @@ from pyspark_delta.schema.column_mapping import mapping_mode, physical_field, ph
 from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.schema.stored import without_void
 from pyspark_delta.schema.types import StructField, StructType
-from pyspark_delta.stats.columns import StatsColumn, stats_columns
+from pyspark_delta.stats.indexed_columns import StatsColumn, stats_columns
 
 
 def table_stats_columns(

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from pyspark_delta.actions.columns import FILE_FIELDS
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
-from pyspark_delta.expressions.columns import suggestion
+from pyspark_delta.expressions.name_resolution import suggestion
 from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.expressions.text import columns_of, conjuncts, is_opaque, to_sql
 from pyspark_delta.expressions.tree import And, Expression, all_of

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pyspark_delta.expressions.columns import find_fields, is_collated
+from pyspark_delta.expressions.name_resolution import find_fields, is_collated
 from pyspark_delta.expressions.normal import negation_normal
 from pyspark_delta.expressions.text import columns_of, conjuncts, is_opaque
 from pyspark_delta.expressions.tree import (

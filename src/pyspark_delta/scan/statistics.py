@@ -12,7 +12,7 @@ from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_field
 from pyspark_delta.schema.types import BOOLEAN, LONG, VOID, StructType
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.stats.columns import StatsColumn, stats_columns
+from pyspark_delta.stats.indexed_columns import StatsColumn, stats_columns
 from pyspark_delta.stats.parse import Tree, assemble, leaf_tree
 
 

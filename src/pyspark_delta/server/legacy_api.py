@@ -10,7 +10,7 @@ import msgspec
 from pyspark_delta.actions.model import Metadata
 from pyspark_delta.catalog.contract import MetadataChange, NewTable, StagingTable, TableName
 from pyspark_delta.catalog.sql.tokens import Scope
-from pyspark_delta.catalog.unity.columns import schema_of_columns
+from pyspark_delta.catalog.unity.column_info import schema_of_columns
 from pyspark_delta.catalog.unity.legacy_api import REPLAYED_HEADER
 from pyspark_delta.catalog.unity.property_sync import TABLE_ID_PROPERTY, own_properties, protocol_of_properties
 from pyspark_delta.catalog.unity.responses import wire_location

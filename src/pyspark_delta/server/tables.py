@@ -20,7 +20,7 @@ from pyspark_delta.catalog.contract import (
 )
 from pyspark_delta.catalog.failures import storage_failures
 from pyspark_delta.catalog.managed_table import ManagedTable
-from pyspark_delta.catalog.unity.columns import columns_to_json
+from pyspark_delta.catalog.unity.column_info import columns_to_json
 from pyspark_delta.catalog.unity.property_sync import (
     CLUSTERING,
     CLUSTERING_COLUMNS,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from pyspark_delta.errors import InvalidOperationError
-from pyspark_delta.expressions.columns import find_fields, suggestion
+from pyspark_delta.expressions.name_resolution import find_fields, suggestion
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.identity import STEP
 from pyspark_delta.protocol.rows import ComputedKind

@@ -10,7 +10,7 @@ import orjson
 import pyarrow.parquet as pq
 
 from pyspark_delta.schema.types import DOUBLE, FLOAT, DecimalType, PrimitiveType
-from pyspark_delta.stats.columns import DEFAULT_STRING_PREFIX, StatsColumn
+from pyspark_delta.stats.indexed_columns import DEFAULT_STRING_PREFIX, StatsColumn
 from pyspark_delta.stats.observe import Observations
 
 _LAST_CODE_POINT = "\U0010ffff"

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pyspark_delta.schema.types import PrimitiveType
-from pyspark_delta.stats.columns import StatsColumn
+from pyspark_delta.stats.indexed_columns import StatsColumn
 
 # Parquet writers leave out the bounds of a row group when one of them is longer.
 _LONGEST_FOOTER_BOUND = 4096

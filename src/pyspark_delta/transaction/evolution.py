@@ -35,7 +35,7 @@ from pyspark_delta.protocol.properties import (
     lookup,
 )
 from pyspark_delta.schema.json import parse_schema
-from pyspark_delta.transaction.columns import check_columns, check_distinct, resolve_partitioning
+from pyspark_delta.transaction.column_rules import check_columns, check_distinct, resolve_partitioning
 from pyspark_delta.transaction.protocol_upgrade import (
     check_no_downgrade,
     check_versions,

@@ -12,7 +12,7 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import FEATURE_PREFIX, check_property
 from pyspark_delta.schema.json import schema_to_json
 from pyspark_delta.schema.types import VOID, ArrayType, DataType, MapType, StructField, StructType
-from pyspark_delta.transaction.columns import check_columns, check_distinct, resolve_partitioning
+from pyspark_delta.transaction.column_rules import check_columns, check_distinct, resolve_partitioning
 from pyspark_delta.transaction.evolution import check_listing, default_properties, evolve
 
 __all__ = ["check_columns", "check_distinct", "new_table", "nullable_type", "resolve_partitioning", "stored_columns"]

@@ -21,7 +21,7 @@ from pyspark_delta.protocol.statistics import table_stats_columns
 from pyspark_delta.schema.column_mapping import mapping_mode, physical_schema
 from pyspark_delta.schema.stored import stored_schema
 from pyspark_delta.schema.types import StructType
-from pyspark_delta.stats.columns import DEFAULT_STRING_PREFIX
+from pyspark_delta.stats.indexed_columns import DEFAULT_STRING_PREFIX
 from pyspark_delta.storage.credentials import CarriedOptions
 
 

@@ -28,7 +28,7 @@ from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
-from pyspark_delta.transaction.columns import check_distinct
+from pyspark_delta.transaction.column_rules import check_distinct
 from pyspark_delta.transaction.identity_allocation import commit_numbered
 from pyspark_delta.transaction.write_plan import write_context
 from pyspark_delta.write.drafts import Staged, draft_write

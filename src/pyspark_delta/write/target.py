@@ -20,7 +20,7 @@ from pyspark_delta.schema.merge import is_same_shape, keep_identities, merge_sch
 from pyspark_delta.schema.store_assignment import check_storable
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.transaction.columns import resolve_partitioning
+from pyspark_delta.transaction.column_rules import resolve_partitioning
 from pyspark_delta.transaction.evolution import default_properties, evolve
 from pyspark_delta.transaction.new_table import new_table, stored_columns
 from pyspark_delta.write.options import WriteOptions

@@ -13,7 +13,7 @@ from pyspark_delta.data.partitions import Partition, pieces, runs
 from pyspark_delta.data.writer import WriteContext
 from pyspark_delta.schema.arrow import schema_from_arrow
 from pyspark_delta.schema.types import StructType
-from pyspark_delta.stats.columns import stats_columns
+from pyspark_delta.stats.indexed_columns import stats_columns
 
 MUCH = 1 << 30
 

@@ -22,7 +22,7 @@ from pyspark_delta.data.writer import WriteContext, WrittenFile
 from pyspark_delta.errors import ConstraintViolationError, StorageError
 from pyspark_delta.schema.arrow import schema_from_arrow
 from pyspark_delta.schema.types import LONG, StructField, StructType
-from pyspark_delta.stats.columns import stats_columns
+from pyspark_delta.stats.indexed_columns import stats_columns
 from pyspark_delta.storage import intercepted, store_for
 from pyspark_delta.testing.faults import Fault, FaultyStore
 

@@ -20,7 +20,7 @@ from pyspark_delta.data.writer import WriteContext, WrittenFile
 from pyspark_delta.errors import ConstraintViolationError
 from pyspark_delta.schema.arrow import VARIANT_STORAGE, schema_to_arrow
 from pyspark_delta.schema.types import INTEGER, LONG, VARIANT
-from pyspark_delta.stats.columns import stats_columns
+from pyspark_delta.stats.indexed_columns import stats_columns
 
 SCHEMA = schema_of(before=LONG, v=VARIANT, after=INTEGER)
 NULL, TRUE, FALSE, TEN, NOTHING = b"\x00", b"\x04", b"\x08", b"\x0c\x0a", b"\x02\x00\x00"

@@ -29,7 +29,7 @@ from pyspark_delta.schema.types import (
     StructField,
     StructType,
 )
-from pyspark_delta.stats.columns import stats_columns
+from pyspark_delta.stats.indexed_columns import stats_columns
 
 
 def context(location: Path | str, table: pa.Table, *partition: str, **options: Any) -> WriteContext:

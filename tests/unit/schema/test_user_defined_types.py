@@ -19,9 +19,9 @@ from pyspark_delta.schema.json import parse_schema, schema_to_json
 from pyspark_delta.schema.merge import merge_schemas
 from pyspark_delta.schema.types import INTEGER, LONG, StructField, StructType
 from pyspark_delta.schema.widening import is_widening
-from pyspark_delta.stats.columns import stats_columns
+from pyspark_delta.stats.indexed_columns import stats_columns
 from pyspark_delta.table import Table
-from pyspark_delta.transaction.columns import resolve_partitioning
+from pyspark_delta.transaction.column_rules import resolve_partitioning
 from pyspark_delta.transaction.new_table import stored_columns
 
 # As delta-spark 4.4 writes Spark ML's vectors.

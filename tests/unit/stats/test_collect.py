@@ -14,7 +14,7 @@ import pytest
 
 from pyspark_delta.schema.arrow import schema_from_arrow
 from pyspark_delta.stats.collect import collect_stats
-from pyspark_delta.stats.columns import stats_columns
+from pyspark_delta.stats.indexed_columns import stats_columns
 from pyspark_delta.stats.observe import Observations
 
 

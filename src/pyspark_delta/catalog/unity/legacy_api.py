@@ -19,7 +19,7 @@ from pyspark_delta.catalog.contract import (
     TableInfo,
     TableName,
 )
-from pyspark_delta.catalog.unity.columns import columns_to_json
+from pyspark_delta.catalog.unity.column_info import columns_to_json
 from pyspark_delta.catalog.unity.connection import Connection, segment
 from pyspark_delta.catalog.unity.credentials import legacy_credentials_of
 from pyspark_delta.catalog.unity.errors import Refusal

@@ -13,8 +13,8 @@ from pyspark_delta.engines.contract import CannotRun
 from pyspark_delta.engines.row_changes import RowAction
 from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.expressions.coercion import is_comparable
-from pyspark_delta.expressions.columns import find_fields, is_collated, is_padded
 from pyspark_delta.expressions.exact import Names, exact_condition, exact_value
+from pyspark_delta.expressions.name_resolution import find_fields, is_collated, is_padded
 from pyspark_delta.expressions.syntax import parse
 from pyspark_delta.expressions.text import columns_of
 from pyspark_delta.expressions.tree import Column, Expression, Literal, all_of

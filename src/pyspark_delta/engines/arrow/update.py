@@ -13,8 +13,8 @@ from pyspark_delta.engines.arrow.file_changes import RowUpdate, change_files
 from pyspark_delta.engines.arrow.row_search import search_rows
 from pyspark_delta.engines.contract import NONE, CannotRun, Done, answer
 from pyspark_delta.engines.row_changes import Changed, ChangedRows, RowAction
-from pyspark_delta.expressions.columns import find_fields, is_collated, is_padded
 from pyspark_delta.expressions.exact import exact_value, names_of_table
+from pyspark_delta.expressions.name_resolution import find_fields, is_collated, is_padded
 from pyspark_delta.expressions.text import columns_of
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.schema.types import VARIANT, VOID, DecimalType, PrimitiveType, StructField

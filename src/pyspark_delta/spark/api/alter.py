@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from pyspark_delta.ddl.change import TableChange, commit_change
 from pyspark_delta.ddl.clustering import recluster
-from pyspark_delta.ddl.columns import (
+from pyspark_delta.ddl.column_changes import (
     NewColumn,
     add_columns,
     drop_columns,

@@ -19,8 +19,8 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of
 from pyspark_delta.spark.frames.catalyst.predicates import Translator
-from pyspark_delta.spark.frames.columns import table_columns
 from pyspark_delta.spark.frames.read_marks import reads_in
+from pyspark_delta.spark.frames.relation_columns import table_columns
 from pyspark_delta.transaction.stale_reads import check_unchanged, log_is_gone
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.utils import is_remote
 
-from pyspark_delta.changes.columns import CHANGE_COLUMNS, CHANGE_TYPE
 from pyspark_delta.changes.existing import with_statuses
-from pyspark_delta.changes.plan import ChangePlan, plan_changes
+from pyspark_delta.changes.feed_columns import CHANGE_COLUMNS, CHANGE_TYPE
+from pyspark_delta.changes.plan import FeedPlan, plan_changes
 from pyspark_delta.changes.reader import missing_file, naming_versions
 from pyspark_delta.changes.versions import ChangeRequest, VersionRange, resolve_range
 from pyspark_delta.data.reader import read_tasks
@@ -67,7 +67,7 @@ def read_change_feed(
     return frame if columns is None else frame.select(*(quoted(name) for name in columns))
 
 
-def _frame(spark: SparkSession, latest: Snapshot, plan: ChangePlan) -> DataFrame:
+def _frame(spark: SparkSession, latest: Snapshot, plan: FeedPlan) -> DataFrame:
     parts = list(_parts(latest, plan))
     if not parts:
         return empty_frame(spark, to_spark(plan.schema))
@@ -106,7 +106,7 @@ def _frames_by_catalyst(spark: SparkSession, source: FileSource, files: pa.Table
         yield catalyst_frame_of_changes(spark, source, files.filter(selecting))
 
 
-def _parts(latest: Snapshot, plan: ChangePlan) -> Iterable[tuple[FileSource, pa.Table]]:
+def _parts(latest: Snapshot, plan: FeedPlan) -> Iterable[tuple[FileSource, pa.Table]]:
     """Return the files that are read alike: change data files, and files whose rows all changed in the same way."""
     for scan in plan.scans:
         files = scan.plan.files
@@ -121,7 +121,7 @@ def _parts(latest: Snapshot, plan: ChangePlan) -> Iterable[tuple[FileSource, pa.
                 yield of_kind, files.filter(chosen)
 
 
-def _read_by_tasks(spark: SparkSession, plan: ChangePlan) -> DataFrame:
+def _read_by_tasks(spark: SparkSession, plan: FeedPlan) -> DataFrame:
     """Read the feed of a managed table. Only this process can ask its catalog, so workers get a plan of the files."""
     tasks = (task for scan in plan.scans for task in single_files(scan.plan.context, scan.plan.files))
     return frame_of_tasks(spark, tasks, _read_files, plan.schema)

@@ -31,7 +31,7 @@ from pyspark_delta.spark.conf.temporary import temporary_conf, users_conf
 from pyspark_delta.spark.frames.catalyst.deletion_filter import is_kept_by_words
 from pyspark_delta.spark.frames.catalyst.directories import group_files, hadoop_paths, uri_texts
 from pyspark_delta.spark.frames.catalyst.vectors import read_vectors
-from pyspark_delta.spark.frames.columns import (
+from pyspark_delta.spark.frames.relation_columns import (
     FIELD_ID_SETTINGS,
     PLAIN_LOCAL_FILES,
     TableColumns,

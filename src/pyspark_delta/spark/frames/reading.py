@@ -153,7 +153,7 @@ def reads_natively(spark: SparkSession, source: FileSource, files: pa.Table) -> 
 
 def _jvm_reads(spark: SparkSession, table: Snapshot | FileSource) -> bool:
     """True if Hadoop has a file system for the table, which the options are meant for, and Spark converts its types."""
-    from pyspark_delta.spark.frames.columns import spark_converts
+    from pyspark_delta.spark.frames.relation_columns import spark_converts
 
     if not spark_converts(table.configuration):
         return False

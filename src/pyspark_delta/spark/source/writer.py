@@ -28,7 +28,7 @@ from pyspark_delta.spark.frames.schemas import from_spark
 from pyspark_delta.spark.source.boundary import boundary
 from pyspark_delta.spark.source.time_zone import resolved_zone, zone_needed, zone_of_task
 from pyspark_delta.storage import normalize_location
-from pyspark_delta.transaction.columns import check_distinct
+from pyspark_delta.transaction.column_rules import check_distinct
 from pyspark_delta.transaction.row_rules import row_rules
 from pyspark_delta.write.engine import WritePlan, WriteRequest, WriteSession
 from pyspark_delta.write.options import parse_options

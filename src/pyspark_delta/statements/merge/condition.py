@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.expressions.coercion import is_comparable
-from pyspark_delta.expressions.columns import column_of, find_fields, is_collated, is_padded
+from pyspark_delta.expressions.name_resolution import column_of, find_fields, is_collated, is_padded
 from pyspark_delta.expressions.sql import bind_part
 from pyspark_delta.expressions.syntax import parse
 from pyspark_delta.expressions.tree import Column, Expression, all_of

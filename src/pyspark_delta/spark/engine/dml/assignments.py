@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pyspark.sql.functions as sf
 
-from pyspark_delta.expressions.columns import find_fields
+from pyspark_delta.expressions.name_resolution import find_fields
 from pyspark_delta.schema.types import DataType, StructField, StructType
 from pyspark_delta.spark.engine.dml.store_assignment import StoreAssignment, assign_value
 from pyspark_delta.spark.engine.write.alignment import frame_schema

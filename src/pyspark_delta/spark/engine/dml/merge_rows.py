@@ -10,7 +10,7 @@ import pyspark.sql.functions as sf
 
 from pyspark_delta.engines.row_changes import ChangeContext, RowAction
 from pyspark_delta.errors import InvalidOperationError
-from pyspark_delta.expressions.columns import suggestion
+from pyspark_delta.expressions.name_resolution import suggestion
 from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
 from pyspark_delta.scan.planner import ROW_ID_COLUMN
 from pyspark_delta.schema.types import StructField, StructType

@@ -36,8 +36,8 @@ from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.engine.frame_reads import frame_reads
 from pyspark_delta.spark.engine.write.alignment import frame_schema, spark_type
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of
-from pyspark_delta.spark.frames.columns import PLAIN_LOCAL_FILES, RELATION_OPTIONS
 from pyspark_delta.spark.frames.quoting import quoted
+from pyspark_delta.spark.frames.relation_columns import PLAIN_LOCAL_FILES, RELATION_OPTIONS
 from pyspark_delta.statements.merge.condition import Key
 from pyspark_delta.statements.merge.keys import REPORT, KeyReport, SourceKeys, report_keys, source_keys
 from pyspark_delta.storage.paths import resolve_file, to_uri

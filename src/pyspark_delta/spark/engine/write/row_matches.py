@@ -14,7 +14,7 @@ import pyspark.sql.functions as sf
 
 from pyspark_delta.actions.columns import FILE_FIELDS
 from pyspark_delta.expressions.coercion import is_comparable
-from pyspark_delta.expressions.columns import is_collated
+from pyspark_delta.expressions.name_resolution import is_collated
 from pyspark_delta.expressions.tree import Column, Comparison, Expression, Literal, all_of
 from pyspark_delta.protocol.draft import ReadSet
 from pyspark_delta.scan.bounds import NEVER

@@ -17,7 +17,7 @@ from pyroaring import BitMap64
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark user knows
 
-from pyspark_delta.changes.columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, DELETE, INSERT
+from pyspark_delta.changes.feed_columns import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION, DELETE, INSERT
 from pyspark_delta.deletion_vectors.bitmap import index_pieces
 from pyspark_delta.log.arrays import map_value
 from pyspark_delta.schema.partition_values import parse_partition_column

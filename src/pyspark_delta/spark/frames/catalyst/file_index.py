@@ -32,14 +32,14 @@ from pyspark_delta.spark.frames.catalyst.directories import (
     strings_json,
     uri_texts,
 )
-from pyspark_delta.spark.frames.catalyst.failures import expect, relay
+from pyspark_delta.spark.frames.catalyst.error_relay import expect, relay
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm
 from pyspark_delta.spark.frames.catalyst.listings import Listing
 from pyspark_delta.spark.frames.catalyst.nodes import elements
 from pyspark_delta.spark.frames.catalyst.predicates import Translator
 from pyspark_delta.spark.frames.catalyst.unsafe_rows import encode_rows
 from pyspark_delta.spark.frames.catalyst.vectors import read_vectors
-from pyspark_delta.spark.frames.columns import TableColumns
+from pyspark_delta.spark.frames.relation_columns import TableColumns
 from pyspark_delta.storage.paths import to_hadoop
 
 DELETED_ROWS = StructField("_pyspark_delta_deleted_rows", BINARY)

@@ -39,13 +39,13 @@ from pyspark_delta.spark.frames.catalyst.file_metadata import (
 from pyspark_delta.spark.frames.catalyst.jvm import Jvm, jvm_of
 from pyspark_delta.spark.frames.catalyst.listings import ChosenListing, Listing, SnapshotListing
 from pyspark_delta.spark.frames.catalyst.unsafe_rows import encode_rows
-from pyspark_delta.spark.frames.columns import (
+from pyspark_delta.spark.frames.relation_columns import (
     LOCAL_FILE_SYSTEM,
     PLAIN_LOCAL_FILES,
     ROW_INDEX,
     TableColumns,
+    names_without_projection,
     output_columns,
-    plain_names,
     relation_options,
     row_tracking_columns,
     table_columns,
@@ -220,7 +220,7 @@ class _Relations:
         needs_row_index = self.row_index is not None or self.row_tracking or kind in (Files.DELETED_FROM, Files.MARKED)
         has_row_index = needs_row_index or self.own_metadata
         relation = self._file_relation(index, has_row_index=has_row_index)
-        names = None if index.hidden or has_row_index else plain_names(columns)
+        names = None if index.hidden or has_row_index else names_without_projection(columns)
         if names is not None:
             return self._named(relation, names)
         frame = DataFrame(spark._jsparkSession.baseRelationToDataFrame(relation), spark)

@@ -125,7 +125,7 @@ def table_columns(
     )
 
 
-def plain_names(columns: TableColumns) -> tuple[str, ...] | None:
+def names_without_projection(columns: TableColumns) -> tuple[str, ...] | None:
     """Return the table's column names if a relation over its files has the same columns in order.
 
     Return None if the columns need more than new names.
