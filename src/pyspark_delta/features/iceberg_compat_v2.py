@@ -9,7 +9,6 @@ from typing import ClassVar
 from pyspark_delta.features import Feature, is_active
 from pyspark_delta.protocol import iceberg
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.protocol.feature import TableFeature
 from pyspark_delta.protocol.properties import (
     COLUMN_MAPPING_MODE,
     ENABLE_DELETION_VECTORS,
@@ -19,17 +18,12 @@ from pyspark_delta.protocol.ready import ReadyCommit
 from pyspark_delta.protocol.state import TableState
 
 
-class IcebergCompatV2(TableFeature):
+class IcebergCompatV2(iceberg.IcebergCompat):
     name = "icebergCompatV2"
     requires = ("columnMapping",)
     excludes = ("icebergCompatV1", "icebergCompatV3")
+    enabling = ENABLE_ICEBERG_COMPAT_V2
     implied_properties: ClassVar[Mapping[str, str]] = MappingProxyType({COLUMN_MAPPING_MODE.name: "name"})
-
-    def uses(self, configuration: TableConfiguration) -> bool:
-        return ENABLE_ICEBERG_COMPAT_V2.of(configuration.properties)
-
-    def is_requested(self, configuration: TableConfiguration) -> bool:
-        return self.uses(configuration)
 
     def prepare(self, configuration: TableConfiguration, before: TableConfiguration | None) -> TableConfiguration:
         mapped = is_active(configuration, Feature.COLUMN_MAPPING)
@@ -49,23 +43,9 @@ class IcebergCompatV2(TableFeature):
                 "deletion vectors that files have.",
             )
 
-    def check_change(self, configuration: TableConfiguration, before: TableConfiguration, *, keeps_files: bool) -> None:
-        """Refuse existing files: they have no ids for list elements and map entries, and perhaps no partition
-        columns.
-        """
-        if not self.is_active(configuration):
-            return
-        if self.is_active(before):
-            iceberg.check_partitioning(configuration, before, self.name)
-        elif keeps_files:
-            raise iceberg.needs_rewrite(self.name)
-
-    def stores_partition_columns(self, configuration: TableConfiguration) -> bool:
-        return self.is_active(configuration)
-
     def finish(self, commit: ReadyCommit, base: TableState) -> ReadyCommit:
+        commit = super().finish(commit, base)
         if self.is_active(commit.configuration):
-            iceberg.check_num_records(commit, self.name)
             iceberg.check_no_deletion_vectors(commit, self.name)
         return commit
 

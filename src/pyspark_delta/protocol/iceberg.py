@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import ClassVar
 
 import pyarrow.compute as pc
 
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.expressions.references import is_literal
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.protocol.properties import COLUMN_MAPPING_MAX_ID, COLUMN_MAPPING_MODE
+from pyspark_delta.protocol.feature import TableFeature
+from pyspark_delta.protocol.properties import COLUMN_MAPPING_MAX_ID, COLUMN_MAPPING_MODE, TableProperty
 from pyspark_delta.protocol.ready import ReadyCommit
+from pyspark_delta.protocol.state import TableState
 from pyspark_delta.schema.column_ids import assign_nested_ids, missing_nested_ids
 from pyspark_delta.schema.column_mapping import mapping_mode
 from pyspark_delta.schema.json import parse_type, schema_to_json
@@ -184,3 +187,38 @@ def _is_iceberg_widening(before: DataType, after: DataType) -> bool:
         return before.scale == after.scale and before.precision <= after.precision
     names = (str(before), str(after))
     return names == ("float", "double") or (_WHOLE_NUMBERS.issuperset(names) and before != after) or before == after
+
+
+class IcebergCompat(TableFeature):
+    """What the three versions of Iceberg compatibility have in common: a property, and files that Iceberg can read."""
+
+    enabling: ClassVar[TableProperty[bool]]
+
+    def uses(self, configuration: TableConfiguration) -> bool:
+        return self.enabling.of(configuration.properties)
+
+    def is_requested(self, configuration: TableConfiguration) -> bool:
+        return self.uses(configuration)
+
+    def check_change(self, configuration: TableConfiguration, before: TableConfiguration, *, keeps_files: bool) -> None:
+        """Refuse existing files that are not as the feature requires."""
+        if not self.is_active(configuration):
+            return
+        if self.is_active(before):
+            check_partitioning(configuration, before, self.name)
+        elif keeps_files and self.needs_other_files(before):
+            raise needs_rewrite(self.name)
+
+    def needs_other_files(self, before: TableConfiguration) -> bool:
+        """Return True for every table: its files have no ids for list elements and map entries, and perhaps no
+        partition columns.
+        """
+        return True
+
+    def stores_partition_columns(self, configuration: TableConfiguration) -> bool:
+        return self.is_active(configuration)
+
+    def finish(self, commit: ReadyCommit, base: TableState) -> ReadyCommit:
+        if self.is_active(commit.configuration):
+            check_num_records(commit, self.name)
+        return commit

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import ClassVar
 
+from pyspark_delta.protocol import iceberg
+from pyspark_delta.protocol.configuration import TableConfiguration
+from pyspark_delta.protocol.feature import TableFeature
 from pyspark_delta.protocol.iceberg import violation
+from pyspark_delta.protocol.properties import TableProperty
 from pyspark_delta.schema.column_mapping import ID, PHYSICAL_NAME
 from pyspark_delta.schema.traversal import fields_in
 from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructType
@@ -88,3 +93,44 @@ def _key_structs(data_type: DataType, where: tuple[object, ...]) -> Iterator[tup
             yield from _key_structs(value, (*where, "value"))
         case _:
             return
+
+
+class IcebergWriterCompat(TableFeature):
+    """What the versions of Iceberg writer compatibility have in common: the rules, and what they are about."""
+
+    enabling: ClassVar[TableProperty[bool]]
+    format_enabling: ClassVar[TableProperty[bool]]
+    """The property of the Iceberg compatibility that the version needs."""
+    types: ClassVar[frozenset[str]]
+    allowed: ClassVar[frozenset[str]]
+    inactive: ClassVar[frozenset[str]] = frozenset(INACTIVE)
+
+    def uses(self, configuration: TableConfiguration) -> bool:
+        return self.enabling.of(configuration.properties)
+
+    def is_requested(self, configuration: TableConfiguration) -> bool:
+        return self.uses(configuration)
+
+    def check(self, configuration: TableConfiguration, *, has_format: bool, active: frozenset[str]) -> None:
+        """Check a table with the feature; `has_format` tells whether the Iceberg compatibility is active."""
+        iceberg.check_mapping(configuration, self.name, ("id",))
+        if not has_format:
+            needed = self.requires[-1]
+            raise iceberg.violation(
+                self.name,
+                "WRONG_REQUIRED_TABLE_PROPERTY",
+                f"it needs {needed}. Set {self.format_enabling.name} to true.",
+            )
+        iceberg.check_types(configuration.schema, self.name, self.types)
+        check_names(configuration.schema, self.name)
+        check_features(
+            configuration.protocol.writer_features or (),  # writer version 7 lists them all
+            self.name,
+            allowed=self.allowed,
+            inactive=self.inactive,
+            active=active,
+        )
+
+    def check_change(self, configuration: TableConfiguration, before: TableConfiguration, *, keeps_files: bool) -> None:
+        if self.is_active(configuration) and self.is_active(before):
+            check_map_keys(before.schema, configuration.schema, self.name)
