@@ -142,7 +142,7 @@ def _stats_struct(rows: dict[str, Any]) -> pa.StructArray:
     )
 
 
-def _stats_json(rows: dict[str, Any]) -> pa.Array:
+def stats_json(rows: dict[str, Any]) -> pa.Array:
     def members(bounds: dict[str, pa.Array]) -> pa.Array:
         parts: list[Any] = []
         for name, kind in _COLUMNS:
@@ -184,7 +184,7 @@ def _add_struct(rows: dict[str, Any], log: SyntheticLog) -> pa.StructArray:
         "dataChange": pa.array(np.zeros(count, dtype=bool)),
     }
     if log.json_stats:
-        columns["stats"] = _stats_json(rows)
+        columns["stats"] = stats_json(rows)
     if log.struct_stats:
         columns["stats_parsed"] = _stats_struct(rows)
         columns["partitionValues_parsed"] = pa.StructArray.from_arrays([_dates(rows["day"])], names=["p_date"])
@@ -338,7 +338,7 @@ def _add_lines(rows: dict[str, Any]) -> list[str]:
         f'{{"add":{{"path":"{path}","partitionValues":{{"p_date":"{day}"}},"size":{10_000_000 + number % 1_000_000},'
         f'"modificationTime":{EPOCH_MS + number},"dataChange":true,"stats":{json.dumps(stats)}}}}}'
         for path, day, number, stats in zip(
-            _paths(rows).to_pylist(), days, rows["number"].tolist(), _stats_json(rows).to_pylist(), strict=True
+            _paths(rows).to_pylist(), days, rows["number"].tolist(), stats_json(rows).to_pylist(), strict=True
         )
     ]
 

@@ -49,6 +49,7 @@ _EXACT = Context(prec=400)
 _OPEN, _CLOSE, _COMMA, _ZERO = map(ord, "{},0")
 _LEADING, _LEADING_TEXT = Column(("numRecords",), LONG), b'{"numRecords":'
 _EXACT_DOUBLES = 2**53  # below, every integer is exact as a double
+_MOST_SLICED = 6  # leaves; Arrow parses more of them as fast
 _LEADING_DIGITS = 18  # any number of so many digits fits a long
 
 
@@ -120,7 +121,9 @@ def _parse_block(texts: pa.Array, tree: Tree) -> dict[tuple[str, ...], pa.Array]
 def _cut_block(objects: _Objects, tree: Tree) -> dict[tuple[str, ...], pa.Array] | None:
     """Return the values of texts with uniform shape, which are sliced out of them; None for others."""
     leaves = {leaf.path: leaf.type for leaf in _leaves(tree)}
-    if not all(data_type in _BARE or data_type in _QUOTED for data_type in leaves.values()):
+    if len(leaves) > _MOST_SLICED or not all(
+        data_type in _BARE or data_type in _QUOTED for data_type in leaves.values()
+    ):
         return None
     quoted = {path: data_type in _QUOTED for path, data_type in leaves.items()}
     found = slice_uniform(objects.data, objects.starts, objects.ends, quoted)

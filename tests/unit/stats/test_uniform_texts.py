@@ -19,7 +19,6 @@ LEAVES = (
     Column(("numRecords",), LONG),
     Column(("minValues", "s", "x"), LONG),
     Column(("minValues", "name"), STRING),
-    Column(("maxValues", "name"), STRING),
     Column(("maxValues", "price"), DOUBLE),
     Column(("maxValues", "s", "day"), DATE),
     Column(("nullCount", "s", "x"), LONG),
@@ -77,6 +76,13 @@ def test_rows_without_a_text_are_passed_over() -> None:
     texts = [None if number % 3 == 0 else spelled(stats(number)) for number in range(999)]
     found = parse_stats(pa.array(texts, pa.string()), LEAVES).column("numRecords").to_pylist()
     assert found == [None if number % 3 == 0 else number for number in range(999)]
+
+
+@pytest.mark.usefixtures("no_parser")
+def test_more_leaves_than_it_pays_for_are_parsed() -> None:
+    texts = pa.array([spelled(stats(number)) for number in range(999)], pa.string())
+    with pytest.raises(AssertionError, match="parsed"):
+        parse_stats(texts, (*LEAVES, Column(("maxValues", "name"), STRING)))
 
 
 def test_the_parser_is_left_to_what_it_is_for() -> None:
