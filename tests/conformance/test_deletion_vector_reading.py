@@ -236,7 +236,7 @@ def damaged(tmp_path: Path, change: slice, content: bytes) -> DeletionVectorDesc
         (slice(0, 1), b"\x02", "format version"),
         (slice(1, 5), b"\0\0\0\x07", "has 7 bytes at offset 1"),
         (slice(20, 21), b"\xff", "checksum"),
-        (slice(-1, None), b"", "ends before the vector"),
+        (slice(-1, None), b"", "ends inside the vector"),
         (slice(0, None), b"", "format version"),
     ],
 )
@@ -249,7 +249,7 @@ def test_c277_damage_is_found_and_named(tmp_path: Path, change: slice, content: 
 
 def test_c263_c280_the_cardinality_must_be_the_number_of_rows(tmp_path: Path) -> None:
     one = replace(encode_inline(indexes(1, 2, 3)), cardinality=2)
-    with pytest.raises(DeletionVectorError, match="marks 3 rows, but its descriptor says 2"):
+    with pytest.raises(DeletionVectorError, match="contains 3 rows, but its descriptor says 2"):
         read(tmp_path, one)
 
 

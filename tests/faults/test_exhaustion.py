@@ -74,7 +74,7 @@ def test_a_vector_is_compared_with_its_file_before_it_is_expanded(tmp_path: Path
     if stored == "in a file":
         (descriptor,) = write_deletion_vectors(LocalStore(), str(tmp_path), [bomb])
     table = Table.open(_table(tmp_path, _wire(descriptor)))
-    with memory(20), pytest.raises(DeletionVectorError, match=f"marks row {ROWS - 1}, but the file has only 3 rows"):
+    with memory(20), pytest.raises(DeletionVectorError, match=f"contains row {ROWS - 1}, but the file has only 3 rows"):
         table.scan().to_arrow()
 
 

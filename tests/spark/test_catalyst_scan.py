@@ -389,5 +389,5 @@ def test_deletion_vector_beyond_the_end_of_its_file_is_an_error(metered: SparkSe
     fitting = load(metered, make_table(tmp_path / "fitting", [DataFile(rows, deleted=[2])]))
     assert fitting.count() == 2
     frame = load(metered, make_table(tmp_path / "beyond", [DataFile(rows, deleted=[1, 3])]))
-    with pytest.raises(DeletionVectorError, match=r"part-00000\.parquet' marks row 3, .* only 3 rows"):
+    with pytest.raises(DeletionVectorError, match=r"part-00000\.parquet' contains row 3, .* only 3 rows"):
         frame.collect()

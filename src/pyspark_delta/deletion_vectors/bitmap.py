@@ -20,7 +20,7 @@ NATIVE_MAGIC = 1681511376
 
 Indexes = np.ndarray[Any, np.dtype[np.int64]]
 
-_PIECE = 1 << 20  # rows that are expanded at a time: a bitmap of a few bytes may mark any number
+_PIECE = 1 << 20  # rows expanded at a time: a small bitmap may contain any number of rows
 
 
 def deserialize(data: bytes, *, where: str = "deletion vector") -> BitMap64:
@@ -85,14 +85,14 @@ def index_pieces(bitmap: BitMap64) -> Iterator[Indexes]:
 
 
 def check_rows(bitmap: BitMap64, rows: int, path: str) -> None:
-    """Check that a vector marks no row beyond those of its file. Raises DeletionVectorError.
+    """Check that a vector contains no row beyond those of its file. Raises DeletionVectorError.
 
     Call it before a vector is expanded: the rows of the file then bound the memory.
     """
     if bitmap and bitmap.max() >= rows:
         raise DeletionVectorError(
-            f"The deletion vector of data file '{path}' marks row {bitmap.max()}, but the file has only {rows} rows. "
-            "One of the two files does not belong to this version.",
+            f"The deletion vector of data file '{path}' contains row {bitmap.max()}, but the file has only {rows} "
+            "rows. One of the two files does not belong to this version.",
             path=path,
         )
 

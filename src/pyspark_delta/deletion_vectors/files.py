@@ -126,7 +126,7 @@ def encode_file(bitmaps: Sequence[BitMap64]) -> tuple[bytes, list[tuple[int, int
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """One wanted vector of a file: its place among the wanted, and the words for messages."""
+    """A requested vector in a file: its position in the request, and its description for messages."""
 
     position: int
     descriptor: DeletionVectorDescriptor
@@ -204,7 +204,7 @@ def _framed(content: bytes, one: _Stored, start: int, path: str) -> bytes:
     size = one.descriptor.size_in_bytes
     frame = content[one.start - start : one.end - start]
     if len(frame) < size + _FRAME:
-        raise DeletionVectorError(f"The {one.where} ends before the vector at offset {one.start} does.", path=path)
+        raise DeletionVectorError(f"The {one.where} ends inside the vector at offset {one.start}.", path=path)
     (stored_size,) = struct.unpack_from(">i", frame)
     if stored_size != size:
         raise DeletionVectorError(
@@ -224,6 +224,6 @@ def _checked(data: bytes, descriptor: DeletionVectorDescriptor, where: str, path
     bitmap = deserialize(data, where=where)
     if len(bitmap) != descriptor.cardinality:
         raise DeletionVectorError(
-            f"The {where} marks {len(bitmap)} rows, but its descriptor says {descriptor.cardinality}.", path=path
+            f"The {where} contains {len(bitmap)} rows, but its descriptor says {descriptor.cardinality}.", path=path
         )
     return bitmap

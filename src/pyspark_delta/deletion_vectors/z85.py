@@ -1,8 +1,8 @@
 """Z85, the base-85 dialect of deletion vector descriptors: four bytes, big-endian, to five characters (C264).
 
-Data whose length is no multiple of four is zero-padded before it is encoded (C265). Some writers instead mark a short
-last group: as many leading `#` as bytes are missing, which no full group can begin with, then the value of the rest.
-Both are read.
+Data whose length is not a multiple of four is zero-padded before it is encoded (C265). Some writers instead mark a
+short last group with one leading `#` per missing byte, followed by the value of the rest; no full group begins with
+`#`. Both are read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def encode(data: bytes) -> str:
     rest = np.frombuffer(padded, dtype=">u4").astype(np.uint32)
     digits = np.empty((len(rest), _DIGITS), np.uint8)
     for place in reversed(range(_DIGITS)):
-        quotients = rest // np.uint32(_BASE)  # by one number at a time, which processors do for many at once
+        quotients = rest // np.uint32(_BASE)  # a constant divisor is vectorised
         digits[:, place] = rest - quotients * np.uint32(_BASE)
         rest = quotients
     return _CHARACTERS[digits].tobytes().decode("ascii")
@@ -42,12 +42,12 @@ def decode(text: str) -> bytes:
     try:
         values = _VALUES[np.frombuffer(text.encode("ascii"), dtype=np.uint8)]
     except UnicodeEncodeError:
-        raise ValueError("it holds characters outside of ASCII") from None
+        raise ValueError("it contains characters outside of ASCII") from None
     if (values == _INVALID).any():
-        raise ValueError(f"it holds the character {text[int((values == _INVALID).argmax())]!r}")
+        raise ValueError(f"it contains the character {text[int((values == _INVALID).argmax())]!r}")
     groups = values.reshape(-1, _DIGITS).astype(np.uint64) @ _POWERS
     if (groups >> np.uint64(32)).any():
-        raise ValueError("it holds a group beyond 32 bits")
+        raise ValueError("it contains a group beyond 32 bits")
     return groups.astype(">u4").tobytes() + tail
 
 
@@ -58,7 +58,7 @@ def _decode_short_group(group: str) -> bytes:
     for character in digits:
         position = ALPHABET.find(character)
         if position < 0:
-            raise ValueError(f"it holds the character {character!r}")
+            raise ValueError(f"it contains the character {character!r}")
         value = value * 85 + position
     if not 1 <= size <= 3 or value >> (8 * size):
         raise ValueError(f"its last group {group!r} is malformed")

@@ -1,4 +1,4 @@
-"""Comparisons between different types, typed as in Spark (ANSI) and without losing a digit.
+"""Comparisons between different types, typed as in Spark (ANSI) and without rounding.
 
 A column compared with a constant of another type becomes a comparison in the column's own type if that is exact (`int >
 5.5` becomes `int > 5`), so that statistics and row groups can be compared without casts.
@@ -43,7 +43,7 @@ COMPARABLE: frozenset[DataType] = frozenset(
 MIRRORED = {"=": "=", "<>": "<>", "<=>": "<=>", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _INTEGRAL_DIGITS = {8: 3, 16: 5, 32: 10, 64: 20}
 _EXACT_IN_DOUBLE = 1 << 53
-_TIMES = (DATE, TIMESTAMP_NTZ, TIMESTAMP)  # each is cast to the ones after it
+_TIMES = (DATE, TIMESTAMP_NTZ, TIMESTAMP)  # each type can be cast to those after it
 
 
 def is_comparable(data_type: DataType) -> bool:
@@ -112,18 +112,18 @@ def _compare_uncast(op: str, operand: Cast, constant: Literal, zone: tzinfo) -> 
 
 
 def _type_for_text(source: DataType) -> DataType:
-    """Return the type of a string constant beside a column: long, double, or the column's own."""
+    """Return the type in which a column is compared with a string constant: long, double, or the column's own."""
     if source in INTEGRAL_BITS:
         return LONG
     if source == FLOAT or isinstance(source, DecimalType):
         return DOUBLE
     if source == BINARY or not is_comparable(source):
-        raise NotExactError(f"a {source} column is not compared with a string")
+        raise NotExactError(f"comparing a {source} column with a string is not supported")
     return source
 
 
 def _require_same_value(constant: Literal, source: DataType, zone: tzinfo) -> None:
-    """Check that a text also has this value in the column's own type, which Spark uses without ANSI."""
+    """Check that a string also has this value in the column's own type, which Spark uses without ANSI."""
     if source in INTEGRAL_BITS:
         is_same = fits_integral(constant.value, source)
     elif source == FLOAT:
@@ -155,7 +155,7 @@ def common_type(left: DataType, right: DataType) -> DataType:
         return _wider_decimal(_as_decimal(left), _as_decimal(right))
     if left in _TIMES and right in _TIMES:
         return max(left, right, key=_TIMES.index)
-    raise NotExactError(f"{left} is not compared with {right}")
+    raise NotExactError(f"comparing {left} with {right} is not supported")
 
 
 def _as_decimal(data_type: DataType) -> DecimalType:
@@ -174,7 +174,7 @@ def _wider_decimal(left: DecimalType, right: DecimalType) -> DecimalType:
 
 def always(operand: Expression, outcome: bool) -> Expression:
     """Return a condition that is `outcome` if the operand is not null, and unknown if it is."""
-    while isinstance(operand, Cast):  # no cast of ours makes a null
+    while isinstance(operand, Cast):  # supported casts never return null for a value
         operand = operand.operand
     return Comparison("=" if outcome else "<>", operand, operand)
 
@@ -186,7 +186,7 @@ def _decided(op: str, operand: Expression, outcome: bool) -> Expression:
 
 
 def _compare_number(op: str, operand: Expression, constant: Literal, common: DataType) -> Expression | None:
-    """An integral or decimal operand against a number, decided in the operand's own type; None if that is inexact."""
+    """Compare an integral or decimal operand with a number, in the operand's own type; None if that is inexact."""
     source, value = type_of(operand), constant.value
     if common == DOUBLE:
         # Spark compares as doubles: the same as comparing exactly while the operand, or the constant, is exact in one.
@@ -223,12 +223,12 @@ def _holds(source: DataType, unscaled: int) -> bool:
 
 
 def _compare_time(op: str, operand: Expression, constant: Literal, common: DataType, zone: tzinfo) -> Expression:
-    """A date or zone-less timestamp against an instant (or a date against a zone-less timestamp), in its own type."""
+    """Compare a date or zone-less timestamp with an instant, or a date with a zone-less timestamp, in its own type."""
     source = type_of(operand)
     target = cast_literal(constant, common, zone)
     if source == TIMESTAMP_NTZ:
         if not is_utc(zone):
-            raise NotExactError("clocks that are set back make timestamp_ntz and timestamp incomparable in order")
+            raise NotExactError("timestamp_ntz and timestamp have no common order where clocks are set back")
         return Comparison(op, operand, cast_literal(target, TIMESTAMP_NTZ, zone))
     day = cast_literal(target, DATE, zone)
     if cast_literal(day, common, zone) != target:
@@ -249,7 +249,10 @@ _LOSSLESS_TIMES = {(DATE, TIMESTAMP_NTZ), (TIMESTAMP_NTZ, DATE)}
 
 
 def cast(operand: Expression, target: DataType, zone: tzinfo) -> Expression:
-    """The operand as `target`; constants are folded. Raises NotExactError for casts that are not evaluated here."""
+    """Return the operand cast to `target`; constants are folded.
+
+    Raises NotExactError for casts that are not evaluated here.
+    """
     if isinstance(operand, Literal):
         return cast_literal(operand, target, zone)
     source = type_of(operand)
@@ -286,7 +289,7 @@ def is_monotone_cast(source: DataType, target: DataType) -> bool:
 
 
 def column_or_cast(expression: Expression) -> Column | None:
-    """Return the column under a chain of casts, or None."""
+    """Return the column inside a chain of casts, or None."""
     while isinstance(expression, Cast):
         expression = expression.operand
     return expression if isinstance(expression, Column) else None

@@ -75,7 +75,10 @@ def evaluate(expression: Expression, data: _Data) -> pa.BooleanArray:
 
 
 def compute(expression: Expression, data: pa.RecordBatch) -> pa.Array:
-    """The values of an expression for the rows of a batch; a column is returned unchanged. Raises as `evaluate`."""
+    """Return the values of an expression for the rows of a batch; a column is returned unchanged.
+
+    Raises as `evaluate`.
+    """
     if isinstance(expression, Column):
         return _find(expression, data)
     try:
@@ -97,7 +100,7 @@ def _by_distinct_value(expression: Expression, data: Any) -> pa.BooleanArray | N
     encoded = _child(data, columns[0].path[0])
     if encoded is None or not pa.types.is_dictionary(encoded.type) or len(encoded.dictionary) >= len(encoded):
         return None
-    # One row more, null, stands for the rows without a value.
+    # An additional null row stands for the rows without a value.
     distinct = pa.concat_arrays([encoded.dictionary, pa.nulls(1, encoded.dictionary.type)])
     outcomes = evaluate(expression, pa.RecordBatch.from_arrays([distinct], names=[columns[0].path[0]]))
     indices = pc.fill_null(encoded.indices, pa.scalar(len(distinct) - 1).cast(encoded.indices.type, safe=True))
@@ -150,7 +153,7 @@ def _fold(kernel: Any, operands: tuple[Expression, ...], data: Any) -> _Value:
 
 
 def _boolean(value: _Value) -> _Value:
-    """NULL without a type is an unknown condition."""
+    """Return the condition as booleans: NULL without a type is unknown."""
     return value.cast(pa.bool_()) if value.type == pa.null() else value
 
 
@@ -170,7 +173,7 @@ def _column(column: Column, data: Any) -> pa.Array:
         return found.cast(expected)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise ComputationError(
-            f"The column '{'.'.join(column.path)}' should be {column.type}, and the data holds {found.type}."
+            f"The column '{'.'.join(column.path)}' has type {found.type} in the data, expected {column.type}."
         ) from None
 
 
@@ -205,7 +208,7 @@ def _compare(op: str, left: _Value, right: _Value, data_type: DataType) -> _Valu
 
 
 def _compare_floats(op: str, left: _Value, right: _Value) -> _Value:
-    """Total order: NaN above everything. `>` and `>=` are the negation of what NaN never satisfies."""
+    """Compare in a total order, NaN above everything: `>` and `>=` negate `<=` and `<`, which are false for NaN."""
     if isinstance(right, pa.Scalar) and right.is_valid and not math.isnan(right.as_py()):
         if op == ">":
             return pc.invert(pc.less_equal(left, right))
@@ -241,7 +244,7 @@ def _is_in(expression: In, data: Any) -> _Value:
 def _cast(value: _Value, source: DataType, target: DataType) -> _Value:
     arrow = to_arrow(target)
     if isinstance(source, DecimalType) and target == DOUBLE:
-        # Through the text: correctly rounded, as in Java; Arrow's own conversion can be off by a bit.
+        # Converted through a string: correctly rounded, as in Java; Arrow's own conversion can be off by a bit.
         return value.cast(pa.string()).cast(arrow)
     if source in (TIMESTAMP, TIMESTAMP_NTZ) and target == DATE:
         return pc.floor_temporal(value, unit="day").cast(pa.timestamp("us")).cast(arrow)

@@ -34,14 +34,14 @@ from pyspark_delta.schema.types import (
 )
 
 Names: TypeAlias = Callable[[Sequence[str]], "tuple[StructField, ...] | None"]
-"""The column of a schema for the parts of a name; None if it is ambiguous."""
+"""Finds the column of a schema for the parts of a name; None if the name is ambiguous."""
 
 
 def exact_condition(text: str | exp.Expression, schema: StructType, names: Names, time_zone: str) -> Expression | None:
-    """A condition on the columns of a schema, from text or parsed; None if only Spark can evaluate a part of it."""
+    """Return a condition, from text or parsed, bound to a schema; None if only Spark can evaluate a part of it."""
     try:
         node = parse(text) if isinstance(text, str) else text
-        return _settled(_Binder(str(text), schema, names, time_zone).condition(node))
+        return _session_independent(_Binder(str(text), schema, names, time_zone).condition(node))
     except (InvalidPredicateError, NotExactError):
         return None
 
@@ -49,10 +49,10 @@ def exact_condition(text: str | exp.Expression, schema: StructType, names: Names
 def exact_value(text: str, data_type: DataType, schema: StructType, names: Names, time_zone: str) -> Expression | None:
     """Return a value of a type, ignoring nullability; None if only Spark can evaluate a part of it, or a cast.
 
-    An integer for a narrower type is computed if it fits; for a row with a value that does not, the computation fails.
+    An integer may be stored as a narrower type; the computation fails for a row with a value that does not fit.
     """
     try:
-        found = _settled(_Binder(text, schema, names, time_zone).value(parse(text)))
+        found = _session_independent(_Binder(text, schema, names, time_zone).value(parse(text)))
         if found is None or is_same_type(type_of(found), data_type):
             return found
         if not isinstance(found, Literal) and {type_of(found), data_type} <= INTEGRAL_BITS.keys():
@@ -74,7 +74,7 @@ def names_of_table(schema: StructType, alias: str | None) -> Names:
     return names
 
 
-def _settled(expression: Expression) -> Expression | None:
+def _session_independent(expression: Expression) -> Expression | None:
     """Return the expression if its meaning is independent of the session: ANSI decides what FLOAT widens to."""
     casts = (part for part in parts_of(expression) if isinstance(part, Cast))
     return None if any(type_of(cast.operand) == FLOAT for cast in casts) else expression
@@ -100,7 +100,7 @@ class _Binder(Binder):
         return super().membership(node)
 
     def _require_alike(self, operands: Sequence[Expression], *, in_list: bool = False) -> None:
-        """Refuse types that Spark compares differently without ANSI: texts beside numbers; in lists, also dates."""
+        """Refuse types that Spark compares differently without ANSI: strings with numbers; in lists, also dates."""
         types = {type_of(operand) for operand in operands} - {VOID}
         others = types - {STRING} if in_list else types - {STRING, BOOLEAN, DATE, TIMESTAMP, TIMESTAMP_NTZ}
         if STRING in types and others:

@@ -51,7 +51,8 @@ _UNITS = {
 def bind_function(node: exp.Expression, bind: Bind, zone: tzinfo, keep: bool) -> Expression:
     """Bind a function call. Raises NotExactError for one that is unknown or would not give exactly Spark's result.
 
-    `keep`: the text comes from Spark, whose settings determine what an overflow is; arithmetic is then not bound.
+    With `keep`, the text comes from Spark, whose settings determine the result of overflows, so arithmetic is not
+    bound.
     """
     kind = type(node)
     if kind in _ARITHMETIC:
@@ -93,7 +94,7 @@ def _arithmetic(name: str, left: Expression, right: Expression, zone: tzinfo, ke
 
 
 def _negative(operand: Expression, zone: tzinfo, keep: bool) -> Expression:
-    """Zero has a sign among floating-point numbers, which a difference from 0 would lose."""
+    """Bind `-x`. A float is not subtracted from 0, which would lose the sign of a zero."""
     source = type_of(operand)
     if source in (FLOAT, DOUBLE) and not keep:
         return Call("multiply", (Literal(-1.0, source), operand), source)
@@ -101,14 +102,14 @@ def _negative(operand: Expression, zone: tzinfo, keep: bool) -> Expression:
 
 
 def _modulo(left: Expression, right: Expression, zone: tzinfo, keep: bool) -> Expression:
-    """The remainder has the sign of the dividend; it never overflows where the divisor is positive."""
+    """Bind `x % y`: the remainder has the sign of the dividend; it never overflows where the divisor is positive."""
     if keep:
         raise NotExactError("arithmetic is evaluated only by Spark")
     common = coercion.common_type(type_of(left), type_of(right))
     if common not in INTEGRAL_BITS or not isinstance(right, Literal) or not isinstance(right.value, int):
-        raise NotExactError("a remainder is evaluated of integers alone, by a constant")
+        raise NotExactError("% is supported only for integers and a constant divisor")
     if right.value <= 0:
-        raise NotExactError("a remainder is evaluated by a positive number alone")
+        raise NotExactError("% is supported only for a positive divisor")
     return Call("mod", (coercion.cast(left, common, zone), coercion.cast(right, common, zone)), common)
 
 
@@ -125,7 +126,7 @@ def _require_time(source: DataType, zone: tzinfo) -> None:
     if source not in (DATE, TIMESTAMP, TIMESTAMP_NTZ):
         raise NotExactError(f"a {source} has no calendar fields")
     if source == TIMESTAMP and not is_utc(zone):
-        raise NotExactError("calendar fields of a timestamp are evaluated in UTC sessions only")
+        raise NotExactError("calendar fields of a timestamp are supported only if the session time zone is UTC")
 
 
 def _truncate(node: exp.Expression, bind: Bind, zone: tzinfo) -> Expression:
@@ -135,9 +136,9 @@ def _truncate(node: exp.Expression, bind: Bind, zone: tzinfo) -> Expression:
     _require_time(source, zone)
     to_date = isinstance(node, exp.DateTrunc)
     if unit is None or source != (DATE if to_date else TIMESTAMP):
-        raise NotExactError("date_trunc takes a timestamp, trunc a date, and a known unit")
+        raise NotExactError("date_trunc needs a timestamp, trunc needs a date, and both need a supported unit")
     if to_date and unit in ("day", "hour", "minute", "second"):
-        return Literal(None, DATE)  # trunc knows nothing below a week
+        return Literal(None, DATE)  # trunc has no unit below a week
     return Call("date_trunc", (Literal(unit, STRING), operand), source)
 
 
@@ -146,13 +147,13 @@ def _substring(node: exp.Expression, bind: Bind) -> Expression:
     length = bind(node.args["length"]) if node.args.get("length") is not None else Literal(2**31 - 1, INTEGER)
     bounds = [part.value for part in (start, length) if isinstance(part, Literal) and isinstance(part.value, int)]
     if type_of(operand) != STRING or len(bounds) < 2 or bounds[0] < 0:
-        raise NotExactError("substring takes a string and constants, the position not negative")
+        raise NotExactError("substring needs a string, constant arguments and a position that is not negative")
     return Call("substring", (operand, start, length), STRING)
 
 
 def _length(operand: Expression) -> Expression:
     if type_of(operand) not in (STRING, BINARY):
-        raise NotExactError(f"a {type_of(operand)} has no length here")
+        raise NotExactError(f"the length of a {type_of(operand)} is not supported")
     return Call("length", (operand,), INTEGER)
 
 

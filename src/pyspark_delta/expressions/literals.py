@@ -49,15 +49,18 @@ _BOOLEAN_TEXTS = {
 
 
 class NotExactError(ValueError):
-    """The constant cannot be cast with certainty that Spark gives the same value."""
+    """It is not certain that Spark would cast the constant to the same value."""
 
 
 class AmbiguousTimeError(NotExactError):
-    """The local time happens twice (the clock was set back), so its text does not determine the instant."""
+    """The local time occurs twice (the clock was set back), so its text does not determine the instant."""
 
 
 def zone_of(name: str) -> tzinfo:
-    """The time zone of that name: a region or an offset such as `+01:00`. Raises InvalidOptionError for others."""
+    """Return the time zone of that name: a region or an offset such as `+01:00`.
+
+    Raises InvalidOptionError for others.
+    """
     found = _find_zone(name)
     if found is None:
         raise InvalidOptionError(f"'{name}' is not a time zone; use a name such as 'Europe/Berlin' or '+01:00'.")
@@ -136,12 +139,12 @@ def _cast(value: Any, source: DataType, target: DataType, zone: tzinfo) -> Any:
     if source == STRING:
         return _from_text(value.strip(" \t\n\r"), target, zone)
     if source == BOOLEAN or target in (BOOLEAN, VOID):
-        raise NotExactError(f"a {source} constant is not compared as {target}")
+        raise NotExactError(f"a {source} constant cannot be compared as {target}")
     if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
         return _from_number(value, target)
     if isinstance(value, datetime | date):
         return _from_time(value, source, target, zone)
-    raise NotExactError(f"a {source} constant is not cast to {target}")
+    raise NotExactError(f"casting a {source} constant to {target} is not supported")
 
 
 def _from_number(value: int | float | Decimal, target: DataType) -> Any:
@@ -149,27 +152,27 @@ def _from_number(value: int | float | Decimal, target: DataType) -> Any:
         return float(value)
     if target == FLOAT and isinstance(value, float):
         return float(pa.scalar(value, pa.float64()).cast(pa.float32(), safe=False).as_py())
-    if target == FLOAT:  # rounded once, not to a double before
+    if target == FLOAT:  # rounded once, without an intermediate double
         return float(pa.scalar(str(value)).cast(pa.float32()).as_py())
     if isinstance(value, float) and not math.isfinite(value):
-        raise NotExactError(f"{value} has no value of type {target}")
+        raise NotExactError(f"{value} cannot be converted to {target}")
     exact = Decimal(value)
     if target in INTEGRAL_BITS:
         if exact != exact.to_integral_value() or not fits_integral(int(exact), target):
-            raise NotExactError(f"{value} has no exact value of type {target}")
+            raise NotExactError(f"{value} cannot be converted to {target} exactly")
         return int(exact)
     if isinstance(target, DecimalType):
         return to_scale(exact, target)
     if target == STRING and isinstance(value, int):
         return str(value)
-    raise NotExactError(f"the number {value} is not cast to {target}")
+    raise NotExactError(f"casting the number {value} to {target} is not supported")
 
 
 def to_scale(value: Decimal, target: DecimalType) -> Decimal:
     """Return the value with exactly the scale of the type. Raises NotExactError if digits would be lost."""
     unscaled = EXACT.scaleb(value, target.scale)
     if unscaled != unscaled.to_integral_value() or abs(unscaled) >= 10**target.precision:
-        raise NotExactError(f"{value} has no exact value of type {target}")
+        raise NotExactError(f"{value} cannot be converted to {target} exactly")
     return EXACT.scaleb(Decimal(int(unscaled)), -target.scale)
 
 
@@ -195,7 +198,7 @@ def _from_text(text: str, target: DataType, zone: tzinfo) -> Any:
         return parse_date(text)
     if target in (TIMESTAMP, TIMESTAMP_NTZ):
         return parse_timestamp(text, target, zone)
-    raise NotExactError(f"a string constant is not cast to {target}")
+    raise NotExactError(f"casting a string constant to {target} is not supported")
 
 
 def _parse_float(text: str, target: DataType) -> float:
@@ -210,7 +213,7 @@ def _parse_float(text: str, target: DataType) -> float:
 
 
 def parse_date(text: str) -> date:
-    """Parse `yyyy[-M[-d]]`, with any text after a blank or a T, as Spark does. Raises NotExactError for other texts."""
+    """Parse `yyyy[-M[-d]]`, ignoring text after a blank or a T, as Spark does. Raises NotExactError for other texts."""
     found = _DATE_TEXT.fullmatch(text)
     if found is None:
         raise NotExactError(f"'{text}' is not a date such as 2024-01-31")
@@ -274,7 +277,7 @@ def _from_time(value: date, source: DataType, target: DataType, zone: tzinfo) ->
             return to_instant(value, zone)
         if target == DATE:
             return value.date()
-    raise NotExactError(f"a {source} constant is not cast to {target}")
+    raise NotExactError(f"casting a {source} constant to {target} is not supported")
 
 
 def _find_zone(name: str) -> tzinfo | None:

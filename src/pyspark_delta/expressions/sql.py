@@ -1,4 +1,4 @@
-"""Predicates as SQL text, in Spark's dialect, to bound and typed expressions.
+"""Parse SQL predicates in Spark's dialect to expressions with resolved columns and types.
 
 There are two kinds of text: conditions of users, in which an unsupported part is an error, and conditions that Spark
 pushes down (Catalyst's `Expression.sql`), in which such a part becomes `Opaque` and prunes nothing.
@@ -91,10 +91,10 @@ def parse_predicate(
 ) -> Expression:
     """Parse a condition and bind it to a schema (logical names).
 
-    `on_opaque="error"` is for a user's condition: an unknown column, a syntax error, or a part that has no exact
-    evaluation here raises InvalidPredicateError. `on_opaque="keep"` is for conditions pushed down by Spark: each such
-    part becomes Opaque, which is never an error and never drops a file. `time_zone` is the session time zone, for
-    timestamps that name none.
+    `on_opaque="error"` is for a user's condition: an unknown column, a syntax error, or a part that cannot be evaluated
+    exactly here raises InvalidPredicateError. `on_opaque="keep"` is for conditions pushed down by Spark: each such part
+    becomes Opaque, which is never an error and never drops a file. `time_zone` is the session time zone, for timestamps
+    that name none.
     """
     zone = zone_of(time_zone)
     keep = on_opaque == "keep"
@@ -144,7 +144,7 @@ class Binder:
             ) from None
 
     def value(self, node: exp.Expression) -> Expression:
-        """Return any expression. Raises NotExactError for one without exact evaluation here."""
+        """Return the bound expression. Raises NotExactError if it cannot be evaluated exactly here."""
         for kind, op in _COMPARISONS.items():
             if type(node) is kind:
                 return self.compare(op, node.this, node.expression)
@@ -184,13 +184,13 @@ class Binder:
         return fields
 
     def pushed_column(self, names: list[exp.Identifier]) -> tuple[StructField, ...]:
-        """The names without the table's name or alias, which Spark writes before a column; refuse ambiguous ones."""
+        """Return the names without the table name or alias that Spark puts before a column; refuse ambiguous names."""
         parts = [str(name.this) for name in names]
         readings = [
             fields
             for start in range(len(parts))
             if (fields := find_fields(parts[start:], self.schema))
-            # Spark puts the names of nested fields in backticks always, other names only when they need them.
+            # Spark always quotes the names of nested fields with backticks, and other names only if necessary.
             and not any(name.args.get("quoted") and is_plain(str(name.this)) for name in names[1 : start + 1])
         ]
         if len(readings) != 1:
@@ -227,7 +227,7 @@ class Binder:
             return IsNull(self.value(node.this))
         if isinstance(node.expression, exp.Boolean):
             return Comparison("<=>", self.boolean(node.this), Literal(bool(node.expression.this), BOOLEAN))
-        raise NotExactError("only IS [NOT] NULL, TRUE and FALSE are known")
+        raise NotExactError("IS supports only [NOT] NULL, TRUE and FALSE")
 
     def membership(self, node: exp.Expression) -> Expression:
         if node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
@@ -236,7 +236,7 @@ class Binder:
         values = [self.value(value) for value in node.expressions]
         literals = [value for value in values if isinstance(value, Literal)]
         if len(literals) < len(values):
-            raise NotExactError("IN takes constants only")
+            raise NotExactError("IN supports only constants")
         source = type_of(operand)
         if all(value.type in (source, VOID) for value in literals) and coercion.is_comparable(source):
             return In(operand, tuple(Literal(value.value, source) for value in literals))
@@ -246,12 +246,12 @@ class Binder:
         """Bind `x LIKE 'prefix%'`; other patterns are not evaluated."""
         operand, pattern = self.ordered(node.this), self.value(node.expression)
         if type_of(operand) != STRING or not isinstance(pattern, Literal) or pattern.type != STRING:
-            raise NotExactError("LIKE takes a string column and a constant pattern")
+            raise NotExactError("LIKE needs a string column and a constant pattern")
         text = pattern.value
         if text is None:
             return Literal(None, BOOLEAN)
         if "\\" in text or "_" in text or "%" in text.rstrip("%"):
-            raise NotExactError("only patterns of the form 'prefix%' are known")
+            raise NotExactError("LIKE supports only patterns of the form 'prefix%'")
         prefix = text.rstrip("%")
         matched = StartsWith(operand, prefix) if text != prefix else Comparison("=", operand, pattern)
         return Not(matched) if node.args.get("negate") else matched
@@ -259,14 +259,14 @@ class Binder:
     def starts_with(self, node: exp.Expression) -> Expression:
         operand, prefix = self.ordered(node.this), self.value(node.expression)
         if type_of(operand) != STRING or not isinstance(prefix, Literal) or not isinstance(prefix.value, str):
-            raise NotExactError("startswith takes a string column and a constant prefix")
+            raise NotExactError("startswith needs a string column and a constant prefix")
         return StartsWith(operand, prefix.value)
 
     def is_nan(self, node: exp.Expression) -> Expression:
         """Bind `isnan(x)`: false if x is null."""
         operand = self.value(node.this)
         if type_of(operand) not in (FLOAT, DOUBLE):
-            raise NotExactError("isnan takes a float or double")
+            raise NotExactError("isnan needs a float or double")
         return Comparison("<=>", operand, Literal(math.nan, type_of(operand)))
 
     def cast(self, node: exp.Expression) -> Expression:
@@ -293,10 +293,10 @@ class Binder:
         try:
             return Literal(bytes.fromhex(digits if len(digits) % 2 == 0 else f"0{digits}"), BINARY)
         except ValueError:
-            raise NotExactError(f"X'{digits}' is not hexadecimal") from None
+            raise NotExactError(f"X'{digits}' is not a valid hexadecimal string") from None
 
     def anonymous(self, node: exp.Expression) -> Expression:
-        """Bind functions that the SQL library does not know by name."""
+        """Bind functions that the SQL library parses without a class of their own."""
         name, arguments = str(node.this).lower(), node.expressions
         if name in ("isnull", "isnotnull") and len(arguments) == 1:
             test = IsNull(self.value(arguments[0]))
@@ -318,7 +318,7 @@ _BINDERS: dict[type[exp.Expression], _Bind] = {
     exp.Between: Binder.between,
     exp.NullSafeNEQ: Binder.distinct,
     exp.Is: Binder.test,
-    exp.In: lambda binder, node: binder.membership(node),  # which a binder may narrow
+    exp.In: lambda binder, node: binder.membership(node),  # a lambda, so that subclasses can override it
     exp.Like: Binder.like,
     exp.StartsWith: Binder.starts_with,
     exp.Cast: Binder.cast,
@@ -328,7 +328,7 @@ _BINDERS: dict[type[exp.Expression], _Bind] = {
     exp.Boolean: lambda binder, node: Literal(bool(node.this), BOOLEAN),
     exp.Null: lambda binder, node: Literal(None, VOID),
     exp.Neg: Binder.minus,
-    # What Spark calls it; older releases of the SQL library do not know the name.
+    # The class for Spark's name of the operator; older releases of the SQL library lack it.
     getattr(exp, "Negative", exp.Neg): lambda binder, node: binder.minus(exp.Neg(this=node.this)),
     exp.HexString: Binder.hexadecimal,
     exp.Anonymous: Binder.anonymous,
@@ -337,7 +337,7 @@ _BINDERS: dict[type[exp.Expression], _Bind] = {
 
 
 def _one_of(operand: Expression, values: list[Literal], zone: tzinfo) -> Expression:
-    """Bind IN with values of other types: equal to one of them, each compared in its own way."""
+    """Bind IN with values of other types: equal to one of them, each compared in its own type."""
     tests = [coercion.compare("=", operand, value, zone) for value in values if value.value is not None]
     plain = [t for t in tests if isinstance(t, Comparison) and isinstance(t.right, Literal)]
     nulls = [Literal(None, type_of(operand)) for value in values if value.value is None][:1]
@@ -370,7 +370,7 @@ def _identifiers(node: exp.Expression) -> list[exp.Identifier]:
         return [*_identifiers(node.this), node.expression]
     if isinstance(node, exp.Column) and all(isinstance(part, exp.Identifier) for part in node.parts):
         return [cast(exp.Identifier, part) for part in node.parts]
-    raise NotExactError(f"'{_sql(node)}' is not the name of a column")
+    raise NotExactError(f"'{_sql(node)}' is not a column name")
 
 
 def _data_type(node: exp.Expression) -> DataType:
@@ -379,7 +379,7 @@ def _data_type(node: exp.Expression) -> DataType:
         sizes = [int(str(parameter.this.this)) for parameter in node.expressions] or [10, 0]
         return DecimalType(sizes[0], sizes[1] if len(sizes) > 1 else 0)
     if name not in _TYPES or node.expressions or node.args.get("nested"):
-        raise NotExactError(f"the type {_sql(node)} is not known here")
+        raise NotExactError(f"the type {_sql(node)} is not supported")
     return _TYPES[name]
 
 

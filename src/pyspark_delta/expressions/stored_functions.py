@@ -1,7 +1,8 @@
 """The functions and words that SQL text stored in a table may use.
 
-The list holds functions of Spark that are deterministic and scalar, read nothing but their arguments, and give a result
-of a size that the arguments have. Most of it is what delta-spark allows in generated columns. Deliberately absent:
+The list holds functions of Spark that are deterministic and scalar, read nothing but their arguments, and return
+results not much larger than the arguments. Most of it is what delta-spark allows in generated columns. Deliberately
+absent:
 
 - `java_method`, `reflect`, `try_reflect`: they call Java methods by name.
 - `from_json`, `from_csv`, `from_xml`, `schema_of_*`: a schema in JSON makes Spark load the class that it names.
@@ -10,8 +11,8 @@ of a size that the arguments have. Most of it is what delta-spark allows in gene
 - `raise_error`, `assert_true`: side effects. `json_tuple`, `explode`, `window`: generators.
 - `rand`, `uuid`, `monotonically_increasing_id`, `spark_partition_id`: not deterministic.
 - `current_catalog`, `current_database`, `version`: they read the session.
-- `repeat`, `array_repeat`, `array_insert`, `sequence`: one number makes a value of any size.
-- `aes_*`: a key in the text of a table is no secret.
+- `repeat`, `array_repeat`, `array_insert`, `sequence`: a single number determines the size of the result.
+- `aes_*`: a key stored in the table is not secret.
 """
 
 from __future__ import annotations
@@ -71,13 +72,16 @@ all any as both distinct end false for ilike interval is leading like null placi
 """
 
 CURRENT = frozenset(_CURRENT.split())
-"""Functions of the moment and of the user, which defaults and conditions may use; most are also written without ()."""
+"""Functions of the current time and user, for defaults and conditions; most can be written without ()."""
 
 TYPES, UNITS = frozenset(_TYPES.split()), frozenset(_UNITS.split())
-"""Words that are names unless they stand where a type or a unit of time does, in lower case."""
+"""Words that are names except in the position of a type or a unit of time, in lower case."""
 
 FUNCTIONS = frozenset(_SCALAR.split()) | frozenset(_BUILTIN_TYPES.split())
-"""Words allowed before a bracket, in lower case. All are Spark's own: another name could be a function of the user."""
+"""Words allowed before a bracket, in lower case.
+
+All are Spark's own: any other name could be a user-defined function.
+"""
 
 SYNTAX_BEFORE_BRACKET = frozenset(_BEFORE_BRACKET.split())
 """Syntax that a bracket may follow, in lower case."""

@@ -7,7 +7,8 @@ or a name. Text that two lexers could tokenise differently is refused: comments,
 replaces even inside strings), letters that are not ASCII outside quotes.
 
 A word of the syntax counts as such in every position. In positions that its grammar does not allow, Spark reads it as a
-name: so text may use a function or variable of the session that is named like a keyword, such as `case`, and no other.
+name: so the only functions and variables of the session that text can use are those named like a keyword, such as
+`case`.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class NotAllowedError(ValueError):
 def check_stored_sql(text: str, columns: Collection[str], *, current: bool) -> None:
     """Check that evaluating the text runs only listed functions on these columns and constants.
 
-    `columns` are the top-level names, compared regardless of case. `current` allows functions of the moment and the
+    `columns` are the top-level names, compared regardless of case. `current` allows functions of the current time and
     user. Raises NotAllowedError.
     """
     _Check({name.casefold() for name in columns}, current).run(_tokens(text))
@@ -83,7 +84,7 @@ class _Token:
 
     @property
     def name(self) -> str:
-        """Return the name that a word or a quoted name stands for."""
+        """Return the name without quotes."""
         return self.text[1:-1].replace("``", "`") if self.kind is _Kind.QUOTED else self.text
 
     @property
@@ -157,13 +158,13 @@ class _Check:
             elif token.text == ",":
                 self.argument_ended()
                 if len(self.open) == 1:
-                    raise NotAllowedError("a list without brackets")
+                    raise NotAllowedError("a comma outside of brackets")
         if len(self.open) > 1:
             raise NotAllowedError("a bracket that is not closed")
 
     # ------------------------------------------------------------------------------------------------- names
     def name(self, token: _Token, before: _Token, after: _Token) -> None:
-        """A column, a variable of a lambda, a function, or a word of the syntax."""
+        """Check a name: a column, a variable of a lambda, a function, or a word of the syntax."""
         if token.word == "using":  # runs a program, after MAP and REDUCE
             raise NotAllowedError(f"the word {token.text} without backticks")
         if token.word in QUERY_STARTS and before.text in ("", "(") and not _is_operand(token, after):
@@ -198,7 +199,7 @@ class _Check:
         return "which is not a column of the table" if self.columns else "where only constants are allowed"
 
     def called(self, token: _Token, before: _Token) -> None:
-        """A name before a bracket."""
+        """Check a name before a bracket, which calls a function."""
         name = token.name.lower()
         if before.text == ".":
             raise NotAllowedError(f"the function '{token.name}' with a qualified name")
@@ -212,7 +213,7 @@ class _Check:
     # ---------------------------------------------------------------------------------------------- brackets
     def opened(self, token: _Token, before: _Token) -> None:
         if len(self.open) > _DEEPEST:
-            raise NotAllowedError(f"more than {_DEEPEST} brackets inside each other")
+            raise NotAllowedError(f"more than {_DEEPEST} nested brackets")
         if token.text == "(" and (before.kind in _CONSTANT or before.text in (")", "]")):
             raise NotAllowedError("a call of something that is not a function's name")
         function = before.name.lower() if token.text == "(" and before.is_name else ""
@@ -233,13 +234,13 @@ class _Check:
             raise NotAllowedError(f"{bracket.function} with a size that is not a whole number up to {LARGEST_SIZE}")
         is_format = bracket.function in FORMATS and bracket.argument == 0
         if is_format and any(token.kind not in _CONSTANT or _WIDE.search(token.text) for token in tokens):
-            raise NotAllowedError(f"{bracket.function} with a format that is not a constant, or sets a large width")
+            raise NotAllowedError(f"{bracket.function} with a format that is not constant, or has a large width")
         bracket.argument += 1
         bracket.tokens = []
 
 
 def _is_operand(token: _Token, after: _Token) -> bool:
-    """True if the word is a column or a function, because no query goes on like this."""
+    """True if the word is a column or a function, because of what follows it: no query continues this way."""
     if after.text == "(":
         return token.word in FUNCTIONS
     return after.text in _AFTER_NAME
@@ -250,7 +251,7 @@ def _is_like(token: _Token) -> bool:
 
 
 def _is_small(tokens: list[_Token], function: str) -> bool:
-    """True if an argument is a small integer, or the text that `format_number` takes in place of one."""
+    """True if an argument is a small integer, or the string that `format_number` accepts in its place."""
     if function == "format_number" and all(token.kind in _CONSTANT for token in tokens):
         return True
     number = tokens[-1].text

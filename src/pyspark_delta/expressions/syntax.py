@@ -35,7 +35,7 @@ def parse(text: str) -> exp.Expression:
 
 
 def _as_spark(tokens: list[Token], text: str) -> list[Token]:
-    """The tokens, with strings and `BD` numbers by Spark's rules, which the SQL library supports only in part."""
+    """Return the tokens; strings and `BD` numbers follow Spark's rules, which the SQL library supports in part."""
     read: list[Token] = []
     for token in tokens:
         if token.token_type == TokenType.STRING:
@@ -48,7 +48,7 @@ def _as_spark(tokens: list[Token], text: str) -> list[Token]:
 
 
 def _add_string(read: list[Token], token: Token, text: str) -> None:
-    """Escapes as in Spark; two strings that touch (`'it''s'`) are one, with a quote in it."""
+    """Add a string token, with Spark's escapes; adjacent strings (`'it''s'`) are one string with a quote in it."""
     value, start = unescape(text[token.start + 1 : token.end]), token
     if read and read[-1].token_type == TokenType.STRING and read[-1].end + 1 == token.start:
         start = read.pop()
@@ -86,5 +86,5 @@ def _syntax_error(text: str, error: SqlglotError) -> InvalidPredicateError:
 
 
 def short(text: str) -> str:
-    """Return the text for messages."""
+    """Return the text in quotes and shortened, for messages."""
     return repr(text if len(text) <= 200 else f"{text[:197]}...") if text.strip() else ""

@@ -34,7 +34,7 @@ _PRECEDENCE_AND, _PRECEDENCE_OR = 2, 1
 
 
 def to_sql(expression: Expression) -> str:
-    """Return the expression as Spark SQL, in timestamps of UTC; `parse_predicate` parses it to the same expression."""
+    """Return the expression as Spark SQL, timestamps in UTC; `parse_predicate` gives the same expression."""
     match expression:
         case Column(path):
             return ".".join(_quote(part) for part in path)
@@ -103,7 +103,7 @@ def _wrapped(expression: Expression) -> str:
 
 
 def _operand(expression: Expression) -> str:
-    """Return a side of an operator: in brackets unless it is a name, a constant or a function."""
+    """Return an operand as SQL: in brackets unless it is a name, a constant or a function."""
     if isinstance(expression, Column | Literal | Cast | Call):
         return to_sql(expression)
     return _wrapped(expression)

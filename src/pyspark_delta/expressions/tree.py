@@ -25,7 +25,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant: `value` is the Python value that pyarrow takes for `type` (None for NULL)."""
+    """A constant: `value` is the Python value that pyarrow uses for `type` (None for NULL)."""
 
     value: Any
     type: DataType
@@ -103,7 +103,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """A part that cannot be expressed here, as text; its value is unknown."""
+    """A part that the tree cannot express, as SQL text; its value is unknown."""
 
     text: str
 

@@ -27,7 +27,7 @@ def collect_stats(
 ) -> str:
     """Return the `stats` of an add action: numRecords, minValues, maxValues, nullCount, tightBounds.
 
-    A bound that cannot be given safely is left out: readers treat missing values as unknown (C414). Strings are
+    A bound is left out if no safe value is known: readers treat missing values as unknown (C414). Strings are
     truncated to `string_prefix` characters, a truncated maximum is padded upwards; timestamps have milliseconds,
     rounded outwards (C412).
     """
@@ -93,7 +93,7 @@ def _footer_column(
 
 
 def _ordered(column: StatsColumn, value: Any) -> Any:
-    """Return the physical value in the order of the type: large decimals are signed big-endian bytes."""
+    """Return the physical value in a form that sorts as the type does: large decimals are signed big-endian bytes."""
     if isinstance(column.type, DecimalType) and isinstance(value, bytes):
         return int.from_bytes(value, "big", signed=True)
     return value
@@ -153,7 +153,7 @@ def _padded(value: bytes, string_prefix: int) -> str | None:
     end = string_prefix
     while end < len(text) and text[end] == _LAST_CODE_POINT:
         end += 1
-    # nothing sorts after a text that ends in last code points
+    # no string is greater than one whose last code points are the highest
     return text[:end] + _LAST_CODE_POINT
 
 

@@ -52,7 +52,7 @@ class Observations:
         if column.path not in self.nan and pc.any(pc.is_nan(values)).as_py():
             self.nan.add(column.path)
         found = pc.min_max(values).as_py()
-        if found["min"] is None or math.isnan(found["min"]):  # none but NaN
+        if found["min"] is None or math.isnan(found["min"]):  # only NaN
             return
         # Of two zeros with different signs, Arrow takes either.
         lowest, highest = found["min"] or -0.0, found["max"] or 0.0
@@ -65,7 +65,7 @@ class Observations:
             return
         # The order of UTF-8 is that of code points, so truncated strings have the order of the complete ones.
         cut = pc.min_max(pc.utf8_slice_codeunits(values, 0, self._string_prefix + 1)).as_py()
-        if not cut["max"].endswith("\U0010ffff"):  # the text after the cut would matter
+        if not cut["max"].endswith("\U0010ffff"):  # the result depends on characters after the cut
             self.bounds[(self._row_groups, column.leaf)] = (cut["min"], cut["max"])
 
 

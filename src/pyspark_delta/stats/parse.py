@@ -1,6 +1,6 @@
 """Parse statistics from the JSON text of the log to typed columns of exactly the requested leaves.
 
-A malformed text, and a value of another type than its column's, count as missing: statistics only help to skip files,
+Malformed text, and a value of another type than its column, count as missing: statistics only help to skip files,
 and a file without any is read (C414). If only numRecords is requested and begins a text, the rest of the text is not
 parsed.
 """
@@ -54,7 +54,8 @@ _LEADING_DIGITS = 18  # any number of so many digits fits a long
 
 
 def parse_stats(texts: pa.Array, leaves: Sequence[Column]) -> pa.RecordBatch:
-    """The statistics at some leaves, one row per text: nested as in the JSON, with the Arrow type of each column.
+    """Return the statistics at some leaves, one row per text: nested as in the JSON, with the Arrow type of each
+    column.
 
     A leaf is `("numRecords",)`, `("tightBounds",)`, or `minValues`, `maxValues` or `nullCount` and a physical path.
     """
@@ -66,7 +67,7 @@ def parse_stats(texts: pa.Array, leaves: Sequence[Column]) -> pa.RecordBatch:
 
 
 def leaf_tree(leaves: Sequence[Column]) -> Tree:
-    """The leaves by the parts of their paths, in their order; a leaf that lies inside another one is left out."""
+    """Return the leaves as a tree by the parts of their paths, in order; a leaf inside another one is left out."""
     tree: Tree = {}
     paths = {leaf.path for leaf in leaves}
     for leaf in leaves:
@@ -80,7 +81,7 @@ def leaf_tree(leaves: Sequence[Column]) -> Tree:
 
 
 def assemble(tree: Tree, leaves: Mapping[tuple[str, ...], pa.Array], length: int) -> pa.RecordBatch:
-    """Return columns at leaves as one batch, nested as the tree is; leaves without a column are null."""
+    """Return the columns of leaves as one batch, nested as the tree is; leaves without a column are null."""
     arrays = [_nested(node, (name,), leaves, length) for name, node in tree.items()]
     if not arrays:
         return pa.RecordBatch.from_struct_array(pa.StructArray.from_arrays([pa.nulls(length)], ["nothing"]))
@@ -144,7 +145,7 @@ def _leaves(tree: Tree) -> Iterator[Column]:
 
 
 def _read_block(data: pa.Buffer, count: int, tree: Tree) -> dict[tuple[str, ...], pa.Array] | None:
-    """Return the values of so many texts, parsed by Arrow as a stream of objects; None if it fails."""
+    """Return the values of `count` texts, parsed by Arrow as a stream of objects; None if it fails."""
     fields = [_wire_field(name, node) for name, node in tree.items()]
     try:
         table = pj.read_json(
@@ -190,7 +191,7 @@ def _objects(texts: pa.Array) -> _Objects | None:
     if texts.null_count:
         valid = np.asarray(texts.is_valid())
         if (present & ~valid).any():
-            return None  # bytes under a null would be taken for a row
+            return None  # bytes behind a null would become a row
     data = np.frombuffer(buffers[2], dtype=np.uint8)
     starts, ends = offsets[:-1], offsets[1:]
     assert present is not None
@@ -314,7 +315,7 @@ def _load(text: str | None, exact: bool) -> Any:
     except (ValueError, RecursionError):
         pass
     try:
-        return json.loads(text)  # which knows NaN
+        return json.loads(text)  # which accepts NaN
     except (ValueError, RecursionError):
         return None
 
@@ -328,7 +329,7 @@ def _at(value: Any, path: tuple[str, ...]) -> Any:
 
 
 def _value(value: Any, data_type: DataType) -> Any:
-    """Return the value as the type's, None if it is not one."""
+    """Return the value converted to the type; None if it is not a value of the type."""
     if value is None or data_type == BOOLEAN:
         return value if isinstance(value, bool) else None
     if isinstance(value, bool):
@@ -348,7 +349,7 @@ def _value(value: Any, data_type: DataType) -> Any:
 
 
 def _has_surrogates(text: str) -> bool:
-    """True if a text has half a surrogate pair, which a JSON escape may produce; no UTF-8 text has one."""
+    """True if a string has an unpaired surrogate, which a JSON escape may produce; UTF-8 cannot encode it."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""JSON texts of statistics: written from typed columns (C053), and split into members that keep their text."""
+"""Statistics as JSON text: written from typed columns (C053), or split into members without parsing the values."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _members_of(text: str) -> dict[str, str]:
     while text[position] != "}" or found:
         name, end = _DECODER.raw_decode(text, position)
         if text[position] != '"':
-            raise ValueError("a name that is no string")
+            raise ValueError("the name is not a string")
         _, end = _DECODER.raw_decode(text, _after(text, _skipped(text, end), ":"))
         found.pop(name, None)
         found[name] = text[position:end]
@@ -80,7 +80,7 @@ def _members_of(text: str) -> dict[str, str]:
             break
         position = _after(text, position, ",")
     if position + 1 != len(text):
-        raise ValueError("text after the object")
+        raise ValueError("characters after the object")
     return found
 
 

@@ -1,8 +1,8 @@
 """Slice values out of many JSON texts with the same members in the same order, such as the statistics of one writer.
 
-The first text shows between which of its quotation marks the values are. If all texts have as many marks, the same text
-between them except for numbers, and the same names before the values, the values are at the same marks in each: no text
-has to be parsed.
+In the first text, each value is found between two quotation marks, counted from the start. If all texts have the same
+number of marks, equal content between them except for numbers, and the same names before the values, then the values
+are at the same marks in every text, and none has to be parsed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Bytes: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
 Offsets: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
 Path: TypeAlias = tuple[str, ...]
 
-_FEWEST = 256  # texts; fewer are parsed in the time that this takes
+_FEWEST = 256  # texts; parsing fewer takes no longer
 _SAMPLE = 16  # texts
 _MOST_MARKS = 4096  # in a text; a wider table is not worth so much memory
 _MARK, _BACKSLASH, _OPEN, _CLOSE = map(ord, '"\\{}')
@@ -30,7 +30,7 @@ _AFTER_TEXT = re.compile(rb"\}*,|\}+")
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """The position of a value: after mark `mark` (from 0) in a text (`quoted`), or bare in the gap after a name.
+    """The position of a value: after mark `mark` (from 0) in a text (`quoted`), or unquoted in the gap after a name.
 
     `names` are the marks that begin the names on the way to it. `gap` is the one that follows its name.
     """
@@ -46,7 +46,7 @@ class _Value:
 
 @dataclass(frozen=True, slots=True)
 class _Gap:
-    """The text between two quoted strings: how it begins and ends, and if a bare value is between."""
+    """The content between two quoted strings: how it begins and ends, and whether it contains an unquoted value."""
 
     begin: bytes
     end: bytes
@@ -55,7 +55,7 @@ class _Gap:
 
 @dataclass(frozen=True)
 class _Shape:
-    """The common shape of all texts; `gaps` lie before the marks 0, 2, 4 and so on, and after the last one."""
+    """The common shape of all texts; `gaps` are those before the marks 0, 2, 4 and so on, and after the last one."""
 
     gaps: list[_Gap] = field(default_factory=list)
     values: dict[Path, _Value] = field(default_factory=dict)
@@ -64,7 +64,7 @@ class _Shape:
 def slice_uniform(
     data: Bytes, starts: Offsets, ends: Offsets, quoted: Mapping[Path, bool]
 ) -> dict[Path, pa.Array] | None:
-    """Return the values at some paths, quoted or bare, with their spelling; None if the texts have no uniform shape.
+    """Return the values at some paths, exactly as written; None if the texts have no uniform shape.
 
     `starts` and `ends` are those of the texts in `data`, which has nothing else between them.
     """
@@ -78,7 +78,7 @@ def slice_uniform(
     count, number = 2 * (len(shape.gaps) - 1), len(starts)
     if count > _MOST_MARKS or (data == _BACKSLASH).any():
         return None
-    for bracket in _BRACKETS:  # more of them are inside of texts, or misplaced between them
+    for bracket in _BRACKETS:  # some are inside of strings, or misplaced between texts
         in_shape = sum(gap.begin.count(bracket) + gap.end.count(bracket) for gap in shape.gaps)
         if np.count_nonzero(data == bracket) != number * in_shape:
             return None
@@ -96,7 +96,7 @@ def slice_uniform(
 
 
 def _sample_is_alike(data: Bytes, starts: Offsets, ends: Offsets) -> bool:
-    """True if a sample of the texts has as many marks: a quick test before all are checked."""
+    """True if a sample of the texts has the same number of marks: a quick test before all are checked."""
     chosen = range(0, len(starts), max(1, len(starts) // _SAMPLE))
     return len({data[int(starts[i]) : int(ends[i])].tobytes().count(b'"') for i in chosen}) == 1
 
@@ -159,7 +159,7 @@ def _fits(data: Bytes, starts: Offsets, ends: Offsets, marks: Offsets, shape: _S
 
 
 def _has(data: Bytes, places: Offsets, expected: bytes) -> bool:
-    """True if some bytes are at all places; eight of them are compared at a time."""
+    """True if these bytes occur at all positions; eight bytes are compared at a time."""
     offset = 0
     if len(expected) >= 8:
         words = np.ndarray((len(data) - 7,), np.uint64, data, strides=(1,))
@@ -187,7 +187,7 @@ def _cut(data: Bytes, marks: Offsets, ends: Offsets, shape: _Shape, value: _Valu
 
 
 def _texts(data: Bytes, begin: Offsets, lengths: Offsets) -> pa.Array:
-    """Pieces of the data as one array."""
+    """Return slices of the data as one array."""
     offsets = np.zeros(len(begin) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     taken = data[np.repeat(begin - offsets[:-1], lengths) + np.arange(offsets[-1])]

@@ -280,7 +280,7 @@ def test_ambiguous_names_are_refused(tmp_path: Path) -> None:
 
 def test_a_deletion_vector_beyond_the_file_is_refused(tmp_path: Path) -> None:
     file = write(tmp_path, numbers(10)) | {"deletion_vector": encode_inline(of_indexes(np.array([10])))}
-    with pytest.raises(DeletionVectorError, match="marks row 10, but the file has only 10 rows"):
+    with pytest.raises(DeletionVectorError, match="contains row 10, but the file has only 10 rows"):
         rows_of(tmp_path, X, [file])
 
 

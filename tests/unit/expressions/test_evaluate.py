@@ -135,7 +135,7 @@ def test_data_that_does_not_fit_is_an_error() -> None:
         outcome("i = 1", x=pa.array([1]))
     with pytest.raises(InvalidPredicateError, match=r"no column 'st\.x'"):
         outcome("st.x = 1", st=pa.array([{"y": 1}]))
-    with pytest.raises(InvalidPredicateError, match="should be integer"):
+    with pytest.raises(InvalidPredicateError, match="expected integer"):
         outcome("i = 1", i=pa.array([[1]]))
     with pytest.raises(InvalidPredicateError, match="overflow"):
         outcome("i + 1 > 0", i=pa.array([2**31 - 1], pa.int32()))

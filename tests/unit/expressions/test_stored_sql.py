@@ -97,7 +97,7 @@ def test_queries_are_refused_whatever_columns_are_called(text: str) -> None:
         ("1e+5R'\\' or java_method(s) or '' = ''", "quote"),
         ("id > 1) or (id < 1", "not opened"),
         ("(id > 1", "not closed"),
-        ("id > 1, 2", "list"),
+        ("id > 1, 2", "comma"),
         ("abs(x => id)", "'=>'"),
         ("", "empty"),
         ("secret = s", "'secret'"),
