@@ -130,7 +130,7 @@ def allowed(key: str, data_type: DataType) -> None:
 
 def not_allowed(key: str, data_type: DataType) -> None:
     for schema in (columns(id=LONG, x=data_type), columns(id=LONG, x=columns(a=LONG, y=data_type))):
-        with refused("UNSUPPORTED_DATA_TYPE", "Cast the column"):
+        with refused("UNSUPPORTED_DATA_TYPE", "Cast or drop the column"):
             created({key: "true"}, schema)
         with refused("UNSUPPORTED_DATA_TYPE"):
             changed(created({key: "true"}, columns(id=LONG)), schema=schema)
@@ -336,7 +336,7 @@ def test_c287_c298_every_added_file_tells_its_number_of_rows(key: str) -> None:
     table = created({key: "true"})
     commit_adding(table, '{"numRecords":3}')
     for stats in ('{"nullCount":{}}', None):
-        with pytest.raises(InvalidOperationError, match=r"numRecords|number of records"):
+        with pytest.raises(InvalidOperationError, match=r"numRecords"):
             commit_adding(table, stats)
     commit_adding(created(NAME), None)  # other tables may do without
 

@@ -185,7 +185,7 @@ def test_properties_that_a_table_has_already_are_not_judged_again() -> None:
     ],
 )
 def test_c244_users_cannot_set_what_writers_keep(name: str) -> None:
-    with pytest.raises(InvalidOptionError, match="kept by writers") as raised:
+    with pytest.raises(InvalidOptionError, match="maintained by writers") as raised:
         new_table(PLAIN, properties={name: "7"})
     assert raised.value.error_class == "DELTA_CANNOT_MODIFY_TABLE_PROPERTY"
 
@@ -206,7 +206,7 @@ def test_session_defaults_hold_where_the_user_says_nothing() -> None:
     ("name", "advice"),
     [
         ("clustering", "clustering columns"),
-        ("catalogManaged", "by its path"),
+        ("catalogManaged", "existing path"),
         ("noSuchFeature", "no table feature"),
         ("geospatial", "not part of the published"),
     ],

@@ -164,7 +164,7 @@ def read_ids(spark: SparkSession, path: Path) -> None:
         (properties(checkpontInterval=3), InvalidOptionError, "did you mean 'delta.checkpointInterval'"),
         (properties(appendOnly="maybe"), InvalidOptionError, "delta.appendOnly.*'maybe'"),
         (properties(feature_everything="supported"), DeltaError, "everything"),
-        (properties(rowTracking_materializedRowIdColumnName="x"), InvalidOptionError, "kept by writers"),
+        (properties(rowTracking_materializedRowIdColumnName="x"), InvalidOptionError, "maintained by writers"),
         (properties(columnMapping_mode="clever"), InvalidOptionError, "delta.columnMapping.mode.*'clever'"),
         (replace_some, InvalidOperationError, "has a column '_row_id'"),
         (read_ids, InvalidOperationError, "has a column '_row_id'"),

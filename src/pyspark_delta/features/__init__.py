@@ -71,7 +71,7 @@ def all_features() -> tuple[TableFeature, ...]:
     return tuple(ordered.values())
 
 
-@lru_cache(maxsize=256)  # logs may contain any name
+@lru_cache(maxsize=256)  # the name comes from the log and may be anything
 def find_feature(name: str) -> TableFeature | None:
     """Return the feature with that final or preview name; None for an unknown one.
 
@@ -82,9 +82,8 @@ def find_feature(name: str) -> TableFeature | None:
 
 
 def is_supported(configuration: TableConfiguration, feature: Feature) -> bool:
-    """True if the protocol lists the feature, by any of its names, or has versions that imply it (C231, C235).
-
-    Use this if files or commits may contain what the feature allows, in use now or not.
+    """True if the protocol lists the feature, by any of its names, or has versions that imply it (C231, C235). Use this
+    for reading: files and commits may use the feature even if it is no longer active.
     """
     return _known(feature).listed_name(configuration) is not None
 
@@ -92,13 +91,13 @@ def is_supported(configuration: TableConfiguration, feature: Feature) -> bool:
 def is_active(configuration: TableConfiguration, feature: Feature) -> bool:
     """True if the protocol supports the feature and the metadata use it (C231).
 
-    Use this if the feature changes what is written or refused from now on.
+    Use this for writing: the feature then changes what is written or refused.
     """
     return _known(feature).is_active(configuration)
 
 
 def is_requested(configuration: TableConfiguration, feature: Feature) -> bool:
-    """True if schema or properties use the feature, supported or not: a change to them then enables it."""
+    """True if schema or properties use the feature, supported or not: changing to them enables it."""
     return _known(feature).is_requested(configuration)
 
 
@@ -118,7 +117,7 @@ def active_features(configuration: TableConfiguration) -> frozenset[str]:
 
 
 def finish_order(configuration: TableConfiguration) -> tuple[TableFeature, ...]:
-    """The known features that a table supports, each after those it requires: the order in which hooks are called."""
+    """Return the known features of a table, each after those it requires: the order of calling hooks."""
     return tuple(feature for feature in all_features() if feature.listed_name(configuration) is not None)
 
 

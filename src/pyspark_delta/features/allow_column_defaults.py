@@ -20,7 +20,7 @@ class AllowColumnDefaults(TableFeature):
         return self.uses(configuration)
 
     def validate(self, configuration: TableConfiguration) -> None:
-        """Check that defaults are SQL that names no column (C391)."""
+        """Check that defaults are SQL that refers to no column (C391)."""
         for field in configuration.schema:
             text = field.metadata.get(self.KEY)
             if isinstance(text, str) and (named := referenced_columns(text)):

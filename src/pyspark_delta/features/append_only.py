@@ -29,8 +29,8 @@ class AppendOnly(TableFeature):
         """Refuse to remove rows (C376). Rearranging them does not change data."""
         if commit.removes.num_rows and commit.data_change and self.is_active(commit.configuration):
             raise AppendOnlyTableError(
-                f"This {commit.draft.operation.name} would remove rows, but the table has the property "
-                "delta.appendOnly. Append, or set the property to false first."
+                f"This {commit.draft.operation.name} would remove rows, but the table property delta.appendOnly is "
+                "true. Set it to false first, or only append rows."
             )
         return commit
 

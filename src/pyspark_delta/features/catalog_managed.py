@@ -1,4 +1,4 @@
-"""catalogManaged: the newest commits are known to a catalog, not to the file system (C444-C484).
+"""catalogManaged: a catalog, not the file system, decides which commits are the newest (C444-C484).
 
 `snapshot.access` decides how a table may be accessed, before its features are checked, and `commit.committers` decides
 who commits, from the storage options. This module holds the rules for protocol and metadata.
@@ -19,13 +19,13 @@ class CatalogManaged(TableFeature):
     preview_names = CATALOG_MANAGED[1:]
     requires = ("inCommitTimestamp",)
     listing_unsupported_reason = (
-        "A table is managed by a catalog from its creation there; it cannot become so by its path."
+        "Only creating a table in a catalog makes it catalog-managed; an existing path cannot become so."
     )
 
     def prepare(self, configuration: TableConfiguration, before: TableConfiguration | None) -> TableConfiguration:
         if before is not None and not before.is_catalog_managed:
             raise InvalidOperationError(
-                f"The table '{before.location}' is managed by its path. {self.listing_unsupported_reason}",
+                f"The table '{before.location}' is not catalog-managed. {self.listing_unsupported_reason}",
                 error_class="DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
                 feature=self.name,
             )
@@ -34,8 +34,8 @@ class CatalogManaged(TableFeature):
     def check_change(self, configuration: TableConfiguration, before: TableConfiguration, *, keeps_files: bool) -> None:
         if configuration.properties.get(TABLE_ID) != before.properties.get(TABLE_ID):
             raise InvalidOperationError(
-                f"The table property {TABLE_ID} says which table of the catalog this is, and cannot be changed. Do "
-                "not set it.",
+                f"The table property {TABLE_ID} is the id of the table in the catalog and cannot be changed. Do not "
+                "set it.",
                 error_class="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
                 property=TABLE_ID,
             )
@@ -44,8 +44,7 @@ class CatalogManaged(TableFeature):
         """Require in-commit timestamps, because published files have no reliable times (C450, C475)."""
         if not is_active(configuration, Feature.IN_COMMIT_TIMESTAMP):
             raise InvalidOperationError(
-                f"A table that a catalog manages needs in-commit timestamps. Leave "
-                f"{ENABLE_IN_COMMIT_TIMESTAMPS.name} at true.",
+                f"Catalog-managed tables need in-commit timestamps. Keep {ENABLE_IN_COMMIT_TIMESTAMPS.name} at true.",
                 error_class="DELTA_CATALOG_MANAGED_NEEDS_IN_COMMIT_TIMESTAMPS",
                 property=ENABLE_IN_COMMIT_TIMESTAMPS.name,
             )

@@ -10,7 +10,7 @@ from pyspark_delta.protocol.feature import TableFeature
 class Clustering(TableFeature):
     name = "clustering"
     requires = ("domainMetadata",)
-    listing_unsupported_reason = "Name the clustering columns instead, and the table supports it."
+    listing_unsupported_reason = "Declare clustering columns instead, which adds the feature."
 
     def validate(self, configuration: TableConfiguration) -> None:
         """Refuse a table that is both partitioned and clustered (C348)."""

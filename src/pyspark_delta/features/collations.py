@@ -1,4 +1,4 @@
-"""collations: texts compare by the rules of a language (Collated String Type).
+"""collations: strings are compared by the rules of a language (Collated String Type).
 
 Values are stored unchanged, so reading is not affected; skipping must not use statistics of collated columns.
 """

@@ -66,9 +66,9 @@ class ColumnMapping(TableFeature):
         old, new = mapping_mode(before), mapping_mode(configuration)
         if keeps_files and old != new and (old, new) != ("none", "name"):
             raise InvalidOperationError(
-                f"The column mapping mode of a table cannot change from '{old}' to '{new}', because its files were "
-                "written for the former. A table without mapping can be set to 'name'; for any other change, write a "
-                "new table.",
+                f"The column mapping mode of a table cannot change from '{old}' to '{new}', because existing files "
+                "were written in the old mode. A table without mapping can be set to 'name'; for any other change, "
+                "write a new table.",
                 error_class="DELTA_UNSUPPORTED_COLUMN_MAPPING_MODE_CHANGE",
                 before=old,
                 after=new,
@@ -91,7 +91,7 @@ class ColumnMapping(TableFeature):
         if lookup(configuration.properties, COLUMN_MAPPING_MAX_ID.name) is not None and largest < max(ids, default=0):
             raise InvalidOperationError(
                 f"The table property {COLUMN_MAPPING_MAX_ID.name} is {largest}, less than the column id {max(ids)} "
-                "in use. It is kept by writers: leave it out.",
+                "in use. Writers maintain it: do not set it.",
                 error_class="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
             )
 

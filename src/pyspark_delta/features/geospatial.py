@@ -1,4 +1,4 @@
-"""geospatial: columns of geometry and geography, as other engines define them without a published text."""
+"""geospatial: columns of geometry and geography, as other engines define them without a published specification."""
 
 from __future__ import annotations
 

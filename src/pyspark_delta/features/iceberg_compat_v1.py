@@ -29,8 +29,8 @@ class IcebergCompatV1(iceberg.IcebergCompat):
             raise iceberg.violation(
                 self.name,
                 "DELETION_VECTORS_SHOULD_BE_DISABLED",
-                "it must not support deletion vectors. Drop the feature deletionVectors first, or use "
-                "icebergCompatV2, for which it is enough to disable them.",
+                "it does not allow the feature deletionVectors. Drop that feature first, or use icebergCompatV2, which "
+                "only requires disabling deletion vectors.",
             )
 
     def needs_other_files(self, before: TableConfiguration) -> bool:

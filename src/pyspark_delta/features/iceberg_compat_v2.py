@@ -39,8 +39,8 @@ class IcebergCompatV2(iceberg.IcebergCompat):
             raise iceberg.violation(
                 self.name,
                 "DELETION_VECTORS_SHOULD_BE_DISABLED",
-                f"deletion vectors must be disabled. Set {ENABLE_DELETION_VECTORS.name} to false, and purge the "
-                "deletion vectors that files have.",
+                f"deletion vectors must be disabled. Set {ENABLE_DELETION_VECTORS.name} to false, and purge existing "
+                "deletion vectors.",
             )
 
     def finish(self, commit: ReadyCommit, base: TableState) -> ReadyCommit:

@@ -1,6 +1,6 @@
 """icebergWriterCompatV3: the table can be written as an Iceberg table of format 3.
 
-There is no published text: the rules are those of version 1, extended by what icebergCompatV3 allows.
+There is no published specification: the rules are those of version 1, extended by what icebergCompatV3 allows.
 """
 
 from __future__ import annotations

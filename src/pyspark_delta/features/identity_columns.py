@@ -23,16 +23,14 @@ class IdentityColumns(TableFeature):
         return self.uses(configuration)
 
     def validate(self, configuration: TableConfiguration) -> None:
-        """Check that identity columns are of type long, have a step other than 0, and are no partition columns
-        (C395).
-        """
+        """Check that identity columns are longs, have a step other than 0, and are not partition columns (C395)."""
         for field in configuration.schema:
             if not any(key in field.metadata for key in self.KEYS):
                 continue
             if field.type != LONG:
                 raise _illegal(field, f"is of type {field.type}, not long", "UNSUPPORTED_DATA_TYPE")
             if field.metadata.get(STEP) == 0:
-                raise _illegal(field, "would step by 0", "ILLEGAL_STEP")
+                raise _illegal(field, "has the step 0", "ILLEGAL_STEP")
             if field.name in configuration.partition_columns:
                 raise _illegal(field, "is a partition column", "PARTITION_NOT_SUPPORTED")
 
@@ -45,8 +43,8 @@ def _computed(field: StructField) -> ComputedColumn:
     _number(field, START)
     if not (step := _number(field, STEP)):
         raise InvalidTableError(
-            f"The identity column '{field.name}' has the step 0 and cannot number rows. Have the engine that declared "
-            "the column give it another step.",
+            f"The identity column '{field.name}' has the step 0, so it cannot generate values. Change the step with "
+            "the engine that declared the column.",
             column=field.name,
         )
     if field.metadata.get(MARK) is not None:
@@ -67,7 +65,8 @@ def _number(field: StructField, key: str) -> int:
 
 def _illegal(field: StructField, what: str, kind: str) -> InvalidOperationError:
     return InvalidOperationError(
-        f"The identity column '{field.name}' {what}. Declare it as a long that counts by a step other than 0.",
+        f"The identity column '{field.name}' {what}. Declare it as a long with a step other than 0, outside of the "
+        "partition columns.",
         error_class=f"DELTA_IDENTITY_COLUMNS_{kind}",
         column=field.name,
     )

@@ -1,4 +1,4 @@
-"""materializePartitionColumns: data files hold the partition columns too (Materialize Partition Columns)."""
+"""materializePartitionColumns: data files also contain the partition columns (Materialize Partition Columns)."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ class RedirectReaderWriter(TableFeature):
     name = "redirectReaderWriter-preview"
     kind = FeatureKind.READER_WRITER
     read_unsupported_reason = (
-        "It only points to another table; the property 'delta.redirectReaderWriter-preview' says where. Open that "
-        "table instead."
+        "It is only a redirect to another table; the property 'delta.redirectReaderWriter-preview' says where. Open "
+        "that table instead."
     )
     listing_unsupported_reason = "Redirection is set up by the engine that moves the table."
     write_unsupported_reason = read_unsupported_reason

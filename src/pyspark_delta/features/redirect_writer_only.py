@@ -9,7 +9,8 @@ class RedirectWriterOnly(TableFeature):
     name = "redirectWriterOnly-preview"
     listing_unsupported_reason = "Redirection is set up by the engine that moves the table."
     write_unsupported_reason = (
-        "Writes belong to another table; the property 'delta.redirectWriterOnly-preview' says which. Write to that one."
+        "Writes are redirected to another table, which the property 'delta.redirectWriterOnly-preview' names. "
+        "Write to that table."
     )
 
 

@@ -1,6 +1,6 @@
 """rowTracking: rows have stable ids and commit versions (Row Tracking; C321-C342).
 
-The rows of a new file are numbered from its base row id. A metadata domain keeps the high-water mark, so that no id is
+The rows of a new file are numbered from its base row id. A metadata domain stores the high-water mark, so that no id is
 assigned twice.
 """
 
@@ -88,8 +88,8 @@ class RowTracking(TableFeature):
         was_active = self.is_active(before)
         if keeps_files and self.is_active(configuration) and not was_active:
             raise InvalidOperationError(
-                "Row tracking cannot be enabled here while files of the table may have no row ids. Set the property "
-                f"{ENABLE_ROW_TRACKING.name} by alter().setProperties, which gives every file its ids first.",
+                "Row tracking cannot be enabled by this operation, because existing files may lack row ids. Set "
+                f"{ENABLE_ROW_TRACKING.name} with alter().setProperties, which assigns ids to all files first.",
                 error_class="DELTA_ENABLING_ROW_TRACKING_ON_EXISTING_TABLE",
             )
 
@@ -138,14 +138,14 @@ def _numbered(adds: pa.Table, mark: int, version: int) -> tuple[pa.Table, int]:
 
 
 def _record_counts(adds: pa.Table, new: np.ndarray) -> np.ndarray:
-    """Return how many rows each file has; 1 if unknown for a file that has its ids already."""
+    """Return how many rows each file has; 1 if unknown for a file that already has ids."""
     counts = parse_stats(_column(adds, STATS), [_NUM_RECORDS]).column(0)
     unknown = np.asarray(pc.is_null(counts))
     if (unknown & new).any():
         path = adds.column("path")[int(np.argmax(unknown & new))].as_py()
         raise InvalidOperationError(
-            f"The rows of the file '{path}' cannot be given row ids: its statistics do not say how many rows it has "
-            "(numRecords). Add it with statistics, as row tracking needs them.",
+            f"Row ids cannot be assigned to the file '{path}', because it lacks the statistic numRecords. Add the file "
+            "with statistics.",
             error_class="DELTA_ROW_ID_ASSIGNMENT_WITHOUT_STATS",
             path=path,
         )

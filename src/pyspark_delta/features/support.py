@@ -17,7 +17,7 @@ MAX_READER_VERSION = 3
 MAX_WRITER_VERSION = 7
 _READER_FEATURES_VERSION = 3
 _WRITER_FEATURES_VERSION = 7
-_UNKNOWN = "It is not known to this version: upgrade pyspark-delta, or use an engine that supports it."
+_UNKNOWN = "This version does not know it: upgrade pyspark-delta, or use an engine that supports it."
 
 
 def check_readable(configuration: TableConfiguration, location: str = "") -> None:
@@ -37,7 +37,7 @@ def check_writable(configuration: TableConfiguration, location: str = "") -> Non
     """Check that this client may add rows to the table, which includes reading it.
 
     Raises the errors of `check_readable`, and UnsupportedFeatureError naming each feature whose rules for writers are
-    not supported, or not while the metadata use it.
+    not supported, or are not supported while the metadata use it.
     """
     check_readable(configuration, location)
     protocol = configuration.protocol
@@ -57,8 +57,8 @@ def check_removable(configuration: TableConfiguration, operation: str) -> None:
     """Check that rows may be changed or removed, before anything is written (C376). Raises AppendOnlyTableError."""
     if is_active(configuration, Feature.APPEND_ONLY):
         raise AppendOnlyTableError(
-            f"{operation} would change or remove rows, but the table has the property delta.appendOnly. Append, or set "
-            "the property to false first."
+            f"{operation} would change or remove rows, but the table property delta.appendOnly is true. Set it to "
+            "false first, or only append rows."
         )
 
 
@@ -76,8 +76,8 @@ def check_known(configuration: TableConfiguration, location: str = "") -> None:
 def _check_provider(provider: str, location: str) -> None:
     if provider.lower() != "parquet":
         raise UnsupportedTableError(
-            f"Cannot read the table{_at(location)}: its data files are of the format '{provider}', a legacy of early "
-            "Delta versions. Only parquet is supported; rewrite the table with an engine that reads it.",
+            f"Cannot read the table{_at(location)}: its data files are of the format '{provider}', which only early "
+            "Delta versions allowed. Only parquet is supported: rewrite the table with an engine that reads it.",
             location=location,
         )
 
@@ -114,7 +114,7 @@ def _check_writer_version(protocol: Protocol, location: str) -> None:
     reader_only = (protocol.reader_features or frozenset()) - (protocol.writer_features or frozenset())
     if reader_only:
         listed = ", ".join(sorted(reader_only))
-        raise _contradiction(location, f"readerFeatures holds what writerFeatures does not: {listed}")
+        raise _contradiction(location, f"readerFeatures lists features that writerFeatures lacks: {listed}")
 
 
 def _check_requirements(configuration: TableConfiguration, location: str) -> None:

@@ -1,4 +1,4 @@
-"""typeWidening: columns change to a wider type, and files with the narrower one stay (Type Widening).
+"""typeWidening: columns change to a wider type, and files with the narrower type stay (Type Widening).
 
 New files have the types of the schema, so appending is not affected.
 """

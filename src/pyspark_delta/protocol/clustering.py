@@ -16,7 +16,7 @@ def clustering_paths(
 ) -> tuple[tuple[str, ...], ...]:
     """Return the physical paths of the clustering columns, from the domains of a table and changes to them.
 
-    None if the domain is missing or has other contents: clustering is never required to read or write rows.
+    None if the domain is missing or malformed: clustering is never required to read or write rows.
     """
     domain = {**domains, **{change.domain: change for change in changes}}.get(DOMAIN)
     if domain is None or domain.removed:

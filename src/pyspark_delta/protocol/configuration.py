@@ -17,7 +17,7 @@ CATALOG_MANAGED = ("catalogManaged", "catalogOwned-preview", "catalogOwned")
 """The names of the feature that makes a table catalog-managed."""
 
 TABLE_ID = "io.unitycatalog.tableId"
-"""The property in which Unity Catalog stores its id of a table."""
+"""The property in which Unity Catalog stores the id of the table."""
 
 _LASTING = frozenset((TABLE_ID, ENABLE_IN_COMMIT_TIMESTAMPS.name))
 
@@ -60,7 +60,7 @@ class TableConfiguration:
 
     @property
     def is_catalog_managed(self) -> bool:
-        """True if the catalog of the table decides which commits count (C449). No property does."""
+        """True if a catalog decides which commits of the table are valid (C449)."""
         return bool(managed_names(self.protocol))
 
     @property
@@ -82,7 +82,7 @@ def lasting_properties(configuration: TableConfiguration | None) -> dict[str, st
 
 
 def _check_names(schema: StructType, partition_columns: tuple[str, ...]) -> None:
-    """Check that names are unique regardless of case, and that the partition columns exist (C134)."""
+    """Check that names are unique, ignoring case, and that the partition columns exist (C134)."""
     for found in types_in(schema):
         if isinstance(found, StructType):
             seen: dict[str, str] = {}

@@ -15,7 +15,7 @@ from pyspark_delta.expressions.tree import Expression
 
 
 def no_files() -> pa.Table:
-    """An empty set of file actions."""
+    """Return an empty table of file actions."""
     return pa.schema([PATH, PARTITION_VALUES, SIZE, MODIFICATION_TIME, STATS]).empty_table()
 
 
@@ -23,8 +23,8 @@ def no_files() -> pa.Table:
 class Operation:
     """The operation of a commit in `commitInfo`: its name, parameters and metrics, with delta-spark's names.
 
-    Parameters other than plain text and booleans are JSON texts; metrics are numbers. `engine` is the engine that
-    changed the rows, if a statement did.
+    Parameters other than strings and booleans are JSON; metrics are numbers. `engine` is the engine that ran a
+    statement; empty for other operations.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Operation:
 
 
 class IsolationLevel(Enum):
-    """How much a concurrent commit may change what a transaction has read; the values are those of the log."""
+    """Which concurrent changes of what a transaction has read are allowed; the values are those in the log."""
 
     SERIALIZABLE = "Serializable"  # as if the commits ran one after another, in version order
     WRITE_SERIALIZABLE = "WriteSerializable"  # rows of concurrent blind appends may be missed
@@ -43,7 +43,7 @@ class IsolationLevel(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ReadSet:
-    """What the transaction's result depends on: a winner that changes it is a conflict.
+    """What the transaction's result depends on: a concurrent commit that changes it is a conflict.
 
     `whole_table`: all rows, including added ones. `predicates`: added rows that may match one of these, which are bound
     to the schema of the table. `paths`: the files, by path in the log, whose rows were read. `transactions`: the
@@ -76,10 +76,10 @@ class ReadSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitDraft:
-    """A complete change, staged but not committed. Every attempt completes this same draft on a newer base.
+    """A complete change, staged but not committed. Every attempt completes the same draft on the newest version.
 
-    `adds`, `removes` and `changes` (change data files) are file actions in columns (`actions.columns`); data files of
-    `adds` and `changes` exist already. `protocol` and `metadata` are None if they do not change. If `isolation` is
+    `adds`, `removes` and `changes` (change data files) are file actions in columns (`actions.columns`); the data files
+    of `adds` and `changes` already exist. `protocol` and `metadata` are None if they do not change. If `isolation` is
     None, the table's own level applies. `tags` are those of `commitInfo`.
     """
 

@@ -1,4 +1,4 @@
-"""Check SQL texts that a table stores: they must parse, name existing columns, and be safe to evaluate."""
+"""Check the SQL text that a table stores: they must parse, name existing columns, and be safe to evaluate."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INVARIANT = "delta.invariants"
 
 
 def invariant_condition(text: object) -> str:
-    """Return the SQL of an invariant of a column: inside JSON, or as plain text in tables of early writers (C380)."""
+    """Return the SQL of an invariant of a column: inside JSON, or as bare SQL in tables of early writers (C380)."""
     if not isinstance(text, str):
         return ""
     try:
@@ -37,10 +37,10 @@ def check_expression(text: str, schema: StructType, what: str) -> tuple[tuple[st
     except InvalidPredicateError as error:
         raise InvalidPredicateError(f"{what} cannot be parsed. {error.message}") from None
     for path in paths:
-        # Below a column, a name may be a key of a map: only the column itself can be checked.
+        # The second part of a name may be a map key, so only the top-level column can be checked.
         if find_fields(path[:1], schema) is None:
             raise InvalidOperationError(
-                f"{what} names the column '{'.'.join(path)}', which the table does not have. "
+                f"{what} refers to the column '{'.'.join(path)}', which is not in the table. "
                 f"{suggestion(path, schema)}",
                 error_class="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
                 column=".".join(path),
@@ -85,7 +85,7 @@ def _described(rule: RowCheck | ComputedColumn) -> tuple[str, str, str, str]:
             remedy = f"Use another condition; if the table has this one, drop it with dropConstraint('{name}')."
             return f"The CHECK constraint '{name}'", f"property '{CONSTRAINT_PREFIX}{name}'", text, remedy
         case CheckKind.INVARIANT:
-            remedy = "Have the engine that declared the invariant remove it."
+            remedy = "Remove the invariant with the engine that declared it."
             return f"The invariant of the column '{name}'", "key 'delta.invariants'", text, remedy
         case ComputedKind.DEFAULT:
             remedy = f"Use another default; if the table has this one, remove it with dropDefault('{name}')."

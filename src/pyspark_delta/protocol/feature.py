@@ -18,7 +18,7 @@ _READER_FEATURES_VERSION, _WRITER_FEATURES_VERSION = 3, 7  # from these versions
 
 
 class FeatureKind(Enum):
-    """Which clients need to support a feature; the values are the words of messages."""
+    """Which clients need to support a feature; the values are used in messages."""
 
     WRITER = "writer"  # listed in writerFeatures only
     READER_WRITER = "reader-writer"  # listed in readerFeatures and writerFeatures
@@ -38,14 +38,14 @@ class TableFeature:
     kind: ClassVar[FeatureKind] = FeatureKind.WRITER
 
     preview_names: ClassVar[tuple[str, ...]] = ()
-    """Names of the feature in tables written before it was final; they mean the same."""
+    """Preview names: names of the feature in tables written before it was final, with the same meaning."""
 
     legacy_reader_version: ClassVar[int | None] = None
     legacy_writer_version: ClassVar[int | None] = None
     """The version from which a protocol without feature lists implies the feature (C235)."""
 
     requires: ClassVar[tuple[str, ...]] = ()
-    """Features that must be supported too."""
+    """Features that this feature requires to be supported."""
 
     excludes: ClassVar[tuple[str, ...]] = ()
     """Features that must not be active at the same time."""
@@ -54,7 +54,7 @@ class TableFeature:
     """Table properties that are set when the feature becomes active, unless the user sets them."""
 
     listing_unsupported_reason: ClassVar[str] = ""
-    """Why the feature cannot be added to a table by its name, and what to do; empty if it can."""
+    """Why the feature cannot be enabled by its name, and what to do; empty if it can."""
 
     read_unsupported_reason: ClassVar[str] = ""
     """Why tables with the feature cannot be read, and what to do; empty if they can."""
@@ -63,16 +63,16 @@ class TableFeature:
     """Why tables on which the feature `hinders_writing` cannot be written, and what to do; empty if they can."""
 
     rebase_safe_properties: ClassVar[tuple[str, ...]] = ()
-    """Properties that enable the feature, and leave commits valid that were prepared before (see `can_rebase`)."""
+    """Properties that enable the feature without invalidating commits prepared before (see `can_rebase`)."""
 
     assigned_properties: ClassVar[tuple[str, ...]] = ()
-    """Properties that `prepare` sets once: commits that were prepared before that stay valid."""
+    """Properties that `prepare` sets once, without invalidating commits prepared before."""
 
     rebase_safe_field_keys: ClassVar[tuple[str, ...]] = ()
     """Keys of field metadata whose changes do not affect other commits."""
 
     computed_domains: ClassVar[tuple[str, ...]] = ()
-    """Metadata domains that `finish` computes from those of the base, so that two writers may both write them."""
+    """Metadata domains that `finish` computes from the base in every attempt, so concurrent writes do not conflict."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -89,16 +89,16 @@ class TableFeature:
         return self.name if listed is None and implied else listed
 
     def is_implied(self, reader: int, writer: int) -> bool:
-        """True if readers and writers of this pair of versions know the feature without a list (C235, C237)."""
+        """True if this pair of versions implies the feature without a feature list (C235, C237)."""
         return self._is_written_at(writer) and (self.legacy_reader_version or 1) <= reader
 
     def _is_written_at(self, version: int) -> bool:
-        """True if writers of this version know the feature, whatever the reader version is (C235)."""
+        """True if this writer version implies the feature, independent of the reader version (C235)."""
         least = self.legacy_writer_version
         return least is not None and least <= version < _WRITER_FEATURES_VERSION
 
     def _is_read_at(self, version: int) -> bool:
-        """True if readers of this version use the feature, whatever the writer version is (C237)."""
+        """True if this reader version implies the feature, independent of the writer version (C237)."""
         least = self.legacy_reader_version
         return least is not None and least <= version < _READER_FEATURES_VERSION
 
@@ -119,7 +119,7 @@ class TableFeature:
 
     # ------------------------------------------------------------------------ changes of protocol and metadata
     def is_requested(self, configuration: TableConfiguration) -> bool:
-        """True if schema or properties use the feature, supported or not: a change to them then enables it."""
+        """True if schema or properties use the feature, supported or not: changing to them enables it."""
         return False
 
     def prepare(self, configuration: TableConfiguration, before: TableConfiguration | None) -> TableConfiguration:
@@ -132,9 +132,9 @@ class TableFeature:
         return configuration
 
     def check_change(self, configuration: TableConfiguration, before: TableConfiguration, *, keeps_files: bool) -> None:
-        """Refuse a change of protocol or metadata that the present state of the table does not allow.
+        """Refuse a change of protocol or metadata that the existing table does not allow.
 
-        `keeps_files` is True if data files stay that were written for the configuration before. Raises
+        `keeps_files` is True if data files written under the old configuration stay in the table. Raises
         InvalidOperationError.
         """
 
@@ -146,11 +146,11 @@ class TableFeature:
 
     # -------------------------------------------------------------------------------------------------- new rows
     def row_checks(self, configuration: TableConfiguration) -> tuple[RowCheck, ...]:
-        """Return the constraints on new rows."""
+        """Return the constraints that the feature sets for new rows."""
         return ()
 
     def computed_columns(self, configuration: TableConfiguration) -> tuple[ComputedColumn, ...]:
-        """Return the columns whose values the writer computes."""
+        """Return the columns whose values the feature makes the writer compute."""
         return ()
 
     def stores_partition_columns(self, configuration: TableConfiguration) -> bool:
@@ -168,7 +168,7 @@ class TableFeature:
     def can_rebase(self, draft: CommitDraft) -> bool:
         """True if a draft that was prepared before the feature was enabled may be committed after that.
 
-        This is so if the feature requires nothing of prepared files, or if `finish` adds what it requires.
+        That is safe if the feature does not constrain prepared files, or if `finish` adds what it requires.
         """
         return False
 

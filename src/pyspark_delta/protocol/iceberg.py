@@ -54,7 +54,7 @@ def check_mapping(configuration: TableConfiguration, feature: str, modes: tuple[
 
 
 def check_types(schema: StructType, feature: str, allowed: frozenset[str]) -> None:
-    """Check that columns, including nested ones, have only types of the list (C289, C300, C305)."""
+    """Check that columns, including nested ones, have only allowed types (C289, C300, C305)."""
     for field in schema:
         for found in types_in(field.type):
             name = _kind(found)
@@ -88,13 +88,13 @@ def check_partitioning(configuration: TableConfiguration, before: TableConfigura
         raise violation(
             feature,
             "REPLACE_TABLE_CHANGE_PARTITION_NAMES",
-            f"the table is partitioned by {', '.join(theirs)}, and would be by {', '.join(ours) or 'no column'}. "
-            "Write a new table for another partitioning.",
+            f"the partitioning cannot change from {', '.join(theirs)} to {', '.join(ours) or 'no columns'}. Write a "
+            "new table for another partitioning.",
         )
 
 
 def check_num_records(commit: ReadyCommit, feature: str) -> None:
-    """Check that every added file has its number of rows (C287, C298)."""
+    """Check that every added file has the statistic numRecords (C287, C298)."""
     if not commit.adds.num_rows:
         return
     stats = commit.adds.column("stats") if "stats" in commit.adds.schema.names else None
@@ -103,8 +103,8 @@ def check_num_records(commit: ReadyCommit, feature: str) -> None:
         raise violation(
             feature,
             "FILES_MISSING_STATS",
-            f"{commit.adds.num_rows - counted} of the files to add have no number of records in their statistics. "
-            "Rewrite them with statistics.",
+            f"{commit.adds.num_rows - counted} of the added files lack the statistic numRecords. Rewrite them with "
+            "statistics.",
         )
 
 
@@ -115,7 +115,7 @@ def check_no_deletion_vectors(commit: ReadyCommit, feature: str) -> None:
         raise violation(
             feature,
             "DELETION_VECTORS_NOT_PURGED",
-            "a file to add has a deletion vector. Write the remaining rows to a new file instead.",
+            "an added file has a deletion vector. Write the remaining rows to a new file instead.",
         )
 
 

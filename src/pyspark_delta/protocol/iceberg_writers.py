@@ -1,4 +1,4 @@
-"""The rules of tables that Iceberg writers may write to as well (IcebergWriterCompatV1; C302-C317)."""
+"""The rules of tables that Iceberg writers may also write to (IcebergWriterCompatV1; C302-C317)."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def check_names(schema: StructType, feature: str) -> None:
                 feature,
                 "WRONG_PHYSICAL_NAME",
                 f"the physical name of the column '{field.name}' is '{physical}', but its id requires "
-                f"'col-{column_id}'. Physical names never change: create a new table with the property, and copy the "
-                "rows.",
+                f"'col-{column_id}'. Physical names cannot be changed: create a new table with the property and copy "
+                "the rows.",
             )
 
 
@@ -47,21 +47,21 @@ def check_features(
     inactive: Iterable[str],
     active: frozenset[str],
 ) -> None:
-    """Check that supported features are on the list, or on the other list and not used (C308-C316)."""
+    """Check that supported features are allowed, or are allowed while inactive and not used (C308-C316)."""
     idle = frozenset(inactive)
     unknown = sorted(set(supported) - allowed - idle)
     if unknown:
         raise violation(
             feature,
             "UNSUPPORTED_FEATURES",
-            f"it is not compatible with {', '.join(unknown)}, which Iceberg writers do not support: drop the "
-            "feature, or do not enable this one.",
+            f"it is not compatible with {', '.join(unknown)}, which Iceberg writers do not support: drop the feature, "
+            "or do not enable this one.",
         )
     for name in sorted(idle & active):
         raise violation(
             feature,
             "UNSUPPORTED_FEATURES",
-            f"it is not compatible with {INACTIVE[name]}, which the table has. Remove them first.",
+            f"it is not compatible with {INACTIVE[name]}, which the table uses. Remove that first.",
         )
 
 
@@ -73,8 +73,8 @@ def check_map_keys(before: StructType, after: StructType, feature: str) -> None:
             raise violation(
                 feature,
                 "MAP_KEY_CHANGE",
-                "the struct that is the key of a map cannot change: "
-                f"it was {known[where]}, and would be {struct}. Add another column instead.",
+                f"a struct in the key of a map cannot change from {known[where]} to {struct}. Add another column "
+                "instead.",
             )
 
 

@@ -1,7 +1,6 @@
 """High-water marks of identity columns: the last assigned value, in the metadata of the field (C397).
 
-A commit that assigns values moves the high-water marks; its metadata action differs from the previous one in nothing
-else.
+A commit that assigns values advances the high-water marks and changes nothing else in its metadata action.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ ALLOW_EXPLICIT_INSERT = "delta.identity.allowExplicitInsert"
 
 
 def next_number(field: StructField) -> int:
-    """Return the next value after the mark of an identity column: `start + k * step` with the least such k (C399)."""
+    """Return the next value of an identity column after the high-water mark: the next `start + k * step` (C399)."""
     start, step, mark = field.metadata[START], field.metadata[STEP], field.metadata.get(MARK)
     return int(start if mark is None else start + max(0, (mark - start) // step + 1) * step)
 
 
 def move_marks(configuration: TableConfiguration, marks: Mapping[str, int]) -> Metadata | None:
-    """Return the metadata with these marks, by column, if they advance the present ones; None if none does."""
+    """Return the metadata with these high-water marks, by column; None if none is beyond the current one."""
     fields, moved = [], False
     for field in configuration.schema:
         mark = marks.get(field.name)

@@ -25,11 +25,11 @@ def parse_interval(text: str) -> timedelta:
     rest = text.strip().lower().removeprefix("interval").replace("'", "").rstrip()
     total, position = timedelta(), 0
     if not rest.strip():
-        raise ValueError(f"'{text}' is not an interval; write one such as 'interval 7 days'")
+        raise ValueError(f"'{text}' is not an interval; use a form such as 'interval 7 days'")
     while position < len(rest):
         part = _PART.match(rest, position)
         if part is None:
-            raise ValueError(f"'{text}' is not an interval; write one such as 'interval 7 days'")
+            raise ValueError(f"'{text}' is not an interval; use a form such as 'interval 7 days'")
         total += float(part[1]) * _unit(part[2], text) if "." in part[1] else int(part[1]) * _unit(part[2], text)
         position = part.end()
     if total < timedelta():

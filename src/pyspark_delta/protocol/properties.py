@@ -32,7 +32,7 @@ _OPEN_PREFIXES = (
 
 @dataclass(frozen=True, slots=True)
 class TableProperty(Generic[T_co]):
-    """One table property: `parse` turns its text into the typed value and raises ValueError for an illegal one."""
+    """One table property: `parse` converts the string to the typed value and raises ValueError for an illegal one."""
 
     name: str
     default: T_co
@@ -61,7 +61,7 @@ class TableProperty(Generic[T_co]):
 
     @property
     def default_text(self) -> str | None:
-        """The default in the form of the log; None if an absent property has a meaning of its own."""
+        """The default as a string of the log; None if the property has no default value."""
         match self.default:
             case None:
                 return None
@@ -74,7 +74,7 @@ class TableProperty(Generic[T_co]):
 
 
 def lookup(properties: Mapping[str, str], name: str) -> str | None:
-    """Return the text of a property: an exact match first, otherwise a match regardless of case."""
+    """Return the string value of a property: an exact match first, otherwise a match regardless of case."""
     found = properties.get(name)
     if found is not None:
         return found
@@ -98,7 +98,7 @@ def check_property(name: str, value: str, *, internal: bool = False) -> None:
     folded = name.casefold()
     if not internal and folded in _INTERNAL:
         raise InvalidOptionError(
-            f"The table property '{name}' is kept by writers of the table and cannot be set. Leave it out.",
+            f"The table property '{name}' is maintained by writers and cannot be set. Remove it from the properties.",
             error_class="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
             property=name,
         )
@@ -107,7 +107,7 @@ def check_property(name: str, value: str, *, internal: bool = False) -> None:
     known = _BY_NAME.get(folded)
     if known is None:
         raise InvalidOptionError(
-            f"Unknown table property '{name}'.{_suggestion(name)} Keys of your own must not begin with 'delta.'.",
+            f"Unknown table property '{name}'.{_suggestion(name)} User-defined keys must not begin with 'delta.'.",
             error_class="DELTA_UNKNOWN_CONFIGURATION",
             property=name,
         )
@@ -138,7 +138,7 @@ def _boolean(text: str) -> bool:
         case "false":
             return False
         case _:
-            raise ValueError(f"'{text}' is neither true nor false")
+            raise ValueError(f"'{text}' must be true or false")
 
 
 def _integer(least: int) -> Callable[[str], int]:
@@ -209,43 +209,49 @@ def _codec(text: str) -> str | None:
 
 
 # ------------------------------------------------------------------------------------------------- the table
-APPEND_ONLY = TableProperty("delta.appendOnly", False, _boolean, "Rows may be added, never changed or removed.")
+APPEND_ONLY = TableProperty("delta.appendOnly", False, _boolean, "Rows can be appended, but not changed or removed.")
 ENABLE_CHANGE_DATA_FEED = TableProperty(
     "delta.enableChangeDataFeed",
     False,
     _boolean,
-    "Commits record which rows changed, and the change data feed can be read.",
+    "Commits record row changes, for reading the change data feed.",
     alias="delta.enableChangeDataCapture",
 )
 ENABLE_DELETION_VECTORS = TableProperty(
-    "delta.enableDeletionVectors", False, _boolean, "Rows may be deleted by deletion vectors, without new data files."
+    "delta.enableDeletionVectors",
+    False,
+    _boolean,
+    "Rows can be deleted with deletion vectors instead of rewriting files.",
 )
 COLUMN_MAPPING_MODE = TableProperty(
     "delta.columnMapping.mode",
     "none",
     _one_of("none", "name", "id"),
-    "How columns of the schema find the columns of data files.",
+    "How columns of the schema map to columns of data files: none, name or id.",
 )
 COLUMN_MAPPING_MAX_ID = TableProperty(
-    "delta.columnMapping.maxColumnId", 0, _integer(0), "The largest column id ever given; kept by the writer."
+    "delta.columnMapping.maxColumnId", 0, _integer(0), "The largest column id ever assigned; maintained by writers."
 )
 CHECKPOINT_INTERVAL = TableProperty(
-    "delta.checkpointInterval", 10, _integer(1), "Commits from checkpoint to checkpoint."
+    "delta.checkpointInterval", 10, _integer(1), "The number of commits from one checkpoint to the next."
 )
 CHECKPOINT_POLICY = TableProperty(
-    "delta.checkpointPolicy", "classic", _one_of("classic", "v2"), "Which kind of checkpoint is written."
+    "delta.checkpointPolicy",
+    "classic",
+    _one_of("classic", "v2"),
+    "The kind of checkpoint that is written: classic or v2.",
 )
 LOG_RETENTION = TableProperty(
-    "delta.logRetentionDuration", timedelta(days=30), parse_interval, "How long files of the log are kept."
+    "delta.logRetentionDuration", timedelta(days=30), parse_interval, "How long log files are kept."
 )
 DELETED_FILE_RETENTION = TableProperty(
     "delta.deletedFileRetentionDuration",
     timedelta(weeks=1),
     parse_interval,
-    "How long files that left the table are kept for readers of older versions.",
+    "How long removed data files are kept for readers of older versions.",
 )
 ENABLE_EXPIRED_LOG_CLEANUP = TableProperty(
-    "delta.enableExpiredLogCleanup", True, _boolean, "A checkpoint cleans up the log."
+    "delta.enableExpiredLogCleanup", True, _boolean, "Whether writing a checkpoint cleans up the log."
 )
 STATS_NUM_COLUMNS = TableProperty(
     "delta.dataSkippingNumIndexedCols", 32, _integer(-1), "The number of leaf columns with statistics; -1 means all."
@@ -260,10 +266,10 @@ STATS_STRING_PREFIX_LENGTH: TableProperty[int | None] = TableProperty(
     "Characters of a string kept in minimum and maximum; 32 by default.",
 )
 WRITE_STATS_AS_JSON = TableProperty(
-    "delta.checkpoint.writeStatsAsJson", True, _boolean, "Checkpoints hold statistics as JSON text."
+    "delta.checkpoint.writeStatsAsJson", True, _boolean, "Checkpoints contain statistics as JSON text."
 )
 WRITE_STATS_AS_STRUCT = TableProperty(
-    "delta.checkpoint.writeStatsAsStruct", True, _boolean, "Checkpoints hold statistics as typed columns."
+    "delta.checkpoint.writeStatsAsStruct", True, _boolean, "Checkpoints contain statistics as typed columns."
 )
 MIN_READER_VERSION = TableProperty(
     "delta.minReaderVersion", 1, _integer(1), "The reader version of a new table; never stored."
@@ -272,7 +278,10 @@ MIN_WRITER_VERSION = TableProperty(
     "delta.minWriterVersion", 2, _integer(1), "The writer version of a new table; never stored."
 )
 IGNORE_PROTOCOL_DEFAULTS = TableProperty(
-    "delta.ignoreProtocolDefaults", False, _boolean, "A new table ignores the protocol defaults of the session."
+    "delta.ignoreProtocolDefaults",
+    False,
+    _boolean,
+    "A new table ignores the protocol versions configured in the session.",
 )
 ISOLATION_LEVEL = TableProperty(
     "delta.isolationLevel",
@@ -281,19 +290,19 @@ ISOLATION_LEVEL = TableProperty(
     "The isolation level of concurrent commits.",
 )
 ENABLE_IN_COMMIT_TIMESTAMPS = TableProperty(
-    "delta.enableInCommitTimestamps", False, _boolean, "The time of a commit is in the commit itself."
+    "delta.enableInCommitTimestamps", False, _boolean, "Commits contain their timestamp."
 )
 IN_COMMIT_TIMESTAMP_VERSION: TableProperty[int | None] = TableProperty(
     "delta.inCommitTimestampEnablementVersion",
     None,
     _optional_integer,
-    "The first version with an in-commit timestamp, when the table had versions without.",
+    "The first version with an in-commit timestamp, if earlier versions lack it.",
 )
 IN_COMMIT_TIMESTAMP_TIME: TableProperty[int | None] = TableProperty(
     "delta.inCommitTimestampEnablementTimestamp",
     None,
     _optional_integer,
-    "The in-commit timestamp of that version, ms since the epoch.",
+    "The in-commit timestamp of the first version that has one, in ms since the epoch.",
 )
 ENABLE_ROW_TRACKING = TableProperty(
     "delta.enableRowTracking", False, _boolean, "Rows have stable ids and commit versions."
@@ -311,37 +320,43 @@ MATERIALIZED_ROW_COMMIT_VERSION: TableProperty[str | None] = TableProperty(
     "The physical column of stored row commit versions.",
 )
 ENABLE_TYPE_WIDENING = TableProperty(
-    "delta.enableTypeWidening", False, _boolean, "Columns may change to a wider type without new files."
+    "delta.enableTypeWidening", False, _boolean, "Columns can change to a wider type without rewriting files."
 )
 ENABLE_VARIANT_SHREDDING = TableProperty(
-    "delta.enableVariantShredding", False, _boolean, "Parts of variants may be stored as typed columns."
+    "delta.enableVariantShredding", False, _boolean, "Parts of variants can be stored as typed columns (shredding)."
 )
 OPTIMIZE_WRITE: TableProperty[bool | None] = TableProperty(
     "delta.autoOptimize.optimizeWrite", None, _optional_boolean, "Writes produce files of a suitable size."
 )
 AUTO_COMPACT: TableProperty[str | None] = TableProperty(
-    "delta.autoOptimize.autoCompact", None, _auto_compact, "Writes compact small files afterwards."
+    "delta.autoOptimize.autoCompact", None, _auto_compact, "Small files are compacted after a write."
 )
 AUTO_OPTIMIZE: TableProperty[bool | None] = TableProperty(
-    "delta.autoOptimize", None, _optional_boolean, "The older name for both."
+    "delta.autoOptimize",
+    None,
+    _optional_boolean,
+    "The older name for delta.autoOptimize.optimizeWrite and autoCompact.",
 )
 TARGET_FILE_SIZE: TableProperty[int | None] = TableProperty(
     "delta.targetFileSize", None, _size, "The target size of files, in bytes."
 )
 TUNE_FILE_SIZES: TableProperty[bool | None] = TableProperty(
-    "delta.tuneFileSizesForRewrites", None, _optional_boolean, "Smaller files, for tables that are rewritten often."
+    "delta.tuneFileSizesForRewrites", None, _optional_boolean, "Use smaller files, for tables that are often rewritten."
 )
 SET_TRANSACTION_RETENTION: TableProperty[timedelta | None] = TableProperty(
-    "delta.setTransactionRetentionDuration", None, _optional_interval, "How long application transactions are kept."
+    "delta.setTransactionRetentionDuration",
+    None,
+    _optional_interval,
+    "How long application transactions (txn) are kept.",
 )
 CHECKPOINT_RETENTION = TableProperty(
     "delta.checkpointRetentionDuration", timedelta(days=2), parse_interval, "How long superseded checkpoints are kept."
 )
 SAMPLE_RETENTION = TableProperty(
-    "delta.sampleRetentionDuration", timedelta(days=7), parse_interval, "Kept for older tables; without effect."
+    "delta.sampleRetentionDuration", timedelta(days=7), parse_interval, "Accepted for older tables; has no effect."
 )
 ENABLE_FULL_RETENTION_ROLLBACK = TableProperty(
-    "delta.enableFullRetentionRollback", True, _boolean, "Kept for older tables; without effect."
+    "delta.enableFullRetentionRollback", True, _boolean, "Accepted for older tables; has no effect."
 )
 DROP_FEATURE_RETENTION = TableProperty(
     "delta.dropFeatureTruncateHistory.retentionDuration",
@@ -353,12 +368,11 @@ CHECKPOINT_PROTECTION_VERSION = TableProperty(
     "delta.requireCheckpointProtectionBeforeVersion",
     0,
     _integer(0),
-    "Checkpoints before this version must stay.",
+    "Checkpoints before this version must not be deleted.",
 )
 RANDOMIZE_FILE_PREFIXES = TableProperty(
     "delta.randomizeFilePrefixes", False, _boolean, "Data files have random prefixes, to spread load."
 )
-RANDOM_PREFIX_LENGTH = TableProperty("delta.randomPrefixLength", 2, _integer(1), "Characters of such a prefix.")
 SYMLINK_MANIFEST = TableProperty(
     "delta.compatibility.symlinkFormatManifest.enabled", False, _boolean, "Commits refresh the symlink manifest."
 )
@@ -384,7 +398,10 @@ ENABLE_ICEBERG_WRITER_COMPAT_V3 = TableProperty(
     "delta.enableIcebergWriterCompatV3", False, _boolean, "The table can be written as an Iceberg table (rules V3)."
 )
 UNIVERSAL_FORMATS = TableProperty(
-    "delta.universalFormat.enabledFormats", "", str, "Formats whose metadata follow each commit: iceberg, hudi."
+    "delta.universalFormat.enabledFormats",
+    "",
+    str,
+    "Formats for which metadata is also written after each commit: iceberg, hudi.",
 )
 MATERIALIZE_PARTITION_COLUMNS: TableProperty[bool | None] = TableProperty(
     "delta.enableMaterializePartitionColumnsFeature",
@@ -396,7 +413,7 @@ WRITE_PARTITION_COLUMNS: TableProperty[bool | None] = TableProperty(
     "delta.writePartitionColumnsToParquet",
     None,
     _optional_boolean,
-    "Whether new data files should hold the partition columns too.",
+    "Whether new data files also contain the partition columns.",
 )
 
 TABLE_PROPERTIES: tuple[TableProperty[object], ...] = tuple(

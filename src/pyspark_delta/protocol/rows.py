@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class CheckKind(Enum):
-    """The origin of a constraint; the values are the words of messages."""
+    """The origin of a constraint; the values are used in messages."""
 
     NOT_NULL = "NOT NULL column"
     LENGTH = "length of the column"

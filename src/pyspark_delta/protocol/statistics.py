@@ -44,7 +44,7 @@ def _partition_fields(configuration: TableConfiguration) -> list[StructField]:
 
 
 def _physical_path(schema: StructType, path: tuple[str, ...], mode: str) -> tuple[str, ...]:
-    """Return the path in data files; unchanged from the first name that the schema does not know."""
+    """Return the path in data files; unchanged from the first name that is not in the schema."""
     if not path or (field := schema.find(path[0])) is None:
         return path
     inner = field.type if isinstance(field.type, StructType) else StructType()
