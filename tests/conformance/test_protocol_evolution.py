@@ -161,7 +161,7 @@ def test_names_of_properties_are_stored_as_they_are_known() -> None:
     [
         ({"delta.colummMapping.mode": "name"}, "Did you mean 'delta.columnMapping.mode'"),
         ({"delta.columnMapping.mode": "names"}, "not one of none, name, id"),
-        ({"delta.feature.deletionVectors": "false"}, "only 'supported'"),
+        ({"delta.feature.deletionVectors": "false"}, "only valid value is 'supported'"),
         ({"delta.logRetentionDuration": "interval 1 hour"}, "must not be shorter"),
     ],
 )
@@ -207,7 +207,7 @@ def test_session_defaults_hold_where_the_user_says_nothing() -> None:
     [
         ("clustering", "clustering columns"),
         ("catalogManaged", "existing path"),
-        ("noSuchFeature", "no table feature"),
+        ("noSuchFeature", "is unknown to this version"),
         ("geospatial", "not part of the published"),
     ],
 )

@@ -223,14 +223,14 @@ def test_statements_that_end_badly_leave_nothing(delta_spark: SparkSession, tmp_
         "WRITE": lambda txn: txn.overwrite(more),
     }
     for name, second in again.items():
-        with failing(InvalidOperationError, match=f"{name} concerns rows that"), table.transaction() as txn:
+        with failing(InvalidOperationError, match=f"{name} depends on rows that"), table.transaction() as txn:
             txn.delete("id = 4")
             second(txn)
     for name, second in again.items():
-        with failing(InvalidOperationError, match=f"{name} concerns rows that"), table.transaction() as txn:
+        with failing(InvalidOperationError, match=f"{name} depends on rows that"), table.transaction() as txn:
             txn.append(delta_spark.sql("select 4L id, 0 p"))
             second(txn)
-    with failing(InvalidOperationError, match="DELETE concerns rows"), table.transaction() as txn:
+    with failing(InvalidOperationError, match="DELETE depends on rows"), table.transaction() as txn:
         txn.append(more)
         txn.delete("id = 7")  # finds nothing in the table
     with failing(InvalidOperationError, match="first write"), table.transaction() as txn:

@@ -1,6 +1,6 @@
 """Commits through the catalog that manages a table: staged, ratified, published (Commit Protocol; C468-C474).
 
-If a response is lost, the catalog still knows which commit a version has, and the transaction id in the commit
+If a response is lost, the catalog can be asked which commit a version has, and the transaction id in the commit
 identifies its writer. Only ratified commits are published.
 """
 
@@ -49,8 +49,8 @@ from pyspark_delta.log.provenance import transaction_id
 from pyspark_delta.storage import ObjectStore
 
 INLINE_LIMIT = 16 << 10
-"""Bytes up to which a commit is sent inline to a catalog that accepts its content: one file less to write and to
-read.
+"""Bytes up to which a commit is sent inline to a catalog that accepts its content: this saves writing and reading one
+file.
 """
 
 
@@ -58,7 +58,7 @@ class CatalogCommitter:
     """Commits to one managed table.
 
     A repeated request is the same proposal, with the same staged file, so that the catalog recognises it; a request for
-    another version gets a file of its own (C446).
+    another version has its own file (C446).
     """
 
     def __init__(self, table: ManagedTable, store: ObjectStore) -> None:
@@ -125,9 +125,9 @@ class CatalogCommitter:
             ratified = self._table.catalog.ratify(self._table.info, proposal)
         except RatificationConflictError as error:
             tail = error.tail if isinstance(error.tail, LogTail) else self._table.log_tail()
-            return self._settle(request, proposal, tail, error)
+            return self._resolve(request, proposal, tail, error)
         except CatalogUnavailableError as error:
-            return self._settle(request, proposal, self._table.log_tail(), error)
+            return self._resolve(request, proposal, self._table.log_tail(), error)
         except TooManyUnpublishedError as error:
             if published:
                 return Transient(error)
@@ -141,8 +141,8 @@ class CatalogCommitter:
         content = self._table.read(self._store, ratified.commit) if ratified.replayed else request.content
         return Committed(request.version, None if content == request.content else content)
 
-    def _settle(self, request: CommitRequest, proposal: Proposal, tail: LogTail, error: CatalogError) -> CommitResult:
-        """Return whose commit the version has, by the present state of the catalog."""
+    def _resolve(self, request: CommitRequest, proposal: Proposal, tail: LogTail, error: CatalogError) -> CommitResult:
+        """Return whether the version is this commit or another one, according to the catalog."""
         if tail.latest_version < request.version:
             return Transient(error)
         if self._is_own(proposal, tail):
@@ -153,7 +153,7 @@ class CatalogCommitter:
         return VersionTaken(winners)
 
     def _is_own(self, proposal: Proposal, tail: LogTail) -> bool:
-        """True if the catalog has this very proposal as the commit of its version."""
+        """True if the catalog has exactly this proposal as the commit of its version."""
         found = next((c for c in tail.commits if c.version == proposal.version), None)
         return found is not None and proposal.file is not None and found.file_name == proposal.file.name
 

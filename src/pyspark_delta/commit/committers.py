@@ -46,7 +46,7 @@ def _check_required(configuration: TableConfiguration, before: TableConfiguratio
             change = "removed" if found is None else f"set to '{found}'"
             raise InvalidOperationError(
                 f"The catalog of the table '{before.location}' requires the property {key} to be '{value}'; it cannot "
-                f"be {change}. Do not change it.",
+                f"be {change}. Leave it unchanged.",
                 error_class="DELTA_CANNOT_MODIFY_TABLE_PROPERTY",
                 property=key,
                 value=found,

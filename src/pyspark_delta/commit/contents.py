@@ -1,4 +1,4 @@
-"""The contents of a commit file apart from its files: a catalog stores a copy of them."""
+"""The contents of a commit other than file actions, of which a catalog stores a copy."""
 
 from __future__ import annotations
 
@@ -34,5 +34,5 @@ class CommitContents:
 
     @property
     def changes_metadata(self) -> bool:
-        """True if there is anything for a catalog to store."""
+        """True if the commit contains protocol, metadata or domains."""
         return bool(self.protocol or self.metadata or self.domains)

@@ -16,7 +16,7 @@ from pyspark_delta.errors import DeltaError
 class CommitRequest:
     """One attempt: the complete content of the commit file of `version`.
 
-    `transaction_id` is the `commitInfo.txnId` in the content: by it a writer recognises its own commit.
+    `transaction_id` is the `commitInfo.txnId` in the content: with it a writer recognises its own commit.
     """
 
     table_location: str
@@ -35,7 +35,7 @@ class TakenVersion:
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The version exists, is durable, and is this request's.
+    """The version exists, is durable, and was created by this request.
 
     `content` is set if an earlier attempt with the same transaction id made it, with other content.
     """
@@ -46,14 +46,14 @@ class Committed:
 
 @dataclass(frozen=True, slots=True)
 class VersionTaken:
-    """The version exists and is another writer's: the first of `winners`. Nothing was changed."""
+    """Another writer has created the version, the first of `winners`. Nothing was changed."""
 
     winners: tuple[TakenVersion, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """The version does not exist, and a retry is useless. Nothing was changed."""
+    """The version does not exist, and retrying cannot succeed. Nothing was changed."""
 
     error: DeltaError
 
@@ -67,7 +67,7 @@ class Transient:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """It is unknown if the version exists; the same request may be retried, and resolves it."""
+    """It is unknown whether the version exists; the same request may be retried, and resolves it."""
 
     error: DeltaError
 

@@ -44,11 +44,11 @@ class FilesystemCommitter:
         try:
             self._store.write_if_absent(path, request.content)
         except FileAlreadyExistsError as error:
-            return self._settle(request, path, error)
+            return self._resolve(request, path, error)
         except PermissionDeniedError as error:
             return Rejected(error)
         except StorageError as error:
-            return self._settle(request, path, error)
+            return self._resolve(request, path, error)
         return Committed(request.version)
 
     def later(self, table_location: str, version: int) -> Iterator[TakenVersion]:
@@ -69,7 +69,7 @@ class FilesystemCommitter:
                 yield TakenVersion(number, content)
             version, ahead = version + ahead, min(2 * ahead, _PARALLEL_READS)
 
-    def _settle(self, request: CommitRequest, path: str, error: StorageError) -> CommitResult:
+    def _resolve(self, request: CommitRequest, path: str, error: StorageError) -> CommitResult:
         try:
             content = self._store.read(path)
         except FileNotFoundInStoreError:

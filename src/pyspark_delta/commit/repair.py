@@ -1,4 +1,4 @@
-"""Repair a catalog that knows fewer commits of a table than are published, for example after a restore from a backup.
+"""Repair a catalog that lacks published commits of a table, for example after a restore from a backup.
 
 Only ratified commits are published, so published commits after the catalog's latest version were ratified once and then
 lost. They are proposed to the catalog again, version by version, with all its usual checks. An interrupted repair can
@@ -27,10 +27,11 @@ from pyspark_delta.storage.paths import file_name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repair:
-    """The findings of a repair, and if anything was changed.
+    """The findings of a repair, and whether anything was changed.
 
-    `catalog_version` is the latest version that the catalog knew, `published_version` the newest published one.
-    `undecided` are the names of staged commits of versions after both: it is unknown if one of them was ratified.
+    `catalog_version` is the latest version in the catalog before the repair, `published_version` the newest published
+    one. `undecided` are the names of staged commits of versions after both: it is unknown whether one of them was
+    ratified.
     """
 
     catalog_version: int
@@ -40,7 +41,7 @@ class Repair:
 
     @property
     def forgotten(self) -> range:
-        """The versions that are published and that the catalog did not know."""
+        """The published versions that the catalog lacked."""
         return range(self.catalog_version + 1, self.published_version + 1)
 
 
@@ -82,15 +83,15 @@ def _check_ratified(table: ManagedTable, store: ObjectStore, tail: LogTail, publ
                 raise _contradiction(
                     table,
                     commit.version,
-                    f"the catalog has ratified version {commit.version}, which is not published, and a later one is. "
-                    f"Publish the ratified commit as '{path}', unless the log was cleaned up, and repair again.",
+                    f"version {commit.version}, which the catalog has ratified, is not published, but a later version "
+                    f"is. Publish the ratified commit as '{path}', unless the log was cleaned up, and repair again.",
                 )
         elif store.read(path) != table.read(store, commit):
             raise _contradiction(
                 table,
                 commit.version,
                 f"'{path}' is not the commit that the catalog has ratified as version {commit.version}: both may have "
-                "been acknowledged to their writers. Find out which one is to stay, put it in place of the other, and "
+                "been reported to their writers as committed. Decide which one to keep, replace the other with it, and "
                 "repair again.",
             )
 
@@ -106,7 +107,7 @@ def _check_forgotten(
             raise _contradiction(
                 table,
                 version,
-                f"version {newest} is published, and there is no '{path}': the log was cleaned up, or the file was "
+                f"version {newest} is published, but '{path}' is missing: the log was cleaned up, or the file was "
                 "removed. Restore the file, or a newer backup of the catalog, and repair again.",
             )
         contents = CommitContents.parse(version, store.read(path))
@@ -114,14 +115,14 @@ def _check_forgotten(
             raise _contradiction(
                 table,
                 version,
-                f"the in-commit timestamp {contents.timestamp} of '{path}' is not after {before}, the one before. "
-                "Somebody wrote it without the catalog: move it away, and repair again.",
+                f"the in-commit timestamp {contents.timestamp} of '{path}' is not after {before}, that of the previous "
+                "version. The file was written without the catalog: move it away, and repair again.",
             )
         if contents.protocol is not None and not managed_names(contents.protocol):
             raise _contradiction(
                 table,
                 version,
-                f"from '{path}' on the table is not managed by a catalog any more. Drop it from the catalog and "
+                f"from '{path}' on the table is no longer managed by a catalog. Drop it from the catalog and "
                 "register it.",
             )
         before = contents.timestamp
@@ -156,8 +157,8 @@ def _take_in(table: ManagedTable, store: ObjectStore, versions: range) -> None:
                 raise _contradiction(
                     table,
                     version,
-                    f"the catalog has ratified another commit as version {version} while it was repaired. Stop the "
-                    "writers, and look at both.",
+                    f"the catalog has ratified another commit as version {version} during the repair. Stop the "
+                    "writers, and compare both commits.",
                 )
             case Rejected(error) | Transient(error) | Unknown(error):
                 raise error
@@ -166,7 +167,7 @@ def _take_in(table: ManagedTable, store: ObjectStore, versions: range) -> None:
 
 def _contradiction(table: ManagedTable, version: int, reason: str) -> PublishedMismatchError:
     return PublishedMismatchError(
-        f"The catalog cannot be repaired by what is published of {table.info.name}: {reason}",
+        f"The catalog cannot be repaired from the published commits of {table.info.name}: {reason}",
         version=version,
         table=str(table.info.name),
     )

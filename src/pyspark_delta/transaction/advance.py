@@ -1,4 +1,4 @@
-"""Advance the base of a commit over the versions that other writers have committed meanwhile."""
+"""Advance the base of a commit past the versions that other writers have committed since."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def advance(
 ) -> Advanced:
     """Return the state after every existing version, if none of them conflicts with the draft.
 
-    `taken` are the versions known already, from the one after `base` on; the committer finds later ones. Raises a
+    `taken` are versions already known, starting after `base`; the committer finds later ones. Raises a
     CommitConflictError.
     """
     for winner in _winners(base, taken, committer):
@@ -45,7 +45,7 @@ def advance(
 
 
 def state_after(winner: Winner, base: TableState) -> TableState:
-    """Return the state of the version that a winner committed on `base`."""
+    """Return the state of the version that the winning commit created on `base`."""
     configuration = base.configuration
     if configuration is not None:
         configuration = configuration_after(winner, configuration)

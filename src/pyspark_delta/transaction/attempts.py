@@ -1,7 +1,7 @@
-"""The attempts to commit a draft: each on a newer base, until one succeeds or a winner conflicts with it.
+"""The attempts to commit a draft: each on a newer base, until one succeeds or conflicts with a winning commit.
 
 The draft never changes. An attempt with an unknown outcome is repeated for the same version: put-if-absent then shows,
-by the transaction id in the log, if the earlier attempt succeeded.
+by the transaction id in the log, whether the earlier attempt succeeded.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from pyspark_delta.transaction.winner import Winner
 class AttemptPolicy:
     """How often and how long to retry. Times are in seconds; each wait is random up to its limit.
 
-    `attempts` limits how often another writer may win; `repetitions` limits how often one version is retried after
-    failures of the store. After losing a race, a writer waits at most `contention_waits` times the duration of the
-    attempt, and at most `contention_wait`. This keeps several writers from repeating the same work at once when only
-    one of them can win.
+    `attempts` limits how often another writer may commit first; `repetitions` limits how often one version is retried
+    after failures of the store. After losing a race, a writer waits at most `contention_waits` times the duration of
+    the attempt, and at most `contention_wait`. This keeps several writers from repeating the same work at once when
+    only one of them can win.
     """
 
     attempts: int = 1000
@@ -65,9 +65,9 @@ def commit_draft(
 ) -> TableState:
     """Commit the draft as a version after `base`; return the state of the table at that version.
 
-    Raises a CommitConflictError that names the winner, AttemptsExhaustedError, CommitStateUnknownError, and any error
-    with which the store or the catalog rejects the commit. Only after CommitStateUnknownError may the data files of the
-    draft be in use.
+    Raises a CommitConflictError that names the winning commit, AttemptsExhaustedError, CommitStateUnknownError, and any
+    error with which the store or the catalog rejects the commit. Only after CommitStateUnknownError may the data files
+    of the draft be in use.
     """
     store = store_for(base.location, base.storage_options)
     committer = committer or committer_for(store, base.catalog_table)
@@ -81,7 +81,7 @@ def commit_draft(
             case Committed(version, content):
                 if content is None:
                     return _committed(ready, base, store)
-                # An earlier attempt made this commit, which was completed at another time.
+                # An earlier attempt made this commit, with another timestamp.
                 return state_after(Winner.parse(TakenVersion(version, content)), base)
             case VersionTaken(winners):
                 policy.sleep(random.uniform(0, _contention_wait(policy, policy.clock() - begun)))
@@ -133,7 +133,7 @@ def _committed(ready: ReadyCommit, base: TableState, store: ObjectStore) -> Tabl
 
 
 def _again(failures: int, policy: AttemptPolicy, error: DeltaError) -> int:
-    """Wait before the same version is retried; raise `error` if it was retried often enough."""
+    """Wait before the same version is retried; raise `error` if the limit of retries is reached."""
     if failures >= policy.repetitions:
         raise error
     policy.sleep(random.uniform(0, min(policy.longest_wait, policy.failure_wait * 2**failures)))
@@ -147,7 +147,7 @@ def _contention_wait(policy: AttemptPolicy, attempt: float) -> float:
 def _exhausted(draft: CommitDraft, base: TableState, first: int, attempts: int) -> AttemptsExhaustedError:
     return AttemptsExhaustedError(
         f"Other writers took versions {first} to {base.version} of '{base.location}' while this {draft.operation.name} "
-        f"made {attempts} attempts; nothing was committed. Run it again, or with fewer writers at once.",
+        f"made {attempts} attempts; nothing was committed. Run it again, or with fewer concurrent writers.",
         first=first,
         last=base.version,
     )
@@ -155,8 +155,8 @@ def _exhausted(draft: CommitDraft, base: TableState, first: int, attempts: int) 
 
 def _unknown(request: CommitRequest, cause: DeltaError) -> CommitStateUnknownError:
     return CommitStateUnknownError(
-        f"The store did not answer whether version {request.version} of '{request.table_location}' was committed: "
-        f"{cause.message} Look for the txnId {request.transaction_id} in the history before you run it again.",
+        f"It is unknown whether version {request.version} of '{request.table_location}' was committed: {cause.message} "
+        f"Before you run it again, check whether the history contains the txnId {request.transaction_id}.",
         version=request.version,
         transaction_id=request.transaction_id,
     )

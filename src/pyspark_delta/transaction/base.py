@@ -47,4 +47,4 @@ def _check_newest_commit(snapshot: Snapshot) -> None:
         if not is_long:
             commit_text(snapshot.version, file.path, snapshot.store.read(file.path))
         elif not snapshot.store.read(file.path, (file.size - _END, file.size)).rstrip().endswith(b"}"):
-            raise malformed(file.path, "its last line is not a whole JSON object")
+            raise malformed(file.path, "its last line is not a complete JSON object")

@@ -23,7 +23,7 @@ INVALID_CHARACTERS = " ,;{}()\n\t="
 
 
 def check_columns(schema: StructType, *, mapped: bool = False) -> None:
-    """Check names and types of the columns of a table; if `mapped`, the table maps columns and names are free.
+    """Check names and types of the columns of a table; if `mapped`, column mapping allows any name.
 
     Raises SchemaMismatchError.
     """
@@ -38,7 +38,7 @@ def check_columns(schema: StructType, *, mapped: bool = False) -> None:
         if wrong or not field.name:
             found = f"holds {', '.join(repr(c) for c in wrong)}" if wrong else "is empty"
             raise SchemaMismatchError(
-                f"The column name '{field.name}' {found}. Names must not be empty nor hold any of ' ,;{{}}()\\n\\t=' "
+                f"The column name '{field.name}' {found}. Names must not be empty or contain any of ' ,;{{}}()\\n\\t=' "
                 "unless the table maps columns by name. Rename the column, for example with an alias, or set the table "
                 "property delta.columnMapping.mode to name.",
                 error_class="DELTA_INVALID_CHARACTERS_IN_COLUMN_NAMES",
@@ -48,7 +48,7 @@ def check_columns(schema: StructType, *, mapped: bool = False) -> None:
 
 
 def check_distinct(schema: StructType) -> None:
-    """Check that no two columns of a struct, including nested ones, have names that differ only in case.
+    """Check that no two columns of a struct, including nested ones, have the same name, ignoring case.
 
     Raises SchemaMismatchError.
     """
@@ -97,7 +97,7 @@ def resolve_partitioning(schema: StructType, names: Sequence[str]) -> tuple[str,
             )
         if field in found:
             raise InvalidOperationError(
-                f"The partition column '{name}' is named twice.", error_class="DELTA_DUPLICATE_COLUMNS_FOUND"
+                f"The partition column '{name}' is given twice.", error_class="DELTA_DUPLICATE_COLUMNS_FOUND"
             )
         is_plain = field.type.annotation is None and not isinstance(field.type, ArrayType | MapType | StructType)
         if not is_plain or field.type in (VARIANT, VOID):

@@ -13,7 +13,7 @@ from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.protocol.draft import CommitDraft, Operation
 
 SEVERAL = "TRANSACTION"
-"""The name of several operations in one commit."""
+"""The operation name of a commit with several operations."""
 
 
 def combine(before: CommitDraft, more: CommitDraft) -> CommitDraft:

@@ -22,7 +22,7 @@ def commit_info(ready: ReadyCommit) -> CommitInfo:
         "isolationLevel": isolation_level(draft, ready.configuration).value,
         "isBlindAppend": draft.is_blind_append,
         "operationMetrics": {name: str(value) for name, value in draft.operation.metrics.items()},
-        "operationEngine": draft.operation.engine or None,  # ours: people read the metrics as numbers
+        "operationEngine": draft.operation.engine or None,  # of this package only: with metrics as JSON numbers
         "userMetadata": draft.user_metadata,
         "tags": {**ready.tags, **draft.tags} or None,
         "engineInfo": draft.engine_info or engine_info(),

@@ -1,6 +1,6 @@
-"""Check if a draft is still valid after a winning commit, in the order of delta-spark's checks.
+"""Check whether a draft is still valid after a winning commit, in the order of delta-spark's checks.
 
-Every conflict names the winner, the conflicting part of it, and how to avoid the conflict. A blind append depends only
+Every error names the winning commit, its conflicting part, and how to avoid the conflict. A blind append depends only
 on protocol and metadata, so it conflicts with nothing else.
 """
 
@@ -33,12 +33,12 @@ from pyspark_delta.transaction.overlap import PathSet, matching, partition_names
 from pyspark_delta.transaction.winner import Winner
 
 _AGAIN = "Run it again: it will see the new version."
-_FEWER = "To avoid it, run such operations one after another, or on files of their own, such as other partitions."
+_FEWER = "To avoid it, run such operations one after another, or on separate files, such as different partitions."
 
 
 @dataclass(frozen=True)
 class ConflictCheck:
-    """The checks of one draft against each winner in turn.
+    """The checks of one draft against each winning commit in turn.
 
     `moment` and `remedy` are for messages about files: when the draft read them, if not while its operation ran, and
     what to do.
@@ -50,7 +50,7 @@ class ConflictCheck:
     remedy: str = _AGAIN
 
     def check(self, winner: Winner, base: TableState) -> None:
-        """Raise the CommitConflictError of the first rule that the winner, the version after `base`, breaks."""
+        """Raise a CommitConflictError for the first conflict with the winning commit, the version after `base`."""
         before = base.configuration
         if before is None:
             self._raise(ProtocolChangedError, winner, f"the table was created by {winner}", _AGAIN)
@@ -63,7 +63,10 @@ class ConflictCheck:
             self.check_files(winner, before)
 
     def check_files(self, winner: Winner, before: TableConfiguration) -> None:
-        """Check only the file actions of the winner. `before` is the configuration that the draft was made from."""
+        """Check only the file actions of the winning commit.
+
+        `before` is the configuration that the draft was made from.
+        """
         level = isolation_level(self.draft, before)
         self._check_added(winner, before, level)
         self._check_removed(winner, level)
@@ -92,7 +95,7 @@ class ConflictCheck:
                 MetadataChangedError,
                 winner,
                 f"{winner} changed the metadata of the table: {conflict}",
-                f"{_AGAIN} To avoid it, change schema and properties while nobody writes.",
+                f"{_AGAIN} To avoid it, change schema and properties while there are no other writers.",
             )
 
     def _check_domains(self, winner: Winner) -> None:
@@ -102,7 +105,7 @@ class ConflictCheck:
             self._raise(
                 ConcurrentTransactionError,
                 winner,
-                f"{winner} wrote the metadata domain '{min(both)}', which this {self._name} writes too",
+                f"{winner} wrote the metadata domain '{min(both)}', which this {self._name} also writes",
                 _AGAIN,
                 domain=min(both),
             )
@@ -154,15 +157,16 @@ class ConflictCheck:
         advice = [self.remedy]
         if level is IsolationLevel.SERIALIZABLE and winner.is_blind_append:
             advice.append(
-                "Rows that are only appended do not matter where the table property delta.isolationLevel is "
-                "WriteSerializable."
+                "If the table property delta.isolationLevel is WriteSerializable, appended rows are not a conflict."
             )
         if predicate is None:
-            advice.append("To avoid it, let it depend on part of the table only, by a condition on partition columns.")
+            advice.append(
+                "To avoid it, restrict the operation to part of the table with a condition on partition columns."
+            )
         else:
             advice.append(
-                "To avoid it, add conditions that tell its rows from theirs by partition values or by the "
-                "minimum and maximum of a column."
+                "To avoid it, add conditions that separate the rows of the writers by partition values, or by minimum "
+                "and maximum of a column."
             )
         self._raise(
             ConcurrentAppendError,
@@ -230,7 +234,7 @@ class ConflictCheck:
 
     @cached_property
     def _added(self) -> PathSet:
-        """Return the files that the draft adds. Only those that exist already can overlap with files of others."""
+        """Return the files that the draft adds. Only files that already existed can overlap with files of others."""
         return PathSet.of(self.draft.adds.column("path"), self.location)
 
     @cached_property

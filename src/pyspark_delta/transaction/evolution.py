@@ -1,8 +1,8 @@
 """Evolve protocol and metadata of a table together: from the requested metadata to the configuration to commit.
 
 Schema, partitioning and properties determine the features that are needed. The protocol is upgraded for them, each
-feature completes the metadata and then checks the whole (sections Protocol Evolution, Table Features; C184-C191,
-C222-C235). Nothing is written here.
+feature completes the metadata, and then checks the configuration (sections Protocol Evolution, Table Features;
+C184-C191, C222-C235). Nothing is written here.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def check_listing(name: str) -> TableFeature:
     reason = feature.listing_unsupported_reason or feature.read_unsupported_reason
     if reason:
         raise InvalidOperationError(
-            f"The table feature '{name}' cannot be added by its name: {reason}",
+            f"The table feature '{name}' cannot be enabled by its name: {reason}",
             error_class="DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
             feature=name,
         )
@@ -128,8 +128,8 @@ def default_properties(given: Mapping[str, str], defaults: Mapping[str, str]) ->
 
 # ------------------------------------------------------------------------------------------------- properties
 @dataclass(frozen=True, slots=True)
-class _Asked:
-    """Properties, separated into those that the table stores and those that change the protocol."""
+class _Requested:
+    """Requested properties, separated into those that the table stores and those that change the protocol."""
 
     stored: dict[str, str]
     features: tuple[str, ...]
@@ -138,7 +138,7 @@ class _Asked:
     ignores_defaults: bool
 
 
-def _split_properties(before: TableConfiguration | None, properties: Mapping[str, str]) -> _Asked:
+def _split_properties(before: TableConfiguration | None, properties: Mapping[str, str]) -> _Requested:
     known_before = before.properties if before is not None else {}
     stored: dict[str, str] = {}
     features: list[str] = []
@@ -161,7 +161,7 @@ def _split_properties(before: TableConfiguration | None, properties: Mapping[str
     reader = int(protocol[MIN_READER_VERSION.name]) if MIN_READER_VERSION.name in protocol else None
     writer = int(protocol[MIN_WRITER_VERSION.name]) if MIN_WRITER_VERSION.name in protocol else None
     check_versions(reader or 1, writer or 1)
-    return _Asked(stored, tuple(features), reader, writer, IGNORE_PROTOCOL_DEFAULTS.of(protocol))
+    return _Requested(stored, tuple(features), reader, writer, IGNORE_PROTOCOL_DEFAULTS.of(protocol))
 
 
 def _requested_feature(name: str, value: str) -> str:
@@ -171,8 +171,8 @@ def _requested_feature(name: str, value: str) -> str:
     listed = next((known for known in feature.names if known.casefold() == name.casefold()), name) if feature else name
     if value.strip().casefold() not in ("supported", "enabled"):
         raise InvalidOptionError(
-            f"The table property '{FEATURE_PREFIX}{name}' is '{value}'; only 'supported' adds a feature. Features are "
-            "not removed by a property: drop the feature instead.",
+            f"The table property '{FEATURE_PREFIX}{name}' is '{value}'; the only valid value is 'supported', which "
+            "adds the feature. Features are not removed by a property: drop the feature instead.",
             error_class="DELTA_UNSUPPORTED_FEATURE_STATUS",
             property=f"{FEATURE_PREFIX}{name}",
             value=value,
@@ -181,7 +181,7 @@ def _requested_feature(name: str, value: str) -> str:
 
 
 # --------------------------------------------------------------------------------------------------- protocol
-def _base_protocol(before: TableConfiguration | None, asked: _Asked, protocol: Protocol | None) -> Protocol | None:
+def _base_protocol(before: TableConfiguration | None, asked: _Requested, protocol: Protocol | None) -> Protocol | None:
     """Return the protocol before requested features are added; it keeps every feature of the table."""
     wanted = features_of(protocol) if protocol is not None else frozenset[str]()
     if before is not None:
@@ -227,7 +227,7 @@ def _check_retentions(configuration: TableConfiguration, before: TableConfigurat
     if log < files and not unchanged:
         raise InvalidOptionError(
             f"The table property {LOG_RETENTION.name} ({format_interval(log)}) must not be shorter than "
-            f"{DELETED_FILE_RETENTION.name} ({format_interval(files)}). Set both.",
+            f"{DELETED_FILE_RETENTION.name} ({format_interval(files)}). Change one of the two properties.",
             error_class="DELTA_INVALID_RETENTION",
             property=LOG_RETENTION.name,
         )

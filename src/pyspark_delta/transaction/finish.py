@@ -20,7 +20,7 @@ from pyspark_delta.transaction.commit_info import commit_info
 
 
 def finish(draft: CommitDraft, base: TableState) -> ReadyCommit:
-    """Complete the draft for the version after `base`: every supported feature adds what it needs, or refuses."""
+    """Complete the draft for the version after `base`: every supported feature adds what it needs, or raises."""
     configuration, now = _configuration(draft, base), int(time.time() * 1000)
     ready = ReadyCommit(
         draft=draft,
@@ -51,7 +51,7 @@ def encode(ready: ReadyCommit) -> bytes:
 
 
 def _dated(transaction: SetTransaction, now: int) -> SetTransaction:
-    """Return it with its time; without one it would never expire (`delta.setTransactionRetentionDuration`)."""
+    """Return `txn` with its time; without one it never expires (`delta.setTransactionRetentionDuration`)."""
     return transaction if transaction.last_updated is not None else replace(transaction, last_updated=now)
 
 
@@ -65,7 +65,7 @@ def _check_single(ready: ReadyCommit) -> None:
             counts = pc.value_counts(files["path"])
             path = counts.field("values")[pc.index(pc.greater(counts.field("counts"), 1), True).as_py()].as_py()
             raise InvalidOperationError(
-                f"One commit cannot {kind} the file '{path}' twice, even with two deletion vectors. Name it once.",
+                f"One commit cannot {kind} the file '{path}' twice, even with two deletion vectors. Give it once.",
                 path=path,
             )
     for kind, names in (

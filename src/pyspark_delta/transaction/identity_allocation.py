@@ -49,7 +49,7 @@ def commit_numbered(
 def _reserve(
     base: TableState, current: Callable[[], TableState], needed: Mapping[str, int], draft: CommitDraft
 ) -> tuple[TableState, TableState]:
-    """Reserve that many values; return the states after and before the reservation."""
+    """Reserve the given numbers of values; return the states after and before the reservation."""
     for attempt in range(_RESERVATIONS):
         newest = current()
         if not differ_in_marks_only(_known(base), _known(newest)):
@@ -93,7 +93,7 @@ def _marks(configuration: TableConfiguration, needed: Mapping[str, int]) -> dict
 
 
 def _within_reservation(draft: CommitDraft, base: TableState) -> CommitDraft:
-    """Return the draft as committed on the reservation: values beyond it still move the high-water marks."""
+    """Return the draft to commit after the reservation: values beyond it still advance the high-water marks."""
     if draft.metadata is None:
         return draft
     staged = TableConfiguration(_known(base).protocol, draft.metadata)
@@ -103,5 +103,5 @@ def _within_reservation(draft: CommitDraft, base: TableState) -> CommitDraft:
 
 def _known(state: TableState) -> TableConfiguration:
     if state.configuration is None:
-        raise ValueError("only an existing table has marks")
+        raise ValueError("only an existing table has high-water marks")
     return state.configuration

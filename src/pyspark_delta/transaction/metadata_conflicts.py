@@ -1,8 +1,8 @@
-"""Conflicts of a draft with protocol and metadata changes of a winner.
+"""Conflicts of a draft with protocol and metadata changes of a winning commit.
 
-Most of these changes invalidate prepared drafts. There are two exceptions. A table feature may be enabled if it
-requires nothing of prepared files, or if the next attempt meets its requirements. Counters that features keep in the
-schema may advance. The features themselves declare which changes are of these kinds.
+Most of these changes invalidate prepared drafts. There are two exceptions. A table feature may be enabled if it does
+not constrain prepared files, or if the next attempt meets its requirements. Counters that features keep in the schema
+may advance. The features themselves declare which changes are of these kinds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Find files of a winner, or of another draft, that overlap with a draft: files that it may match or that both name."""
+"""Find files of another commit or draft that overlap with a draft: both name them, or the draft may match them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def matching(files: pa.Table, predicate: Expression, draft: CommitDraft, configu
 
 
 def unseen(done: CommitDraft, more: CommitDraft, configuration: TableConfiguration, location: str) -> pa.Table:
-    """Return the files that `done` changes and that `more`, based on the same version, should have seen changed.
+    """Return the files changed by `done` that `more`, based on the same version, depends on.
 
     If there are none, the combination has the same result as the two operations one after the other. `configuration` is
     the table configuration with the changes of both.

@@ -1,6 +1,6 @@
 """Protocols as sets of features: the lowest versions that support a set, and protocol upgrades (C225-C235).
 
-A protocol with feature lists is used only if no pair of older versions means exactly the same features.
+A protocol with feature lists is used only if no pair of older versions implies exactly the same features.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def check_no_downgrade(before: Protocol, after: Protocol) -> None:
     lost = features_of(before) - features_of(after)
     if lost:
         raise InvalidOperationError(
-            f"The protocol cannot be lowered: the table would lose {', '.join(sorted(lost))}, which its files may use. "
-            "Drop the feature first.",
+            f"The protocol cannot be lowered: the table would lose {', '.join(sorted(lost))}, which existing files may "
+            "use. Drop the feature first.",
             error_class="DELTA_INVALID_PROTOCOL_DOWNGRADE",
             features=tuple(sorted(lost)),
         )
@@ -100,7 +100,7 @@ def known_feature(name: str) -> TableFeature:
     feature = find_feature(name)
     if feature is None:
         raise InvalidOperationError(
-            f"There is no table feature '{name}' known to this version. Known are "
+            f"The table feature '{name}' is unknown to this version. Known features are "
             f"{', '.join(sorted(known.name for known in all_features()))}.",
             error_class="DELTA_UNSUPPORTED_FEATURES_IN_CONFIG",
             feature=name,

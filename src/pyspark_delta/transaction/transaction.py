@@ -5,8 +5,8 @@
         transaction.remove(old.files)
         transaction.write(batches)
 
-What is read is remembered, so that the commit fails where a concurrent one would have changed it. The draft of the
-commit is an immutable value; every call makes a new one.
+The transaction records what it reads, and the commit fails if a concurrent commit has changed that. The draft of the
+commit is an immutable value; every call creates a new one.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ REMOVED_COLUMNS = (
     "base_row_id",
     "default_row_commit_version",
 )
-"""The fields of a live file that its removal repeats."""
+"""The fields that a `remove` action repeats from the `add` of the file."""
 
 _FIELDS = {f.name: f for f in FILE_FIELDS}
 _MANUAL, _CREATE = Operation("Manual Update"), Operation("CREATE TABLE")
@@ -80,7 +80,7 @@ _NEVER_LANDED = (
 
 
 class Phase(Enum):
-    """The state of a transaction; the values are the words of messages."""
+    """The state of a transaction; the values are used in messages."""
 
     OPEN = "open"
     COMMITTING = "being committed"
@@ -224,7 +224,7 @@ class Transaction:
         return self
 
     def remove(self, files: pa.Table) -> Transaction:
-        """Stage the removal of live files, which the column `path` of `files` names. Raises InvalidOperationError."""
+        """Stage the removal of live files, given by the column `path` of `files`. Raises InvalidOperationError."""
         self.require_open()
         if self._snapshot is None:
             raise InvalidOperationError(
@@ -235,7 +235,7 @@ class Transaction:
         if gone := set(paths.to_pylist()) - set(chosen.column("path").to_pylist()):
             raise InvalidOperationError(
                 f"The file '{min(gone)}' is not part of version {self._snapshot.version} of "
-                f"'{self._base.location}'. Remove files as a scan of the transaction names them."
+                f"'{self._base.location}'. Use the paths of files that a scan of the transaction returns."
             )
         known = self._draft.removes
         chosen = chosen.filter(pc.invert(pc.is_in(chosen.column("path"), value_set=known.column("path").unique())))
@@ -274,20 +274,20 @@ class Transaction:
     def depend_on_source(self, reads: ReadSet) -> Transaction:
         """Make the commit fail if a concurrent one changes what new rows were computed from.
 
-        Those rows come from the version that the transaction is based on, so its own changes do not matter.
+        Those rows come from the version that the transaction is based on, so its own changes are not a conflict.
         """
         self.require_open()
         self._draft = replace(self._draft, reads=self._draft.reads.union(reads))
         return self
 
     def set_operation(self, operation: Operation) -> Transaction:
-        """Set the operation that the history shows for the transaction."""
+        """Set the operation shown in the history."""
         self.require_open()
         self._draft = replace(self._draft, operation=operation)
         return self
 
     def set_user_metadata(self, text: str) -> Transaction:
-        """Set a text of the user for the history (`userMetadata`). Raises InvalidOperationError (`check_text`)."""
+        """Set a user-defined string for the history (`userMetadata`). Raises InvalidOperationError (`check_text`)."""
         self.require_open()
         check_text(text)
         self._draft = replace(self._draft, user_metadata=text)
@@ -318,8 +318,8 @@ class Transaction:
         self.require_open()
         if value.domain.startswith("delta."):
             raise InvalidOperationError(
-                f"The metadata domain '{value.domain}' belongs to the table format: names that begin with 'delta.' are "
-                "reserved. Choose a name of your own, such as com.example.x.",
+                f"The metadata domain '{value.domain}' is reserved: names that begin with 'delta.' belong to the "
+                "protocol. Choose another name, such as com.example.x.",
                 error_class="DELTA_DOMAIN_METADATA_RESERVED",
                 domain=value.domain,
             )
@@ -327,7 +327,7 @@ class Transaction:
         self._draft = replace(self._draft, domains=(*others, value))
         return self
 
-    # --------------------------------------------------------------------------------------------- the end of it
+    # ------------------------------------------------------------------------------------------------- completion
     def commit(self) -> TableState:
         """Commit everything as one version and return the state of the table at it. If nothing changes, commit nothing.
 
@@ -352,7 +352,7 @@ class Transaction:
         self.require_open()
         self.phase = Phase.DISCARDED
         store = store_for(self._base.location, self._base.storage_options)
-        with suppress(StorageError):  # no commit refers to files that are left behind, and vacuum deletes them
+        with suppress(StorageError):  # files left behind belong to no commit, and vacuum deletes them
             store.delete([resolve_file(self._base.location, path) for path in self._written])
 
     def __enter__(self) -> Transaction:
@@ -373,23 +373,24 @@ class Transaction:
         """Raise InvalidOperationError if the transaction has ended."""
         if self.phase is not Phase.OPEN:
             raise InvalidOperationError(
-                f"The transaction on '{self._base.location}' is {self.phase.value}. Begin another one."
+                f"The transaction on '{self._base.location}' is {self.phase.value}. Create a new one."
             )
 
 
 def _check_plain(configuration: TableConfiguration) -> None:
-    """Refuse rows that Spark has to check or compute (conditions and defaults are SQL)."""
+    """Refuse rows that Spark has to check or compute, because conditions and defaults are SQL."""
     rules = row_rules(configuration)
     if rules:
         what = [f"{check.kind.value} '{check.name}'" for check in rules.checks]
         what += [f"the {column.kind.value} column '{column.name}'" for column in rules.computed]
         raise InvalidOperationError(
-            f"New rows of the table need Spark: {', '.join(what)}. Write them with a DataFrame.",
+            f"New rows of this table have to be checked or computed by Spark, because of {', '.join(what)}. Write them "
+            "with a Spark DataFrame.",
         )
 
 
 def _check_seen(done: CommitDraft, more: CommitDraft, configuration: TableConfiguration, location: str) -> None:
-    """Refuse a draft that depends on rows which the transaction itself has changed or written."""
+    """Refuse a draft that depends on rows that the transaction itself has changed or written."""
     if more.reads.is_empty:
         return
     files = unseen(done, more, configuration, location)

@@ -24,9 +24,9 @@ from pyspark_delta.storage import ObjectStore
 from pyspark_delta.storage.paths import join
 from pyspark_delta.transaction.winner import Winner
 
-# Concurrent writers see each other's commits before the checksums: so many missing checksums are bridged.
+# Concurrent writers see each other's commits before the checksums: up to this many missing checksums are bridged.
 _FURTHEST_BACK = 8
-_MOST_TRANSACTIONS = 100  # more would make every checksum file long; the log has them
+_MOST_TRANSACTIONS = 100  # more would make checksum files long; readers then use the log
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Totals:
     def with_small_actions(
         self, transactions: Iterable[SetTransaction], domains: Iterable[DomainMetadata], files: FileTotals
     ) -> Totals:
-        """Return the contents after a commit with these actions, which leads to these files."""
+        """Return the contents after a commit with these actions and file totals."""
         own_transactions = {t.app_id: t for t in transactions}
         own_domains = {d.domain: d for d in domains}
         return Totals(
@@ -51,10 +51,10 @@ class Totals:
 
 
 def write_version_checksum(ready: ReadyCommit, location: str, store: ObjectStore, totals: Totals | None = None) -> bool:
-    """Write the checksum of a committed version; return True if there was enough to compute it from.
+    """Write the checksum of a committed version; return True if it could be computed.
 
-    Reads only an earlier checksum and the few commits after it; nothing if the totals of the version are given. Raises
-    StorageError.
+    Reads only an earlier checksum and the few commits after it; it reads nothing if the totals of the version are
+    given. Raises StorageError.
     """
     after = totals or _after(_before(ready, location, store), ready)
     if after is None:
@@ -102,7 +102,7 @@ def _after(before: Totals | None, ready: ReadyCommit) -> Totals | None:
     if before is None:
         return None
     if ready.adds.num_rows and not ready.removes.num_rows and not ready.data_change:
-        # Files that are added again with other fields: those of the table, if the commit depends on them.
+        # Files added again with other fields are files of the table if the commit depends on them.
         files = before.files if _are_read(ready.adds, ready.draft.reads.paths) else None
     else:
         files = _changed(before.files, ready.adds, ready.removes)
@@ -126,7 +126,7 @@ def _cardinalities(files: pa.Table) -> pa.ChunkedArray | None:
 
 
 def _totals(version: int, location: str, store: ObjectStore) -> Totals | None:
-    """The totals of a version, from the nearest checksum; None if none is near, or a commit between is ambiguous."""
+    """Return the totals of a version from the nearest checksum; None without one, or if a commit is ambiguous."""
     later: list[Winner] = []
     for number in range(version, max(-1, version - _FURTHEST_BACK), -1):
         path = _path(location, VersionChecksumName(number))

@@ -1,4 +1,4 @@
-"""A commit that won a race: the parts that later writers need, each parsed on first use."""
+"""A winning commit, one that another writer committed first: the parts to check, each parsed on first use."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Winner:
 
     @classmethod
     def parse(cls, taken: TakenVersion) -> Winner:
-        """Raise CorruptLogError naming the commit file; so do the properties."""
+        """Return the content of a commit, unparsed. This and the properties raise CorruptLogError naming the file."""
         return cls(commit_text(taken.version, f"{LOG_DIRECTORY}/{CommitName(taken.version)}", taken.content))
 
     @property
@@ -64,27 +64,27 @@ class Winner:
 
     @cached_property
     def info(self) -> CommitInfo:
-        """Its commitInfo; an empty one if it has none."""
+        """The commitInfo of the commit; an empty one if it has none."""
         found = (value for _, value in self.text.find("commitInfo") if isinstance(value, Mapping))
         return CommitInfo(values=next(found, {}))
 
     def added(self, partition_names: Sequence[str] = ()) -> pa.Table:
-        """The files that it adds, with `data_change`; partition values of the given columns, by physical name."""
+        """Return the added files, with `data_change` and partition values of the given columns, by physical name."""
         return self._files("add", _ADDED, partition_names)
 
     @cached_property
     def removed(self) -> pa.Table:
-        """The files that it removes: path, size, deletion vector and `data_change`."""
+        """The files that the commit removes: path, size, deletion vector and `data_change`."""
         return self._files("remove", _REMOVED, ())
 
     @cached_property
     def has_removes(self) -> bool:
-        """True if it removes any file; cheaper than reading `removes`."""
+        """True if the commit removes any file; cheaper than reading `removes`."""
         return bool(self.text.lines_of("remove"))
 
     @property
     def is_blind_append(self) -> bool:
-        """True if it declares that it read nothing of the table, and it removes nothing."""
+        """True if the commit declares that it read no rows of the table, and removes no file."""
         return self.info.values.get("isBlindAppend") is True and not self.has_removes
 
     def __str__(self) -> str:
@@ -94,7 +94,7 @@ class Winner:
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """The facts about the winner that errors carry."""
+        """The `facts` of errors about this commit."""
         values = self.info.values
         return {"version": self.version, "operation": values.get("operation"), "engine": values.get("engineInfo")}
 

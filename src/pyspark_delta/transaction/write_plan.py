@@ -29,7 +29,7 @@ from pyspark_delta.storage.credentials import CarriedOptions
 class FileOptions:
     """User options for data files; None uses the table's properties, then the default.
 
-    `partition_columns` is True if files hold the partition columns too.
+    `partition_columns` is True if data files also contain the partition columns.
     """
 
     compression: str | None = None
@@ -79,7 +79,8 @@ def write_context(
 
 
 def stores_partition_columns(configuration: TableConfiguration, options: FileOptions) -> bool:
-    """True if files hold the partition columns too: a feature that requires it decides, then the user, then the table.
+    """True if data files also contain the partition columns: a feature that requires it decides, then the user, then
+    the table.
 
     (Materialize Partition Columns; Iceberg Compatibility.)
     """
