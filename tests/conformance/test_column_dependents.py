@@ -134,7 +134,7 @@ def test_c379_columns_that_invariants_name_stay() -> None:
         lambda: drop_columns(table, [["s"]]),
         lambda: change_type(table, ["a"], LONG),
     ):
-        with pytest.raises(InvalidOperationError, match=r"invariants of columns name it: (a \(a > s\.b\)|s\.c)"):
+        with pytest.raises(InvalidOperationError, match=r"column invariants use it: (a \(a > s\.b\)|s\.c)"):
             change()
     assert after(drop_columns(table, [["s", "c"]])).names == ("a", "s", "id")  # its own invariant goes with it
     assert after(rename(table, ["id"], "z")).names == ("a", "s", "z")

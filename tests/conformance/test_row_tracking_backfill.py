@@ -125,7 +125,7 @@ def test_c331_c335_what_a_file_has_of_its_ids_already_stays() -> None:
 def test_c325_c336_a_promise_that_means_nothing_is_not_kept_and_one_that_is_kept_not_made_again() -> None:
     location = memory_location()
     create(location, properties={ENABLED: "true"}, adds=["a"])  # without the feature
-    with pytest.raises(InvalidOperationError, match="no row ids"):
+    with pytest.raises(InvalidOperationError, match="lack row ids"):
         enable(location)
     assert not has_version(location, 1)
     location = memory_location()

@@ -134,7 +134,7 @@ def test_c393_c434_defaults_comments_and_properties(delta_spark: SparkSession, p
     delta_spark.sql("SELECT named_struct('x', 1, 'y', 'b') AS point").write.format("delta").mode("append").save(path)
     assert Table.open(path).scan(where="id = 42").to_arrow().num_rows == 1
     given = StructField("more", LongType(), metadata={"CURRENT_DEFAULT": "42"})
-    with pytest.raises(InvalidOperationError, match="then set its default"):
+    with pytest.raises(InvalidOperationError, match="then set the default"):
         alter.addColumns([given])
     alter.addColumns([StructField("noted", LongType(), metadata={"of somebody": {"else": [1]}})])
     alter.setColumnComment("noted", "a number").setDefault("noted", "7").dropDefault("noted")

@@ -90,6 +90,6 @@ def test_wrong_arguments_are_named(delta_spark: SparkSession, tmp_path: Path) ->
     ):
         with pytest.raises(InvalidOperationError, match=f"'db.t' is neither .*{remedy}"):
             named.tableName("db.t").addColumn("a", "int").execute()
-    with pytest.raises(TypeError, match="value of the property 'k' is text, a bool or a number, found NoneType"):
+    with pytest.raises(TypeError, match="value of the property 'k' must be a string, bool or number, found NoneType"):
         builder.property("k", None)
     assert not (tmp_path / "t").exists()

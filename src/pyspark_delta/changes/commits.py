@@ -1,4 +1,4 @@
-"""The commits of a range as columns: their file actions, their times, and what they declare.
+"""The commits of a range as columns: their file actions, commit times, and changes of protocol and metadata.
 
 Reads only the commits of the range, and only the relevant actions: the change data files of a commit that has any
 (C169), else the files that it adds and removes with `dataChange` (C170, C173).
@@ -67,7 +67,7 @@ class Commits:
     removes: _Lines
 
     def times(self, ranges: Sequence[ConfigurationRange]) -> dict[int, int]:
-        """When each version was committed, in ms since the epoch: the in-commit timestamp if there is one (C362)."""
+        """The commit time of each version in ms since the epoch: the in-commit timestamp if there is one (C362)."""
         times, number = {}, 0
         for commit in self.files:
             while number + 1 < len(ranges) and ranges[number + 1].first <= commit.version:
@@ -98,7 +98,7 @@ def read_range(latest: Snapshot, versions: VersionRange) -> Commits:
     CorruptLogError for one that is damaged or missing among others.
     """
     listing = list_log(latest.store, latest.location, versions.first, versions.last)
-    for commit in latest.segment.commits:  # those that only a catalog knows
+    for commit in latest.segment.commits:  # commits that only the catalog has
         if versions.first <= commit.version <= versions.last:
             listing.commits[commit.version] = commit.file
     _check_present(latest, listing, versions)
@@ -145,7 +145,7 @@ def parse_files(commits: Commits, ranges: Sequence[ConfigurationRange], latest: 
 
 
 def _changing_data(files: pa.Table) -> pa.Table:
-    """Return the files without those whose action declares no change of data (C173)."""
+    """Return the files whose action declares a change of data (C173)."""
     return files.filter(pc.fill_null(files[DATA_CHANGE.name], True)).drop_columns([DATA_CHANGE.name])
 
 

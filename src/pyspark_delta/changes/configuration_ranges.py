@@ -50,9 +50,9 @@ def configuration_ranges(
 ) -> tuple[ConfigurationRange, ...]:
     """Return the configuration ranges of some versions, oldest first.
 
-    The first range holds the configuration before the first version; each commit that declares anything begins another.
-    The first range may contain no requested version; files that the first commit removes belong to it. Raises the
-    errors of opening a version, and UnsupportedFeatureError for a version that cannot be read.
+    The first range holds the configuration before the first version; each commit that changes protocol or metadata
+    begins a new range. The first range may contain no requested version; files that the first commit removes belong to
+    it. Raises the errors of opening a version, and UnsupportedFeatureError for a version that cannot be read.
     """
     ranges = [ConfigurationRange(versions.first, _before(latest, versions, declared))]
     for change in declared:
@@ -71,7 +71,7 @@ def _before(latest: Snapshot, versions: VersionRange, declared: Sequence[Declare
     if start is not None and versions.first == 0:
         if start.protocol is None or start.metadata is None:
             raise CorruptLogError(
-                f"The first commit of '{latest.location}' declares no protocol or no metadata. Restore it.",
+                f"The first commit of '{latest.location}' lacks protocol or metadata. Restore the file from a copy.",
                 path=latest.location,
                 error_class="DELTA_STATE_RECOVER_ERROR",
             )
@@ -104,9 +104,9 @@ def check_enabled(ranges: Sequence[ConfigurationRange], versions: VersionRange, 
     shown = ", ".join(str(first) if first == last else f"{first} to {last}" for first, last in merged)
     later = merged[-1][1] + 1
     advice = (
-        f"Start from version {later}, from which on it was enabled"
+        f"Start from version {later}, at which it was enabled"
         if later <= versions.last
-        else "Enable it with the table property delta.enableChangeDataFeed = true, for the versions to come"
+        else "Set the table property delta.enableChangeDataFeed to true to record the changes of later versions"
     )
     raise InvalidOperationError(
         f"The changes of '{location}' from version {versions.first} to {versions.last} cannot be read: the change data "
@@ -136,7 +136,7 @@ def cdf_enabled(configuration: TableConfiguration) -> bool:
 
 # --------------------------------------------------------------------------------- from its columns to those at the end
 def check_columns(used: Iterable[int], ranges: Sequence[ConfigurationRange], versions: VersionRange) -> None:
-    """Check that rows of the `used` ranges can be read with the last columns.
+    """Check that rows of the `used` ranges can be read with the columns at the end of the range.
 
     No column may be lost, and a type may only be widened. With column mapping, columns may be renamed and dropped in
     between; a dropped column is not shown. Neither is a column that the first commit itself drops, because no requested

@@ -85,7 +85,7 @@ def plan_changes(
 ) -> FeedPlan:
     """Plan to read the changes of a range of versions, with the columns that the table has at its end.
 
-    `columns` and `where` may name the columns of the feed too; both as in `plan_scan`.
+    `columns` and `where` may also name columns of the feed; both as in `plan_scan`.
 
     Raises InvalidOperationError if the feed was off, VersionNotFoundError if commits are missing, UnsupportedTableError
     if the columns changed in a way that no single schema can represent, and CorruptLogError.
@@ -144,7 +144,7 @@ def _changed_files(actions: FileActions, ranges: Sequence[ConfigurationRange], l
 
 
 def _whole(files: pa.Table, kind: str | None) -> pa.Table:
-    """Return files whose live rows are all changes of one kind."""
+    """Return files all of whose live rows were changed, with one kind of change."""
     files = files.append_column(SELECTS_ROWS, _nulls(files, SELECTS_ROWS))
     return files.append_column(CHANGE_TYPE.name, pa.repeat(pa.scalar(kind, pa.string()), files.num_rows))
 
@@ -160,7 +160,7 @@ def _without(files: pa.Table, rows: pa.Array) -> pa.Table:
 
 
 def _keyed(files: pa.Table, latest: Snapshot) -> pa.Table:
-    """Add the version and location of each file as one text: a file may be changed by many commits."""
+    """Add the version and location of each file as one string: a file may be changed by many commits."""
     locations = resolve_column(latest.location, files["path"])
     return files.append_column(_KEY, pc.binary_join_element_wise(files["version"].cast(pa.string()), locations, "\0"))
 
@@ -188,7 +188,7 @@ def _with_constants(
     ]
     merged = map_array([*own, *_CONSTANTS], [*own.values(), *constants], files.num_rows)
     files = files.set_column(files.column_names.index("partition_values"), "partition_values", merged)
-    size = pc.fill_null(files["size"], 0)  # which a remove may lack
+    size = pc.fill_null(files["size"], 0)  # a remove may lack it
     return files.set_column(files.column_names.index("size"), "size", size)
 
 

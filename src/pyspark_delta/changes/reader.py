@@ -58,7 +58,7 @@ def missing_file(path: str, versions: Iterable[int]) -> DataFileError:
     shown = ", ".join(map(str, numbers))
     return DataFileError(
         f"The changes of version{'s' if len(numbers) > 1 else ''} {shown} cannot be read: data file '{path}' does not "
-        "exist. It was vacuumed, or removed by hand. Read the changes from a later version on, or restore the file.",
+        "exist. It was deleted by vacuum or by hand. Read the changes from a later version on, or restore the file.",
         error_class=_MISSING,
         path=path,
         versions=numbers,

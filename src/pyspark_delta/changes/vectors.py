@@ -1,7 +1,5 @@
-"""Files whose deletion vector alone a commit changed: the rows between the old vector and the new (C173).
-
-Rows that only the new vector marks were deleted; rows that only the old one marks were restored. Each set is passed to
-the reader as a vector that selects rows.
+"""Files of which a commit changed only the deletion vector (C173). Rows that are only in the new vector were deleted;
+rows that are only in the old vector were restored. Each set is passed to the reader as a vector that selects rows.
 """
 
 from __future__ import annotations
@@ -62,7 +60,7 @@ def _differences(
 def _read(
     olds: list[_Vector | None], news: list[_Vector | None], paths: list[str], latest: Snapshot
 ) -> dict[int, tuple[BitMap64, BitMap64]]:
-    """The bitmaps of the files that have two different vectors, by row; adjacent ones in a file are read together."""
+    """Return the bitmaps, by row, of files with two different vectors; adjacent ones are read together."""
     pairs = {
         row: (old, new)
         for row, (old, new) in enumerate(zip(olds, news, strict=True))

@@ -62,7 +62,7 @@ def resolve_range(latest: Snapshot, request: ChangeRequest) -> VersionRange:
         )
     last = _last(latest, request)
     by_time = request.starting_timestamp is not None and request.ending_timestamp is not None
-    if last < first and not (by_time and last == first - 1):  # two times may lie between two commits
+    if last < first and not (by_time and last == first - 1):  # both times may be between the same two commits
         raise _backwards(f"version {first}", f"version {last}")
     return VersionRange(first, min(last, latest.version))
 
@@ -79,10 +79,10 @@ def _check_given(request: ChangeRequest) -> None:
                 sqlstate="42614",
             )
         if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 0):
-            raise InvalidOptionError(f"The {end} version is a whole number from 0 on, found {version!r}.")
+            raise InvalidOptionError(f"The {end} version must be an integer of at least 0, found {version!r}.")
     if request.starting_version is None and request.starting_timestamp is None:
         raise InvalidOptionError(
-            "The change data feed needs a version or a timestamp to start from: startingVersion or startingTimestamp.",
+            "The change data feed needs a start: give startingVersion or startingTimestamp.",
             error_class="DELTA_NO_START_FOR_CDC_READ",
             sqlstate="42601",
         )

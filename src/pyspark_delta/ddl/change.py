@@ -64,7 +64,7 @@ def draft_change(
 ) -> CommitDraft:
     """Return the draft of a change to a table with configuration `before`; `keeps_files` is True if its files stay.
 
-    `complying` are features that the files comply with already, as for `evolve`.
+    `complying` are features that existing files already comply with, as for `evolve`.
 
     Raises InvalidOperationError if the result breaks a rule of the table's features.
     """

@@ -37,7 +37,7 @@ MOST_COLUMNS = 4
 def cluster_by(configuration: TableConfiguration, paths: Sequence[Path], *, before: Sequence[str] = ()) -> TableChange:
     """Set other clustering columns, none for an empty sequence; no file is read.
 
-    `before` are the present ones, as texts. Raises InvalidOperationError for a partitioned table, more than four
+    `before` are the current ones, as strings. Raises InvalidOperationError for a partitioned table, more than four
     columns, and types that have no order.
     """
     if paths and configuration.partition_columns:
@@ -99,7 +99,7 @@ def _check_statistics(configuration: TableConfiguration, paths: Sequence[tuple[s
         if _physical(configuration, path) not in measured:
             raise InvalidOperationError(
                 f"The column '{column_path_text(path)}' has no statistics, so files cannot be clustered by it. Move it "
-                f"to the front of the schema, or name it in {STATS_COLUMNS.name}.",
+                f"to the front of the schema, or add it to {STATS_COLUMNS.name}.",
                 error_class="DELTA_CLUSTERING_COLUMN_MISSING_STATS",
                 column=column_path_text(path),
             )
@@ -108,7 +108,7 @@ def _check_statistics(configuration: TableConfiguration, paths: Sequence[tuple[s
 def _with_statistics(snapshot: Snapshot, paths: Sequence[tuple[str, ...]]) -> pa.Table:
     """Return the files that lack their number of rows, or of nulls in some of the columns, with these statistics.
 
-    Bounds are not required: there are none if all values are null or NaN, or if a text has no upper bound.
+    Bounds are not required: there are none if all values are null or NaN, or if a string has no upper bound.
     """
     configuration = snapshot.configuration
     physical = [_physical(configuration, path) for path in paths]
@@ -134,11 +134,11 @@ def _leaf(stats: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
 def _check(schema: StructType, paths: Sequence[tuple[str, ...]]) -> None:
     if len(paths) > MOST_COLUMNS:
         raise InvalidOperationError(
-            f"A table is clustered by {MOST_COLUMNS} columns at most, found {len(paths)}.",
+            f"A table can have at most {MOST_COLUMNS} clustering columns, found {len(paths)}.",
             error_class="DELTA_CLUSTER_BY_INVALID_NUM_COLUMNS",
         )
     if len(set(paths)) < len(paths):
-        raise InvalidOperationError("A clustering column is named twice.", error_class="DELTA_DUPLICATE_COLUMNS_FOUND")
+        raise InvalidOperationError("A clustering column is given twice.", error_class="DELTA_DUPLICATE_COLUMNS_FOUND")
     for path in paths:
         found = type_at(schema, path)
         leaf = None if isinstance(found, StructType | ArrayType | MapType) else 0

@@ -42,7 +42,7 @@ _IDENTITY_START = "delta.identity.start"
 
 @dataclass(frozen=True, slots=True)
 class NewColumn:
-    """A column to add: the field, the struct it goes into (empty for the top level), and its place there, if any."""
+    """A column to add: the field, the path of its struct (empty for the top level), its position if not the last."""
 
     field: StructField
     parent: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class NewColumn:
 
 
 def add_columns(configuration: TableConfiguration, columns: Sequence[NewColumn]) -> TableChange:
-    """Add columns, null in every existing row. Raises InvalidOperationError for names in use and NOT NULL columns."""
+    """Add columns, null in every existing row. Raises InvalidOperationError for existing names and NOT NULL columns."""
     schema = configuration.schema
     described: list[dict[str, Any]] = []
     for parent, group in groupby(columns, key=lambda column: column.parent):
@@ -72,8 +72,8 @@ def drop_columns(
 ) -> TableChange:
     """Drop columns from the schema; data files keep their values.
 
-    Raises InvalidOperationError if columns are not mapped by name or id, and for columns that another part of the table
-    needs.
+    Raises InvalidOperationError if columns are not mapped by name or id, and for columns that constraints, partitioning
+    or clustering use.
     """
     _require_mapping(configuration, "dropped", "DELTA_UNSUPPORTED_DROP_COLUMN")
     if not paths:
@@ -130,7 +130,7 @@ def set_default(configuration: TableConfiguration, path: Path, expression: str |
     metadata = find_column(configuration.schema, path).metadata
     if expression is not None and (GENERATION_EXPRESSION in metadata or _IDENTITY_START in metadata):
         raise InvalidOperationError(
-            f"The column '{column_path_text(path)}' is generated, so it has no default.",
+            f"The column '{column_path_text(path)}' is generated, so it cannot have a default.",
             error_class="DELTA_DEFAULT_COLUMN_IS_GENERATED",
         )
     changes = {CURRENT_DEFAULT: expression}
@@ -140,7 +140,7 @@ def set_default(configuration: TableConfiguration, path: Path, expression: str |
 
 
 def set_nullable(configuration: TableConfiguration, path: Path, nullable: bool) -> TableChange:
-    """Set if a column may hold null. Forbidding it requires that all rows have a value already (`row_check`)."""
+    """Set whether a column may be null. NOT NULL requires that all existing rows have a value (`row_check`)."""
     path = spelled(configuration.schema, path)
     field = find_column(configuration.schema, path)
     schema = change_column(configuration.schema, path, lambda f: replace(f, nullable=nullable))
@@ -150,8 +150,8 @@ def set_nullable(configuration: TableConfiguration, path: Path, nullable: bool) 
     for depth in range(1, len(path)):
         if isinstance(type_at(configuration.schema, path[:depth]), ArrayType | MapType):
             raise InvalidOperationError(
-                f"The column '{column_path_text(path)}' is inside an array or map; NOT NULL can be added only to "
-                "columns outside of them. Write a new table with the schema that you want."
+                f"The column '{column_path_text(path)}' is inside an array or map, where NOT NULL cannot be added. "
+                "Write a new table with the intended schema."
             )
     return replace(change, row_check=_not_null(path))
 
@@ -174,8 +174,8 @@ def _check_new(column: NewColumn) -> None:
     name = column_path_text((*column.parent, column.field.name))
     if not column.field.nullable:
         raise InvalidOperationError(
-            f"The new column '{name}' is NOT NULL, but the rows that the table has would be null. Add it as nullable, "
-            "give every row a value, and then forbid null.",
+            f"The new column '{name}' is NOT NULL, but existing rows have no value for it. Add it as nullable, update "
+            "the rows, and then set it to NOT NULL.",
             error_class="DELTA_ADD_COLUMN_NOT_NULL",
             column=name,
         )
@@ -198,8 +198,8 @@ def _check_new(column: NewColumn) -> None:
 def _require_mapping(configuration: TableConfiguration, what: str, error_class: str) -> None:
     if mapping_mode(configuration) == "none":
         raise InvalidOperationError(
-            f"Columns can be {what} only where the table maps columns, because data files keep their old names. Set "
-            "the property delta.columnMapping.mode to 'name' first (readers then need reader version 2 or the feature "
+            f"Columns can be {what} only with column mapping, because data files keep the old names. Set the table "
+            "property delta.columnMapping.mode to 'name' first (readers then need reader version 2 or the feature "
             "columnMapping).",
             error_class=error_class,
         )
@@ -222,8 +222,8 @@ def _check_not_clustering(path: Sequence[str], clustering_columns: Sequence[str]
     for name in clustering_columns:
         if [part.casefold() for part in parse_column_path(name)][: len(wanted)] == wanted:
             raise InvalidOperationError(
-                f"The column '{column_path_text(path)}' cannot be dropped: the table is clustered by '{name}'. Cluster "
-                "it by other columns first.",
+                f"The column '{column_path_text(path)}' cannot be dropped: the table is clustered by '{name}'. Change "
+                "the clustering columns first.",
                 error_class="DELTA_UNSUPPORTED_DROP_CLUSTERING_COLUMN",
                 column=column_path_text(path),
             )
@@ -249,12 +249,12 @@ def _change(
 
 
 def _shown(path: Sequence[str]) -> str:
-    """Return a path as delta-spark's history shows it: only names with dots between backticks."""
+    """Return a path as delta-spark's history shows it: with backticks only around names that contain dots."""
     return ".".join(f"`{part}`" if "." in part else part for part in path)
 
 
 def _json(field: StructField, path: Sequence[str]) -> dict[str, Any]:
-    """Return a column as delta-spark's history shows it: of a nested type, only its name."""
+    """Return a column as delta-spark's history shows it: without the fields of nested types."""
     described = type_to_json(field.type)
     return {
         "name": _shown(path),

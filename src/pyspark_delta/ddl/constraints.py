@@ -16,7 +16,7 @@ from pyspark_delta.protocol.rows import CheckKind, RowCheck
 def add_constraint(configuration: TableConfiguration, name: str, condition: str) -> TableChange:
     """Add a condition that rows must meet from now on, and that existing rows must meet already (`row_check`).
 
-    Raises InvalidOperationError for a name in use and an unknown column, InvalidPredicateError for a syntax error.
+    Raises InvalidOperationError for an existing name and an unknown column, InvalidPredicateError for a syntax error.
     """
     _check_name(name)
     key = CONSTRAINT_PREFIX + name.lower()
@@ -31,7 +31,7 @@ def add_constraint(configuration: TableConfiguration, name: str, condition: str)
     for path in referenced_columns(condition):
         if find_fields(path[:1], configuration.schema) is None:
             raise InvalidOperationError(
-                f"The constraint '{name}' names the column '{'.'.join(path)}', which the table does not have. "
+                f"The constraint '{name}' refers to the column '{'.'.join(path)}', which is not in the table. "
                 f"{suggestion(path, configuration.schema)}",
                 error_class="DELTA_COLUMN_NOT_FOUND_IN_SCHEMA",
                 constraint=name,
@@ -53,7 +53,7 @@ def drop_constraint(configuration: TableConfiguration, name: str, *, if_exists: 
             return None
         names = sorted(k[len(CONSTRAINT_PREFIX) :] for k in configuration.properties if _is_constraint(k))
         raise InvalidOperationError(
-            f"There is no constraint '{name}'; the table has {', '.join(names) or 'none'}.",
+            f"The constraint '{name}' does not exist. The constraints of the table are: {', '.join(names) or 'none'}.",
             error_class="DELTA_CONSTRAINT_DOES_NOT_EXIST",
             constraint=name,
         )
@@ -67,7 +67,7 @@ def drop_constraint(configuration: TableConfiguration, name: str, *, if_exists: 
 
 def _check_name(name: str) -> None:
     if not isinstance(name, str) or not name.strip():
-        raise InvalidOperationError(f"A constraint needs a name, found {name!r}.")
+        raise InvalidOperationError(f"The name of a constraint must be a non-empty string, found {name!r}.")
 
 
 def _is_constraint(key: str) -> bool:

@@ -48,7 +48,7 @@ class CreateMode(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDefinition:
-    """The configuration of a new table. `clustering` are paths of columns."""
+    """The configuration of a new table. `clustering` are the paths of the clustering columns."""
 
     schema: StructType
     partition_columns: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ def create_table(
     catalog_table: CatalogTable | None = None,
     engine_info: str = "",
 ) -> int | None:
-    """Create or replace the table at a location; return the committed version, or None if the existing table may stay.
+    """Create or replace the table at a location; return the committed version, or None if an existing table was kept.
 
     Raises TableAlreadyExistsError, TableNotFoundError (mode REPLACE), and the errors of an invalid definition.
     """
@@ -125,7 +125,7 @@ def _metadata(definition: TableDefinition, before: TableConfiguration | None) ->
         check_property(name, value)
     if definition.partition_columns and definition.clustering:
         raise InvalidOperationError(
-            "A table is partitioned or clustered, not both.",
+            "A table cannot be both partitioned and clustered. Choose one of the two.",
             error_class="DELTA_CLUSTER_BY_WITH_PARTITIONED_BY",
         )
     return Metadata(

@@ -1,4 +1,4 @@
-"""Parts of a table that name a column, and would break if it were dropped, renamed or changed in type."""
+"""Expressions of a table that use a column, and would break if it were dropped, renamed or changed in type."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def check_no_dependents(configuration: TableConfiguration, paths: Sequence[Seque
 
 
 class _Text(NamedTuple):
-    """An expression of the table, what it belongs to, and the columns that it names."""
+    """An expression of the table, the constraint or column that it belongs to, and the columns that it uses."""
 
     owner: str
     text: str
@@ -62,21 +62,22 @@ def _check_not_named(
 ) -> None:
     if named := _naming(path, constraints):
         raise InvalidOperationError(
-            f"The column '{column_path_text(path)}' cannot be {what}: CHECK constraints name it: {named}. Drop them "
-            "first, and add them again for the new column.",
+            f"The column '{column_path_text(path)}' cannot be {what}: these CHECK constraints use it: {named}. Drop "
+            "them first, and add them again afterwards.",
             error_class="DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE",
             column=column_path_text(path),
         )
     if named := _naming(path, invariants):
         raise InvalidOperationError(
-            f"The column '{column_path_text(path)}' cannot be {what}: invariants of columns name it: {named}. Remove "
+            f"The column '{column_path_text(path)}' cannot be {what}: these column invariants use it: {named}. Remove "
             "them with the engine that declared them, and declare CHECK constraints instead.",
             error_class="DELTA_CONSTRAINT_DEPENDENT_COLUMN_CHANGE",
             column=column_path_text(path),
         )
     if named := _naming(path, computed):
         raise InvalidOperationError(
-            f"The column '{column_path_text(path)}' cannot be {what}: generated columns are computed from it: {named}.",
+            f"The column '{column_path_text(path)}' cannot be {what}: these generated columns are computed from it: "
+            f"{named}.",
             error_class="DELTA_GENERATED_COLUMNS_DEPENDENT_COLUMN_CHANGE",
             column=column_path_text(path),
         )

@@ -23,8 +23,8 @@ def set_properties(configuration: TableConfiguration, properties: Mapping[str, o
     """Set properties; those of delta-spark are validated and get their known spelling.
 
     Requests for features (`delta.feature.`, protocol versions) take effect and are not stored. Raises
-    InvalidOptionError for an unknown `delta.` key or an illegal value, InvalidOperationError for a property that has a
-    method of its own.
+    InvalidOptionError for an unknown `delta.` key or an illegal value, InvalidOperationError for a property that is set
+    by a separate method.
     """
     if not properties:
         raise InvalidOperationError("No properties to set were given.")
@@ -44,10 +44,10 @@ def set_properties(configuration: TableConfiguration, properties: Mapping[str, o
 
 
 def property_text(name: str, value: object) -> str:
-    """Return the value of a property as text. Raises TypeError for other types than text, bool and number."""
+    """Return the value of a property as a string. Raises TypeError for other types than str, bool, int and float."""
     if not isinstance(value, str | int | float):
         raise TypeError(
-            f"The value of the property '{name}' is text, a bool or a number, found {type(value).__name__}."
+            f"The value of the property '{name}' must be a string, bool or number, found {type(value).__name__}."
         )
     return str(value).lower() if isinstance(value, bool) else str(value)
 
@@ -65,7 +65,8 @@ def unset_properties(
             near = [n for n in near_property_names(name) if n in changed]
             hint = f" Did you mean '{near[0]}'?" if near else ""
             raise InvalidOperationError(
-                f"The property '{name}' is not set.{hint} The table has: {', '.join(sorted(changed)) or 'none'}.",
+                f"The property '{name}' is not set.{hint} The properties of the table are: "
+                f"{', '.join(sorted(changed)) or 'none'}.",
                 error_class="DELTA_UNSET_NON_EXISTENT_PROPERTY",
                 property=name,
             )
@@ -88,8 +89,7 @@ def _check_settable(name: str) -> None:
     folded = name.casefold()
     if folded.startswith(CONSTRAINT_PREFIX):
         raise InvalidOperationError(
-            f"'{name}' is a CHECK constraint; add and drop constraints by addConstraint and dropConstraint, which look "
-            "at the rows that are there.",
+            f"'{name}' is a CHECK constraint; use addConstraint and dropConstraint, which check existing rows.",
             error_class="DELTA_ADD_CONSTRAINTS",
         )
 

@@ -15,7 +15,7 @@ from pyspark_delta.transaction.evolution import check_listing, evolve
 
 
 def upgrade_protocol(configuration: TableConfiguration, reader_version: int, writer_version: int) -> TableChange | None:
-    """Raise the versions to at least these; return None if the table has them already. A protocol is never lowered
+    """Raise the versions to at least these; return None if the table already has them. A protocol is never lowered
     (C187).
     """
     before = configuration.protocol
@@ -28,7 +28,7 @@ def upgrade_protocol(configuration: TableConfiguration, reader_version: int, wri
 
 
 def add_feature(configuration: TableConfiguration, name: str) -> TableChange | None:
-    """Support one feature, and those that it requires; return None if the table has it already.
+    """Support one feature, and those that it requires; return None if the table already supports it.
 
     Raises InvalidOperationError naming the nearest features for an unknown one.
     """

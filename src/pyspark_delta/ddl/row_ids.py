@@ -52,11 +52,11 @@ def enable_row_ids(
 ) -> CommittedChange:
     """Number all files of the table, in as many commits as needed, and then commit the change that `make` returns.
 
-    Other writers may continue: a batch that conflicts with them is made again from the present state of the table. A
-    file without statistics is opened for its number of rows. The next run continues an interrupted one.
+    Other writers may continue: a batch that conflicts with them is repeated on the current state of the table. Files
+    without statistics are opened to count their rows. An interrupted run is continued by the next one.
 
     Raises InvalidOperationError, before anything is written, if the result breaks a rule of the table's features;
-    CommitConflictError; DataFileError for a file that must be opened and cannot be.
+    CommitConflictError; DataFileError for a file that cannot be opened.
     """
     policy = policy or AttemptPolicy()
     draft_change(make(snapshot), snapshot.configuration, keeps_files=True, complying=(_FEATURE,))
@@ -86,7 +86,7 @@ def _number_files(snapshot: Snapshot, size: int, engine_info: str, policy: Attem
         )
         try:
             commit_draft(draft, state_of(snapshot), policy=policy)
-        except CommitConflictError:  # the files have changed: load the present state
+        except CommitConflictError:  # the files have changed: load the current state
             conflicts += 1
             if conflicts > _MOST_CONFLICTS:
                 raise
@@ -97,7 +97,7 @@ def _number_files(snapshot: Snapshot, size: int, engine_info: str, policy: Attem
 
 
 def _check_numbering(snapshot: Snapshot) -> None:
-    """Stop if commits do not number files, because another writer has changed the table."""
+    """Raise an error if commits no longer assign row ids, because another writer has changed the table."""
     if not is_supported(snapshot.configuration, _FEATURE) or ROW_TRACKING_SUSPENDED.of(snapshot.properties):
         raise InvalidOperationError(
             f"Version {snapshot.version} of '{snapshot.location}' no longer assigns row ids to files: the feature "

@@ -1,4 +1,4 @@
-"""Change the type of a column to one that old values also fit (Type Widening; beyond the 2024-12 text)."""
+"""Change the type of a column to one that holds all old values (Type Widening; beyond the 2024-12 text)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from pyspark_delta.schema.widening import TYPE_CHANGES, is_widening
 def change_type(configuration: TableConfiguration, path: Path, data_type: DataType) -> TableChange:
     """Set a wider type for the column, element, key or value at a path.
 
-    Raises SchemaMismatchError for a type that old values may not fit, InvalidOperationError if the table does not allow
-    types to change, and for a column that constraints or generated columns name.
+    Raises SchemaMismatchError for a type that cannot hold all old values, InvalidOperationError if the table does not
+    allow types to change, and for a column that constraints or generated columns use.
     """
     schema = configuration.schema
     path = spelled(schema, path)
@@ -52,7 +52,7 @@ def change_type(configuration: TableConfiguration, path: Path, data_type: DataTy
 
 
 def recorded(field: StructField, before: DataType, after: DataType, inside: Sequence[str]) -> StructField:
-    """The field with one more change in its history; `inside` leads to the changed type within the field's own."""
+    """Return the field with one more change in its history, of the type at the path `inside` its own type."""
     change: dict[str, Any] = {"fromType": type_to_json(before), "toType": type_to_json(after)}
     if inside:
         change["fieldPath"] = ".".join(inside)
@@ -64,15 +64,16 @@ def _check_widening(configuration: TableConfiguration, path: Sequence[str], befo
     name = column_path_text(path)
     if not is_widening(before, after):
         raise SchemaMismatchError(
-            f"The column '{name}' of type {before} cannot become {after}: values in data files may not fit. Types can "
-            "only become wider, as from integer to long; otherwise rewrite the table with a cast.",
+            f"The column '{name}' of type {before} cannot become {after}: values in data files may not fit the new "
+            "type. Types can only become wider, as from integer to long. For other changes, rewrite the table with a "
+            "cast.",
             error_class="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
             column=name,
         )
     if before != VOID and not is_active(configuration, Feature.TYPE_WIDENING):
         raise InvalidOperationError(
-            f"The column '{name}' cannot change from {before} to {after}: the table does not allow types to change. "
-            "Set the property delta.enableTypeWidening to true first (readers then need the feature typeWidening).",
+            f"The column '{name}' cannot change from {before} to {after}: type widening is not enabled. Set the table "
+            "property delta.enableTypeWidening to true first (readers then need the feature typeWidening).",
             error_class="DELTA_UNSUPPORTED_ALTER_TABLE_CHANGE_COL_OP",
             column=name,
         )

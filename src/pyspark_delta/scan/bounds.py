@@ -1,18 +1,17 @@
 """Data skipping: a condition on rows, rewritten to one on a file's statistics that is FALSE only if no row matches.
 
-`minValues` and `maxValues` are bounds, never taken for values that occur (C408, C409). What they are worth depends on
-the type:
+`minValues` and `maxValues` are bounds, not values that must occur (C408, C409). Their meaning depends on the type:
 
-- timestamp, timestamp_ntz: cut to milliseconds, so values lie up to 1 ms above the maximum (C412);
-- string: cut to a prefix; a maximum of that length may be a prefix of the real one where the writer did not pad it;
-- float, double: delta-spark writes NaN, the greatest value, as the maximum, but writers that take their statistics
-  from Parquet footers leave NaN out. So a maximum says nothing about NaN, and drops a file only where the condition
-  excludes NaN, as in `x BETWEEN 1 AND 2`;
+- timestamp, timestamp_ntz: truncated to milliseconds, so values are up to 1 ms above the maximum (C412); - string:
+truncated to a prefix; a maximum of that length may be a prefix of the real one if the writer did not pad it; - float,
+double: delta-spark writes NaN, the greatest value, as the maximum, but writers that copy statistics from Parquet
+footers ignore NaN. So a maximum does not exclude NaN, and drops a file only if the condition excludes NaN, as in `x
+BETWEEN 1 AND 2`;
 - decimal with more than 15 digits: some writers round through a double, so bounds get a margin of that error;
 - binary, boolean, interval, variant, array, map and collated columns: no bounds (C415).
 
-`nullCount` needs no look at `tightBounds`: 0 and numRecords mean the same with tight and with wide bounds, and
-nothing else is asked (C410).
+`nullCount` is only compared with 0 and numRecords, which mean the same with tight and with wide bounds (C410), so
+`tightBounds` is not needed.
 """
 
 from __future__ import annotations
@@ -93,7 +92,7 @@ class Rewriter:
     reasons: list[str] = field(default_factory=list)
 
     def rewrite(self, conditions: Sequence[Expression]) -> list[Expression | None]:
-        """Return each of some conditions that all must hold, on statistics; None for one that every file may meet."""
+        """Return conjuncts as conditions on statistics, one by one; None for one that cannot skip any file."""
         normal = [negation_normal(condition) for condition in conditions]
         without_nan: frozenset[Column] = frozenset().union(*(_excluding_nan(c) for c in normal))
         return [self._may_match(condition, without_nan) for condition in normal]
@@ -144,10 +143,13 @@ class Rewriter:
     def _compare(
         self, condition: Expression, op: str, left: Expression, right: Expression, without_nan: frozenset[Column]
     ) -> Expression | None:
-        if left == right and op in ("=", "<>"):  # made of comparisons that have the same result for all values but null
+        if left == right and op in (
+            "=",
+            "<>",
+        ):  # composed of comparisons whose result is the same for all values except null
             return NEVER if op == "<>" else self._null(left, is_null=False)
         if not isinstance(right, Literal):
-            return self._unused(f"'{to_sql(condition)}' compares no column with a constant")
+            return self._unused(f"'{to_sql(condition)}' is not a comparison of a column with a constant")
         if right.value is None:
             return NEVER if op != "<=>" else self._null(left, is_null=True)
         bounds = self._bounds(left, condition)
@@ -160,9 +162,9 @@ class Rewriter:
                 return bounds.at_most(op, right)
             case "<>":
                 different = bounds.differs(right)
-                return different or self._unused(f"'{to_sql(condition)}' is not decided by bounds of that type")
+                return different or self._unused(f"'{to_sql(condition)}' cannot be decided from bounds of that type")
         if bounds.is_float and bounds.column not in without_nan:
-            return self._unused(f"'{to_sql(condition)}' is true for NaN, which statistics may leave out")
+            return self._unused(f"'{to_sql(condition)}' is true for NaN, which bounds may ignore")
         return bounds.at_least(op, right)
 
     def _one_of(self, operand: Expression, values: tuple[Literal, ...]) -> Expression | None:
@@ -197,7 +199,7 @@ class Rewriter:
         return all_of(below, bounds.at_least(">=", Literal(prefix, STRING)))
 
     def _null(self, operand: Expression, *, is_null: bool) -> Expression | None:
-        while isinstance(operand, Cast):  # a cast here never makes a null
+        while isinstance(operand, Cast):  # these casts never return null for a value
             operand = operand.operand
         if not isinstance(operand, Column) or operand.path not in self.columns:
             return None
@@ -209,7 +211,7 @@ class Rewriter:
     def _bounds(self, operand: Expression, condition: Expression) -> _Bounds | None:
         column = _monotone_of(operand)
         if column is None:
-            self._unused(f"'{to_sql(condition)}' is not a condition on a plain column")
+            self._unused(f"'{to_sql(condition)}' is not a condition on a column without a function")
             return None
         known = self.columns.get(column.path)
         if known is None:
@@ -226,7 +228,7 @@ class Rewriter:
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """Conditions on the minimum and maximum of `column`, or of a monotone function of it (`operand`)."""
+    """Builds conditions on the minimum and maximum of `column`, or of a monotone function of it (`operand`)."""
 
     column: Column
     operand: Expression
@@ -261,7 +263,7 @@ class _Bounds:
         return Comparison(op, self._on("maxValues"), constant)
 
     def differs(self, constant: Literal) -> Expression | None:
-        """The condition that some value may differ from the constant: not if both exact bounds are the constant."""
+        """Return the condition that some value may differ from the constant: not if both exact bounds equal it."""
         exact = self.column.type in INTEGRAL_BITS or self.column.type == DATE
         if isinstance(self.column.type, DecimalType):
             exact = self.column.type.precision <= _EXACT_DIGITS
@@ -282,7 +284,7 @@ class _Bounds:
 
 
 def _substitute(operand: Expression, bound: Expression) -> Expression:
-    """Return the same chain of casts and functions, over a bound in place of the column."""
+    """Return the same chain of casts and functions, applied to a bound instead of the column."""
     match operand:
         case Cast(inner, data_type):
             return Cast(_substitute(inner, bound), data_type)

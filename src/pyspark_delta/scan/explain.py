@@ -1,4 +1,4 @@
-"""A scan plan in words: how many files each stage of skipping kept, on what condition, and what could not be used."""
+"""Explain a scan plan: how many files each stage of skipping kept, by which condition, and what could not be used."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pyspark_delta.snapshot import Snapshot
 
 
 def explain_plan(plan: ScanPlan, snapshot: Snapshot) -> str:
-    """The plan as lines of text; `snapshot` is the one it was made for, and gives the counts.
+    """Return the plan as lines of text; `snapshot` is the one it was made for, and supplies the counts.
 
     12 of 20,000 files after partition pruning on date = DATE '2024-01-01'
     3 of 12 files after data skipping on id > 5L
-    rows are checked for id > 5L
+    rows are filtered by id > 5L
     """
     lines = [f"Scan of version {plan.version}, columns {', '.join(plan.context.output) or 'none'}"]
     stages = count_stages(plan, snapshot)
@@ -26,11 +26,11 @@ def explain_plan(plan: ScanPlan, snapshot: Snapshot) -> str:
         if stage.pushed is not None
     ]
     if len(lines) == 1:
-        reason = "no condition could skip any" if stages or plan.context.residual else "no condition"
+        reason = "no condition could skip files" if stages or plan.context.residual else "no condition"
         lines.append(f"{_files(plan.files.num_rows)}: {reason}")
     lines += [f"not used for {stage.name}: {stage.note}" for stage in stages if stage.note]
     if plan.context.residual is not None:
-        lines.append(f"rows are checked for {to_sql(plan.context.residual)}")
+        lines.append(f"rows are filtered by {to_sql(plan.context.residual)}")
     return "\n".join(lines)
 
 

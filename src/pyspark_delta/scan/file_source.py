@@ -15,10 +15,8 @@ from pyspark_delta.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class FileSource:
-    """A table, and the version of its schema with which to read its files.
-
-    The rows have further columns: those in the files by the names `stored_too`, and the `constants` of each file, which
-    are among its partition values.
+    """A table, and the version of its schema with which to read its files. Rows can have additional columns:
+    `stored_too` names columns of the files, and `constants` values per file, stored among its partition values.
     """
 
     location: str

@@ -93,7 +93,7 @@ def _both(first: Split, second: Split) -> Split:
 
 
 def is_not_true(condition: Expression) -> Expression:
-    """A condition that is TRUE at least for rows for which `condition` is FALSE or unknown, usable on statistics.
+    """Return a condition that is TRUE at least for all rows for which `condition` is FALSE or unknown.
 
     It may be true for more rows, if a part could be unknown for a reason other than a null column.
     """

@@ -31,7 +31,7 @@ class FromFile:
 
 @dataclass(frozen=True, slots=True)
 class PartitionConstant:
-    """A partition column: its value is in the log under `physical_name`, as text of the column's type."""
+    """A partition column: its value is in the log under `physical_name`, serialized as a string."""
 
     field: StructField
     physical_name: str
@@ -69,9 +69,9 @@ class RowIndex:
 
 @dataclass(frozen=True, slots=True)
 class ChangeType:
-    """The kind of change of a row (C163): that of its file, in the file's partition values, else the value in the file.
+    """The kind of change of a row (C163): constant for the file, as a partition value, or stored in the file.
 
-    Files are searched for the column by its name, which column mapping does not change.
+    The column is found by name, which column mapping does not change.
     """
 
     field: StructField
@@ -85,7 +85,7 @@ class ReadContext:
     """What every task of a scan shares; small, picklable.
 
     `column_mapping_mode` is `none`, `name` or `id`. `residual` is evaluated on the rows read, over the logical columns
-    in `columns`; columns that only the residual needs come after the `output` names and are dropped again.
+    in `columns`; columns that only the residual needs come after the `output` names and are dropped afterwards.
     """
 
     table_location: str
@@ -99,10 +99,10 @@ class ReadContext:
 
 @dataclass(frozen=True, slots=True)
 class ScanTask:
-    """One data file to read. `path` is as in the log; `partition_values` by physical name, as text.
+    """One data file to read. `path` is as in the log; `partition_values` by physical name, as strings.
 
-    `deletion_vector` marks deleted rows or, with `selects_rows`, the only rows to show. With `share` = (n, of), only
-    the n-th of so many equal shares of its row groups is read.
+    `deletion_vector` contains the deleted rows or, with `selects_rows`, the only rows to return. With `share` = (n,
+    of), only the n-th of so many equal shares of its row groups is read.
     """
 
     path: str
@@ -117,7 +117,7 @@ class ScanTask:
 
 @dataclass(frozen=True, slots=True)
 class PruningStage:
-    """One stage of file skipping, and why it skipped none, if so.
+    """One stage of file skipping, with an explanation if conditions could not be used.
 
     `name` is `partition pruning` or `data skipping`; `predicate` contains the conditions it could use, as SQL, and
     `pushed` their form on partition values or statistics (None if none could be used); `note` explains why others could

@@ -59,7 +59,7 @@ def plan_scan(
 ) -> ScanPlan:
     """Plan a read of some columns (all by default, in the order given) of the rows for which `where` is true.
 
-    `where` is SQL text, whose every part must be computable here, or an expression bound to the table's schema; in an
+    `where` is SQL text, every part of which must be supported here, or an expression bound to the table's schema; in an
     expression, conjuncts with Opaque parts only skip files, and the caller checks them on the rows. `row_ids` adds the
     columns `_row_id` and `_row_commit_version`, `statistics` the column `stats` of the files. `time_zone` is the
     session time zone: for timestamps in `where` and for partition values without a zone (C421).
@@ -102,7 +102,8 @@ def read_context(
     storage_options: Mapping[str, str] | None = None,
     time_zone: str = "UTC",
 ) -> ReadContext:
-    """How tasks read files of a table: the columns `output` (all by default) of rows for which `residual` is true.
+    """Return how tasks read files of a table: the columns `output` (all by default) of rows for which `residual` is
+    true.
 
     `row_ids` adds the columns `_row_id` and `_row_commit_version`; `row_index` names one for the position of each row
     in its file. Raises UnsupportedTableError for a recorded change of type that cannot be read, and
@@ -178,8 +179,8 @@ def require_row_tracking(configuration: TableConfiguration) -> None:
         taken = configuration.schema.find(shown.name)
         if taken is not None:
             raise InvalidOperationError(
-                f"The table has a column '{taken.name}', so its rows cannot be shown with their ids, whose column has "
-                "that name too. Rename the column of the table.",
+                f"The table has a column '{taken.name}', which conflicts with the column of row ids. Rename the "
+                "column, or read without row ids.",
                 error_class="DELTA_DUPLICATE_COLUMNS_FOUND",
                 column=taken.name,
             )

@@ -98,7 +98,7 @@ def plan_skipping(predicate: Expression | None, configuration: TableConfiguratio
 
 # --------------------------------------------------------------------------------------------------- partitions
 def _partition_columns(configuration: TableConfiguration) -> dict[tuple[str, ...], Column]:
-    """The columns that partition values decide, by logical path, as physical columns; collated ones are left out."""
+    """Return the partition columns by logical path, as physical columns; collated ones are left out."""
     mode = mapping_mode(configuration)
     found: dict[tuple[str, ...], Column] = {}
     for name in configuration.partition_columns:
@@ -116,7 +116,7 @@ def _is_decided(condition: Expression, partitions: Mapping[tuple[str, ...], Colu
 
 
 def _definite(condition: Expression) -> Expression:
-    """Replace an unknown condition by FALSE: then it holds for no row of the file, and the file is dropped."""
+    """Replace an unknown condition by FALSE: the file is dropped, as no row in it meets the condition."""
     match condition:
         case Comparison("<=>", _, _) | IsNull() | Not(IsNull()):
             return condition
@@ -181,10 +181,10 @@ def _statistics_columns(configuration: TableConfiguration) -> dict[tuple[str, ..
 
 def _unusable(chain: tuple[StructField, ...]) -> str:
     if is_collated(chain):
-        return "has a collation, and its bounds are of another order"
+        return "has a collation, which orders strings differently from its bounds"
     changes = chain[-1].metadata.get(TYPE_CHANGES_KEY)
     if chain[-1].type == DOUBLE and changes and any(change.get("fromType") == "float" for change in changes):
-        return "was a float, and the text of a float bound is not exact as a double"
+        return "was a float, and the JSON of float bounds is not exact as a double"
     return ""
 
 

@@ -17,7 +17,7 @@ from pyspark_delta.stats.parse import Tree, assemble, leaf_tree
 
 
 def statistics_table(snapshot: Snapshot) -> pa.Table:
-    """One row for each live file; see `Table.stats`. Raises CorruptLogError."""
+    """Return one row for each live file; see `Table.stats`. Raises CorruptLogError."""
     leaves = _leaves(snapshot.configuration)
     tree = leaf_tree([leaf.logical for leaf in leaves])
     schema = _nested(pa.RecordBatch.from_pylist([], _flat_schema(leaves)), leaves, tree).schema

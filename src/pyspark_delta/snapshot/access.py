@@ -22,7 +22,7 @@ def reads_published_only(options: Mapping[str, str] | None) -> bool:
 
 
 def catalog_tail(location: str, table: CatalogTable | None) -> TailFiles | None:
-    """Return the present state of the log in the catalog; None for a table that is accessed by its path.
+    """Return the current state of the log in the catalog; None for a table that is accessed by its path.
 
     Read before the log is listed: a commit that is published and removed from the catalog in between is then in the
     listing. Raises CatalogError.
@@ -46,7 +46,7 @@ def catalog_tail(location: str, table: CatalogTable | None) -> TailFiles | None:
 
 
 def require_catalog(configuration: TableConfiguration, location: str, table: CatalogTable | None) -> None:
-    """Check that no managed table is changed without its catalog (C480). Raises PathAccessError."""
+    """Check that a managed table is changed only through its catalog (C480). Raises PathAccessError."""
     if configuration.is_catalog_managed and managed_table(table) is None:
         raise PathAccessError(managed_names(configuration.protocol), "write", location)
 
@@ -65,8 +65,8 @@ def check_access(
     if through_catalog and not configuration.is_catalog_managed:
         raise InvalidTableError(
             f"The catalog manages the table at '{location}', and its protocol does not list the feature "
-            f"{CATALOG_MANAGED[0]}: writers that do not know the catalog could break it. Nothing is read; ask the "
-            "owner of the table to register it again.",
+            f"{CATALOG_MANAGED[0]}: writers that bypass the catalog could damage it. The table was not read; ask its "
+            "owner to register it again.",
             error_class="DELTA_INVALID_PROTOCOL",
             location=location,
         )

@@ -1,4 +1,4 @@
-"""The snapshots of a process, by table: opened once, and updated with one listing at each use.
+"""The snapshots of a process, by table: opened once, then updated with one listing per use.
 
 Bounded by the number of tables (`PYSPARK_DELTA_SNAPSHOT_CACHE_ENTRIES`, 16 unless set; 0 turns the cache off); the
 columns of files that a snapshot keeps are bounded by `PYSPARK_DELTA_FILE_CACHE_BYTES` for each table.

@@ -26,7 +26,7 @@ class RecordCount:
 
     @property
     def total(self) -> int | None:
-        """Return the number of rows of the version; None if a file has to be opened for it."""
+        """Return the number of rows of the version; None if a file must be opened to know it."""
         return None if len(self.unknown) else self.known
 
 

@@ -113,37 +113,37 @@ class Snapshot:
 
     @property
     def version(self) -> int:
-        """The version of this state."""
+        """The version of the table."""
         return self.segment.end_version
 
     @property
     def segment(self) -> LogSegment:
-        """The log files that this state is read from."""
+        """The log files from which this version is read."""
         return self._replay.segment
 
     @property
     def store(self) -> ObjectStore:
-        """The store that the log is read through."""
+        """The store from which the log is read."""
         return self._replay.store
 
     @cached_property
     def timestamp(self) -> int:
-        """When the version was committed, in milliseconds since the epoch (in-commit timestamp, or the file's)."""
+        """The commit time in milliseconds since the epoch: the in-commit timestamp, or the file's modification time."""
         return commit_timestamp(self)
 
     @property
     def protocol(self) -> Protocol:
-        """The protocol."""
+        """The reader and writer versions and the table features."""
         return self.configuration.protocol
 
     @property
     def metadata(self) -> Metadata:
-        """The metadata."""
+        """The `metaData` action: id, schema, partitioning, properties."""
         return self.configuration.metadata
 
     @property
     def schema(self) -> StructType:
-        """The logical schema."""
+        """The schema of the table, with logical column names."""
         return self.configuration.schema
 
     @property
@@ -224,11 +224,12 @@ class Snapshot:
         return checkpoint is not None and checkpoint.has_typed_statistics
 
     def files(self, columns: tuple[str, ...] = ("path", "partition_values", "size", "modification_time")) -> pa.Table:
-        """Return all live files with some columns of `actions.columns`."""
+        """Return all live files, with the given columns of `actions.columns`."""
         return _table(self._replay.files("add", columns, self.partition_names), "add", columns)
 
     def statistics(self, leaves: tuple[Column, ...], columns: tuple[str, ...] = ("path",)) -> Iterator[pa.RecordBatch]:
-        """All live files in no order: some columns, then the statistics at each leaf, typed, named by its number.
+        """Yield all live files, unordered: the given columns, then the typed statistics at each leaf, named by its
+        number.
 
         Leaves are as in `stats.parse`. If the `stats_parsed` of a checkpoint has numRecords, it is assumed to have all
         the statistics; otherwise they come from JSON. Raises CorruptLogError.
@@ -328,7 +329,7 @@ class Snapshot:
         return replay.changed_protocol_and_metadata(replay.newest_first(self.version))
 
     def _inherit(self, before: Snapshot) -> None:
-        """Take over the small state that an earlier snapshot has loaded, updated with the commits since."""
+        """Copy the small state that an earlier snapshot has loaded, updated with the commits since."""
         if "_transactions" in before.__dict__:
             commits = self._replay.oldest_first(before.version)
             self.__dict__["_transactions"] = reconciliation.transactions(before._transactions.values(), commits)
@@ -338,7 +339,8 @@ class Snapshot:
 
     # -------------------------------------------------------------------------------------------- validation
     def checksum_differences(self) -> tuple[str, ...]:
-        """The differences between version checksum and replayed log, one sentence each; empty without a checksum.
+        """Return the differences between version checksum and replayed log, one sentence each; empty without a
+        checksum.
 
         Reads the complete state. A difference means that one of the two is corrupt (C121, C122).
         """
@@ -374,7 +376,7 @@ def validate_checksum(snapshot: Snapshot) -> None:
 
 
 class _Known(TypedDict):
-    """The state of a log in a catalog in the form that segments take."""
+    """The state of a log in a catalog, in the form that `load_segment` accepts."""
 
     log_tail: tuple[FileStatus, ...]
     max_version: int | None
