@@ -345,7 +345,7 @@ def test_c121_no_checkpoint_where_the_checksum_counts_other_files(tmp_path: Path
     counted = {"numFiles": 4, "tableSizeBytes": 300, "numMetadata": 1, "numProtocol": 1}
     value = metadata(SCHEMA, ["year", "event"])["metaData"]
     table.checksum(2, {**counted, "metadata": value, "protocol": protocol()["protocol"]})
-    with pytest.raises(ChecksumMismatchError, match="3 files of 300 bytes, its version checksum says 4 of 300"):
+    with pytest.raises(ChecksumMismatchError, match="3 files of 300 bytes, but the version checksum says 4 of 300"):
         Snapshot.load(table.location).checkpoint()
     assert checkpoint_files(table) == []
     assert snapshot.num_files() == 3

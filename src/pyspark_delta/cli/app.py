@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="pyspark-delta",
-    help="Look at Delta tables and at the environment, without Spark.",
+    help="Inspect Delta tables and the environment, without Spark.",
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -56,7 +56,7 @@ PathArgument = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 VersionOption = Annotated[int | None, typer.Option("--version", min=0, help="The version to open; default: latest.")]
 TimestampOption = Annotated[
-    str | None, typer.Option("--timestamp", help="Open the newest version not after this time (UTC without a zone).")
+    str | None, typer.Option("--timestamp", help="Open the newest version not after this time (UTC if it has no zone).")
 ]
 StorageOption = Annotated[
     list[str] | None, typer.Option("-o", "--option", metavar="KEY=VALUE", help="A storage option; repeatable.")
@@ -76,7 +76,7 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError:
         discard(sys.stdout)
         return 0
-    except OSError as error:  # those of tables are DeltaErrors
+    except OSError as error:  # errors of tables are DeltaErrors
         discard(sys.stdout)
         print_problem(f"Error: The output cannot be written: {error.strerror or error}.")
         return 1
@@ -332,7 +332,7 @@ def doctor(
 
 
 def _open(path: str, version: int | None, timestamp: str | None, option: list[str] | None) -> Table:
-    # Only here, so that doctor and --help work, and start fast, where packages are missing.
+    # Imported here, so that doctor and --help start fast, and work if packages are missing.
     from pyspark_delta.table import Table
 
     named = open_named(path, version, timestamp)
@@ -342,10 +342,10 @@ def _open(path: str, version: int | None, timestamp: str | None, option: list[st
 
 
 def _version_or_time(end: str, text: str | None) -> dict[str, Any]:
-    """The arguments of `Table.changes` for one end of a range."""
+    """Return the arguments of `Table.changes` for one end of a range."""
     if text is None:
         return {}
-    # Four digits alone would be a year to the parser of times; here a number is a version.
+    # Four digits alone would be parsed as a year; here a number is a version.
     return {f"{end}_version": int(text)} if text.isdecimal() else {f"{end}_timestamp": text}
 
 

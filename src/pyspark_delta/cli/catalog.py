@@ -32,7 +32,7 @@ _OLDER_THAN = ("--older-than", "--older-than-days")
 
 def days(value: float | None) -> float | None:
     """Check a number of days. It is limited to about ten thousand years, because later times cannot be represented."""
-    if value is not None and not 0 <= value <= _MOST_DAYS:  # nan is neither
+    if value is not None and not 0 <= value <= _MOST_DAYS:  # false for NaN too
         raise typer.BadParameter(f"{value} is not a number of days from 0 to {_MOST_DAYS}")
     return value
 
@@ -96,7 +96,7 @@ def register(
     table: TableArgument,
     path: Annotated[str, typer.Argument(metavar="PATH", help="The location of the table.")],
 ) -> None:
-    """Register a table at a path under a name; it stays there, and is managed by its path."""
+    """Register an existing table under a name. Its files stay in place, and it does not become catalog-managed."""
     _chosen(context).connect().register(table, path)
 
 
@@ -126,7 +126,8 @@ def drop(
 def purge(
     context: typer.Context,
     older_than: Annotated[
-        float, typer.Option(*_OLDER_THAN, callback=days, metavar="DAYS", help="How long ago it was dropped.")
+        float,
+        typer.Option(*_OLDER_THAN, callback=days, metavar="DAYS", help="Minimum number of days since it was dropped."),
     ] = 7,
     as_json: JsonOption = False,
 ) -> None:
@@ -145,7 +146,7 @@ def clean(
     apply: Annotated[bool, typer.Option("--apply", help="Remove them. Without this option, only list them.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Remove tables whose creation was never finished. This cannot be undone."""
+    """Remove tables whose creation was never completed. This cannot be undone."""
     found = _chosen(context).connect().clean(timedelta(days=older_than), apply=apply)
     rows = [
         {"name": str(table.name), "location": table.location, "begun": table.created_at, "removed": apply}
@@ -165,9 +166,9 @@ def publish(
     context: typer.Context,
     table: TableArgument,
 ) -> None:
-    """Publish the commits that only the catalog knows so far; writers also do this."""
+    """Publish the commits that only the catalog has so far; writers also do this."""
     newest = _chosen(context).connect().publish(table)
-    print_text("Nothing is pending." if newest is None else f"Published up to version {newest}.")
+    print_text("There are no unpublished commits." if newest is None else f"Published up to version {newest}.")
 
 
 @catalog_app.command()
@@ -179,19 +180,19 @@ def repair(
         bool, typer.Option("--apply", help="Make the changes. Without this option, only list them.")
     ] = False,
 ) -> None:
-    """Let a catalog that was restored from an older backup take in the published commits it has forgotten."""
+    """Add the published commits that are missing in a catalog after it was restored from an older backup."""
     found = _chosen(context).connect().repair(table, apply=apply)
     first, last = found.forgotten.start, found.published_version
     versions = f"version {last}" if first == last else f"versions {first} to {last}"
     if not found.forgotten:
-        print_text(f"The catalog knows every published commit; its latest version is {found.catalog_version}.")
+        print_text(f"The catalog has every published commit; its latest version is {found.catalog_version}.")
     elif found.applied:
-        print_text(f"The catalog has taken in {versions}.")
+        print_text(f"The catalog now has {versions}.")
     else:
-        print_text(f"The catalog has forgotten {versions}. Give --apply to have it take them in.")
+        print_text(f"The catalog lacks {versions}. Use --apply to add them.")
     if found.undecided:
         print_text(
-            f"It is not known if one of {len(found.undecided)} later staged commits was ratified: "
+            f"It is unknown whether one of {len(found.undecided)} later staged commits was ratified: "
             f"{', '.join(found.undecided[:3])}{', ...' if len(found.undecided) > 3 else ''}"
         )
 
@@ -212,7 +213,7 @@ def serve(
     clean_after: Annotated[
         float | None,
         typer.Option(
-            "--clean-after", callback=days, metavar="DAYS", help="Remove unfinished tables by itself; see clean."
+            "--clean-after", callback=days, metavar="DAYS", help="Regularly remove unfinished tables; see clean."
         ),
     ] = None,
 ) -> None:
@@ -244,10 +245,13 @@ def create_token(
     principal: Annotated[str, typer.Argument(metavar="PRINCIPAL", help="The user of the token.")],
     scope: Annotated[list[str], typer.Option("--scope", help="read, write or admin; repeatable.")],
     schema: Annotated[
-        list[str] | None, typer.Option("--schema", metavar="CATALOG.SCHEMA", help="Only these; repeatable.")
+        list[str] | None,
+        typer.Option(
+            "--schema", metavar="CATALOG.SCHEMA", help="Limit the token to these schemas (catalog.schema); repeatable."
+        ),
     ] = None,
     days: Annotated[
-        float | None, typer.Option("--days", callback=days, help="How long it is valid; default: for ever.")
+        float | None, typer.Option("--days", callback=days, help="Days until the token expires; default: never.")
     ] = None,
 ) -> None:
     """Create a token and print its secret once; only its hash is stored."""
@@ -305,8 +309,8 @@ def _database(chosen: ChosenCatalog) -> SqlCatalog:
     url = chosen.required_url
     if not url.startswith(("sqlite:", "postgresql:", "postgresql+psycopg:")):
         raise InvalidOptionError(
-            f"Tokens are kept in the database of a catalog, and a URL that begins with '{url.partition(':')[0]}:' "
-            "names none: give its own, sqlite: or postgresql:."
+            f"Tokens are stored in the database of a catalog, and '{url.partition(':')[0]}:' is not the URL of a "
+            "database. Use the sqlite: or postgresql: URL of the catalog."
         )
     return SqlCatalog.connect(url, storage_root=chosen.storage_root)
 

@@ -25,10 +25,10 @@ UrlOption = Annotated[
     str | None,
     typer.Option("--url", envvar=URL_VARIABLE, help="sqlite:///file.db, postgresql://..., file:///..., https://..."),
 ]
-NameOption = Annotated[str, typer.Option("--name", envvar=NAME_VARIABLE, help="The catalog's name.")]
+NameOption = Annotated[str, typer.Option("--name", envvar=NAME_VARIABLE, help="The name of the catalog.")]
 TokenOption = Annotated[str | None, typer.Option("--token", envvar=TOKEN_VARIABLE, help="A bearer token.")]
 RootOption = Annotated[
-    str | None, typer.Option("--storage-root", envvar=ROOT_VARIABLE, help="Where new tables are put.")
+    str | None, typer.Option("--storage-root", envvar=ROOT_VARIABLE, help="The directory of new tables.")
 ]
 
 
@@ -46,7 +46,7 @@ class ChosenCatalog:
         """Return the URL. Raises InvalidOptionError if there is none."""
         if not self.url:
             raise InvalidOptionError(
-                f"Say which catalog, with pyspark-delta catalog --url ... or the environment variable {URL_VARIABLE}: "
+                f"No catalog is given. Use pyspark-delta catalog --url or the environment variable {URL_VARIABLE}: "
                 "sqlite:///file.db, postgresql://host/database, file:///directory, or "
                 "https://host/api/2.1/unity-catalog."
             )
@@ -76,7 +76,7 @@ def open_named(text: str, version: int | None, timestamp: str | None) -> Table |
 
 
 def _connected_name(text: str) -> TableName | None:
-    """Connect to the catalog of the environment, and return the name in a text; None for a path."""
+    """Connect to the catalog of the environment, and return the table name in an argument; None for a path."""
     from pyspark_delta.catalog.names import parse_table_name
 
     url, name = os.environ.get(URL_VARIABLE), parse_table_name(text)

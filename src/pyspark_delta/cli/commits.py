@@ -38,8 +38,8 @@ def actions_of(
         content = store.read(path) if table is None or known is None else table.read(store, known)
     except FileNotFoundInStoreError:
         raise InvalidOptionError(
-            f"The log of '{location}' has no commit file for version {version}; it may have been cleaned up, or not "
-            "be written yet.",
+            f"The log of '{location}' has no commit file for version {version}; it was cleaned up, or is not written "
+            "yet.",
             error_class="DELTA_VERSION_NOT_FOUND",
         ) from None
     return _parse(content, path)

@@ -1,4 +1,4 @@
-"""Checks that this machine and Spark's workers have what pyspark-delta needs; each finding has a remedy."""
+"""Check that this machine and Spark's workers have what pyspark-delta needs; each finding has a remedy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REQUIRED = {"pyarrow": (18,), "numpy": (1, 26), "orjson": (3, 10), "pyroaring":
 _OPTIONAL = {
     "obstore": ("S3, Google and Azure storage", "pip install 'pyspark-delta[cloud]'"),
     "grpcio": ("Spark Connect", "pip install 'pyspark-delta[connect]'"),
-    "rich": ("tables on the terminal", "pip install 'pyspark-delta[cli]'"),
+    "rich": ("output as tables in the terminal", "pip install 'pyspark-delta[cli]'"),
 }
 
 
@@ -55,7 +55,7 @@ def examine(*, spark: bool = True, master: str | None = None) -> Iterator[Check]
         yield _check_optional(name, purpose, remedy)
     if spark:
         if "failed" in (java.status, pyspark.status):
-            yield Check("Spark job", "failed", "not run: Java and PySpark are needed", "mend the failures above")
+            yield Check("Spark job", "failed", "not run: Java and PySpark are needed", "fix the failures above")
         else:
             yield from _check_workers(master)
 
@@ -121,7 +121,7 @@ def _check_java() -> Check:
         return Check("Java", "failed", f"{java} does not run: {error}", remedy)
     major = java_major(done.stderr + done.stdout)
     if major is None:
-        return Check("Java", "failed", f"{java} tells no version", remedy)
+        return Check("Java", "failed", f"the output of {java} -version has no version", remedy)
     found = f"{major} ({java})"
     return Check("Java", "ok", found) if major >= _MINIMUM_JAVA else Check("Java", "failed", found, remedy)
 
@@ -132,12 +132,14 @@ def _check_workers(master: str | None) -> Iterator[Check]:
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_SPARK_JOB_SECONDS, check=False)
     except subprocess.TimeoutExpired:
-        yield Check("Spark job", "failed", f"no answer within {_SPARK_JOB_SECONDS} s", "look at the logs of Spark")
+        yield Check("Spark job", "failed", f"no answer within {_SPARK_JOB_SECONDS} s", "see the logs of Spark")
         return
     report = _last_json(done.stdout)
     if report is None:
         last = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "no output")
-        yield Check("Spark job", "failed", last.strip(), "run python -m pyspark_delta.spark.probe to see it all")
+        yield Check(
+            "Spark job", "failed", last.strip(), "run python -m pyspark_delta.spark.probe for the complete output"
+        )
         return
     yield from judge(report)
 
@@ -171,7 +173,7 @@ def judge(report: dict[str, Any]) -> Iterator[Check]:
         yield Check(
             "format('delta')",
             "failed",
-            str(report.get("source_error") or "Spark does not find the data source"),
+            str(report.get("source_error") or "Spark cannot find the data source"),
             "install pyspark-delta for the Python that the driver of Spark starts (PYSPARK_PYTHON)",
         )
 

@@ -1,7 +1,7 @@
-"""How results are printed: rich tables on a terminal, tab-separated plain text in a pipe, JSON on request.
+"""Print results: rich tables on a terminal, tab-separated plain text in a pipe, JSON on request.
 
-Data, names and errors may hold control characters, which a terminal obeys: one sequence writes its clipboard. All text
-that is printed passes `visible`, and all JSON `_dump`.
+Data, names and errors may hold control characters, which a terminal obeys: one sequence writes the clipboard. All
+printed text passes through `visible`, and all JSON through `_dump`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ESCAPES = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 # C1 controls, and characters that change the direction or the lines of a text.
 _HIDDEN = "\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069"
 _IN_TEXT = re.compile(rf"[\x00-\x08\x0b-\x1f{_HIDDEN}]")
-_IN_JSON = re.compile(f"[{_HIDDEN}]")  # orjson escapes those below the space
+_IN_JSON = re.compile(f"[{_HIDDEN}]")  # orjson escapes the characters below the space
 _NOT_ASCII = re.compile(r"[^\x00-\x7e]")
 
 
@@ -108,7 +108,7 @@ def print_problem_json(value: Mapping[str, str]) -> None:
 
 
 def discard(stream: TextIO) -> None:
-    """Discard buffered and later output: the reader went away, or the disk is full."""
+    """Discard buffered and later output: the reader has closed the pipe, or the disk is full."""
     with contextlib.suppress(OSError, ValueError):  # a replacement of the stream may have no file
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
@@ -126,7 +126,7 @@ def visible(text: str) -> str:
 
 
 def rows_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """Return the rows of a batch. If a date or time is outside of Python's years (1 to 9999), all are text."""
+    """Return the rows of a batch. If a date or time is outside of Python's years (1 to 9999), all become strings."""
     rows: list[dict[str, Any]]
     try:
         rows = batch.to_pylist(maps_as_pydicts="lossy")
@@ -137,8 +137,8 @@ def rows_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
 
 
 def _without_times(arrow_type: pa.DataType) -> pa.DataType:
-    """Return the type with text in place of dates and times."""
-    import pyarrow as pa  # not before it is needed: --help starts fast, and doctor works without it
+    """Return the type with strings instead of dates and times."""
+    import pyarrow as pa  # imported late: --help starts fast, and doctor works without it
 
     if pa.types.is_date(arrow_type) or pa.types.is_timestamp(arrow_type):
         return pa.string()
@@ -170,7 +170,7 @@ def cell(value: Any) -> str:
 def jsonable(value: Any) -> Any:
     """Return the value in JSON's types.
 
-    Bytes become base64, decimals text, times ISO 8601, NaN and infinity text.
+    Bytes become base64, decimals, NaN and infinity become strings, times ISO 8601.
     """
     if isinstance(value, Mapping):
         return {_key(key): jsonable(item) for key, item in value.items()}
@@ -197,11 +197,11 @@ def _key(key: Any) -> str:
 
 
 def _dump(value: Any, option: int, encoding: str | None = None) -> str:
-    """Return JSON that is valid in the encoding of the output: characters that it lacks are escaped."""
+    """Return JSON in which characters that the encoding of the output lacks are escaped."""
     try:
         text = _text(jsonable(value), option)
     except RecursionError:
-        raise InvalidOperationError("The answer is nested too deeply to be printed.") from None
+        raise InvalidOperationError("The result is nested too deeply to be printed as JSON.") from None
     if text.isascii() and "\x7f" not in text:
         return text
     encoding = (encoding or sys.stdout.encoding or "ascii").lower().replace("_", "-")
@@ -212,7 +212,7 @@ def _dump(value: Any, option: int, encoding: str | None = None) -> str:
 def _text(plain: Any, option: int) -> str:
     try:
         return orjson.dumps(plain, option=option, default=str).decode("utf-8")
-    except orjson.JSONEncodeError:  # numbers beyond 64 bits, and what is nested more than 254 levels deep
+    except orjson.JSONEncodeError:  # numbers beyond 64 bits, and values nested more than 254 levels deep
         indent = 2 if option & orjson.OPT_INDENT_2 else None
         separators = None if indent else (",", ":")
         return json.dumps(plain, indent=indent, separators=separators, ensure_ascii=False, default=str)

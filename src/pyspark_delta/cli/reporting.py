@@ -1,4 +1,4 @@
-"""Prints errors of tables and catalogs as one sentence on standard error, and exits with 1."""
+"""Print errors of tables and catalogs as one sentence on standard error, and exit with 1."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ def reporting(command: Callable[P, None]) -> Callable[P, None]:
 
 
 def _print_error_json(error: DeltaError) -> None:
-    """`{"type": error class, "message": sentence}` on standard error."""
+    """Print `{"type": error class, "message": sentence}` on standard error."""
     print_problem_json({"type": error.error_class, "message": error.message.encode(errors="replace").decode()})

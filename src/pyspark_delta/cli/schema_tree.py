@@ -1,4 +1,4 @@
-"""A schema as lines: one for each column and nested field, indented."""
+"""Show a schema as lines: one for each column and nested field, indented."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Parquet file of actions that is being written: one column for each kind of action, by row groups (C044)."""
+"""Write a Parquet file of actions: one column for each kind of action, row group by row group (C044)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FEW_VALUES = ("partitionValues", "tags", "storageType", "clusteringProvider", "
 
 
 class ActionFile:
-    """Writes one file; it is visible once the `with` block ends without an error.
+    """Writes one file, which becomes visible when the `with` block ends without an error.
 
     The actions of each kind are adjacent, so that the statistics of row groups show where they are.
     """
@@ -74,7 +74,7 @@ class ActionFile:
         self.rows += len(actions)
 
     def flush(self) -> None:
-        """Make a row group of the actions so far."""
+        """Write the actions so far as a row group."""
         if not self._waiting:
             return
         number = sum(map(len, self._waiting))
@@ -110,7 +110,7 @@ class ActionFile:
         self._sink.__exit__(type(error), error, None)
 
     def status(self) -> FileStatus:
-        """Return the finished file as the store lists it."""
+        """Return the status of the finished file, as a listing of the store shows it."""
         found = self._store.status(self.path)
         if found.size != self.size:
             raise StorageError(
@@ -121,7 +121,7 @@ class ActionFile:
 
 
 def _repetitive(schema: pa.Schema) -> list[str]:
-    """Return the leaves that benefit from a dictionary: few distinct values, and not the long texts."""
+    """Return the leaves that benefit from a dictionary: those with few distinct values, without the long strings."""
     leaves = (leaf for field in schema for leaf in _paths(field.name, field.type))
     return [leaf for leaf in leaves if any(name in leaf.split(".") for name in _FEW_VALUES)]
 

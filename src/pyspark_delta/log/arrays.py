@@ -1,4 +1,4 @@
-"""Arrow arrays from raw buffers.
+"""Build Arrow arrays from raw buffers.
 
 `pyarrow.array` imports pandas at its first call, which costs more than opening a table; these constructors do not.
 """
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 
 def string_array(values: Sequence[bytes]) -> pa.StringArray | pa.LargeStringArray:
-    """Return a string array without nulls from UTF-8 texts; a large one beyond 2 GiB."""
+    """Return a string array without nulls from UTF-8 bytes; a large_string array beyond 2 GiB."""
     lengths = np.fromiter(map(len, values), dtype=np.int64, count=len(values))
     offsets = np.zeros(len(values) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])

@@ -1,4 +1,4 @@
-"""File actions of a checkpoint as columns: `add` or `remove` structs to the fields of `actions.columns`."""
+"""Convert file actions of a checkpoint to columns: `add` or `remove` structs to the fields of `actions.columns`."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _conform(column: pa.Array | None, wanted: pa.Field, length: int, path: str) 
         return column.cast(wanted.type)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise CorruptLogError(
-            f"The field '{WIRE_NAMES[wanted.name]}' in the checkpoint '{path}' is {column.type}: {error}. "
+            f"The field '{WIRE_NAMES[wanted.name]}' in the checkpoint '{path}' has the type {column.type}: {error}. "
             "Restore the checkpoint, or delete it.",
             path=path,
         ) from None

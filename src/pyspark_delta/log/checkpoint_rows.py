@@ -1,6 +1,6 @@
 """The file actions of a version as rows of its next checkpoint, streamed (CKC; C053, C054, C061, C063).
 
-Rows of an older checkpoint are copied in Arrow form: statistics are parsed, or written as text, only if the old
+Rows of an older checkpoint are copied in Arrow form: statistics are parsed, or written as JSON, only if the old
 checkpoint lacks the required form.
 """
 
@@ -71,7 +71,7 @@ def add_rows(files: pa.RecordBatch, layout: CheckpointLayout) -> Rows:
         "clusteringProvider": files.column("clustering_provider"),
     }
     if layout.stats_text:
-        columns["stats"] = texts if stored is None else with_texts(texts, stored)
+        columns["stats"] = texts if stored is None else with_json(texts, stored)
     if layout.stats_type is not None:
         columns[STATS_PARSED] = _parsed(texts, stored, layout)
     if layout.partition_type is not None:
@@ -80,7 +80,7 @@ def add_rows(files: pa.RecordBatch, layout: CheckpointLayout) -> Rows:
 
 
 def remove_rows(files: pa.RecordBatch) -> Rows:
-    """Tombstones, with the columns of `TOMBSTONE_FIELDS`, as `remove` structs: without statistics and tags (C054)."""
+    """Return tombstones, with columns of `TOMBSTONE_FIELDS`, as `remove` structs without statistics and tags (C054)."""
     columns = [
         files.column("path"),
         files.column("deletion_timestamp"),
@@ -121,13 +121,13 @@ def _files_of(rows: pa.StructArray, part: ParquetPart, *, parsed: bool) -> Itera
     if files.column("path").null_count:
         files = chosen_rows(files, present)
     if len(files):
-        files.validate(full=True)  # Parquet readers take any bytes for text
+        files.validate(full=True)  # Parquet readers do not validate UTF-8
         yield files
 
 
 def _needs_parsed(part: ParquetPart, group: int, layout: CheckpointLayout) -> bool:
     """True if typed statistics are required, or are the only form that some file has (C053)."""
-    return layout.stats_type is not None or lacks_texts(part, group)
+    return layout.stats_type is not None or may_lack_json(part, group)
 
 
 # -------------------------------------------------------------------------------------------------------- statistics
@@ -136,13 +136,13 @@ def _stored_stats(files: pa.RecordBatch) -> pa.StructArray | None:
 
 
 def _parsed(texts: pa.Array, stored: pa.StructArray | None, layout: CheckpointLayout) -> pa.StructArray:
-    """Return the typed form: the stored one if it has every leaf, otherwise parsed from the texts."""
+    """Return the typed form: the stored one if it has every leaf, otherwise parsed from JSON."""
     wanted = layout.stats_type
-    known = None if stored is None else fitted(stored, wanted)
+    known = None if stored is None else cast_struct(stored, wanted)
     if known is not None and not known.null_count:
         return known
     if known is None and stored is not None and texts.null_count == len(texts):
-        return fitted_as_far_as_possible(stored, wanted)
+        return cast_struct_or_null(stored, wanted)
     if known is not None:
         missing = pc.and_(known.is_null(), texts.is_valid())
         if not pc.any(missing).as_py():
@@ -159,7 +159,7 @@ def _from_texts(texts: pa.Array, layout: CheckpointLayout) -> pa.StructArray:
     wanted = layout.stats_type
     assert wanted is not None
     parsed = parse_stats(texts, layout.stats_leaves).to_struct_array()
-    found = fitted_as_far_as_possible(parsed, wanted)
+    found = cast_struct_or_null(parsed, wanted)
     if not texts.null_count:
         return found
     return pa.StructArray.from_arrays(found.flatten(), fields=list(wanted), mask=texts.is_null())

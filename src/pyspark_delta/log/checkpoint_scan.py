@@ -29,8 +29,8 @@ def scan_parts(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the results of `scan_part` for some files, in order. Raises CorruptLogError.
 
-    Several threads decode row groups; they start during this call. If statistics come from JSON text, the threads parse
-    the text instead.
+    Several threads decode row groups; they start during this call. If statistics come from JSON, the threads parse the
+    JSON instead.
     """
     if request is not None and request.stats_predicate is not None:
         return chain.from_iterable(scan_part(part, action, fields, request, counters) for part in parts)

@@ -1,7 +1,7 @@
 """Write the checkpoint of a version: classic, or V2 with sidecars (Checkpoints; CKN, V2C, LCP).
 
 Before the last file is written, every other file is complete or invisible to readers. A crash leaves the log unchanged,
-plus files without references. `_last_checkpoint` is written at the end.
+plus files without references. `_last_checkpoint` is written last.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def write_checkpoint(
 
     Raises InvalidOperationError if the version is not published, UnsupportedFeatureError for a table with unknown
     features, ChecksumMismatchError if the version checksum counts other files, InvalidOptionError, CorruptLogError,
-    StorageError; after an error no file of it is visible.
+    StorageError; after an error none of its files is visible.
     """
     if top_level is not None:
         check_top_level(top_level)
@@ -101,12 +101,14 @@ def write_checkpoint(
 
 
 def check_top_level(name: str) -> TopLevelFormat:
-    """Return the format of that name. Raises InvalidOptionError for another one."""
+    """Return the format, 'json' or 'parquet'. Raises InvalidOptionError for another name."""
     for known in get_args(TopLevelFormat):
         if name == known:
             return known  # type: ignore[no-any-return]
     raise InvalidOptionError(
-        f"The top level of a V2 checkpoint is 'json' or 'parquet', found {name!r}.", option="topLevelFormat", value=name
+        f"The top level of a V2 checkpoint must be 'json' or 'parquet', found {name!r}.",
+        option="topLevelFormat",
+        value=name,
     )
 
 
@@ -116,7 +118,7 @@ def check_published(segment: LogSegment) -> None:
     Raises InvalidOperationError.
     """
     if not segment.commits:
-        return  # the version has a checkpoint, which is written again
+        return  # the version already has a checkpoint, which is rewritten
     name = parse_name(file_name(segment.commits[-1].file.path))
     if not isinstance(name, CommitName) or name.uuid is not None:
         raise InvalidOperationError(
@@ -189,14 +191,14 @@ class _Writing:
             "numOfAddFiles": str(self._totals.num_files),
         }
         top = [CheckpointMetadata(version=self._version, tags=tags), *actions, *sidecars]
-        self._check_there(sidecar for sidecar, _ in kept)
+        self._check_reused(sidecar for sidecar, _ in kept)
         found = self._top_level(top, top_level)
         files = (found.path, *(join(self._log, SIDECAR_DIRECTORY, sidecar.path) for sidecar in sidecars))
         v2 = {"path": file_name(found.path), "sizeInBytes": found.size, "modificationTime": found.modification_time}
         return self._announce("v2", files, len(top) + number, size + found.size, v2, len(kept))
 
-    def _check_there(self, kept: Iterable[Sidecar]) -> None:
-        """Check that no sidecar of the old checkpoint was deleted with it while the others were written."""
+    def _check_reused(self, kept: Iterable[Sidecar]) -> None:
+        """Check that log cleanup did not delete reused sidecars while the others were written."""
         wanted = {sidecar.path for sidecar in kept}
         if not wanted:
             return
@@ -236,7 +238,7 @@ class _Writing:
         ]
 
     def _live_ahead(self, sources: FileSources, parts: tuple[ParquetPart, ...]) -> closing[Generator[pa.StructArray]]:
-        """Yield the live files, which are read while others are written."""
+        """Yield the live files, read ahead while others are written."""
         return closing(prefetch(self._live(sources, parts)))
 
     def _live(self, sources: FileSources, parts: tuple[ParquetPart, ...]) -> Iterator[pa.StructArray]:
@@ -260,9 +262,9 @@ class _Writing:
         found, expected = (totals.num_files, totals.size), (checksum.num_files, checksum.table_size_bytes)
         if found != expected:
             raise ChecksumMismatchError(
-                f"No checkpoint of version {self._version} in '{self._log}' was written: its log leads to "
-                f"{found[0]} files of {found[1]} bytes, its version checksum says {expected[0]} of {expected[1]}. "
-                "One of the two is damaged; delete the checksum file if the log is right.",
+                f"No checkpoint of version {self._version} in '{self._log}' was written: the log has {found[0]} files "
+                f"of {found[1]} bytes, but the version checksum says {expected[0]} of {expected[1]}. One of the two is "
+                "damaged; delete the checksum file if the log is right.",
                 path=self._log,
                 version=self._version,
             )

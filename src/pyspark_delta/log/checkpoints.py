@@ -31,7 +31,7 @@ _REQUIRED_LEAF = {
     "sidecar": "path",
     "checkpointMetadata": "version",
 }
-_ONCE = frozenset({"protocol", "metaData", "checkpointMetadata"})  # a checkpoint has one of each
+_ONCE = frozenset({"protocol", "metaData", "checkpointMetadata"})  # a checkpoint has one action of each kind
 
 
 class CheckpointReader:
@@ -45,7 +45,7 @@ class CheckpointReader:
 
     @cached_property
     def text(self) -> CommitText | None:
-        """The content of a JSON top level; None for Parquet."""
+        """The text of a JSON top level; None for Parquet."""
         name = self.checkpoint.name
         if isinstance(name, UuidCheckpointName) and name.format == "json":
             return read_commit(self._store, self.checkpoint.files[0], name.version)
@@ -103,7 +103,7 @@ class CheckpointReader:
         sidecar = decode_sidecar(fields)
         name = file_name(decode(sidecar.path))
         if not name or name in (".", ".."):
-            raise fields.error(f"the sidecar path {sidecar.path!r} names no file")
+            raise fields.error(f"the sidecar path {sidecar.path!r} is not a valid file path")
         # Sidecars are in the table's own directory, for any path (C072).
         location = join(log_location(self._table_location), SIDECAR_DIRECTORY, name)
         return FileStatus(location, sidecar.size_in_bytes, sidecar.modification_time)

@@ -1,7 +1,7 @@
-"""Log cleanup: delete files older than the table's retention, up to a checkpoint that stays (C104, C364-C371).
+"""Log cleanup: delete files older than the table's retention, up to a retained checkpoint (C104, C364-C371).
 
 Files are deleted oldest first, and commits before checkpoints, so an interrupted cleanup leaves every retained version
-readable. Commits are dated by their files, which are never older than the times inside.
+readable. Modification times date the commits: they are never before the in-commit timestamps.
 """
 
 from __future__ import annotations

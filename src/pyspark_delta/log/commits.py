@@ -28,9 +28,9 @@ _LONGEST_NULL = max(map(len, _NULL_LINES))
 
 
 class CommitText(NamedTuple):
-    """The content of one commit (or compaction, or JSON checkpoint): `version` is the newest it stands for.
+    """The content of one commit (or compaction, or JSON checkpoint): `version` is the newest that it covers.
 
-    A tuple, as `FileStatus` is.
+    A tuple for speed, like `FileStatus`.
     """
 
     version: int
@@ -43,7 +43,7 @@ class CommitText(NamedTuple):
         return self.data.split(b"\n")
 
     def is_about_files(self) -> bool:
-        """True if every line is a file action or commitInfo in the usual form, so that other kinds need no search."""
+        """True if all lines are file actions or commitInfo in the usual form: other kinds need no search."""
         data, position = self.data, 0
         while data.startswith(_FILE_LINES, position):
             position = data.find(b"\n", position) + 1
@@ -116,7 +116,7 @@ def malformed(path: str, problem: str) -> CorruptLogError:
 
 
 def read_commit(store: ObjectStore, file: FileStatus, version: int, *, compacted: bool = False) -> CommitText:
-    """Read one file. Its first and last line must be whole JSON objects. Raises CorruptLogError."""
+    """Read one file. Its first and last line must be complete JSON objects. Raises CorruptLogError."""
     try:
         data = store.read(file.path)
     except FileNotFoundInStoreError as error:
@@ -179,7 +179,7 @@ def _checked(path: str, data: bytes) -> bytes:
     except (ValueError, RecursionError, TypeError):
         number, line = (1, first) if not _is_object(first) else (data.rstrip().count(b"\n") + 1, last)
         raise malformed(
-            path, f"line {number} is not a whole JSON object, found {_excerpt(line)} (file in '{LOG_DIRECTORY}')"
+            path, f"line {number} is not a complete JSON object, found {_excerpt(line)} (file in '{LOG_DIRECTORY}')"
         ) from None
 
 
@@ -202,12 +202,12 @@ def _without_nulls(line: bytes) -> bytes:
     try:
         value = orjson.loads(line)
     except orjson.JSONDecodeError:
-        return line  # the caller reports it
+        return line  # the caller reports the error
     return orjson.dumps({name: member for name, member in value.items() if member is not None})
 
 
 def _first_line(data: bytes) -> bytes:
-    """Return the first line that is not blank, b"" if all are."""
+    """Return the first line that is not blank; b"" if all lines are blank."""
     start = 0
     while start < len(data):
         end = data.find(b"\n", start)

@@ -26,7 +26,7 @@ def write_compaction(store: ObjectStore, table_location: str, start: int, end: i
     """
     if not 0 <= start < end:
         raise InvalidOptionError(
-            f"A log compaction covers two versions or more, from 0 on; found {start} to {end}. Give a later end."
+            f"A log compaction must cover at least two versions, found {start} to {end}. Give a later end."
         )
     listing = list_log(store, table_location, start, end)
     missing = first_gap(listing.commits, start, end)

@@ -63,7 +63,7 @@ class FileLines:
 
 
 class _Reconciled:
-    """Apply commits to a state: many at once if all their lines have the usual form, otherwise one by one.
+    """Apply commits to a state: together if all their lines have the usual form, otherwise one by one.
 
     In the usual form a line begins with the path, which is its own key: it has no second spelling, and there is no
     deletion vector.

@@ -1,4 +1,4 @@
-"""The beginning of a long Parquet footer: the schema and the first row group.
+"""Parse the beginning of a long Parquet footer: the schema and the first row group.
 
 Arrow parses complete footers, and that of a checkpoint of a million files describes thousands of column chunks, while
 protocol and metadata are usually in the first row group. A footer is one Thrift struct in compact form, whose list of
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 LONG = 1 << 16
-"""Bytes from which a footer is long."""
+"""The size in bytes from which a footer counts as long."""
 
 _MAGIC = b"PAR1"
 _TRAILER = 8  # bytes: the length of the footer, and the magic number
@@ -25,7 +25,7 @@ _MANY = 15  # in the header of a list: its length follows
 
 
 def first_row_group(file: Any) -> pq.FileMetaData | None:
-    """Return the footer with its first row group only; None if it is not long, or has another form."""
+    """Return the footer with only its first row group; None if it is not long, or has an unexpected form."""
     size = file.seek(0, os.SEEK_END)
     if size < LONG:
         return None
@@ -52,7 +52,7 @@ def _cut(data: bytes) -> bytes | None:
     while data[position]:
         header, position = data[position], position + 1
         if header < 1 << 4:
-            return None  # the fields that matter are adjacent
+            return None  # the required fields are adjacent
         field += header >> 4
         if field == _ROW_GROUPS:
             if header & 15 != _LIST:
@@ -67,7 +67,7 @@ def _cut(data: bytes) -> bytes | None:
 
 
 def _after(data: bytes, position: int, kind: int) -> int:
-    """Return the end of a value of a kind at a position. Raises IndexError after the end of the data."""
+    """Return the position after the value of a Thrift type at a position. Raises IndexError beyond the data."""
     if kind == _STRUCT:
         while header := data[position]:
             position = _after(data, position + 1 if header >> 4 else _after_integer(data, position + 1), header & 15)
@@ -88,11 +88,11 @@ def _after(data: bytes, position: int, kind: int) -> int:
         return position
     if kind in (_BYTE, _DOUBLE):
         return position + (1 if kind == _BYTE else 8)
-    raise IndexError("maps and unknown kinds do not occur")
+    raise IndexError("maps and unknown types do not occur")
 
 
 def _list_header(data: bytes, position: int) -> tuple[int, int, int]:
-    """Return the length of a list, the kind of its elements, and where they begin."""
+    """Return the length of a list, the Thrift type of its elements, and their position."""
     header = data[position]
     if header >> 4 < _MANY:
         return header >> 4, header & 15, position + 1

@@ -80,7 +80,7 @@ class Versioned(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _InCommitTimes:
-    """Return from which version, and after which time, commits contain their time; 0 and None: all of them."""
+    """The version from which, and the time after which, commits contain their time; 0 and None if all do."""
 
     version: int
     time: int | None
@@ -160,7 +160,7 @@ def version_at(latest: Versioned, timestamp_ms: int, listing: LogListing | None 
     """Return the newest version up to `latest` that was committed at or before a time in milliseconds since the epoch.
 
     `listing` is the listing of the complete log up to `latest`, if the caller has it. Raises TimestampOutOfRangeError
-    for a time before the first version that can be read or after the last.
+    for a time before the first readable version or after the last.
     """
     store, location = latest.store, latest.segment.table_location
     listing = list_log(store, location, 0, latest.version) if listing is None else listing
@@ -244,8 +244,8 @@ def in_commit_timestamp(info: CommitInfo | None, path: str) -> int:
     """Return the time in a commit. Raises CorruptLogError, naming the commit file, if it has none."""
     if info is None or info.in_commit_timestamp is None:
         raise CorruptLogError(
-            f"The commit '{path}' has no inCommitTimestamp, though the table has in-commit timestamps from "
-            "before that version on. The writer of the commit is at fault; read the table by version.",
+            f"The commit '{path}' has no inCommitTimestamp, although in-commit timestamps were enabled before that "
+            "version. The writer of the commit is faulty. Open the table by version instead.",
             path=path,
             error_class="DELTA_MISSING_COMMIT_TIMESTAMP",
         )
@@ -290,7 +290,7 @@ def _in_commit_timestamp(store: ObjectStore, file: FileStatus, version: int) -> 
 def _too_early(timestamp_ms: int, version: int, time: int, location: str) -> TimestampOutOfRangeError:
     return TimestampOutOfRangeError(
         f"The timestamp {_shown(timestamp_ms)} is before the earliest version of '{location}' that can be read, "
-        f"{version}, committed at {_shown(time)}. Use a timestamp from then on.",
+        f"{version}, committed at {_shown(time)}. Use this timestamp or a later one.",
         error_class="DELTA_TIMESTAMP_EARLIER_THAN_COMMIT_RETENTION",
         timestamp=timestamp_ms,
         version=version,
@@ -301,7 +301,7 @@ def _too_early(timestamp_ms: int, version: int, time: int, location: str) -> Tim
 def _too_late(timestamp_ms: int, version: int, time: int, location: str) -> TimestampOutOfRangeError:
     return TimestampOutOfRangeError(
         f"The timestamp {_shown(timestamp_ms)} is after the latest version of '{location}', {version}, committed at "
-        f"{_shown(time)}. Use a timestamp up to then, or read the latest version.",
+        f"{_shown(time)}. Use this timestamp or an earlier one, or read the latest version.",
         timestamp=timestamp_ms,
         version=version,
         commit_timestamp=time,

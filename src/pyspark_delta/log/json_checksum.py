@@ -30,7 +30,7 @@ def parse_exactly(text: str | bytes) -> Any:
             object_pairs_hook=_object,
         )
     except (ValueError, RecursionError) as error:
-        raise CorruptLogError(f"The text is not valid JSON: {error}.") from None
+        raise CorruptLogError(f"The file is not valid JSON: {error}.") from None
 
 
 def canonical_string(value: Any) -> str:
@@ -52,7 +52,7 @@ def checksum_matches(text: str | bytes) -> bool:
     """True if the object in `text` has no checksum, or one that matches in either order. Raises CorruptLogError."""
     value = parse_exactly(text)
     if not isinstance(value, dict):
-        raise CorruptLogError("The text is not a JSON object.")
+        raise CorruptLogError("The file is not a JSON object.")
     found = value.get(_CHECKSUM)
     if found is None:
         return True
@@ -69,7 +69,7 @@ def _md5(text: str) -> str:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        raise ValueError("an object has a key twice")
+        raise ValueError("an object contains a key twice")
     return value
 
 

@@ -52,10 +52,11 @@ def read_last_checkpoint(store: ObjectStore, table_location: str) -> LastCheckpo
 def write_last_checkpoint(
     store: ObjectStore, table_location: str, hint: LastCheckpoint, v2: Mapping[str, Any] | None = None
 ) -> bool:
-    """Write the hint for a checkpoint, with a checksum (C084). Return True if it was written: a newer hint stays.
+    """Write the hint for a checkpoint, with a checksum (C084). Return True if it was written; a newer hint is kept.
 
-    `v2` describes the top level of a checkpoint with a unique name, for readers that know the reference's extension
-    (C075). Lists are left out: the two ways to compute the checksum disagree about long ones (C095).
+    `v2` describes the top level of a checkpoint with a unique name, for readers that support the extension of the
+    reference implementation (C075). Lists are left out: the two ways to compute the checksum disagree about long ones
+    (C095).
     """
     known = read_last_checkpoint(store, table_location)
     if known is not None and known.version > hint.version:
@@ -99,7 +100,7 @@ def parse_last_checkpoint(content: bytes) -> LastCheckpoint:
 
 
 def _top_level(v2: Any, version: int) -> UuidCheckpointName | None:
-    """Return the name in an extension of the reference's (C075); None if the extension has another form."""
+    """Return the file name in the extension of the reference implementation (C075); None if it has another form."""
     path = v2.get("path") if isinstance(v2, dict) else None
     name = parse_name(path) if isinstance(path, str) else None
     return name if isinstance(name, UuidCheckpointName) and name.version == version else None

@@ -48,7 +48,7 @@ def _parse_block(
     headed = all(f.name in _HEAD for f in fields)
     blob = b"".join([_without_stats(line) for line in lines] if headed else lines)
     if any(f.name == "tags" for f in fields) and b'"tags"' in blob:
-        return None  # its keys are not known beforehand
+        return None  # the keys are unknown in advance
     known = [f for f in fields if f.name != "tags"]
     wire = pa.schema([(action, pa.struct([_wire_field(f, partition_names) for f in known]))])
     try:
@@ -86,7 +86,7 @@ def _parse_block(
     try:
         batch.validate(full=True)
     except pa.ArrowInvalid:
-        return None  # bytes that are not UTF-8, which Arrow's parser lets through
+        return None  # Arrow's parser does not validate UTF-8
     return batch
 
 
@@ -136,7 +136,7 @@ def _row(line: bytes, action: str, fields: Sequence[pa.Field], locate: Locate) -
     try:
         return _read_row(line, action, fields, "", 0)
     except CorruptLogError:
-        return _read_row(line, action, fields, *locate(line))  # once more, for the message
+        return _read_row(line, action, fields, *locate(line))  # decoded again, for the error message
 
 
 def _read_row(line: bytes, action: str, fields: Sequence[pa.Field], path: str, number: int) -> list[Any]:

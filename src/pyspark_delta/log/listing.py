@@ -66,7 +66,7 @@ class LogListing:
             case ClassicCheckpointName() | MultiPartCheckpointName() | UuidCheckpointName():
                 self.checkpoint_files[name] = file
             case _:
-                return  # a staged commit counts only where a catalog names it
+                return  # a staged commit is valid only if a catalog names it
 
     def checkpoints(self) -> list[Checkpoint]:
         """Return the complete checkpoints, newest first (C023, C030). Empty files are not complete."""
@@ -83,7 +83,7 @@ class LogListing:
         return sorted(found, key=lambda c: (-c.version, _preference(c.name), c.files[0].path))
 
     def _parts(self, first: MultiPartCheckpointName) -> Iterator[FileStatus]:
-        """Yield the files of a checkpoint up to its first missing part: a name may claim ten thousand million parts."""
+        """Yield the files of a checkpoint up to its first missing part: a name may claim ten billion parts."""
         for number in range(1, first.parts + 1):
             file = self.checkpoint_files.get(MultiPartCheckpointName(first.version, number, first.parts))
             if file is None or not file.size:
@@ -108,7 +108,10 @@ def _preference(name: CheckpointName) -> int:
 
 
 def first_gap(versions: Container[int], first: int, last: int) -> int | None:
-    """Return the first version of a range that is not in `versions`; None if all are. Takes at most that many steps."""
+    """Return the first version of a range that is not in `versions`; None if all are.
+
+    The loop takes at most as many steps as there are versions.
+    """
     version = first
     while version <= last and version in versions:
         version += 1
@@ -116,7 +119,7 @@ def first_gap(versions: Container[int], first: int, last: int) -> int | None:
 
 
 def log_location(table_location: str) -> str:
-    """The log directory of a table."""
+    """Return the location of the log directory of a table."""
     return join(table_location, LOG_DIRECTORY)
 
 
@@ -131,7 +134,7 @@ def list_log(
 
 
 def list_back(store: ObjectStore, table_location: str, last_version: int) -> LogListing:
-    """List from far enough before `last_version` to include a complete checkpoint, at most from the start."""
+    """List backwards from `last_version` until a complete checkpoint, or the start of the log, is included."""
     listing = LogListing()
     window, end = _WINDOW, last_version + 1
     while True:
@@ -159,7 +162,7 @@ def _take_in(
 
 
 def extend(listing: LogListing, log_tail: Iterable[FileStatus], last_version: int | None) -> None:
-    """Add the commits that a catalog gives: they replace published commits of the same versions."""
+    """Add the commits from a catalog, which replace published commits of the same versions."""
     for file in log_tail:
         name = parse_name(file_name(file.path))
         if isinstance(name, CommitName) and (last_version is None or name.version <= last_version):

@@ -48,7 +48,7 @@ class LoadedFiles:
         return sum(column.nbytes for column in kept_columns)
 
     def serves(self, fields: Sequence[pa.Field]) -> bool:
-        """True if a request for these columns is answered from memory: not the first request, nor one too large."""
+        """True if these columns are answered from memory: at the second request, if they are not too large."""
         with self._lock:
             self._requests += 1
             again = self._requests > 1

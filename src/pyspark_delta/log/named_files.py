@@ -1,7 +1,7 @@
-"""Look up files of a log by name, if the wanted versions are few and known.
+"""Look up files of a log by name, if only a few known versions are needed.
 
 A local directory can only be listed completely, and then sorted: after ten thousand commits that takes longer than a
-commit. An object store lists from any name, so one listing is as good there.
+commit. An object store lists from any name, so there one listing is as fast.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from pyspark_delta.storage import FileStatus, ObjectStore
 from pyspark_delta.storage.paths import join, split
 
 NEAR = 64
-"""The number of versions up to which one request each is faster than one listing."""
+"""The number of versions up to which one request per version is faster than one listing."""
 
 _FARTHEST = 4096  # names after the latest version; commits there show that one is missing
 
 
 def lists_everything(table_location: str) -> bool:
-    """True if each listing of the log costs as much as all files of its directory."""
+    """True if every listing of the log reads its whole directory."""
     return split(table_location)[0] == "file"
 
 

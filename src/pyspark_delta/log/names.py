@@ -1,4 +1,4 @@
-"""The names of the files in `_delta_log` (File Types; C010, C027-C029, C042, C096, C105): text to value and back."""
+"""The names of the files in `_delta_log` (File Types; C010, C027-C029, C042, C096, C105): parsed and formatted."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ _NAME = re.compile(
 
 
 def parse_name(name: str) -> LogName | None:
-    """What a file name in `_delta_log` means; None for a name that the protocol does not know (C018)."""
+    """Return the parsed name of a file in `_delta_log`; None for a name that the protocol does not define (C018)."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None
@@ -123,5 +123,5 @@ def parse_name(name: str) -> LogName | None:
 
 
 def version_prefix(version: int) -> str:
-    """The prefix that every file name of a version has; in listing order it precedes them all."""
+    """Return the prefix of all file names of a version; in listing order it precedes them all."""
     return f"{version:020d}."

@@ -111,7 +111,7 @@ class ParquetPart:
         return int(column.num_values - statistics.null_count)
 
     def row_groups_with(self, leaf: str, *, until_found: bool = False) -> list[int]:
-        """The row groups that may hold a value of the leaf; with `until_found`, up to the first that certainly does."""
+        """Return the row groups that may hold a value of a leaf; `until_found` ends at the first certain one."""
         found: list[int] = []
         if self.leaf(leaf) is None:
             return found
@@ -146,14 +146,14 @@ class ParquetPart:
             if not present:
                 return None
             table = file.read_row_groups(sorted({*chain(*groups.values())}), columns=present, use_threads=False)
-            table.validate(full=True)  # Parquet readers take any bytes for text
+            table.validate(full=True)  # Parquet readers do not validate UTF-8
             return table
 
     @contextmanager
     def reading(self, coded: Sequence[str] = (), source: Any = None) -> Iterator[pq.ParquetFile]:
         """Open the file for several reads in a row; the leaves `coded` are read as dictionary columns.
 
-        Errors inside become those of this class. `source` is the file if it is open already.
+        Errors inside become CorruptLogError. `source` is the file, if it is already open.
         """
         with self._translated(), self._file(coded, source) as file:
             if self._metadata is None:
@@ -199,7 +199,7 @@ def missing_part(path: str) -> CorruptLogError:
 
 
 def _check_size(metadata: pq.FileMetaData, source: Any) -> None:
-    """Refuse a file of more rows than so many bytes hold: each action has a path or a name of its own.
+    """Refuse a file that claims more rows than its bytes can hold: each action has a path or a name of its own.
 
     Equal rows take nearly no space in Parquet, and any memory once they are read. Raises ValueError.
     """

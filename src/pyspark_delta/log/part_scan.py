@@ -53,13 +53,13 @@ class ScanCounters:
     stats_texts: int = 0
 
     def add(self, other: ScanCounters) -> None:
-        """Add the counts of another."""
+        """Add the counts of another scan."""
         self.row_groups += other.row_groups
         self.stats_texts += other.stats_texts
 
 
 class _Texts(NamedTuple):
-    """Statistics of some files as text, their partition columns, and which of the files are still undecided."""
+    """Statistics of some files as JSON text, their partition columns, and a mask of the undecided files."""
 
     group: int
     texts: pa.Array
@@ -129,7 +129,7 @@ class PartScan:
             return Range(None, None, nulls, values)
         try:
             low, high = statistics.min, statistics.max
-        except (OverflowError, ValueError):  # a date or time that Python does not have
+        except (OverflowError, ValueError):  # a date or time outside of Python's range
             return Range(None, None, nulls, values)
         if data_type in (FLOAT, DOUBLE):
             # NaN is not within the bounds. If a writer compared values with NaN, a bound may be NaN and means nothing.
@@ -291,7 +291,7 @@ class PartScan:
         return self._with_stats(files, leaf_columns_of(parse_stats(texts, leaves), leaves))
 
     def _rows_of_texts(self) -> int:
-        """Return how many texts are parsed at once: fewer for a small file, so that every thread gets some early."""
+        """Return how many texts to parse at once: fewer for a small file, so that every thread gets work early."""
         share: int = self.part.metadata.num_rows // (_SHARES * worker_count())
         return min(BATCH_ROWS, max(_FEW_ROWS, share))
 
@@ -326,7 +326,7 @@ class PartScan:
     # -------------------------------------------------------------------------------------------------- columns
     def _answer(self, file: pq.ParquetFile, group: int, mask: pa.BooleanArray | None) -> Iterator[pa.RecordBatch]:
         names = leaf_columns(self.part, self._action, self._fields, group)
-        makes_texts = self._action == "add" and self._makes_texts and lacks_texts(self.part, group)
+        makes_texts = self._action == "add" and self._makes_texts and may_lack_json(self.part, group)
         if makes_texts:
             names.append(f"add.{STATS_PARSED}")
         start = 0
@@ -342,7 +342,7 @@ class PartScan:
                 struct = struct.take(pc.indices_nonzero(keep))  # first, so that later steps process only the kept rows
             files = extract(struct, self._fields, self.part.path)
             if makes_texts:
-                texts = with_texts(files.column(STATS.name), typed_stats(self.part, struct))
+                texts = with_json(files.column(STATS.name), typed_stats(self.part, struct))
                 files = files.set_column(files.schema.get_field_index(STATS.name), STATS, texts)
             if len(files):
                 files.validate(full=True)  # Parquet readers do not validate text

@@ -1,4 +1,4 @@
-"""The commitInfo of a commit file: who made the commit, under which transaction id, and when (C192-C197, C356)."""
+"""The commitInfo of a commit file: writer, transaction id and time of a commit (C192-C197, C356)."""
 
 from __future__ import annotations
 

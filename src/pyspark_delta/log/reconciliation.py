@@ -131,9 +131,7 @@ def _may_be_unusual(paths: pa.Array) -> bool:
 
 
 def _is_unusual_text(data: np.ndarray[Any, Any], start: int) -> bool:
-    """True if a window of paths, which neither begins nor ends with a slash, has a character or pair of another
-    spelling.
-    """
+    """True if a block of paths, without slash at its ends, has characters that allow another spelling."""
     window = data[start : start + _WINDOW]
     text = window.tobytes()
     if b"%" in text or b":" in text or b"\\" in text or b"\0" in text:

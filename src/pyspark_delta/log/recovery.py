@@ -16,7 +16,8 @@ def is_missing(error: CorruptLogError) -> bool:
 
 
 def other_segment(store: ObjectStore, segment: LogSegment, error: CorruptLogError) -> LogSegment | None:
-    """Another segment of the same version, after `error` was raised for a file of `segment`; None if there is none.
+    """Return another segment of the same version, after `error` was raised for a file of `segment`; None if there is
+    none.
 
     Log cleanup may delete the files of a segment while a process keeps it, so for a missing file the log is listed
     again. Without an unreadable checkpoint, an older one or the first commit is used, with a DeltaWarning. Raises
@@ -44,7 +45,7 @@ def _listed_again(store: ObjectStore, segment: LogSegment) -> LogSegment | None:
     try:
         found = load_segment(store, segment.table_location, segment.end_version, log_tail=staged)
     except CorruptLogError:
-        return None  # the missing file is the cause, and its error says more
+        return None  # the error of the missing file is more precise
     return None if found.checkpoint == segment.checkpoint and found.commits == segment.commits else found
 
 
@@ -55,7 +56,7 @@ def _is_sidecar(segment: LogSegment, error: CorruptLogError) -> bool:
 def _without_checkpoint(store: ObjectStore, segment: LogSegment) -> LogSegment | None:
     """Return the same version from an older checkpoint, or from the first commit; None if the log does not allow it.
 
-    Used if a checkpoint proves unreadable.
+    Used if a checkpoint is unreadable.
     """
     if segment.checkpoint is None:
         return None

@@ -39,12 +39,12 @@ from pyspark_delta.storage import ObjectStore
 
 T = TypeVar("T")
 
-_KEPT_BYTES = 64 << 20  # bytes of commit text; what exceeds them is read again on the next use
+_KEPT_BYTES = 64 << 20  # bytes of commit text kept in memory; more is read again on the next use
 
 
 class FileSources(NamedTuple):
-    """Where the file actions of a version are. Read together, so that a concurrent reload of the segment mixes
-    nothing.
+    """Where the file actions of a version are. They are read together, so that a concurrent reload of the segment
+    cannot mix two states.
     """
 
     checkpoint: CheckpointReader | None
@@ -134,7 +134,7 @@ class LogReplay:
         return protocol, metadata
 
     def changed_protocol_and_metadata(self, texts: Iterator[CommitText]) -> tuple[Protocol | None, Metadata | None]:
-        """Return the newest of both in some commits, which come newest first; no more is read than needed."""
+        """Return the newest protocol and metadata in some commits, given newest first; reads no more than needed."""
         protocol: Protocol | None = None
         metadata: Metadata | None = None
         for text in texts:
@@ -150,7 +150,7 @@ class LogReplay:
         location = log_location(self.segment.table_location)
         return CorruptLogError(
             f"The log '{location}' has no {name} action up to version {self.segment.end_version}, so the table "
-            "cannot be read. The file that held it was lost or is incomplete.",
+            "cannot be read. The file that contained it is missing or incomplete.",
             path=location,
             error_class="DELTA_STATE_RECOVER_ERROR",
         )
@@ -280,7 +280,7 @@ class LogReplay:
     def line_files(
         self, sources: FileSources, action: str, columns: Sequence[str], partition_names: Sequence[str]
     ) -> Iterator[pa.RecordBatch]:
-        """The part of `files` that is not in Parquet files of a checkpoint: from commits and JSON checkpoints."""
+        """Yield the part of `files` that is not in Parquet files of a checkpoint: from commits and JSON checkpoints."""
         fields = [field_of(action, name) for name in columns]
         return self._line_batches(sources, action, fields, partition_names, None)
 
@@ -309,7 +309,8 @@ class LogReplay:
         partition_names: Sequence[str],
         required: tuple[Column, ...] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """All live files, in no order: some columns, then the statistics at each leaf, typed, named by its number.
+        """Yield all live files, unordered: the given columns, then the typed statistics at each leaf, named by its
+        number.
 
         `required` as in `scan_stats`. Raises CorruptLogError.
         """
@@ -317,7 +318,7 @@ class LogReplay:
 
         def parse(batch: pa.RecordBatch) -> pa.RecordBatch:
             stats = leaf_columns_of(parse_stats(batch.column(len(fields)), leaves), leaves)
-            stats.validate(full=True)  # bytes that are not UTF-8, which Arrow's parser lets through
+            stats.validate(full=True)  # Arrow's parser does not validate UTF-8
             return pa.RecordBatch.from_arrays(
                 [*batch.columns[: len(fields)], *stats.columns], names=[*columns, *stats.schema.names]
             )

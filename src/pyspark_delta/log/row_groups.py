@@ -1,4 +1,4 @@
-"""Which row groups of a checkpoint may hold a file that a predicate keeps, by the statistics in the Parquet footer.
+"""Select row groups of a checkpoint that may hold a file that a predicate keeps, by statistics of the Parquet footer.
 
 A predicate on files is evaluated over the ranges of its columns within a row group: the outcome is the set of truth
 values that some row may have. A row group is skipped if neither true nor unknown is among them.
@@ -26,7 +26,7 @@ from pyspark_delta.expressions.tree import (
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What is known of a column within a row group: bounds (None: unknown) and if nulls and values may occur."""
+    """Facts of a column within a row group: bounds (None: unknown), and whether nulls and values may occur."""
 
     low: Any = None
     high: Any = None
@@ -35,7 +35,7 @@ class Range:
 
 
 class Outcomes(NamedTuple):
-    """Return the truth values that some row may have."""
+    """The truth values that some row may have."""
 
     true: bool
     false: bool
@@ -109,7 +109,7 @@ def _compared(op: str, left: Range, right: Range) -> Outcomes:
 
 
 def _less(left: Range, right: Range, *, or_equal: bool) -> tuple[bool, bool]:
-    """Return if some pair may be `<` (`<=`), and if some pair may not be."""
+    """Return whether some pair may be `<` (`<=`), and whether some pair may not be."""
     true = _may(left.low, right.high, lambda a, b: a <= b if or_equal else a < b)
     false = _may(left.high, right.low, lambda a, b: a > b if or_equal else a >= b)
     return true, false

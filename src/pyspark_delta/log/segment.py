@@ -18,11 +18,11 @@ from pyspark_delta.log.names import CommitName, parse_name
 from pyspark_delta.storage import FileStatus, ObjectStore
 from pyspark_delta.storage.paths import file_name
 
-_LONGEST_TAIL = 200  # commits that an updated segment may have before it changes over to a newer checkpoint
+_LONGEST_TAIL = 200  # commits that an updated segment may have before it switches to a newer checkpoint
 
 
 class CommitFile(NamedTuple):
-    """One commit of a segment; a tuple, as `FileStatus` is."""
+    """One commit of a segment; a tuple for speed, like `FileStatus`."""
 
     version: int
     file: FileStatus
@@ -138,8 +138,8 @@ def _check_ratified(listing: LogListing, table_location: str, ratified: int | No
     if ratified is not None and latest is not None and latest < ratified:
         missing = f"{log_location(table_location)}/{CommitName(latest + 1)}"
         raise CorruptLogError(
-            f"The catalog says that version {ratified} of '{table_location}' is the latest, and the newest that it "
-            f"gives or that is published is {latest}: '{missing}' is missing. It was deleted or lost; restore it.",
+            f"The catalog says that version {ratified} of '{table_location}' is the latest, but only versions up to "
+            f"{latest} exist: '{missing}' is missing. Restore the file.",
             path=missing,
             error_class="DELTA_VERSIONS_NOT_CONTIGUOUS",
             version=latest + 1,
@@ -147,10 +147,10 @@ def _check_ratified(listing: LogListing, table_location: str, ratified: int | No
 
 
 def segment_of(listing: LogListing, store: ObjectStore, table_location: str, version: int | None = None) -> LogSegment:
-    """The segment of `version` (the latest if None) from a listing that reaches back to a checkpoint or the start."""
+    """Return the segment of `version` (None: the latest); the listing includes a checkpoint or the first commit."""
     latest = listing.latest_version
     if latest is None:
-        # The listing may have stopped before the first version that is left.
+        # The listing may have stopped before the first remaining version.
         everything = list_log(store, table_location) if version is not None else listing
         newest = everything.latest_version
         if newest is None or version is None:
@@ -169,7 +169,7 @@ def segment_of(listing: LogListing, store: ObjectStore, table_location: str, ver
 def assemble(
     listing: LogListing, table_location: str, end: int, checkpoint: Checkpoint | None, older: tuple[Checkpoint, ...]
 ) -> LogSegment:
-    """The segment of version `end` from a checkpoint, or from the first commit, and the listed files after it."""
+    """Return the segment of version `end` from a checkpoint, or the first commit, and the listed files after it."""
     start = 0 if checkpoint is None else checkpoint.version + 1
     return LogSegment(
         table_location=table_location,
@@ -195,7 +195,7 @@ def later_segment(
     was written again, or its successors are incomplete.
     """
     if max_version is not None and max_version < segment.end_version:
-        return None  # the catalog knows fewer versions than before: it was restored from a copy
+        return None  # the catalog has fewer versions than before: it was restored from a backup
     listing = _listed_since(store, segment, log_tail, max_version)
     latest = listing.latest_version
     if latest is None or latest < segment.end_version or _rewritten(segment, listing):
@@ -224,7 +224,7 @@ def later_segment(
 def _listed_since(
     store: ObjectStore, segment: LogSegment, log_tail: tuple[FileStatus, ...], max_version: int | None
 ) -> LogListing:
-    """Return the files from the version of a segment on, or from a newer checkpoint that it should change over to."""
+    """Return the files from the version of a segment on, or from a newer checkpoint that it should switch to."""
     first = segment.end_version
     listing = _enough(segment, log_tail, max_version)
     if listing is None and lists_everything(segment.table_location):
@@ -258,12 +258,12 @@ def _newer_checkpoint(store: ObjectStore, segment: LogSegment) -> int | None:
 
 
 def _before(segment: LogSegment) -> int:
-    """The version of the checkpoint, -1 without one."""
+    """Return the version of the checkpoint, -1 without one."""
     return -1 if segment.checkpoint is None else segment.checkpoint.version
 
 
 def _is_long(segment: LogSegment, latest: int) -> bool:
-    """True if so many commits follow the checkpoint that a newer one is preferred."""
+    """True if many commits follow the checkpoint, so that a newer one is preferred."""
     return latest - max(_before(segment), 0) > _LONGEST_TAIL
 
 
@@ -278,9 +278,8 @@ def _enough(segment: LogSegment, log_tail: tuple[FileStatus, ...], max_version: 
 
 
 def _rewritten(segment: LogSegment, listing: LogListing) -> bool:
-    """True if the commit of the segment's version is another file than before: the table was recreated.
-
-    A staged commit may have been published since: what a catalog has ratified never changes.
+    """True if the commit file of the segment's version was replaced: the table was recreated. A staged commit that was
+    published since is the same commit.
     """
     if not segment.commits:
         return False
@@ -331,7 +330,7 @@ def _check_contiguous(segment: LogSegment, listing: LogListing, store: ObjectSto
     after = min((v for v in present if v > missing), default=missing)
     raise CorruptLogError(
         f"The versions in '{location}' are not contiguous: version {missing} is missing before version {after}. "
-        f"The file {CommitName(missing)} was deleted or lost; restore it.",
+        f"The file {CommitName(missing)} is missing. Restore it.",
         path=f"{location}/{CommitName(missing)}",
         error_class="DELTA_VERSIONS_NOT_CONTIGUOUS",
         version=missing,

@@ -1,4 +1,4 @@
-"""Which sidecars of the old checkpoint the next one can reuse unchanged: those whose files are all still live.
+"""Select sidecars of the old checkpoint that the next one can reuse unchanged: those whose files are all still live.
 
 Every checkpoint may name the same sidecar; cleanup keeps it as long as one of them exists (C368).
 """
@@ -46,7 +46,7 @@ def reusable_sidecars(
 
 
 def _serves(part: ParquetPart, layout: CheckpointLayout, full: int) -> bool:
-    """True if a sidecar is large enough, holds live files only, and has the columns that the table requires."""
+    """True if a sidecar is large enough, contains only live files, and has the columns that the table requires."""
     if part.metadata.num_rows * 2 < full or part.schema.get_field_index("add") < 0:
         return False
     if part.row_groups_with("remove.path"):

@@ -20,7 +20,7 @@ from pyspark_delta.schema.partition_values import parse_partition_column
 from pyspark_delta.schema.types import TIMESTAMP, DataType
 from pyspark_delta.stats.parse import assemble, leaf_tree, parse_stats
 
-_BATCH_ROWS = 8192  # so that every thread gets some
+_BATCH_ROWS = 8192  # so that every thread gets work
 
 
 def kept(predicate: Expression, columns: pa.RecordBatch) -> pa.BooleanArray:

@@ -5,18 +5,18 @@ from __future__ import annotations
 import pyarrow as pa
 
 
-def fitted(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
-    """Return the column as the wanted type; None if it lacks a field, or holds one that cannot be cast."""
-    return _fitted(column, wanted, lenient=False)
+def cast_struct(column: pa.Array, wanted: pa.DataType) -> pa.Array | None:
+    """Return the column as the wanted type; None if it lacks a field, or a field cannot be cast."""
+    return _convert(column, wanted, lenient=False)
 
 
-def fitted_as_far_as_possible(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+def cast_struct_or_null(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     """Return the column as the wanted type, null if that is not possible."""
-    found = _fitted(column, wanted, lenient=True)
+    found = _convert(column, wanted, lenient=True)
     return pa.nulls(len(column), wanted) if found is None else found
 
 
-def _fitted(column: pa.Array, wanted: pa.DataType, *, lenient: bool) -> pa.Array | None:
+def _convert(column: pa.Array, wanted: pa.DataType, *, lenient: bool) -> pa.Array | None:
     if column.type == wanted:
         return column
     if pa.types.is_struct(wanted) != pa.types.is_struct(column.type):
@@ -27,7 +27,7 @@ def _fitted(column: pa.Array, wanted: pa.DataType, *, lenient: bool) -> pa.Array
     children = []
     for field in wanted:
         position = _position(column.type, field.name)
-        child = None if position < 0 else _fitted(given[position], field.type, lenient=lenient)
+        child = None if position < 0 else _convert(given[position], field.type, lenient=lenient)
         if child is None:
             if not lenient:
                 return None

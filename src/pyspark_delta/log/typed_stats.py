@@ -12,7 +12,7 @@ from pyspark_delta.stats.texts import stats_texts
 STATS_PARSED = "stats_parsed"
 
 
-def lacks_texts(part: ParquetPart, group: int) -> bool:
+def may_lack_json(part: ParquetPart, group: int) -> bool:
     """True if columns may be the only statistics of some file of a row group."""
     stored = part.schema.field("add").type
     if not pa.types.is_struct(stored) or stored.get_field_index(STATS_PARSED) < 0:
@@ -27,8 +27,8 @@ def typed_stats(part: ParquetPart, adds: pa.StructArray) -> pa.StructArray:
     return stats if calendar is None else _without(calendar, stats)
 
 
-def with_texts(texts: pa.Array, stored: pa.StructArray) -> pa.Array:
-    """Return the texts, made from the typed form if there is no text."""
+def with_json(texts: pa.Array, stored: pa.StructArray) -> pa.Array:
+    """Return the statistics as JSON text, made from the typed form if the text is missing."""
     if texts.null_count == 0:
         return texts
     missing = pc.and_(texts.is_null(), stored.is_valid())

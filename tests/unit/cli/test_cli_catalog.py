@@ -105,7 +105,7 @@ def test_nothing_is_pending(warehouse: Warehouse) -> None:
 
 def test_a_catalog_from_an_older_backup_is_repaired(warehouse: Warehouse, tmp_path: Path) -> None:
     known = invoke("catalog", "repair", "s.t")
-    assert "knows every published commit; its latest version is 1" in known.stdout
+    assert "has every published commit; its latest version is 1" in known.stdout
     database, backup = tmp_path / "catalog.db", tmp_path / "backup.db"
     with sqlite3.connect(database) as source, sqlite3.connect(backup) as copy:
         source.backup(copy)
@@ -114,9 +114,9 @@ def test_a_catalog_from_an_older_backup_is_repaired(warehouse: Warehouse, tmp_pa
     with sqlite3.connect(backup) as source, sqlite3.connect(database) as copy:
         source.backup(copy)
     assert warehouse.ids() == [7]
-    assert "has forgotten versions 2 to 3" in invoke("catalog", "repair", "s.t").stdout
+    assert "lacks versions 2 to 3" in invoke("catalog", "repair", "s.t").stdout
     assert warehouse.ids() == [7]
-    assert "has taken in versions 2 to 3" in invoke("catalog", "repair", "s.t", "--apply").stdout
+    assert "now has versions 2 to 3" in invoke("catalog", "repair", "s.t", "--apply").stdout
     assert warehouse.ids() == [7, 8, 9]
     assert warehouse.append(10) == 4
     clear_cache()
