@@ -73,7 +73,7 @@ def parse_checksum(content: bytes, path: str) -> VersionChecksum:
         in_commit_timestamp=fields.optional_integer("inCommitTimestampOpt"),
         transactions=_transactions(fields),
         domains=_domains(fields),
-        # delta-spark long wrote the histogram under another name (C114).
+        # Older delta-spark versions wrote the histogram under another name (C114).
         file_size_histogram=_histogram(fields.child("fileSizeHistogram") or fields.child("histogramOpt")),
         num_deleted_records=fields.optional_integer("numDeletedRecordsOpt"),
         num_deletion_vectors=fields.optional_integer("numDeletionVectorsOpt"),
@@ -107,7 +107,7 @@ def differences(
     if checksum.domains is not None:
         pairs.append(("domainMetadata", dict(checksum.domains), dict(domains)))
     return tuple(
-        f"{name} is {found} in the checksum, and {actual} in the log"
+        f"{name} is {found} in the checksum, but {actual} in the log"
         for name, found, actual in pairs
         if found != actual
     )

@@ -1,4 +1,4 @@
-"""More of the catalog contract: a class for each optional capability of a catalog; see `CatalogContract`."""
+"""The catalog contract, continued: a class for each optional capability of a catalog; see `CatalogContract`."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class StagedCommits:
         for commit in tail.commits[1:]:
             publish(setup, table, commit)
         last = replace(propose(setup, catalog, table, limit + 2), published_version=limit)
-        assert not catalog.ratify(table, last).replayed  # it brings the news with it
+        assert not catalog.ratify(table, last).replayed  # the error contains the new log tail
         found = setup.make().log_tail(table)
         assert [commit.version for commit in found.commits] == [limit + 1, limit + 2]
 
@@ -274,7 +274,7 @@ class SoftDrops:
 
 
 class RememberedStaging:
-    """For catalogs that remember staging tables, until they get their names or are removed."""
+    """For catalogs that store staging tables until they are created or removed."""
 
     def test_c481_what_was_left_behind_is_known(self, setup: CatalogSetup) -> None:
         catalog = setup.make()
@@ -297,7 +297,7 @@ class RememberedStaging:
         assert [one.location for one in remove_left_behind(setup.make(), 2**62)] == [staging.location]
         with raises(FileNotFoundInStoreError):
             setup.store(path).status(path)
-        write_first_commit(setup, staging, new)  # by a creator that does not know about it
+        write_first_commit(setup, staging, new)  # by a creator that is not aware of it
         with raises(CatalogError):
             setup.make().create_table(staging, new)
         assert catalog.list_tables(setup.catalog, setup.schema) == [made.name]

@@ -1,6 +1,6 @@
 """The catalog contract as a test suite: classes for pytest that the tests of every catalog inherit.
 
-`CatalogContract` is for every catalog, `catalog_cases` has a class more for each capability:
+`CatalogContract` is for every catalog; `catalog_cases` has one more class for each optional capability:
 
 class TestMyCatalog(CatalogContract, StagedCommits):
     @pytest.fixture

@@ -19,7 +19,7 @@ CALLS = frozenset(
         "report_published",
     )
 )
-"""The calls that count: those that opening, creating and committing are made of."""
+"""The calls that are counted: those that open, create and commit."""
 
 
 def no_answer(call: str) -> BaseException:

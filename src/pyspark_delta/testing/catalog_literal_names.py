@@ -34,7 +34,7 @@ REFUSED_NAMES = ("", "  ", "a\0b", "a\nb", "\x7f", "\ud800", "n" * 256, "\u4e2d"
 
 
 class LiteralNames:
-    """For catalogs that take names literally, whatever is in them."""
+    """For catalogs that use names literally, whatever characters they contain."""
 
     def test_names_are_taken_literally(self, setup: CatalogSetup) -> None:
         catalog = setup.make()

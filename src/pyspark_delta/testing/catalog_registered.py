@@ -1,4 +1,4 @@
-"""More of the catalog contract: tables that the catalog names and does not manage."""
+"""The catalog contract, continued: registered tables, which the catalog names but does not manage."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyspark_delta.testing.catalog_tables import CatalogSetup, commit_content, f
 
 
 class Registering:
-    """For catalogs that name tables which no catalog manages."""
+    """For catalogs that can name tables that no catalog manages."""
 
     capability = Capability.REGISTER
 

@@ -1,4 +1,4 @@
-"""More of the catalog contract: catalogs that know fewer commits than are published, such as after a restore."""
+"""The catalog contract, continued: catalogs that lack published commits, for example after a restore."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from pyspark_delta.testing.faults import Fault
 
 
 class Repairs:
-    """For every catalog: published commits count in the end."""
+    """For every catalog: a repair adds the published commits."""
 
     def test_c473_published_commits_are_taken_in(self, setup: CatalogSetup) -> None:
         catalog, table = fresh(setup)
@@ -154,7 +154,7 @@ def write_published(
     copy_of: str | None = None,
     timestamp: int | None = None,
 ) -> bytes:
-    """Publish a commit that the catalog does not know, or a copy of a staged one; return its content."""
+    """Publish a commit that the catalog lacks, or a copy of a staged one; return its content."""
     store, path = setup.store(table.location), _published(table, version)
     if copy_of is None:
         content = commit_content(version, str(uuid.uuid4()), *actions, timestamp=timestamp)

@@ -1,4 +1,4 @@
-"""Small tables and commits for tests of catalogs: what a client would write, without data."""
+"""Small tables and commits for tests of catalogs, as a client would write them, without data."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def create_table(setup: CatalogSetup, catalog: Catalog, name: str = "t") -> Tabl
 
 
 def commit_content(version: int, transaction_id: str, *actions: Action, timestamp: int | None = None) -> bytes:
-    """Return a commit of nothing but its commitInfo and the actions given."""
+    """Return a commit with commitInfo and the given actions."""
     info = CommitInfo(
         values={
             "inCommitTimestamp": START + version if timestamp is None else timestamp,
@@ -165,7 +165,7 @@ def fresh(setup: CatalogSetup, name: str = "t") -> tuple[Catalog, TableInfo]:
 
 @contextmanager
 def raises(kind: type[E]) -> Iterator[list[E]]:
-    """Check that the block raises an error of a kind; the list holds it afterwards."""
+    """Check that the block raises an error of a class; afterwards the yielded list contains the error."""
     caught: list[E] = []
     try:
         yield caught

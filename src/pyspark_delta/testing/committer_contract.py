@@ -25,16 +25,16 @@ from pyspark_delta.commit import (
     VersionTaken,
 )
 
-_FAR = 4_000_000_000_000  # ms: after every version that is there already
+_FAR = 4_000_000_000_000  # ms: after every existing version
 
 
 @dataclass(frozen=True)
 class CommitterSetup:
     """A table in which version `first` is the next one.
 
-    `make` returns a committer as another process would make it; `read` returns the content of a version, None if there
-    is none. `lost_answer` is a committer whose first commit lands, but raises; `lost_request` one whose first commit
-    fails before anything happens; `refused` one that is not allowed to commit.
+    `make` returns a new committer, as another process would create it; `read` returns the content of a version, None if
+    there is none. `lost_answer` is a committer whose first commit succeeds, but raises; `lost_request` one whose first
+    commit fails without effect; `refused` one that is not allowed to commit.
     """
 
     location: str
@@ -47,7 +47,7 @@ class CommitterSetup:
 
 
 class CommitterContract:
-    """One test method for each sentence of `commit.contract`."""
+    """The contract of every committer: one test method for each sentence of `commit.contract`."""
 
     def test_a_free_version_is_committed_with_exactly_the_content(self, setup: CommitterSetup) -> None:
         request = _request(setup, setup.first)

@@ -1,7 +1,7 @@
 """A store that fails on purpose at the n-th call of a kind, before or after the effect.
 
-A failure *before* is a crash or a refusal: nothing happened. A failure *after* is a lost response: the file exists, and
-the caller does not know. Run an operation with a fault at every call it makes, and check the result.
+A failure *before* is a crash or a refusal without any effect. A failure *after* is a lost response: the file exists,
+but the caller does not know that. Run an operation with a fault at every call it makes, and check the result.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def connection_lost(path: str) -> BaseException:
 
 
 def crash(path: str) -> BaseException:
-    """For `Fault(raises=crash)`."""
+    """Return the end of the process at a path; for `Fault(raises=crash)`."""
     return SimulatedCrash(f"crashed at '{path}'")
 
 

@@ -212,7 +212,7 @@ class StoreContract:
         with _raises(FileNotFoundInStoreError):
             store.read(path)
 
-    # ----------------------------------------------------------------------------------------------------- travelling
+    # ------------------------------------------------------------------------------------------------------ pickling
     def test_pickles(self, store: ObjectStore, root: str) -> None:
         store.write(join(root, "a"), b"here")
         assert pickle.loads(pickle.dumps(store)).read(join(root, "a")) == b"here"

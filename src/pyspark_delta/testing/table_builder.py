@@ -1,6 +1,6 @@
-"""Builds logs of tables for tests: commits, checkpoints of every kind, compactions, checksums and hints.
+"""Build logs of tables for tests: commits, checkpoints of every kind, compactions, checksums and hints.
 
-It writes its input unchecked; a correct checkpoint needs actions that the caller has reconciled. Actions are dicts in
+Input is not checked; for a correct checkpoint, the caller reconciles the actions. Actions are dicts in
 wire form: `{"add": {"path": ..., ...}}`.
 """
 
@@ -92,7 +92,7 @@ _OTHERS: dict[str, pa.DataType] = {
 
 
 class TableBuilder:
-    """A table that is being built below a directory.
+    """Writes the log of a table in a directory.
 
     >>> builder = TableBuilder(tmp_path)                                           # doctest: +SKIP
     >>> builder.commit(0, [protocol(), metadata(), add("a.parquet")])              # doctest: +SKIP
@@ -134,7 +134,7 @@ class TableBuilder:
     def multi_part_checkpoint(
         self, version: int, actions: Sequence[WireAction], parts: int, **layout: Any
     ) -> list[Path]:
-        """Write a checkpoint of several files, the actions dealt out in turn."""
+        """Write a multi-part checkpoint, with the actions distributed round-robin."""
         return [
             self._parquet(MultiPartCheckpointName(version, part, parts), actions[part - 1 :: parts], **layout)
             for part in range(1, parts + 1)
@@ -171,7 +171,7 @@ class TableBuilder:
         return self._parquet(UuidCheckpointName(version, uuid, "parquet"), top, **layout)
 
     def sidecar(self, name: str, actions: Sequence[WireAction], **layout: Any) -> WireAction:
-        """Write a sidecar; its `sidecar` action."""
+        """Write a sidecar; return its `sidecar` action."""
         path = self.log / "_sidecars" / name
         path.parent.mkdir(exist_ok=True)
         _write_parquet(path, actions, ("add", "remove"), **layout)
@@ -210,7 +210,7 @@ def metadata(
     configuration: Mapping[str, str] | None = None,
     id: str = "af23c9d7-fff1-4a5a-a2c8-55c59bd782aa",  # noqa: A002 - the protocol's name
 ) -> WireAction:
-    """Return a metaData action; `schema` gives the types of columns by name, `{"id": "long"}` when left out."""
+    """Return a metaData action; `schema` gives the types of columns by name, `{"id": "long"}` by default."""
     fields = [
         {"name": name, "type": data_type, "nullable": True, "metadata": {}}
         for name, data_type in (schema or {"id": "long"}).items()
@@ -228,7 +228,7 @@ def metadata(
 
 
 def add(path: str, partition_values: Mapping[str, str | None] | None = None, **fields: Any) -> WireAction:
-    """Return an add action of 100 bytes; `fields` are further wire fields."""
+    """Return an add action of 100 bytes; `fields` are additional wire fields."""
     value = {
         "path": path,
         "partitionValues": dict(partition_values or {}),
@@ -240,7 +240,7 @@ def add(path: str, partition_values: Mapping[str, str | None] | None = None, **f
 
 
 def remove(path: str, **fields: Any) -> WireAction:
-    """Return a remove action; `fields` are further wire fields."""
+    """Return a remove action; `fields` are additional wire fields."""
     return {"remove": {"path": path, "deletionTimestamp": 1_700_000_000_000, "dataChange": True, **fields}}
 
 
