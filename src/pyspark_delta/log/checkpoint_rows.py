@@ -20,8 +20,8 @@ from pyspark_delta.log.checkpoint_layout import DELETION_VECTOR_TYPE, REMOVE_TYP
 from pyspark_delta.log.parquet_part import BATCH_ROWS, ParquetPart
 from pyspark_delta.log.replay import FileSources, LogReplay
 from pyspark_delta.log.skipping import partition_column
-from pyspark_delta.log.struct_types import fitted, fitted_as_far_as_possible
-from pyspark_delta.log.typed_stats import STATS_PARSED, lacks_texts, typed_stats, with_texts
+from pyspark_delta.log.struct_types import cast_struct, cast_struct_or_null
+from pyspark_delta.log.typed_stats import STATS_PARSED, may_lack_json, typed_stats, with_json
 from pyspark_delta.parallel import map_ordered
 from pyspark_delta.stats.parse import parse_stats
 

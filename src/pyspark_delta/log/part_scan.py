@@ -34,7 +34,7 @@ from pyspark_delta.log.skipping import (
     partition_column,
     stats_batch,
 )
-from pyspark_delta.log.typed_stats import STATS_PARSED, lacks_texts, typed_stats, with_texts
+from pyspark_delta.log.typed_stats import STATS_PARSED, may_lack_json, typed_stats, with_json
 from pyspark_delta.parallel import map_ordered, worker_count
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.types import DOUBLE, FLOAT, TIMESTAMP, DataType

@@ -373,6 +373,7 @@ CHECKPOINT_PROTECTION_VERSION = TableProperty(
 RANDOMIZE_FILE_PREFIXES = TableProperty(
     "delta.randomizeFilePrefixes", False, _boolean, "Data files have random prefixes, to spread load."
 )
+RANDOM_PREFIX_LENGTH = TableProperty("delta.randomPrefixLength", 2, _integer(1), "Characters of such a prefix.")
 SYMLINK_MANIFEST = TableProperty(
     "delta.compatibility.symlinkFormatManifest.enabled", False, _boolean, "Commits refresh the symlink manifest."
 )
