@@ -256,7 +256,7 @@ def test_c121_c122_validation_names_every_difference(builder: TableBuilder) -> N
     builder.checksum(3, checksum(numFiles=5, tableSizeBytes=1, setTransactions=transactions))
     with pytest.raises(ChecksumMismatchError) as raised:
         validate_checksum(Snapshot.load(builder.location))
-    for name in ("numFiles is 5", "and 4 in the log", "tableSizeBytes is 1", "setTransactions"):
+    for name in ("numFiles is 5", "but 4 in the log", "tableSizeBytes is 1", "setTransactions"):
         assert name in raised.value.message
 
 

@@ -62,7 +62,7 @@ def test_readable_unless_a_feature_forbids_it(table: GoldenTable) -> None:
     obstacles = forbidden & set(table.expected["supported_features"])
 
     def check_by_path() -> None:
-        check_access(configuration, table.id, None)
+        check_access(configuration, table.id, None, None)
         check_readable(configuration, table.id)
 
     if not obstacles:

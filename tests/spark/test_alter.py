@@ -109,7 +109,7 @@ def test_c386_constraints_hold_for_old_rows_and_new_ones(delta_spark: SparkSessi
         rows.write.format("delta").mode("append").save(path)
     with pytest.raises(InvalidOperationError, match="already"):
         alter.addConstraint("SMALL", "id < 5")
-    with pytest.raises(InvalidOperationError, match=r"the table has small"):
+    with pytest.raises(InvalidOperationError, match=r"constraints of the table are: small"):
         alter.dropConstraint("other")
     alter.dropConstraint("other", ifExists=True).dropConstraint("small")
     rows.write.format("delta").mode("append").save(path)

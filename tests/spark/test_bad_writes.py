@@ -147,8 +147,8 @@ def read_ids(spark: SparkSession, path: Path) -> None:
 @pytest.mark.parametrize(
     ("act", "error", "why"),
     [
-        (merge("select 1L id, 'x' _change_type"), InvalidOperationError, "'_change_type' has a name that the change"),
-        (add_column("_Commit_Version"), InvalidOperationError, "'_Commit_Version' has a name that the change"),
+        (merge("select 1L id, 'x' _change_type"), InvalidOperationError, "'_change_type' has a name that is reserved"),
+        (add_column("_Commit_Version"), InvalidOperationError, "'_Commit_Version' has a name that is reserved"),
         (merge("select 1L id, 2L STORED"), InvalidOperationError, "used by row tracking"),
         (add_column("`a b`"), SchemaMismatchError, "'a b' holds ' '"),
         (merge("select 1L id, 2L ID"), SchemaMismatchError, "with the same name, ignoring case.*'id' and 'ID'"),

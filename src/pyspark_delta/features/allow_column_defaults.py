@@ -25,7 +25,7 @@ class AllowColumnDefaults(TableFeature):
             text = field.metadata.get(self.KEY)
             if isinstance(text, str) and (named := referenced_columns(text)):
                 raise InvalidOperationError(
-                    f"The default of the column '{field.name}' is {text}, which names '{'.'.join(named[0])}'. "
+                    f"The default of the column '{field.name}' is {text}, which refers to '{'.'.join(named[0])}'. "
                     "A default is a constant, or an expression without columns.",
                     error_class="INVALID_DEFAULT_VALUE.NOT_CONSTANT",
                     column=field.name,

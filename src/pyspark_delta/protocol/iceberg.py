@@ -63,7 +63,7 @@ def check_types(schema: StructType, feature: str, allowed: frozenset[str]) -> No
                     feature,
                     "UNSUPPORTED_DATA_TYPE",
                     f"the column '{field.name}' holds {found}, which Iceberg cannot represent. Allowed are "
-                    f"{', '.join(sorted(allowed))} and struct. Cast the column, or leave it out.",
+                    f"{', '.join(sorted(allowed))} and struct. Cast or drop the column.",
                 )
 
 

@@ -73,7 +73,7 @@ class StagedRepairs(Repairs):
         catalog, table = fresh(setup)
         commit_versions(setup, catalog, table, 1, 2)
         write_published(setup, table, 2)  # another one than the catalog's
-        _check_refused(setup, table, "version 1, which is not published")
+        _check_refused(setup, table, "version 1, which the catalog has ratified, is not published")
         (first, second) = catalog.log_tail(table).commits
         write_published(setup, table, 1, copy_of=first.file_name)
         _check_refused(setup, table, "as version 2")
@@ -90,14 +90,14 @@ class StagedRepairs(Repairs):
         setup.store(table.location).delete([_published(table, 1)])
         write_published(setup, table, 1)
         write_published(setup, table, 2, timestamp=START + 1)
-        _check_refused(setup, table, f"{START + 1}, the one before")
+        _check_refused(setup, table, f"{START + 1}, that of the previous version")
         setup.store(table.location).delete([_published(table, 1), _published(table, 2)])
         protocol = _first(setup, table).protocol
         assert protocol is not None
         both = (protocol.reader_features, protocol.writer_features)
         reader, writer = (frozenset(features or ()).difference(CATALOG_MANAGED) for features in both)
         write_published(setup, table, 1, replace(protocol, reader_features=reader, writer_features=writer))
-        _check_refused(setup, table, "not managed by a catalog any more")
+        _check_refused(setup, table, "no longer managed by a catalog")
 
     def test_what_was_staged_after_that_is_named(self, setup: CatalogSetup) -> None:
         catalog, table = fresh(setup)

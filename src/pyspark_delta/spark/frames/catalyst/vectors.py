@@ -54,7 +54,7 @@ def _check_statistics(files: pa.Table, bitmaps: Sequence[BitMap64]) -> None:
     if index >= 0:
         path = files["path"][index].as_py()
         raise DeletionVectorError(
-            f"The deletion vector of data file '{path}' marks row {last[index]}, but by its statistics the file has "
+            f"The deletion vector of data file '{path}' contains row {last[index]}, but by its statistics the file has "
             f"only {counts[index].as_py()} rows. One of the two files does not belong to this version.",
             path=path,
         )
@@ -67,7 +67,7 @@ def _check_sizes(files: pa.Table, bitmaps: Sequence[BitMap64]) -> None:
         total += last // 8
         if last >= _MOST_ROWS or total > _MOST_BYTES:
             raise DeletionVectorError(
-                f"The deletion vector of data file '{path}' marks row {last}. Spark needs a bit for each row up to "
+                f"The deletion vector of data file '{path}' contains row {last}. Spark needs a bit for each row up to "
                 f"that, and one scan may take {_MOST_BYTES >> 30} GiB for that in all, and {_MOST_ROWS} rows of one "
                 "file. Read fewer files at once with a condition on partition columns, or read the table with "
                 "pyspark_delta.Table, which needs no such memory.",
