@@ -9,11 +9,17 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from pyspark_delta.ddl.create import CreateMode, TableDefinition, create_table
 from pyspark_delta.errors import FileNotFoundInStoreError, PermissionDeniedError, StorageError, UnsupportedTableError
+from pyspark_delta.schema.types import LONG, StructField, StructType
+from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage import ObjectStore, store_for
 from pyspark_delta.testing.store_contract import StoreContract
+from pyspark_delta.transaction.transaction import Transaction
+from pyspark_delta.transaction.write_plan import FileOptions
 
 
 class TestS3Store(StoreContract):
@@ -132,3 +138,12 @@ def test_s3a_is_s3(s3_options: dict[str, str]) -> None:
     path = f"contract/{uuid.uuid4().hex}"
     store_for(f"s3a://{path}", s3_options).write(f"s3a://{path}", b"x")
     assert store_for(f"s3://{path}", s3_options).read(f"s3://{path}") == b"x"
+
+
+def test_a_transaction_writes_with_the_keys_of_its_table(s3_options: dict[str, str]) -> None:
+    location, schema = f"s3://contract/{uuid.uuid4().hex}", StructType((StructField("id", LONG),))
+    create_table(location, TableDefinition(schema=schema), CreateMode.CREATE, storage_options=s3_options)
+    table = Snapshot.load(location, storage_options=s3_options)
+    with Transaction.on(table) as transaction:
+        transaction.write([pa.record_batch({"id": [1, 2]})], FileOptions(compression="gzip"))
+    assert table.update().num_files() == 1

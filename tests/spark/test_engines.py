@@ -7,6 +7,7 @@ metrics and parameters of the commit, and the deletion vectors. The commit itsel
 from __future__ import annotations
 
 import shutil
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -411,3 +412,33 @@ def test_c252_a_merge_does_the_same_under_every_engine(
         if kind in kinds:
             engines = ["Arrow in the driver"] if by == SPARK else []  # which says the same in tasks
             assert_same(delta_spark, cost, tmp_path / "t", [merge(SOURCE, on, clauses, by)], engines)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("vectors", ["true", "false"])
+def test_statements_write_with_the_keys_that_were_given_for_the_table(
+    delta_spark: SparkSession, s3_options: dict[str, str], cost: SetCost, engine: str, vectors: str
+) -> None:
+    """No key is in the environment: whoever writes a file needs those of the table."""
+    cost(delta_spark, **ENGINES[engine])
+    path = f"s3://contract/{uuid.uuid4().hex}"
+    keys = {
+        "fs.s3a.access.key": s3_options["AWS_ACCESS_KEY_ID"],
+        "fs.s3a.secret.key": s3_options["AWS_SECRET_ACCESS_KEY"],
+        "fs.s3a.endpoint": s3_options["AWS_ENDPOINT_URL"],
+        "fs.s3a.endpoint.region": s3_options["AWS_REGION"],
+    }
+    declared = {"delta.enableDeletionVectors": vectors, **FEED}
+    rows = delta_spark.range(0, 4, 1, 1).selectExpr("id", "'old' v")
+    rows.write.format("delta").options(**keys, **declared).save(path)
+    table = DeltaTable.forPath(delta_spark, path, keys)
+    table.update("id = 1", {"v": "'updated'"})
+    table.delete("id = 2")
+    source = delta_spark.sql("select 3L id, 'merged' v union all select 9L, 'merged'")
+    merge = table.alias("t").merge(source.alias("s"), "t.id = s.id")
+    merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+    assert {(row.id, row.v) for row in table.toDF().collect()} == {
+        (0, "old"), (1, "updated"), (3, "merged"), (9, "merged")
+    }  # fmt: skip
+    changes = {(row.id, row._change_type) for row in table.changes(1).collect()}
+    assert {(1, "update_postimage"), (2, "delete"), (3, "update_preimage"), (9, "insert")} <= changes

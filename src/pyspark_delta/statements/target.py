@@ -112,7 +112,8 @@ class Target:
     def context(self) -> WriteContext:
         """How rows are written to files of the table."""
         clustering = clustering_paths(self.snapshot.domains(), ())
-        return write_context(self.snapshot.location, self.configuration, self.file_options, clustering=clustering)
+        options = replace(self.file_options, storage_options=self.snapshot.storage_options)
+        return write_context(self.snapshot.location, self.configuration, options, clustering=clustering)
 
     @property
     def source(self) -> FileSource:

@@ -207,7 +207,8 @@ class Transaction:
         """
         self.require_open()
         _check_plain(self.configuration)
-        options = options or FileOptions(storage_options=self._base.storage_options)
+        options = options or FileOptions()
+        options = replace(options, storage_options={**(self._base.storage_options or {}), **options.storage_options})
         clustering = clustering_paths(self._base.domains, self._draft.domains)
         context = write_context(self._base.location, self.configuration, options, clustering=clustering)
         found = write_in_any_order(context, require_columns(batches, context.schema, self.configuration.schema))
