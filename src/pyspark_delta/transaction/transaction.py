@@ -398,7 +398,7 @@ def _check_seen(done: CommitDraft, more: CommitDraft, configuration: TableConfig
     if files.num_rows:
         others = f" and {files.num_rows - 1} more" if files.num_rows > 1 else ""
         raise InvalidOperationError(
-            f"{more.operation.name} concerns rows that the transaction itself wrote or changed, but it reads the "
+            f"{more.operation.name} depends on rows that the transaction itself wrote or changed, but it reads the "
             f"version that the transaction began with, while the file '{files['path'][0]}'{others} "
             "has changed since. Make one operation of the two, let conditions on partition columns tell their rows "
             "apart, "

@@ -242,7 +242,8 @@ while len(ids.read_text().splitlines()) < 2:
 if sys.argv[1] == "b":
     os.kill(os.getppid(), {number})
 signal.pause()"""
-    main = f"""import pathlib, sys
+    main = f"""import pathlib, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background inherits that it is ignored
 sys.path.insert(0, {str(SCRIPTS)!r})
 import run_tests
 run_tests.REPORTS = pathlib.Path({str(tmp_path / "reports")!r})
