@@ -184,7 +184,7 @@ class WriteModes:
                 save(base, table, "overwrite", options={"replaceWhere": bad})
         with (
             setting(session, "spark.databricks.delta.replaceWhere.dataColumns.enabled", "false"),
-            pytest.raises(InvalidOptionError, match="no partition columns"),
+            pytest.raises(InvalidOptionError, match="not partition columns"),
         ):
             save(base, table, "overwrite", options={"replaceWhere": "id < 3"})
         assert commits(table) == before

@@ -62,8 +62,9 @@ def translated(path: str) -> Iterator[None]:
     except (pa.ArrowException, OSError) as error:
         if isinstance(error, pa.ArrowNotImplementedError) or _LISTS_IN_LISTS in str(error):
             raise UnsupportedDataFileError(
-                f"Data file '{path}' uses a feature of Parquet that Arrow cannot read: {error}. Spark can, in "
-                "a session of pyspark_delta.enable(spark): read the table there, or write its rows to a new one.",
+                f"Data file '{path}' uses a feature of Parquet that Arrow cannot read: {str(error).rstrip('.')}. Spark "
+                "can, in a session of pyspark_delta.enable(spark): read the table there, or write its rows to a new "
+                "one.",
                 path=path,
             ) from None
         raise DataFileError(
