@@ -419,7 +419,7 @@ def test_c252_a_merge_does_the_same_under_every_engine(
 def test_statements_write_with_the_keys_that_were_given_for_the_table(
     delta_spark: SparkSession, s3_options: dict[str, str], cost: SetCost, engine: str, vectors: str
 ) -> None:
-    """No key is in the environment: whoever writes a file needs those of the table."""
+    """No key is in the environment: only the storage options of the table have it."""
     cost(delta_spark, **ENGINES[engine])
     path = f"s3://contract/{uuid.uuid4().hex}"
     keys = {

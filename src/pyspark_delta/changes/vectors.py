@@ -1,4 +1,4 @@
-"""Files of which a commit changed only the deletion vector (C173). Rows that are only in the new vector were deleted;
+"""Files whose deletion vector is all that a commit changed (C173). Rows that are only in the new vector were deleted;
 rows that are only in the old vector were restored. Each set is passed to the reader as a vector that selects rows.
 """
 

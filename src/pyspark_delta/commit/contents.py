@@ -1,4 +1,4 @@
-"""The contents of a commit other than file actions, of which a catalog stores a copy."""
+"""The contents of a commit other than file actions. A catalog stores a copy of them."""
 
 from __future__ import annotations
 

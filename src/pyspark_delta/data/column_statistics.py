@@ -87,18 +87,23 @@ class _Measure:
             return read_context(location, configuration, fields, storage_options=storage_options)
 
         self._context = cache(context)
+        # Otherwise the one that decodes the columns is the only one to open a file.
+        self._uses_footers = any(_may_be_exact(column.stored) for column in columns)
 
     def texts(self, file: tuple[ScanTask, str | None]) -> Iterator[str]:
         """Yield the statistics of a file."""
         task, text = file
         context = self._context(self._columns)
-        with opened_file(resolve_file(self._location, task.path), context.storage_options) as opened:
-            found = _Footer(opened, context, task.path).ranges(self._columns)
-            rows = opened.metadata.num_rows
+        found, rows = [_Range() for _ in self._columns], 0
+        if self._uses_footers:
+            with opened_file(resolve_file(self._location, task.path), context.storage_options) as opened:
+                found, rows = _Footer(opened, context, task.path).ranges(self._columns), opened.metadata.num_rows
         decoded = [(column, values) for column, values in zip(self._columns, found, strict=True) if not values.is_known]
         if decoded:
+            rows = 0
             chosen = self._context(tuple(column for column, _ in decoded))
             for batch in read_task(chosen, replace(task, deletion_vector=None)):
+                rows += batch.num_rows
                 for column, values in decoded:
                     values.add(select(batch, column.path))
         text = with_member(text, ["numRecords"], str(rows))
@@ -198,6 +203,12 @@ class _Footer:
                 return None
             total.nulls += known.null_count
         return total
+
+
+def _may_be_exact(column: StatsColumn) -> bool:
+    """Return True for the types whose bounds footers may have exactly."""
+    found = to_arrow(column.type)
+    return bool(pa.types.is_signed_integer(found) or pa.types.is_date32(found) or pa.types.is_timestamp(found))
 
 
 def _is_stored_exactly(found: pa.DataType, wanted: pa.DataType) -> bool:

@@ -59,7 +59,7 @@ def plan_scan(
 ) -> ScanPlan:
     """Plan a read of some columns (all by default, in the order given) of the rows for which `where` is true.
 
-    `where` is SQL text, every part of which must be supported here, or an expression bound to the table's schema; in an
+    `where` is SQL text or an expression bound to the table's schema. All parts of a text must be supported here. In an
     expression, conjuncts with Opaque parts only skip files, and the caller checks them on the rows. `row_ids` adds the
     columns `_row_id` and `_row_commit_version`, `statistics` the column `stats` of the files. `time_zone` is the
     session time zone: for timestamps in `where` and for partition values without a zone (C421).

@@ -43,7 +43,8 @@ def without_void(schema: StructType) -> StructType:
     )
 
 
-def _stored(field: StructField) -> StructField:
+def check_no_intervals(field: StructField) -> None:
+    """Raise SchemaMismatchError for a column with an interval in its type, which Delta does not store."""
     for found in types_in(field.type):
         if found in (YEAR_MONTH_INTERVAL, DAY_TIME_INTERVAL):
             raise SchemaMismatchError(
@@ -51,6 +52,10 @@ def _stored(field: StructField) -> StructField:
                 error_class="DELTA_UNSUPPORTED_DATA_TYPES",
                 column=field.name,
             )
+
+
+def _stored(field: StructField) -> StructField:
+    check_no_intervals(field)
     return replace(field, type=_without_void(field.type, field.name))
 
 

@@ -76,8 +76,22 @@ def apply_deletions(
     """Remove deleted rows from their files, by vectors or by rewriting the files.
 
     The numbers of files in `rows` are positions in `candidates`. The files `removed_whole` are removed without reading
-    them. The first of the `rewriters` that can read a file rewrites it.
+    them. The first of the `rewriters` that can read a file rewrites it. If that fails, the files of `rows` are deleted.
     """
+    try:
+        return _apply_deletions(target, candidates, rows, removed_whole, rewriters)
+    except BaseException:
+        discard(target.snapshot, [path for part in (rows.new.files, rows.changes) for path in part["path"].to_pylist()])
+        raise
+
+
+def _apply_deletions(
+    target: Target,
+    candidates: pa.Table,
+    rows: ChangedRows,
+    removed_whole: pa.Table,
+    rewriters: Sequence[tuple[str, Rewriter]],
+) -> FileChanges:
     snapshot = target.snapshot
     deleted = delete_rows(snapshot.location, snapshot.storage_options, candidates, rows.deletions)
     updated, rewritten, with_vectors = deleted.updated, Written.nothing(), deleted.files.slice(0, 0)

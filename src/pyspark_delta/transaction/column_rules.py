@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError
+from pyspark_delta.schema.stored import check_no_intervals
 from pyspark_delta.schema.traversal import fields_in, types_in
 from pyspark_delta.schema.types import (
-    DAY_TIME_INTERVAL,
     VARIANT,
     VOID,
-    YEAR_MONTH_INTERVAL,
     ArrayType,
     DataType,
     MapType,
@@ -126,12 +125,7 @@ def _check_types(schema: StructType) -> None:
                     "Give it a type with a cast, or drop it.",
                     column=field.name,
                 )
-            if found in (YEAR_MONTH_INTERVAL, DAY_TIME_INTERVAL):
-                raise SchemaMismatchError(
-                    f"The column '{field.name}' is of type {found}, which Delta cannot store. Cast it to a number.",
-                    error_class="DELTA_UNSUPPORTED_DATA_TYPES",
-                    column=field.name,
-                )
+        check_no_intervals(field)
 
 
 def _is_empty(data_type: DataType) -> bool:

@@ -103,14 +103,18 @@ class WriteSession:
 class ReplacedRows(Protocol):
     """The rows of the table that a write replaces, and those that stay, if both may be in one file."""
 
-    def find(self) -> Replaced:
-        """Return the files with replaced rows, for rows that are matched to new rows (EqualKeys, On)."""
-
     def write_kept(self, replaced: Replaced) -> Written:
         """Write the rows of the partly replaced files that stay, with their ids if the table tracks rows."""
 
     def write_changes(self, replaced: Replaced) -> pa.Table:
         """Write change data files with the replaced rows and the new rows."""
+
+
+class MatchedRows(ReplacedRows, Protocol):
+    """Replaced rows that are found by matching them to the new rows."""
+
+    def find(self) -> Replaced:
+        """Return the files with replaced rows."""
 
 
 class RowWriter(Protocol):
@@ -134,4 +138,7 @@ class RowWriter(Protocol):
         """Write change data files with the new rows."""
 
     def replaced_rows(self, plan: WritePlan, snapshot: Snapshot, new: Written) -> ReplacedRows:
-        """Return the rows that the write replaces, for the selections Where, EqualKeys and On."""
+        """Return the rows that meet the condition of replaceWhere (the selection Where)."""
+
+    def matched_rows(self, plan: WritePlan, snapshot: Snapshot, new: Written) -> MatchedRows:
+        """Return the rows that match new rows (the selections EqualKeys and On)."""

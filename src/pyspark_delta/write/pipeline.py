@@ -251,7 +251,7 @@ def _find_replaced(
         case Where(_, predicate):
             return replace_matching(snapshot, predicate, plan.time_zone), rows.replaced_rows(plan, snapshot, new)
         case EqualKeys() | On():
-            matches = rows.replaced_rows(plan, snapshot, new)
+            matches = rows.matched_rows(plan, snapshot, new)
             return matches.find(), matches
         case other:
             assert_never(other)

@@ -15,7 +15,7 @@ import pytest
 from pyspark_delta.data.reader import read_plan
 from pyspark_delta.ddl.change import commit_change
 from pyspark_delta.ddl.constraints import add_constraint
-from pyspark_delta.engines.arrow.engines import ArrowSettings
+from pyspark_delta.engines.arrow.engines import ArrowEngines, ArrowSettings
 from pyspark_delta.engines.row_changes import RowAction
 from pyspark_delta.errors import (
     AppendOnlyTableError,
@@ -23,10 +23,11 @@ from pyspark_delta.errors import (
     InvalidOperationError,
     InvalidPredicateError,
 )
+from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.schema.types import INTEGER, LONG, STRING, StructField, StructType
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.statements.contract import Staged
+from pyspark_delta.statements.contract import Rewriter, Staged
 from pyspark_delta.statements.delete import Delete
 from pyspark_delta.statements.execution import execute
 from pyspark_delta.statements.merge.clauses import Clause, RowKind
@@ -162,6 +163,22 @@ def test_a_row_that_breaks_a_constraint_is_named_as_the_reason(tmp_path: Path) -
     with pytest.raises(InvalidOperationError, match="a row breaks a condition of the table"):
         execute(current, Update(ARROW, {"n": "7"}, "id = 3"))
     assert len(list(tmp_path.glob("p=*/*.parquet"))) == 2
+
+
+@pytest.mark.parametrize("properties", [{}, TRACKED], ids=["plain", "changes"])
+def test_new_files_are_deleted_when_the_others_cannot_be_rewritten(tmp_path: Path, properties: dict[str, str]) -> None:
+    class WithoutRewriters(ArrowEngines):
+        def rewriters(self) -> list[tuple[str, Rewriter]]:
+            return []
+
+    def opened(snapshot: Snapshot, alias: str | None, declared: TableConfiguration | None) -> ArrowEngines:
+        return WithoutRewriters(ARROW(snapshot, alias, declared).target)
+
+    current = make(tmp_path, properties)
+    before = sorted(tmp_path.rglob("*.parquet"))
+    with pytest.raises(InvalidOperationError, match="can run this rewrite of files"):
+        execute(current, Update(opened, {"n": "n + 1"}, "id = 4"))
+    assert sorted(tmp_path.rglob("*.parquet")) == before
 
 
 def test_wrong_statements_are_refused(tmp_path: Path) -> None:

@@ -41,24 +41,16 @@ def stored_rows(plan: WritePlan, batch: pa.RecordBatch) -> pa.RecordBatch:
 
 @dataclass(frozen=True)
 class ConditionRows:
-    """The rows of a table that meet a condition, as `ReplacedRows` says. This process reads and writes them."""
+    """The rows of a table that meet a condition, for `ReplacedRows`. This process reads and writes them."""
 
     plan: WritePlan
     snapshot: Snapshot
     predicate: Expression
 
-    def find(self) -> Replaced:
-        """Raise NotImplementedError: the files are found without reading rows."""
-        raise NotImplementedError
-
     def write_kept(self, replaced: Replaced) -> Written:
         """Write the rows of partly replaced files that stay."""
         context = self.plan.context
         return Written.of(written_files(write_side_by_side(context, self._kept(replaced.partly))), context)
-
-    def write_changes(self, replaced: Replaced) -> pa.Table:
-        """Raise NotImplementedError."""
-        raise NotImplementedError
 
     def _kept(self, files: pa.Table) -> Iterator[pa.RecordBatch]:
         snapshot, zone = self.snapshot, self.plan.time_zone

@@ -64,7 +64,6 @@ def read_snapshot(
 
 
 def _read_without_catalyst(spark: SparkSession, snapshot: Snapshot, where: str | None, row_tracking: bool) -> DataFrame:
-
     files = snapshot.files(columns=("path",))
     if (is_remote() or _jvm_reads(spark, snapshot)) and frame_can_read(spark, file_source(snapshot), files):
         return data_frame(spark, snapshot, where=where, row_tracking=row_tracking)
@@ -88,7 +87,6 @@ def _read_by_tasks(spark: SparkSession, snapshot: Snapshot, where: str | None, r
 
     Only this process can ask its catalog, so it sends the files to workers.
     """
-
     frame = task_frame(spark, file_source(snapshot), snapshot.files(_SCANNED), row_tracking=row_tracking)
     return frame if where is None else frame.where(where)
 
@@ -119,7 +117,6 @@ def read_files(
 
     See `public_scan.frame_of_files`.
     """
-
     files = with_all_columns(files)
     if takes_file_index(spark, source):
         return catalyst_frame_of_files(

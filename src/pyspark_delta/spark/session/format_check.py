@@ -124,7 +124,7 @@ def check_table(spark: SparkSession, name: str) -> None:
     for path in _directories_of(spark, name):
         table = _table_with(spark, path)
         if table is not None:
-            _refuse(spark, f"'{name}', which is not a Delta table of this session,", path, table)
+            _refuse(spark, f"'{name}', a table of another format,", path, table)
 
 
 # --------------------------------------------------------------------------------------------------------------- SQL

@@ -30,7 +30,7 @@ from pyspark_delta.spark.source.time_zone import resolved_zone, zone_needed, zon
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.transaction.column_rules import check_distinct
 from pyspark_delta.transaction.row_rules import row_rules
-from pyspark_delta.write.engine import WritePlan, WriteRequest, WriteSession
+from pyspark_delta.write.engine import MatchedRows, WritePlan, WriteRequest, WriteSession
 from pyspark_delta.write.options import parse_options
 from pyspark_delta.write.pipeline import commit_plan, open_table, plan_write, stage_plan
 from pyspark_delta.write.replacement import Replaced
@@ -176,6 +176,10 @@ class TaskRows:
         assert isinstance(plan.selection, Where)
         return SourceConditionRows(plan, snapshot, plan.selection.predicate)
 
+    def matched_rows(self, plan: WritePlan, snapshot: Snapshot, new: Written) -> MatchedRows:
+        """Raise InvalidOperationError: a data source joins no rows."""
+        raise _needs_enable("the options replaceUsing and replaceOn join rows")
+
 
 class SourceConditionRows(ConditionRows):
     """The rows that a condition replaces, in a table that keeps neither changes nor ids of rows."""
@@ -186,6 +190,10 @@ class SourceConditionRows(ConditionRows):
         if has_row_ids(before) or (cdf_enabled(before) and self.plan.options.data_change):
             raise _needs_enable("rows of the table move, whose changes or ids it keeps")
         return super().write_kept(replaced)
+
+    def write_changes(self, replaced: Replaced) -> pa.Table:
+        """Raise InvalidOperationError: a data source writes no change data files."""
+        raise _needs_enable("the table keeps the changes of its rows")
 
 
 def _packed(files: pa.Table) -> bytes:

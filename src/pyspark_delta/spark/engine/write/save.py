@@ -183,10 +183,12 @@ class FrameRows:
         """Return the rows of the table that the new rows replace."""
         return JoinedRows(self._spark, plan, snapshot, new)
 
+    matched_rows = replaced_rows
+
 
 @dataclass(frozen=True)
 class JoinedRows:
-    """The rows of a table that new rows replace, as `ReplacedRows` says. Spark jobs join and write them."""
+    """The rows of a table that new rows replace, as `MatchedRows` says. Spark jobs join and write them."""
 
     spark: SparkSession
     plan: WritePlan
