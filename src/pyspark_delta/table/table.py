@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from os import PathLike
 from typing import Any
@@ -15,10 +14,8 @@ from pyspark_delta.catalog.connections import managed_table
 from pyspark_delta.catalog.contract import Maintenance
 from pyspark_delta.catalog.log_tail import TailFiles
 from pyspark_delta.catalog.names import required_name, resolve
-from pyspark_delta.changes.plan import FeedPlan, plan_changes
-from pyspark_delta.changes.reader import changes_schema, read_changes
-from pyspark_delta.changes.versions import ChangeRequest, VersionRange, resolve_range
-from pyspark_delta.data.reader import read_plan
+from pyspark_delta.changes.plan import plan_changes
+from pyspark_delta.changes.versions import ChangeRequest, resolve_range
 from pyspark_delta.data.record_counts import count_rows
 from pyspark_delta.errors import InvalidOptionError, VersionNotFoundError
 from pyspark_delta.features.support import check_known
@@ -27,8 +24,6 @@ from pyspark_delta.log.cleanup import clean_log
 from pyspark_delta.log.compaction import write_compaction
 from pyspark_delta.log.history import commit_history, last_modified
 from pyspark_delta.protocol.catalog_table import CatalogTable
-from pyspark_delta.scan.explain import count_stages, explain_plan
-from pyspark_delta.scan.plan import PruningStage, ScanPlan
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.scan.statistics import statistics_table
 from pyspark_delta.schema.timestamps import parse_timestamp, utc_datetime
@@ -37,6 +32,7 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.access import PUBLISHED_ONLY, require_catalog
 from pyspark_delta.snapshot.cache import clear_cache, latest_snapshot
 from pyspark_delta.storage import normalize_location
+from pyspark_delta.table.scan import Changes, Scan
 
 
 class Table:
@@ -298,62 +294,3 @@ class Table:
         )
         versions = resolve_range(self._snapshot, request)
         return Changes(plan_changes(self._snapshot, versions, columns, where))
-
-
-@dataclass(frozen=True)
-class Scan:
-    """A planned read: its files and columns. Data files are not read until rows are requested."""
-
-    plan: ScanPlan
-    snapshot: Snapshot
-
-    @property
-    def schema(self) -> StructType:
-        """The logical schema of the rows."""
-        return self.plan.schema
-
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows as Arrow record batches, read as they are consumed: memory does not grow with the table."""
-        reader = read_plan(self.plan)
-        yield from reader
-
-    def to_arrow(self) -> pa.Table:
-        """Return the rows as one Arrow table."""
-        return read_plan(self.plan).read_all()
-
-    def files(self) -> pa.Table:
-        """Return the files that skipping kept, columns as in `Table.files`."""
-        return self.plan.files
-
-    def stages(self) -> tuple[PruningStage, ...]:
-        """Return the stages of skipping, with the number of files that each of them kept."""
-        return count_stages(self.plan, self.snapshot)
-
-    def explain(self) -> str:
-        """Explain as text how many files each stage of skipping kept, and why."""
-        return explain_plan(self.plan, self.snapshot)
-
-
-@dataclass(frozen=True)
-class Changes:
-    """A planned read of the change data feed. Data files are not read until rows are requested."""
-
-    plan: FeedPlan
-
-    @property
-    def schema(self) -> StructType:
-        """The logical schema of the rows."""
-        return self.plan.schema
-
-    @property
-    def versions(self) -> VersionRange:
-        """The versions whose changes are read; empty if `last` is less than `first`."""
-        return self.plan.versions
-
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the changed rows as Arrow record batches, read as they are consumed."""
-        yield from read_changes(self.plan)
-
-    def to_arrow(self) -> pa.Table:
-        """Return the changed rows as one Arrow table."""
-        return pa.Table.from_batches(read_changes(self.plan), changes_schema(self.plan))
