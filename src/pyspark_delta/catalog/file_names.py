@@ -119,7 +119,7 @@ class FileNames:
             raise _exists(name)
 
     def point(self, name: TableName, table_id: str, location: str, *, managed: bool) -> Pointer:
-        """Point a name to a table. Does nothing if it already does.
+        """Point a name to a table, unless it already points there; return the pointer.
 
         Raises CatalogNameExistsError if the name belongs to another table, CatalogNameNotFoundError for the schema,
         InvalidProposalError if the table was renamed.

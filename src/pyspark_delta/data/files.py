@@ -242,8 +242,8 @@ def _recorded(column: Column, rows: RawRows, field: StructField, path: str) -> p
     found = _from_file(column, rows, field, path)
     if found.null_count:
         raise DataFileError(
-            f"The change data file '{path}' does not say in '{field.name}' how {found.null_count} of its rows changed. "
-            "It was written by a faulty writer.",
+            f"The change data file '{path}' has no '{field.name}' for {found.null_count} of its rows, so it is "
+            "unknown how they changed. It was written by a faulty writer.",
             path=path,
             column=field.name,
         )

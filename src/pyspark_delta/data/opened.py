@@ -64,8 +64,8 @@ def translated(path: str) -> Iterator[None]:
         if isinstance(error, pa.ArrowNotImplementedError) or _LISTS_IN_LISTS in str(error):
             raise UnsupportedDataFileError(
                 f"Data file '{path}' uses a feature of Parquet that Arrow cannot read: {str(error).rstrip('.')}. Spark "
-                "can, in a session of pyspark_delta.enable(spark): read the table there, or write its rows to a new "
-                "one.",
+                "can: read the table in a session with pyspark_delta.enable(spark), or write its rows to a new table "
+                "there.",
                 path=path,
             ) from None
         raise DataFileError(

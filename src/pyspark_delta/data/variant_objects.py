@@ -103,7 +103,7 @@ class Names:
         offsets_at = ids_at + counts * id_width
         values_at = offsets_at + (counts + 1) * offset_width
         if (values_at > end).any():
-            raise pa.ArrowInvalid("an object of a variant ends inside its fields")
+            raise pa.ArrowInvalid("an object of a variant is shorter than its fields")
         owner = np.repeat(np.arange(len(rows)), counts)
         entry = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
         ids = _numbers(data, ids_at[owner] + entry * id_width[owner], id_width[owner])
@@ -124,11 +124,11 @@ def _dictionary(metadata: bytes) -> dict[bytes, int]:
     width = (metadata[0] >> 6) + 1
     count = int.from_bytes(metadata[1 : 1 + width], "little")
     if 1 + width * (count + 2) > len(metadata):  # before allocating the announced size
-        raise pa.ArrowInvalid(f"the metadata of a variant declares {count} names, for which it is too short")
+        raise pa.ArrowInvalid(f"the metadata of a variant declares {count} names, but is too short for them")
     offsets = [int.from_bytes(metadata[1 + width * (i + 1) : 1 + width * (i + 2)], "little") for i in range(count + 1)]
     text = metadata[1 + width * (count + 2) :]
     if offsets[-1] > len(text) or any(after < before for before, after in pairwise(offsets)):
-        raise pa.ArrowInvalid("the names in the metadata of a variant do not lie one after another within it")
+        raise pa.ArrowInvalid("the names in the metadata of a variant overlap or exceed it")
     return {text[offsets[i] : offsets[i + 1]]: i for i in range(count)}
 
 

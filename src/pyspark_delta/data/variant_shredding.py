@@ -112,7 +112,7 @@ def _checked(rows: pa.Table, at: int, make: Callable[[pa.ChunkedArray], _Made]) 
         ) from None
 
 
-# ---------------------------------------------------------------------------------------------- what they look like
+# ------------------------------------------------------------------------------------------------ inferring forms
 def _form(column: pa.ChunkedArray) -> Form:
     sample = column.slice(0, _SAMPLE).drop_null()
     if not len(sample):
@@ -148,7 +148,7 @@ def _form_of(values: Encoded, names: Names | None, depth: int) -> Form:
     return Form(fields=tuple(fields.values()))
 
 
-# --------------------------------------------------------------------------------------------------- taking apart
+# ------------------------------------------------------------------------------------------------------ shredding
 def _shred_column(form: Form, column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([_shred(chunk, form) for chunk in column.chunks], form.type)
 

@@ -172,7 +172,7 @@ def _as_binary(values: Encoded, wanted: Mask) -> pa.Array:
     before = np.where(short, 1, 5)
     sizes = np.where(wanted, sizes, 0)
     if (wanted & (before + sizes > values.size)).any():
-        raise pa.ArrowInvalid("a text of a variant ends beyond its value")
+        raise pa.ArrowInvalid("a string or binary of a variant is longer than its value")
     contents = Encoded(values.start + before, sizes, values.data)._contents()
     return pc.if_else(pa.array(wanted), contents, None)
 

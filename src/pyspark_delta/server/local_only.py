@@ -22,15 +22,15 @@ class LocalOnly:
         self._application = application
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        obstacle = _obstacle(Headers(scope=scope)) if scope["type"] == "http" else None
-        if obstacle is None:
+        reason = _refusal_reason(Headers(scope=scope)) if scope["type"] == "http" else None
+        if reason is None:
             await self._application(scope, receive, send)
             return
-        failure = Failure(FailureKind.NOT_ALLOWED, obstacle)
+        failure = Failure(FailureKind.NOT_ALLOWED, reason)
         await failed_response(failure, scope)(scope, receive, send)
 
 
-def _obstacle(headers: Headers) -> str | None:
+def _refusal_reason(headers: Headers) -> str | None:
     """Return why a request is refused; None if it is not."""
     hosts, origins = headers.getlist("Host"), headers.getlist("Origin")
     if len(hosts) != 1 or not is_loopback(_name(f"http://{hosts[0]}")):

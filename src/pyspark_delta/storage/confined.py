@@ -29,7 +29,7 @@ _CHUNK = 1 << 20  # bytes
 
 
 class ConfinedStore:
-    """The operations `TableFiles` on regular files below `root`. Paths are absolute.
+    """The `TableFiles` operations on regular files below `root`. Paths are absolute.
 
     Links in the path of `root` itself are followed, because the operator of the server chooses it. Every method raises
     PermissionDeniedError if a link, a pipe or a device is in the path. The file system must support hard links.

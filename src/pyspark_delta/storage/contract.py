@@ -68,7 +68,7 @@ class ObjectStore(Protocol):
         ...
 
     def open_output(self, path: str) -> Any:
-        """Open a binary sink for a new data file. The file is visible, and complete, once the sink is closed."""
+        """Open a binary sink for a new data file. The file exists, complete, once the sink closes without error."""
         ...
 
     def write(self, path: str, data: bytes) -> None:

@@ -176,8 +176,8 @@ class ObjectStorage:
     def write_if_absent(self, path: str, data: bytes) -> None:
         if self._resolved.locking_provider not in ("", "none"):
             raise UnsupportedTableError(
-                f"Cannot write '{path}': the option AWS_S3_LOCKING_PROVIDER says that writers of this table use a lock "
-                "table, which pyspark-delta does not use. Let every writer use conditional PUT, and "
+                f"Cannot write '{path}': the option AWS_S3_LOCKING_PROVIDER requires writers of this table to use a "
+                "lock table, which pyspark-delta does not support. Configure every writer to use conditional PUT, and "
                 "remove the option.",
                 location=path,
             )

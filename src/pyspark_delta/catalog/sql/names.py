@@ -107,7 +107,7 @@ class TableNames(Schemas):
         if self._select(_is_named(name)):
             raise _exists(name)
         table_id = str(uuid.uuid4())
-        location = join(self._settings.storage_root, table_id)  # names may change and hold any character
+        location = join(self._settings.storage_root, table_id)  # not the name, which may change and have any character
         values = self._row(table_id, name, location, state=STAGING, managed=True)
         self._database.change(lambda connection: connection.execute(insert(tables).values(**values)))
         return _staging(table_id, name, location)
