@@ -30,7 +30,7 @@ from pyspark_delta.storage.credentials import Credentials
 PREFIX = "/delta/v1"
 PROTOCOL_VERSIONS = "1.0"
 TRANSACTION_IDS_HEADER = "x-transaction-ids"
-"""A header of this package's server: it accepts transaction ids of commits, and recognizes replays by them."""
+"""A header of this package's server: it accepts transaction ids of commits, and so recognizes replays for longer."""
 
 
 class DeltaApi:
