@@ -407,7 +407,7 @@ def test_the_servers_own_keys_are_never_given_to_a_reader_of_one_schema(tmp_path
     assert [newer.status_code, older.status_code] == [403 if vends else 200] * 2
     assert "permanent" not in newer.text + older.text
     if vends:
-        assert "do not end and are not for one table" in newer.json()["error"]["message"]
+        assert "do not expire and are not limited to one table" in newer.json()["error"]["message"]
     else:
         assert newer.json()["storage-credentials"][0]["config"] == {}
 

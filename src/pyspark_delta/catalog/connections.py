@@ -1,8 +1,8 @@
 """The catalogs that this process is connected to, by name: the only registry of live catalogs.
 
 A connection lasts until its name is disconnected or connected again, or the process ends. A `CatalogTable` names a
-connection and a table there. Another process opens the catalog from that value if it holds all that this needs;
-otherwise that process must call `connect_catalog` itself.
+connection and a table in its catalog. Another process connects from this value if the connection needs no token, no
+storage options and no secret in its URL; otherwise that process must call `connect_catalog` itself.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from pyspark_delta.storage.paths import split
 
 @dataclass(frozen=True, eq=False)
 class _Connection:
-    """A live catalog, and what it last said of the tables that were opened through its name, by id.
+    """A live catalog, and the tables opened through its name as it last returned them, by table id.
 
-    `key` tells the credentials of one connection from those of the next: another connection has other rights.
+    `key` distinguishes the credentials of this connection from those of the next one, which may have other rights.
     """
 
     reference: CatalogReference
@@ -56,7 +56,7 @@ def connect(
 ) -> Catalog:
     """Connect this process to the catalog at a URL, under a name; see `catalogs.connect_catalog`.
 
-    Raises CatalogError for a URL of an unknown kind, and MissingDependencyError for a package that the kind needs.
+    Raises CatalogError if the scheme of the URL is unknown, MissingDependencyError if a required package is missing.
     """
     catalog = _make(url, name, token, storage_root, dict(storage_options or {}))
     reference = CatalogReference(name)
@@ -67,12 +67,12 @@ def connect(
 
 
 def attach_catalog(name: str, catalog: Catalog, storage_options: Mapping[str, str] | None = None) -> None:
-    """Connect to a catalog object: an implementation of the contract by the user."""
+    """Connect this process to a catalog object, which implements `contract.Catalog`."""
     _put(CatalogReference(name), catalog, storage_options)
 
 
 def disconnect_catalog(name: str = "main") -> None:
-    """Remove a catalog from this process. It is no error if there is none of that name."""
+    """Disconnect this process from a catalog. Does nothing if no catalog has this name."""
     with _lock:
         reset_sources(f"{name.casefold()} ")
         _connections[name.casefold()] = None
@@ -83,7 +83,7 @@ def _put(reference: CatalogReference, catalog: Catalog, storage_options: Mapping
     with _lock:
         reset_sources(f"{key} ")
         before = _connections.get(key)
-        tables = {} if before is None else before.tables  # staging tables cannot be found again by name
+        tables = {} if before is None else before.tables  # a staging table cannot be loaded by name
         _connections[key] = _Connection(reference, catalog, dict(storage_options or {}), tables)
 
 
@@ -112,7 +112,7 @@ def _connected(name: str) -> _Connection:
 
 
 def storage_options_of(name: str) -> Mapping[str, str]:
-    """Return the storage options that the catalog of a name was connected with."""
+    """Return the storage options that a catalog was connected with; empty if this process is not connected to it."""
     found = _find(name)
     return {} if found is None else dict(found.storage_options)
 
@@ -130,7 +130,10 @@ def connected_catalog(name: str) -> Catalog:
 
 # ------------------------------------------------------------------------------------------------------ tables
 def catalog_table(catalog: str, table: TableInfo | StagingTable) -> CatalogTable:
-    """Return the value for a table of a connected catalog, or for a staging table, and remember what it is now."""
+    """Return the `CatalogTable` for a table or staging table of a connected catalog, and remember its state.
+
+    Raises CatalogError if this process is not connected to the catalog.
+    """
     connection = _connected(catalog)
     connection.tables[table.table_id] = table
     return CatalogTable(connection.reference, table.table_id, table.name.schema, table.name.name)
@@ -139,7 +142,8 @@ def catalog_table(catalog: str, table: TableInfo | StagingTable) -> CatalogTable
 def table_options(table: CatalogTable, location: str) -> dict[str, str]:
     """Return the storage options of a table of a connected catalog, whose location is `location`.
 
-    They name the source of its credentials, which asks the catalog when a store needs them.
+    For a table that is not local, they name a source of credentials, which asks the catalog when a store needs them.
+    Raises CatalogError if this process is not connected to the catalog.
     """
     connection = _connected(table.catalog.name)
     options = dict(connection.storage_options)
@@ -151,11 +155,11 @@ def table_options(table: CatalogTable, location: str) -> dict[str, str]:
 
 
 def _credentials(table: CatalogTable) -> Credentials:
-    """Return credentials for as much access as the caller has.
+    """Return credentials for reading and writing, or for reading if the caller has no more access.
 
-    A caller with read access only finds out when writing.
+    With credentials for reading, a write fails at the store.
     """
-    found = known_table(table)  # which may have received its name since
+    found = known_table(table)  # a staging table may have been named since
     assert found is not None
     catalog, info = found
     try:
@@ -165,10 +169,10 @@ def _credentials(table: CatalogTable) -> Credentials:
 
 
 def known_table(table: CatalogTable | None) -> tuple[Catalog, TableInfo | StagingTable] | None:
-    """Return the catalog, and what it last said of a table; None without a table.
+    """Return the catalog of a table, and the table as the catalog last returned it; None if `table` is None.
 
-    A process that has never been connected to a catalog of that name opens it from the value. Raises CatalogError if
-    that cannot be done, or if the catalog is no longer connected or now has another table of that name.
+    A process that has never been connected to a catalog of this name connects from the value. Raises CatalogError if
+    the value is not sufficient, if the catalog was disconnected, or if the name now belongs to another table.
     """
     if table is None:
         return None
@@ -193,17 +197,17 @@ def _load(catalog: Catalog, table: CatalogTable) -> TableInfo:
     info = catalog.load_table(name)
     if info.table_id != table.table_id:
         raise CatalogError(
-            f"The table '{table.table_id}' was opened as {name}, which is another table by now, '{info.table_id}'. "
-            "Open it by its name.",
+            f"The table '{table.table_id}' was opened as {name}, but this name now belongs to another table, "
+            f"'{info.table_id}'. Open the table again by its current name.",
             catalog=table.catalog.name,
         )
     return replace(info, location=normalize_location(info.location))
 
 
 def managed_table(table: CatalogTable | None) -> ManagedTable | None:
-    """Return the managed table; None for a table that is opened by its path, or that its catalog does not manage.
+    """Return the managed table; None if the table is opened by its path, or if its catalog does not manage it.
 
-    Raises CatalogError as `known_table`.
+    Raises the errors of `known_table`.
     """
     found = known_table(table)
     if found is None or not isinstance(found[1], TableInfo) or not found[1].catalog_managed:
@@ -212,7 +216,7 @@ def managed_table(table: CatalogTable | None) -> ManagedTable | None:
 
 
 def remember_table(catalog: str, table: TableInfo) -> None:
-    """Replace what this process remembers of a table by what its catalog says now."""
+    """Replace the remembered state of a table. Raises CatalogError if this process is not connected to the catalog."""
     _connected(catalog).tables[table.table_id] = table
 
 
@@ -241,6 +245,6 @@ def _make(
             package=error.name,
         ) from None
     raise CatalogError(
-        f"No kind of catalog is known for '{scheme}:'. Use sqlite:///file.db, postgresql://host/database, "
+        f"A catalog cannot be at a URL with the scheme '{scheme}:'. Use sqlite:///file.db, postgresql://host/database, "
         "file:///directory, or https://host/api/2.1/unity-catalog.",
     )

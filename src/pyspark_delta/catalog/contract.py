@@ -31,7 +31,7 @@ class TableName:
 
 
 class CommitKind(Enum):
-    """Where a ratified commit can be read; the values are the words that catalogs store."""
+    """Where the content of a ratified commit is. Catalogs store the values."""
 
     STAGED = "STAGED"  # in `_delta_log/_staged_commits`
     INLINE = "INLINE"  # in the catalog
@@ -61,9 +61,9 @@ class RatifiedCommit:
 class LogTail:
     """The newest ratified version, and the ratified commits that the catalog remembers of a table (C472, C483).
 
-    `commits` ascend without a gap. Unless the request was limited to a range, they end at `latest_version`, or are
-    empty if every commit is published. `published_version` is the newest version that the catalog knows to be
-    published; None if the catalog does not state it.
+    `commits` are consecutive, in ascending order. Unless the request was limited to a range, they end at
+    `latest_version`, or are empty if every commit is published. `published_version` is the newest version that the
+    catalog knows to be published; None if the catalog does not state it.
     """
 
     latest_version: int
@@ -72,7 +72,7 @@ class LogTail:
 
 
 class Maintenance(Enum):
-    """Operations on a managed table that its catalog must allow (C478); the values are stored by catalogs."""
+    """Operations on a managed table that its catalog must allow (C478). Catalogs store the values."""
 
     LOG_CLEANUP = "LOG_CLEANUP"
     VACUUM = "VACUUM"
@@ -90,9 +90,9 @@ class Access(Enum):
 class TableInfo:
     """A table that a catalog resolved by name or id (C482).
 
-    `location` is spelled as in `storage.contract`. `tail` is None for a table that the catalog names and does not
-    manage. `etag` changes with the metadata that the catalog keeps; `properties` are the table properties it keeps. A
-    commit that changes one of `required_properties` is refused before it is made.
+    `location` is spelled as in `storage.contract`. `tail` is None if the catalog names the table but does not
+    manage it. `etag` changes with the metadata that the catalog keeps; `properties` are the table properties it keeps.
+    Clients refuse to make a commit that changes one of `required_properties`.
     """
 
     table_id: str
@@ -115,7 +115,7 @@ class StagingTable:
     """The location and the requirements of a new table before it gets its name (C481).
 
     Required and suggested features are names of table features; a required property without a value (None) must be set
-    to any value. Keys and values of properties have at most `longest_property` characters; None is no limit.
+    to any value. Keys and values of properties have at most `longest_property` characters; None means no limit.
     """
 
     table_id: str
@@ -130,9 +130,9 @@ class StagingTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewTable:
-    """The description of a table that gets its name: protocol and metadata of its version.
+    """The description of a table that gets a name: one version, with its protocol, metadata and domains.
 
-    `timestamp` is the in-commit timestamp of that version, in milliseconds since the epoch.
+    `timestamp` is the in-commit timestamp of this version, in milliseconds since the epoch.
     """
 
     version: int
@@ -144,7 +144,10 @@ class NewTable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataChange:
-    """The changes of a commit to protocol, metadata and domains. Removed domains have `removed` set."""
+    """The changes of a commit to protocol, metadata and domains; None for what it does not change.
+
+    Removed domains have `removed` set.
+    """
 
     protocol: ProtocolAction | None = None
     metadata: Metadata | None = None
@@ -180,7 +183,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Ratification:
-    """The proposal is ratified, now or (`replayed`) by an earlier identical request."""
+    """The ratified commit; `replayed` is True if an earlier identical request had ratified it."""
 
     commit: RatifiedCommit
     replayed: bool = False
@@ -192,9 +195,9 @@ class Capability(Enum):
     STAGED = "staged"  # ratifies staged commits
     INLINE = "inline"  # ratifies inline commits
     PUT_IF_ABSENT = "put-if-absent"  # ratifies and publishes in one step, by put-if-absent in `_delta_log`
-    REGISTER = "register"  # takes in tables that are at a path already, without managing them
+    REGISTER = "register"  # names existing tables at any path, without managing them
     MIRROR = "mirror"  # keeps a copy of the metadata of registered tables: `report_change`
-    SOFT_DROP = "soft drop"  # a dropped table keeps its files until it is purged
+    SOFT_DROP = "soft drop"  # keeps the files of a dropped table until it is purged
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,10 +221,10 @@ class LeftBehind:
 
 
 class Catalog(Protocol):
-    """A catalog. Every failure is a `CatalogError`; thread-safe; names are case-insensitive.
+    """A catalog. It is thread-safe; names are case-insensitive; every failure is a `CatalogError`.
 
-    A catalog never repeats requests that change something: `CatalogUnavailableError` says that the outcome is unknown,
-    and the caller determines it.
+    A catalog never repeats a request that changes something. If the outcome is unknown, it raises
+    CatalogUnavailableError, and the caller determines the outcome.
     """
 
     @property
@@ -251,7 +254,7 @@ class Catalog(Protocol):
         ...
 
     def create_table(self, staging: StagingTable, new: NewTable) -> TableInfo:
-        """Give the table at a staging location its name; its version 0 is published there, and is ratified by this.
+        """Give the table at a staging location its name. This ratifies its version 0, which is published there.
 
         A repeated request with the same staging table has the same result. Raises CatalogNameExistsError,
         InvalidProposalError.
@@ -259,17 +262,17 @@ class Catalog(Protocol):
         ...
 
     def register_table(self, name: TableName, location: str, described: NewTable | None = None) -> TableInfo:
-        """Give a name to a table at a path, which no catalog manages. Raises CatalogNameExistsError.
+        """Give a name to a table at a path; no catalog manages this table. Raises CatalogNameExistsError.
 
-        `described` is its latest version, for catalogs that keep a copy of it (`MIRROR`).
+        `described` is its latest version, for catalogs that keep a copy of its metadata (`MIRROR`).
         """
         ...
 
     def report_change(self, table: TableInfo, version: int, timestamp: int, change: MetadataChange) -> None:
         """Report what a commit to a registered table has changed; only for catalogs that `MIRROR`.
 
-        `timestamp` is the time of the version, in milliseconds since the epoch. A version that is not newer than the
-        catalog's changes nothing. Raises TableReplacedError.
+        `timestamp` is the time of the version, in milliseconds since the epoch. Does nothing if the catalog
+        knows this version or a newer one. Raises TableReplacedError.
         """
         ...
 
@@ -316,11 +319,11 @@ class Catalog(Protocol):
 
     # -------------------------------------------------------------------------------------------------- commits
     def ratify(self, table: TableInfo, proposal: Proposal) -> Ratification:
-        """Make a proposal the commit of its version: only after the version before, and only once (C469).
+        """Make a proposal the commit of its version. Versions are consecutive, and each is ratified once (C469).
 
-        The same proposal again (by file name or transaction id) is a replay, and changes nothing. Raises
-        RatificationConflictError with the log tail if the version belongs to another commit, TooManyUnpublishedError,
-        StaleMetadataError for an etag, TableReplacedError, InvalidProposalError, NotAuthorizedError, and
+        The same proposal again (same file name or transaction id) is a replay, and changes nothing. Raises
+        RatificationConflictError with the log tail if the version has another commit, StaleMetadataError if the etag
+        has changed, TooManyUnpublishedError, TableReplacedError, InvalidProposalError, NotAuthorizedError, and
         CatalogUnavailableError if the outcome is unknown.
         """
         ...
@@ -333,10 +336,10 @@ class Catalog(Protocol):
         ...
 
     def report_published(self, table: TableInfo, version: int) -> None:
-        """Report that every commit up to a version is published: the catalog may forget them.
+        """Report that every commit up to a version is published. The catalog may then forget these commits.
 
-        Reporting known ones is no error. Raises InvalidProposalError for commits that are not ratified, or if the
-        catalog finds no published file.
+        Reporting a version again does nothing. Raises InvalidProposalError if a commit is not ratified, or if the
+        catalog does not find its published file.
         """
         ...
 
@@ -348,7 +351,7 @@ class Catalog(Protocol):
         ...
 
     def credentials(self, table: TableInfo | StagingTable, access: Access) -> Credentials:
-        """Return the storage options with the expiry time of credentials among them; also for a staging table."""
+        """Return the storage options of a table or staging table, and the time when credentials among them expire."""
         ...
 
 

@@ -25,10 +25,11 @@ class Creation:
 
 
 def creation_of(table: CatalogTable | None, given: Mapping[str, str]) -> Creation:
-    """Return the features and properties of a new table, of a catalog if any, if the user requests properties.
+    """Return the features and properties of a new table; `given` are the properties that the user requests.
 
-    The catalog's suggestions count if the user says nothing else. Raises InvalidOptionError for a property with another
-    value than the catalog requires, and for one that it cannot store.
+    A table that is not created in a catalog gets only these. A catalog adds what it requires, and what it suggests
+    unless the user sets the same property. Raises InvalidOptionError for a property that differs from the value that
+    the catalog requires, and for one that the catalog cannot store.
     """
     found = known_table(table)
     if found is None or not isinstance(found[1], StagingTable):
@@ -45,7 +46,7 @@ def creation_of(table: CatalogTable | None, given: Mapping[str, str]) -> Creatio
         elif required is not None and asked[1].casefold() != required.casefold():
             raise InvalidOptionError(
                 f"The table property '{asked[0]}' is '{asked[1]}', but the catalog of {staging.name} requires "
-                f"'{required}'. Leave it out.",
+                f"'{required}'. Omit the property.",
                 property=asked[0],
                 value=asked[1],
             )

@@ -10,7 +10,10 @@ from pyspark_delta.errors import CatalogUnavailableError, NotAuthorizedError, Pe
 
 @contextmanager
 def storage_failures() -> Iterator[None]:
-    """Turn a StorageError into NotAuthorizedError, or CatalogUnavailableError: the outcome is unknown."""
+    """Convert PermissionDeniedError to NotAuthorizedError, and any other StorageError to CatalogUnavailableError.
+
+    CatalogUnavailableError means that the outcome is unknown.
+    """
     try:
         yield
     except PermissionDeniedError as error:

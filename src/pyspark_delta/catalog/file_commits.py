@@ -21,7 +21,7 @@ from pyspark_delta.log.named_files import later_commits, lists_everything
 from pyspark_delta.log.provenance import commit_info
 from pyspark_delta.storage import ObjectStore
 
-_BEGINNING = 1 << 16  # bytes; commitInfo comes first (C356)
+_BEGINNING = 1 << 16  # bytes that hold commitInfo, the first action of a commit (C356)
 
 
 class FileCommits:
@@ -31,14 +31,14 @@ class FileCommits:
         self._store, self._table = store, table
 
     def ratify(self, proposal: Proposal) -> Ratification:
-        """Publish a proposal after the version before.
+        """Publish a proposal if the previous version exists.
 
-        Raises as the catalog does; after a StorageError the outcome is unknown.
+        Raises the errors of `Catalog.ratify`, and StorageError, after which the outcome is unknown.
         """
         table, version = self._table, proposal.version
         check_proposal(table, proposal)
         if proposal.content is None:
-            raise refused(table, version, "the catalog publishes commits itself, and asks for their content")
+            raise refused(table, version, "this catalog publishes commits itself, so it needs their content")
         if proposal.expected_etag not in (None, table.etag):
             raise StaleMetadataError(f"The metadata of {table.name} have changed.", table=str(table.name))
         self._check_before(proposal)
@@ -55,19 +55,19 @@ class FileCommits:
         except PermissionDeniedError:
             raise
         except (FileAlreadyExistsError, StorageError) as error:
-            return Ratification(commit, replayed=self._settle(proposal, path, error))
+            return Ratification(commit, replayed=self._resolve(proposal, path, error))
         return Ratification(commit)
 
     def tail(self, start: int = 0) -> LogTail:
-        """Return the newest version that published commits reach without a gap.
+        """Return the newest version up to which commits are published without a gap.
 
-        The search begins at `start` if that version exists.
+        The search starts at the version `start`, if it exists.
         """
         latest = self._latest(start)
         return LogTail(latest, (), latest)
 
     def require_published(self, version: int) -> None:
-        """Raise InvalidProposalError for a version that is not ratified."""
+        """Raise InvalidProposalError if a version is not published, and so not ratified."""
         if not self._is_there(version):
             raise InvalidProposalError(
                 f"Version {version} of {self._table.name} is not published: there is no "
@@ -77,9 +77,10 @@ class FileCommits:
             )
 
     def _check_before(self, proposal: Proposal) -> None:
-        """Check that the version before exists and is older.
+        """Raise InvalidProposalError unless the previous version exists and has an earlier in-commit timestamp.
 
-        If it was cleaned up, other writers have committed later versions.
+        If the proposed version exists, the check passes, because the write will fail: the previous version may have
+        been cleaned up.
         """
         before = published_path(self._table.location, proposal.version - 1)
         try:
@@ -97,21 +98,24 @@ class FileCommits:
             raise refused(
                 self._table,
                 proposal.version,
-                f"its in-commit timestamp {proposal.timestamp} is not after {timestamp}, that of the version before",
+                f"its in-commit timestamp {proposal.timestamp} is not after {timestamp}, that of the previous version",
             )
 
-    def _settle(self, proposal: Proposal, path: str, error: StorageError) -> bool:
-        """Return True if the commit is a replay. After a failure, this very request may have made it."""
+    def _resolve(self, proposal: Proposal, path: str, error: StorageError) -> bool:
+        """Return True if an earlier request made the commit, False if this one did, although it failed with `error`.
+
+        Raises RatificationConflictError if the version has another commit, and `error` if it has none.
+        """
         try:
             content = self._store.read(path)
         except FileNotFoundInStoreError:
-            raise error from None  # the version does not exist
+            raise error from None
         info = commit_info(content)
         if content == proposal.content or (proposal.transaction_id and info and info.txn_id == proposal.transaction_id):
             return isinstance(error, FileAlreadyExistsError)
         tail = self.tail(proposal.version)
         raise RatificationConflictError(
-            f"Another commit is version {proposal.version} of {self._table.name}; the latest version is "
+            f"Version {proposal.version} of {self._table.name} already has another commit; the latest version is "
             f"{tail.latest_version}.",
             version=proposal.version,
             tail=tail,
@@ -126,9 +130,9 @@ class FileCommits:
         return True
 
     def _latest(self, start: int) -> int:
-        """Return the latest version, by a listing that starts at the hint.
+        """Return the latest version. The listing starts at `start`, else at the checkpoint of `_last_checkpoint`.
 
-        If that finds nothing, it starts at the beginning: the hint proves nothing.
+        If this version does not exist, the listing starts at version 0. Raises CatalogError if there are no commits.
         """
         hint = None if start else read_last_checkpoint(self._store, self._table.location)
         first = start or (hint.version if hint is not None else 0)

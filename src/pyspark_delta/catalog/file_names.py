@@ -1,6 +1,6 @@
-"""The names of a catalog of files: the table of each name, and the dropped tables.
+"""The names in a catalog of files: the table of each name, and the dropped tables.
 
-A file under `_dropped` alone drops a table, even if names still point to it.
+A table is dropped if it has a file under `_dropped`, even if names still point to it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from pyspark_delta.storage.paths import join
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """The table of a name; `entry` is the entry that says so, and a change of the name follows it."""
+    """The table that a name points to. `entry` is the newest entry of the name; a change writes the entry after it."""
 
     entry: Entry
     name: TableName
@@ -36,7 +36,7 @@ class Pointer:
     managed: bool
 
     def value(self, name: TableName) -> dict[str, Any]:
-        """Return the content of an entry for another name of the table."""
+        """Return the content of an entry that points another name to the table."""
         return {
             "table": self.table_id,
             "location": self.location,
@@ -46,7 +46,7 @@ class Pointer:
 
 
 class FileNames:
-    """The names below the root of a catalog. Failures of its store are StorageErrors."""
+    """The names below the root of a catalog. Every method raises StorageError if the store fails."""
 
     def __init__(self, store: ObjectStore, root: str) -> None:
         self._store, self._root = store, root
@@ -60,7 +60,7 @@ class FileNames:
             if self._names.put(found, {"schema": schema}, *path):
                 return
         raise CatalogNameExistsError(
-            f"The catalog {shown(catalog)} has a schema {shown(schema)} already.", catalog=catalog, schema=schema
+            f"The catalog {shown(catalog)} already has a schema {shown(schema)}.", catalog=catalog, schema=schema
         )
 
     def list_schemas(self, catalog: str) -> list[str]:
@@ -93,7 +93,7 @@ class FileNames:
 
     # --------------------------------------------------------------------------------------------------- tables
     def resolve(self, name: TableName) -> Pointer | None:
-        """Return the table of a name; None if it has none."""
+        """Return the table of a name; None if no table has it."""
         return self._pointer(self._names.newest(*_keys(name)))
 
     def require(self, name: TableName) -> Pointer:
@@ -119,7 +119,11 @@ class FileNames:
             raise _exists(name)
 
     def point(self, name: TableName, table_id: str, location: str, *, managed: bool) -> Pointer:
-        """Point a name to a table. Raises CatalogNameExistsError, unless it already points to it."""
+        """Point a name to a table, unless it already points there; return the pointer.
+
+        Raises CatalogNameExistsError if the name belongs to another table, CatalogNameNotFoundError for the schema,
+        InvalidProposalError if the table was renamed.
+        """
         self.require_schema(name.catalog, name.schema)
         while True:
             found = self._names.newest(*_keys(name))
@@ -137,8 +141,8 @@ class FileNames:
     def rename(self, name: TableName, new: TableName) -> None:
         """Give a table another name. Raises CatalogNameNotFoundError, CatalogNameExistsError.
 
-        The new name is reserved first, and counts once the old one says that the table moved. After an interruption the
-        table has its old name, and the same call completes the renaming.
+        First the new name is reserved; it becomes valid when the old name records the move. After an interruption the
+        table keeps its old name, and the same call completes the renaming.
         """
         self.require_schema(new.catalog, new.schema)
         pointer = self.require(name)
@@ -155,7 +159,7 @@ class FileNames:
 
     # -------------------------------------------------------------------------------------------------- dropping
     def drop(self, name: TableName, now: int) -> None:
-        """Drop the table of a name at a time. Raises CatalogNameNotFoundError."""
+        """Drop the table of a name; `now` is in milliseconds since the epoch. Raises CatalogNameNotFoundError."""
         pointer = self.require(name)
         value = {**pointer.value(pointer.name), "dropped": now}
         try:
@@ -177,7 +181,7 @@ class FileNames:
         for file in self._store.list_from(join(self._root, "_dropped", "")):
             value = parsed(self._store.read(file.path), file.path)
             if file.path != self._dropped(str(value.get("table"))):
-                continue  # a catalog puts the file of a table under its id
+                continue  # not written by a catalog, which names the file by the id of the table
             if value["managed"] and not value.get("purged") and value["dropped"] < before_ms:
                 name = TableName(*value["name"])
                 found.append(DroppedTable(value["table"], name, value["location"], value["dropped"]))
@@ -195,21 +199,21 @@ class FileNames:
 
     # ------------------------------------------------------------------------------------------------- resolving
     def _pointer(self, entry: Entry) -> Pointer | None:
-        """Return the table of an entry; None if it was dropped, or has another name."""
+        """Return the table of an entry; None if the table was dropped or has another name."""
         value = entry.value
         if "table" not in value or self.is_dropped(value["table"]) or not self._is_complete(value):
             return None
         return Pointer(entry, TableName(*value["name"]), value["table"], value["location"], value["managed"])
 
     def _is_complete(self, value: dict[str, Any]) -> bool:
-        """Return True if the table of an entry has the name: at once, or if its old name says so."""
+        """Return True unless the entry belongs to a renaming that the old name does not record."""
         if "from" not in value:
             return True
         old = self._names.entry(value["after"] + 1, *value["from"]).value
         return old.get("moved") == value["table"] and old.get("to") == [name_key(part) for part in value["name"]]
 
     def _is_free(self, entry: Entry) -> bool:
-        """Return True if a name is free. A renaming to it that has only begun reserves it."""
+        """Return True if no table has the name and no unfinished renaming reserves it."""
         value = entry.value
         if "table" not in value or self.is_dropped(value["table"]):
             return True

@@ -61,9 +61,10 @@ class FilesystemCatalog:
         storage_options: Mapping[str, str] | None = None,
         clock: Callable[[], int] = now_ms,
     ) -> None:
-        """The catalog at `url`, a directory or a URL of one; new tables are put below `storage_root`.
+        """Open the catalog at `url`, a directory or its URL. New tables are created below `storage_root`.
 
-        `storage_options` give access to both. `clock` gives the time in milliseconds since the epoch.
+        By default this is `tables` below the catalog. `storage_options` give access to both. `clock` returns the time
+        in milliseconds since the epoch.
         """
         self._root = normalize_location(url)
         self._options = dict(storage_options or {})
@@ -76,7 +77,7 @@ class FilesystemCatalog:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """Commits by put-if-absent, registering, soft drops."""
+        """Commits by put-if-absent, registering of tables, soft drops."""
         return frozenset({Capability.PUT_IF_ABSENT, Capability.REGISTER, Capability.SOFT_DROP})
 
     # -------------------------------------------------------------------------------------------------- schemas
@@ -113,15 +114,15 @@ class FilesystemCatalog:
         )
 
     def create_table(self, staging: StagingTable, new: NewTable) -> TableInfo:
-        """Give the table at a staging location its name; its version 0 is published there, and ratified by this.
+        """Give the table at a staging location its name. This ratifies its version 0, which is published there.
 
-        Asking again with the same staging table is answered as the first time. Raises CatalogNameExistsError,
-        InvalidProposalError, TableReplacedError if it was dropped meanwhile.
+        A repeated request with the same staging table has the same result. Raises CatalogNameExistsError,
+        InvalidProposalError, and TableReplacedError if the table was dropped meanwhile.
         """
         check_new_table(staging.name, new)
         if not self._is_own(staging.table_id, staging.location):
             raise InvalidProposalError(
-                f"The table {staging.name} cannot be created: its staging table is not one of this catalog.",
+                f"The table {staging.name} cannot be created: its staging table does not belong to this catalog.",
                 table=str(staging.name),
             )
         with storage_failures():
@@ -130,7 +131,7 @@ class FilesystemCatalog:
             return self._info(self._names.point(staging.name, staging.table_id, staging.location, managed=True))
 
     def register_table(self, name: TableName, location: str, described: NewTable | None = None) -> TableInfo:
-        """Give a name to a table at a path, which no catalog manages. The catalog keeps no copy of `described`.
+        """Give a name to a table at a path; no catalog manages this table. The catalog keeps no copy of `described`.
 
         Raises CatalogNameExistsError, CatalogNameNotFoundError for the schema, InvalidProposalError for a location
         without a Delta table, or of a table that this catalog manages.
@@ -159,7 +160,7 @@ class FilesystemCatalog:
         """
         if name_key(name.catalog) != name_key(new.catalog):
             raise InvalidProposalError(
-                f"The table {name} cannot be renamed to {new}: a table stays in its catalog.", table=str(name)
+                f"The table {name} cannot be renamed to {new}: a table cannot move to another catalog.", table=str(name)
             )
         with storage_failures():
             self._names.rename(name, new)
@@ -193,18 +194,18 @@ class FilesystemCatalog:
             self._names.forget(table_id)
 
     def remove_leftovers(self) -> None:
-        """Remove temporary files of processes that were killed at least a week ago from a local catalog."""
+        """Remove temporary files that killed processes left in a local catalog, if they are at least a week old."""
         store = self._store(self._root)
         if isinstance(store, LocalStore):
             for directory in ("_names", "_dropped"):
                 store.remove_leftovers(join(self._root, directory), self._clock() - LEFTOVER_AGE, recursive=True)
 
     def left_behind(self, before_ms: int) -> list[LeftBehind]:
-        """Return nothing: the catalog does not remember staging tables."""
+        """Return an empty list: the catalog does not remember staging tables."""
         return []
 
     def drop_staging_table(self, table_id: str) -> bool:
-        """Return False: there are no staging tables to drop."""
+        """Return False: the catalog does not remember staging tables."""
         return False
 
     # -------------------------------------------------------------------------------------------------- commits
@@ -212,7 +213,7 @@ class FilesystemCatalog:
         """Make a proposal the commit of its version, and publish it, by put-if-absent (C456, C469).
 
         The proposal must have its content. The same transaction again is a replay, and changes nothing. Raises
-        RatificationConflictError with the log tail if the version belongs to another commit, TableReplacedError,
+        RatificationConflictError with the log tail if the version has another commit, TableReplacedError,
         InvalidProposalError, NotAuthorizedError, and CatalogUnavailableError if the outcome is unknown.
         """
         with storage_failures():
@@ -229,9 +230,9 @@ class FilesystemCatalog:
             return self._commits(table).tail(start or 0)
 
     def report_published(self, table: TableInfo, version: int) -> None:
-        """Check the version; there is nothing to forget.
+        """Check that a version is published; the catalog has no commits to forget.
 
-        Raises InvalidProposalError for commits that are not ratified.
+        Raises InvalidProposalError if it is not.
         """
         with storage_failures():
             self._require_present(table.table_id, table.name)

@@ -7,14 +7,14 @@ import unicodedata
 from pyspark_delta.errors import InvalidProposalError
 
 LONGEST = 255
-"""A part of a name has at most so many bytes of UTF-8; so has its key."""
+"""The maximum length of a part of a name, and of its key, in bytes of UTF-8."""
 
 
 def name_key(part: str) -> str:
-    """Return the text by which a part of a name is compared: casefolded, in one Unicode form.
+    """Return the key for comparing a part of a name: casefolded, in Unicode normalization form C.
 
-    Raises InvalidProposalError for an invalid name: empty or blank, longer than `LONGEST` bytes, or with control
-    characters or lone surrogates. Everything else is used literally.
+    Raises InvalidProposalError for blank text, for text longer than `LONGEST` bytes, and for control characters and
+    lone surrogates. Any other text is valid.
     """
     if len(part) > LONGEST:
         raise _too_long(part)
@@ -22,7 +22,8 @@ def name_key(part: str) -> str:
         raise InvalidProposalError("A name in a catalog cannot be empty.", name=part)
     if any(unicodedata.category(character) in ("Cc", "Cs") for character in part):
         raise InvalidProposalError(
-            f"The name {shown(part)} contains control characters, which a name in a catalog cannot.", name=part
+            f"The name {shown(part)} contains control characters or lone surrogates. Use a name without them.",
+            name=part,
         )
     key = unicodedata.normalize("NFC", unicodedata.normalize("NFC", part).casefold())
     if max(len(part.encode()), len(key.encode())) > LONGEST:
@@ -38,5 +39,5 @@ def _too_long(part: str) -> InvalidProposalError:
 
 
 def shown(part: str) -> str:
-    """Return a name as messages quote it: escaped, and truncated if it is long."""
+    """Return a name for a message: quoted, escaped, and truncated to 60 characters."""
     return ascii(part if len(part) <= 60 else part[:57] + "...")

@@ -1,4 +1,4 @@
-"""Converts a catalog's log tail for reading: commit files, some of them held by the catalog alone (C444, C464)."""
+"""A catalog's log tail as commit files for reading. The catalog itself holds the inline commits (C444, C464)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pyspark_delta.log.names import LOG_DIRECTORY, STAGED_DIRECTORY, CommitName,
 from pyspark_delta.storage import FileStatus
 from pyspark_delta.storage.paths import join
 
-_INLINE = uuid.UUID("6f6e6c69-6e65-5f63-8f6d-6d6974000000")  # the namespace of names for commits without a file
+_INLINE = uuid.UUID("6f6e6c69-6e65-5f63-8f6d-6d6974000000")  # the UUID namespace for the names of inline commits
 
 
 @dataclass(frozen=True, slots=True)
 class TailFiles:
-    """The newest ratified version, commit files that replace published ones, and contents without a file.
+    """The newest ratified version, and the commit files to read in place of published ones.
 
-    `contents` are those of inline commits, by the path under which `files` names them.
+    `contents` holds the inline commits by their paths in `files`; these files do not exist.
     """
 
     latest_version: int
@@ -51,19 +51,19 @@ def check_tail(location: str, tail: LogTail) -> None:
     versions = [commit.version for commit in tail.commits]
     if versions and not leads_to(versions, tail.latest_version):
         raise CatalogError(
-            f"The catalog says that the latest version of '{location}' is {tail.latest_version}, and gives the commits "
-            f"{_spelled(versions)}, which do not reach it. The answer is inconsistent; check the catalog.",
+            f"The catalog's response for '{location}' is inconsistent: the latest version is {tail.latest_version}, "
+            f"but the commits {_spelled(versions)} do not lead to it without a gap. Check the catalog.",
             location=location,
         )
 
 
 def leads_to(versions: Sequence[int], latest: int) -> bool:
-    """Return True if versions are consecutive up to the latest one. Their count matters, not what they announce."""
+    """Return True if versions are consecutive up to the latest one; the time depends on their count alone."""
     return versions[-1] == latest and list(versions) == list(range(versions[0], versions[0] + len(versions)))
 
 
 def commit_path(location: str, commit: RatifiedCommit) -> str:
-    """Return the path of a ratified commit. Raises CatalogError for a name that does not fit the version."""
+    """Return the path of a ratified commit. Raises CatalogError if its file name is not valid for its version."""
     match commit.kind:
         case CommitKind.PUBLISHED:
             return published_path(location, commit.version)

@@ -1,4 +1,4 @@
-"""Addresses that only this machine reaches: the client and the server of a catalog treat them in the same way."""
+"""Loopback addresses, which only this machine can reach. The client and the server of a catalog share this check."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ipaddress
 
 
 def is_loopback(host: str) -> bool:
-    """True if a host name or an IP address, an IPv6 address in brackets or not, is this machine's loopback."""
+    """Return True for `localhost` and for a loopback IP address; an IPv6 address may be in brackets."""
     if host.casefold().rstrip(".") == "localhost":
         return True
     try:

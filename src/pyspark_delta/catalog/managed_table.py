@@ -1,7 +1,7 @@
-"""A table of a catalog, for clients of every catalog: its log tail, staged commits, and publishing.
+"""The client's part of a managed table, the same for every catalog: log tail, staged commits, and publishing.
 
-Publishing copies ratified commits, in order, to the files that every reader finds (C473). It is repeatable, and every
-client that may write to the table may publish all commits.
+Publishing copies ratified commits, in order, to the files that every reader finds (C473). It can be repeated, and every
+client that may write to the table may publish every commit.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class ManagedTable:
         try:
             content = commit.content or store.read(commit_path(self.location, commit))
         except FileNotFoundInStoreError:
-            store.status(published_path(self.location, commit.version))  # its publisher has removed it since
+            store.status(published_path(self.location, commit.version))  # a published commit may lose its staged file
         else:
             self.publish_one(store, commit.version, content)
 
@@ -95,15 +95,15 @@ class ManagedTable:
         except FileAlreadyExistsError:
             if store.read(path) != content:
                 raise PublishedMismatchError(
-                    f"'{path}' is not the commit that the catalog has ratified as version {version}: somebody "
-                    f"wrote to '{self.location}' without its catalog. Nothing more is published. Find out who, and "
-                    "restore the file from the staged commit.",
+                    f"'{path}' is not the commit that the catalog has ratified as version {version}: another "
+                    f"writer wrote to '{self.location}' without its catalog. Publishing has stopped. Find that writer, "
+                    "and restore the file from the staged commit.",
                     version=version,
                     path=path,
                 ) from None
 
     def read(self, store: ObjectStore, commit: RatifiedCommit) -> bytes:
-        """Return the content of a ratified commit, from its published copy if only that is left."""
+        """Return the content of a ratified commit, from its published copy if the staged file is gone."""
         return commit.content or TailStore(store).read(commit_path(self.location, commit))
 
     def require(self, maintenance: Maintenance) -> None:

@@ -1,7 +1,7 @@
-"""Names kept in files: each name has its own log, whose entries are written by put-if-absent.
+"""Names kept in files: each name has its own log of entries, which are written by put-if-absent.
 
 The newest entry of a name is its value: `<directory>/<name>.<20 digits>.json`. A client that changes a name writes the
-entry after the one it read, so one of several concurrent clients succeeds. Entries are never removed; names change
+entry after the one it read, so only one of several concurrent clients succeeds. Entries are never removed; names change
 rarely.
 """
 
@@ -23,7 +23,7 @@ _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 
 
 class Entry(NamedTuple):
-    """An entry in the log of a name; the number -1 stands for no entry."""
+    """An entry in the log of a name; the number is -1 if there is no entry."""
 
     number: int
     value: dict[str, Any]
@@ -39,7 +39,7 @@ class NameLogs:
         self._store, self._root = store, root
 
     def newest(self, *path: str) -> Entry:
-        """Return the newest entry of a name."""
+        """Return the newest entry of a name, `NOTHING` if it has none."""
         directory, name = self._place(path)
         numbers = [number for found, number in self._files(directory, name) if found == name]
         return self.entry(max(numbers), *path) if numbers else NOTHING
@@ -53,7 +53,7 @@ class NameLogs:
             return NOTHING
 
     def put(self, after: Entry, value: dict[str, Any], *path: str) -> bool:
-        """Write the entry after another one; return False if another client did."""
+        """Write the entry that follows `after`; return False if another client has written it."""
         directory, name = self._place(path)
         try:
             self._store.write_if_absent(_file(directory, name, after.number + 1), orjson.dumps(value))
@@ -75,7 +75,7 @@ class NameLogs:
         return join(self._root, *directories), name
 
     def _files(self, directory: str, prefix: str) -> Iterator[tuple[str, int]]:
-        """Yield the names with the numbers of their entries, starting at a name."""
+        """Yield the name and the number of every entry in a directory, of one name if `prefix` is not empty."""
         for status in self._store.list_from(join(directory, f"{prefix}." if prefix else "")):
             name, _, rest = file_name(status.path).partition(".")
             if prefix and name != prefix:
@@ -94,7 +94,7 @@ def parsed(content: bytes, path: str) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         value = None
     if not isinstance(value, dict):
-        raise CatalogError(f"The file '{path}' of the catalog is damaged. Restore it from a copy.", path=path)
+        raise CatalogError(f"The file '{path}' of the catalog is damaged. Restore it from a backup.", path=path)
     return value
 
 
@@ -103,15 +103,15 @@ def _file(directory: str, name: str, number: int) -> str:
 
 
 def _encoded(key: str) -> str:
-    """Return a key as a file name: other characters than letters and digits as percent and hexadecimal bytes.
+    """Return a key as a file name: characters other than letters, digits, `_` and `-` are percent-encoded.
 
     Raises InvalidProposalError for a key that is too long.
     """
     text = "".join(character if _is_plain(character) else _escape(character) for character in key)
     if len(text.encode()) > _LONGEST:
         raise InvalidProposalError(
-            f"The name {key[:40]!a}... is too long for a catalog of files: its file would need {len(text.encode())} "
-            f"bytes, and may have {_LONGEST}.",
+            f"The name {key[:40]!a}... is too long for a catalog of files: its file name would need "
+            f"{len(text.encode())} bytes, and may have {_LONGEST}.",
             name=key,
         )
     return text

@@ -30,7 +30,7 @@ class ResolvedTable:
 
 
 def parse_table_name(text: str) -> TableName | None:
-    """Return the name in a text of three parts, in backticks where they hold dots; None for any other text."""
+    """Return the table name in a text of three parts; None for any other text. Parts with dots are in backticks."""
     match = _NAME.fullmatch(text)
     if match is None:
         return None
@@ -39,13 +39,13 @@ def parse_table_name(text: str) -> TableName | None:
 
 
 def catalog_name(text: str) -> TableName | None:
-    """Return the name in a text whose first part is a connected catalog; None for any other text."""
+    """Return the table name in a text whose first part is a connected catalog; None for any other text."""
     name = parse_table_name(text)
     return None if name is None or find_catalog(name.catalog) is None else name
 
 
 def required_name(text: str) -> TableName:
-    """Return the name in a text. Raises InvalidOptionError for one without three parts."""
+    """Return the table name in a text. Raises InvalidOptionError if the text does not have three parts."""
     name = parse_table_name(text)
     if name is None:
         raise InvalidOptionError(
@@ -55,7 +55,7 @@ def required_name(text: str) -> TableName:
 
 
 def load_table(name: TableName) -> TableInfo:
-    """Return the table of a name from its catalog. Raises CatalogError."""
+    """Return the table of a name from its connected catalog. Raises CatalogError."""
     found = connected_catalog(name.catalog).load_table(name)
     return replace(found, location=normalize_location(found.location))
 
@@ -68,9 +68,9 @@ def resolve(name: TableName) -> ResolvedTable:
 
 
 def resolve_or_create(name: TableName) -> ResolvedTable:
-    """Resolve the name of a table; if there is none, create a staging table for it.
+    """Resolve the name of a table; if no table has it, create a staging table for it.
 
-    The name stays free until the first version of the table is committed.
+    The name stays free until the first version of the table is committed. Raises CatalogError.
     """
     try:
         return resolve(name)

@@ -13,29 +13,31 @@ from pyspark_delta.protocol.properties import ENABLE_IN_COMMIT_TIMESTAMPS
 from pyspark_delta.storage.contract import TableFiles
 
 INLINE_LIMIT = 64 * 1024
-"""An inline commit has at most so many bytes."""
+"""The maximum size of an inline commit, in bytes."""
 
 _LONGEST_ID = 255
 _LARGEST = 2**63 - 1
 
 
 def check_proposal(table: TableInfo, proposal: Proposal) -> None:
-    """Raise InvalidProposalError for a proposal that is invalid in any state of a table."""
+    """Raise InvalidProposalError for a proposal that is invalid in every state of the table."""
     if not table.catalog_managed:
         raise refused(table, proposal.version, "no catalog manages the table; commit to it by its path")
     numbers = (proposal.version, proposal.timestamp, proposal.published_version or 0)
     if not all(0 <= number <= _LARGEST for number in numbers) or proposal.version == 0:
-        raise refused(table, proposal.version, "a version after 0 and times from 0 on, of 64 bits, are asked for")
+        raise refused(table, proposal.version, "versions must be positive, times not negative, and both fit 64 bits")
     if len(proposal.transaction_id) > _LONGEST_ID or not proposal.transaction_id.isprintable():
-        raise refused(table, proposal.version, f"its transaction id is {shown(proposal.transaction_id)}")
+        raise refused(
+            table, proposal.version, f"its transaction id {shown(proposal.transaction_id)} is too long or not printable"
+        )
     if proposal.published_version is not None and proposal.published_version >= proposal.version:
         raise refused(
             table,
             proposal.version,
-            f"it says that version {proposal.published_version} is published, which is not before it",
+            f"it reports version {proposal.published_version} as published, which is not an earlier version",
         )
     if (proposal.file is None) == (proposal.content is None):
-        raise refused(table, proposal.version, "either a staged file or the content of the commit is asked for")
+        raise refused(table, proposal.version, "it must have either a staged file or the content of the commit")
     if proposal.file is not None:
         _check_file(table, proposal.version, proposal.file)
 
@@ -49,9 +51,9 @@ def _check_file(table: TableInfo, version: int, file: StagedFile) -> None:
             f"{shown(file.name)} is not the name of a staged commit, '<20 digits of version>.<uuid>.json'",
         )
     if name.version != version:
-        raise refused(table, version, f"the file '{file.name}' is an attempt at version {name.version} (C446)")
+        raise refused(table, version, f"the file '{file.name}' is for version {name.version} (C446)")
     if not 0 < file.size <= _LARGEST or not 0 <= file.modification_time <= _LARGEST:
-        raise refused(table, version, f"the file '{file.name}' cannot have {file.size} bytes and that time")
+        raise refused(table, version, f"the size ({file.size} bytes) or the time of '{file.name}' is not valid")
 
 
 def check_staged_file(table: TableInfo, store: TableFiles, version: int, file: StagedFile) -> None:
@@ -83,7 +85,7 @@ def check_new_table(name: object, new: NewTable) -> None:
         missing.append(f"{Feature.CATALOG_MANAGED} (for readers)")
     if missing:
         raise InvalidProposalError(
-            f"The table {name} cannot be managed by a catalog: its protocol has not {' and '.join(missing)}.",
+            f"The table {name} cannot be managed by a catalog: its protocol lacks {' and '.join(missing)}.",
             table=str(name),
         )
     if not _carries_times(new):
@@ -94,13 +96,14 @@ def check_new_table(name: object, new: NewTable) -> None:
         )
     if new.version != 0 or not 0 <= new.timestamp <= _LARGEST:
         raise InvalidProposalError(
-            f"The table {name} cannot begin with version {new.version} at {new.timestamp}; a new table has version 0.",
+            f"The table {name} cannot begin with version {new.version} at the timestamp {new.timestamp}; a new table "
+            "begins with version 0.",
             table=str(name),
         )
 
 
 def is_same(commit: RatifiedCommit, proposal: Proposal) -> bool:
-    """Return True if a ratified commit is the proposal: by the name of its file, or by its transaction id."""
+    """Return True if a ratified commit has the file name or the transaction id of a proposal."""
     if proposal.file is not None and commit.file_name == proposal.file.name:
         return True
     return bool(proposal.transaction_id) and commit.transaction_id == proposal.transaction_id

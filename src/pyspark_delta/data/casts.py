@@ -1,7 +1,7 @@
 """Conversion of one leaf of a data file to its Delta type: physical forms (C436-C443) and type widening.
 
-Whether a pair of types is legal is known before any row is read; a legal conversion can still fail on a value that does
-not fit.
+Illegal pairs of types are found before any row is read. A legal conversion can still fail for a value that does not
+fit.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Conversion = Callable[[pa.Array], pa.Array]
 
 _SMALL_INTEGERS = frozenset([pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.uint16()])  # exact in 32 signed bits
 _INTEGERS = _SMALL_INTEGERS | {pa.int64(), pa.uint32(), pa.uint64()}
-# The digits of the values of each type; a 32-bit or 64-bit number may also be a decimal of one digit less.
+# The maximum digits of each type. 32-bit and 64-bit integers are also read as decimals with one digit less.
 _INTEGER_DIGITS = {
     pa.int8(): 3,
     pa.uint8(): 3,
@@ -53,7 +53,7 @@ _STRINGS = frozenset([pa.string(), pa.large_string(), pa.string_view()])
 
 
 def conversion(file_type: pa.DataType, data_type: DataType) -> Conversion | None:
-    """Return the conversion of values of `file_type` to `data_type`; None if a file may not hold that type.
+    """Return the conversion of values of `file_type` to `data_type`; None if there is no legal one.
 
     The conversion raises pa.ArrowInvalid for a value that does not fit.
     """
@@ -106,7 +106,7 @@ def _to_text(file_type: pa.DataType, target: pa.DataType) -> Conversion | None:
 
 
 def _to_timestamp(file_type: pa.DataType, target: pa.DataType) -> Conversion | None:
-    """Convert INT96, which has no zone, like timestamps not adjusted to UTC: only the microseconds count."""
+    """Return the conversion to a timestamp. It keeps the microseconds and ignores the zone; INT96 has none."""
     if pa.types.is_date32(file_type) and target.tz is None:
         return _cast_to(target)  # widening: midnight
     if not pa.types.is_timestamp(file_type):

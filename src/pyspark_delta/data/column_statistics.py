@@ -1,7 +1,7 @@
-"""Statistics of some columns for existing data files: from Parquet footers, or from the values where footers do not do.
+"""Statistics of some columns for existing data files, from Parquet footers or from the values.
 
 Footers are used for integers, dates and timestamps, whose bounds writers never shorten. All other columns are decoded,
-and only these, one batch at a time. Deleted rows count: a file with a deletion vector gets wide bounds (C256, C413).
+one batch at a time. Deleted rows are included: a file with a deletion vector gets wide bounds (C256, C413).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _THREADS = 8
 
 @dataclass(frozen=True, slots=True)
 class MeasuredColumn:
-    """A column with bounds: its logical path, and as statistics have it."""
+    """A column to measure: its logical path, and its description for statistics."""
 
     path: tuple[str, ...]
     stored: StatsColumn
@@ -52,10 +52,10 @@ def with_column_statistics(
     columns: Sequence[MeasuredColumn],
     storage_options: Mapping[str, str],
 ) -> pa.Table:
-    """Return file actions, in all columns of `actions.columns`, with numRecords and the statistics of some columns.
+    """Return file actions with numRecords and the statistics of some columns.
 
-    Everything else stays, other statistics with their exact text. Opens every file. Raises DataFileError,
-    UnsupportedDataFileError for a file that only Spark reads, and UnsupportedTableError.
+    `files` has all columns of `actions.columns`. Other statistics keep their exact text. Opens every file. Raises
+    DataFileError, UnsupportedDataFileError for a file that only Spark can read, and UnsupportedTableError.
     """
     measure = _Measure(location, configuration, tuple(columns), storage_options)
     texts = flat_map_ordered(measure.texts, _rows(files), min(_THREADS, files.num_rows))
@@ -87,11 +87,11 @@ class _Measure:
             return read_context(location, configuration, fields, storage_options=storage_options)
 
         self._context = cache(context)
-        # Otherwise the one that decodes the columns is the only one to open a file.
+        # If no footer can have exact bounds, files are only opened to decode columns.
         self._uses_footers = any(_may_be_exact(column.stored) for column in columns)
 
     def texts(self, file: tuple[ScanTask, str | None]) -> Iterator[str]:
-        """Yield the statistics of a file."""
+        """Yield the statistics of one file as JSON."""
         task, text = file
         context = self._context(self._columns)
         found, rows = [_Range() for _ in self._columns], 0
@@ -114,9 +114,9 @@ class _Measure:
 
 @dataclass(slots=True)
 class _Range:
-    """Number of nulls and physical bounds of a column, as `stored_bounds` takes them.
+    """The number of nulls and the physical bounds of a column, in the form of `stored_bounds`.
 
-    `is_known` is True if they come from the footer. Without `bounded`, bounds depend on the reader and are left out.
+    `is_known` is True if they come from the footer. Without `bounded`, the bounds depend on the reader and are omitted.
     """
 
     is_known: bool = False
@@ -127,25 +127,25 @@ class _Range:
     has_nan: bool = False
 
     def add(self, values: Any) -> None:
-        """Take in some values of the column."""
+        """Include some values of the column."""
         self.nulls += values.null_count
         if pa.types.is_floating(values.type):
             self.has_nan = self.has_nan or bool(pc.any(pc.is_nan(values)).as_py())
         found = pc.min_max(values)
         low, high = _physical(found["min"]), _physical(found["max"])
-        if low is None or (isinstance(low, float) and math.isnan(low)):  # none but null and NaN
+        if low is None or (isinstance(low, float) and math.isnan(low)):  # only null and NaN
             return
-        if isinstance(low, float):  # of two zeros with different signs, Arrow takes either
+        if isinstance(low, float):  # of zeros with different signs, Arrow returns either
             low, high = low or -0.0, high or 0.0
         self.widen(low, high)
 
     def widen(self, low: Any, high: Any) -> None:
-        """Take in other bounds."""
+        """Include other bounds."""
         self.low = low if self.low is None else min(self.low, low)
         self.high = high if self.high is None else max(self.high, high)
 
     def written(self, text: str, column: StatsColumn, string_prefix: int) -> str:
-        """Return the statistics with those of this column."""
+        """Return the statistics `text` with those of this column."""
         lower = upper = None
         if self.bounded and self.low is not None:
             lower, upper = stored_bounds(column, self.low, self.high, string_prefix)
@@ -167,7 +167,7 @@ class _Footer:
         self._found = {plan.field.name: fields.resolve(plan.field, plan.physical) for plan in plans}
 
     def ranges(self, columns: Sequence[MeasuredColumn]) -> list[_Range]:
-        """Return what the footer knows of each column."""
+        """Return the statistics of each column that the footer has."""
         return [self._range(self._column(column.path), column.stored) for column in columns]
 
     def _column(self, path: Sequence[str]) -> Column | None:
@@ -185,12 +185,12 @@ class _Footer:
         physical = self._schema.column(leaf).physical_type
         calendar = legacy_calendar(self._key_values, {physical}, "UTC")
         if calendar is not None and calendar.concerns(to_arrow(stored.type)):
-            return _Range(bounded=stored.type != TIMESTAMP)  # its moments depend on the time zone of the reader
+            return _Range(bounded=stored.type != TIMESTAMP)  # its instants depend on the time zone of the reader
         exact = physical in ("INT32", "INT64") and _is_stored_exactly(column.source.type, to_arrow(stored.type))
         return (self._summed(leaf) if exact else None) or _Range()
 
     def _summed(self, leaf: int) -> _Range | None:
-        """Return the statistics of all row groups; None if one lacks them."""
+        """Return the statistics of all row groups together; None if one row group lacks them."""
         total = _Range(is_known=True)
         for group in self._groups:
             chunk = group.column(leaf)
@@ -206,7 +206,7 @@ class _Footer:
 
 
 def _may_be_exact(column: StatsColumn) -> bool:
-    """Return True for the types whose bounds footers may have exactly."""
+    """Return True if footers may have exact bounds of the type."""
     found = to_arrow(column.type)
     return bool(pa.types.is_signed_integer(found) or pa.types.is_date32(found) or pa.types.is_timestamp(found))
 
@@ -237,7 +237,7 @@ def _json(value: Any) -> str | None:
 
 
 def _pruned(struct: StructType, paths: Sequence[tuple[str, ...]]) -> tuple[StructField, ...]:
-    """Return the columns at these paths, with the structs around them and nothing else."""
+    """Return the columns at some paths; structs contain only these columns."""
     found = []
     for field in struct:
         below = [path[1:] for path in paths if path[0] == field.name]

@@ -1,4 +1,4 @@
-"""Convert Arrow batches to the columns of a table: matched by name, nulls for missing columns, lossless casts."""
+"""Conversion of Arrow batches to the columns of a table: matched by name, nulls for missing ones, lossless casts."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ Values = TypeVar("Values", pa.Array, pa.ChunkedArray)
 
 
 def conform(batch: pa.RecordBatch, data: StructType, table: StructType) -> pa.RecordBatch:
-    """Return the batch, whose columns are those of `data` by position, with exactly the columns of `table`.
+    """Return a batch with exactly the columns of `table`. The columns of `batch` are those of `data`, by position.
 
-    `store_assignment.check_storable` has passed. Raises ConstraintViolationError for a value that does not fit.
+    `store_assignment.check_storable` must have accepted the types. Raises ConstraintViolationError for a value that
+    does not fit.
     """
     columns = []
     for target, place in matched_members(data, table):
@@ -34,7 +35,7 @@ def conform(batch: pa.RecordBatch, data: StructType, table: StructType) -> pa.Re
 def require_columns(
     batches: Iterable[pa.RecordBatch], stored: StructType, table: StructType
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the batches with the `stored` columns of a table; void columns, which no file holds, are dropped.
+    """Yield the batches with the `stored` columns of a table. Void columns are dropped, because no file stores them.
 
     Raises SchemaMismatchError for a batch with other columns.
     """
@@ -46,7 +47,7 @@ def require_columns(
         if sorted(names) != sorted(stored.names):
             raise SchemaMismatchError(
                 f"The rows to write have the columns {', '.join(names)}, and the table has {', '.join(stored.names)}. "
-                "Give exactly these, by the same names."
+                "Pass exactly these columns, with the same names."
             )
         yield batch.select(kept)
 
@@ -83,7 +84,10 @@ def _cast_struct(values: pa.StructArray, data: StructType, table: StructType, na
 
 
 def cast_values(values: Values, target: pa.DataType, name: str) -> Values:
-    """The values of a column in the type of the table. Raises ConstraintViolationError for one that does not fit."""
+    """Return the values of a column in the type of the table.
+
+    Raises ConstraintViolationError for a value that does not fit.
+    """
     if values.type == target:
         return values
     try:

@@ -1,10 +1,10 @@
-"""Where the columns of a table are in one data file: matching by name or field id, and rebuilding nested values.
+"""The columns of a table in one data file: matched by name or field id, and converted with their nested values.
 
-Each planned column resolves against the file's Arrow schema to a tree of the closed union
+`FileSchema.resolve` finds a planned column in the file's Arrow schema, and returns a tree of the closed union
 
 Column = Leaf | Struct | List | Map | Variant | Absent
 
-which contains the Parquet leaves to read and converts Arrow data of the file to data of the table.
+`leaves` yields the Parquet leaves to read for it. `read_column` converts Arrow data of the file to data of the table.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """A struct: the members in the table's order, under their names in the file.
+    """A struct: the members in the table's order, by their logical names.
 
-    `witness` is a leaf that is read only to tell null structs when the file has none of the members.
+    `witness` is a leaf that is read only to find null structs, if the file has none of the members.
     """
 
     source: FileField
@@ -61,7 +61,7 @@ class Struct:
 
 @dataclass(frozen=True, slots=True)
 class List:
-    """An array; `source` may be any list of Arrow."""
+    """An array. `source` may have any list type of Arrow."""
 
     source: FileField
     type: pa.DataType
@@ -70,7 +70,7 @@ class List:
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """A map, or a list of key-value pairs that was written without the annotation."""
+    """A map. `source` may be a list of key-value pairs, if the writer did not annotate it as a map."""
 
     source: FileField
     type: pa.DataType
@@ -96,7 +96,7 @@ Column: TypeAlias = Leaf | Struct | List | Map | Variant | Absent
 
 
 class _Candidates:
-    """The fields of one struct of a file, or of the file, indexed by name and by id."""
+    """The fields of a file or of one struct in it, indexed by name and by id."""
 
     __slots__ = ("_by_folded", "_by_id", "_by_name")
 
@@ -111,7 +111,7 @@ class _Candidates:
                 self._by_id.setdefault(field.id, []).append(field)
 
     def named(self, name: str) -> Sequence[FileField]:
-        """The fields with a name, or if there are none, those whose names differ in case: Spark's default analysis."""
+        """Return the fields with a name; if there are none, those with another case, as Spark does by default."""
         return self._by_name.get(name, ()) or self._by_folded.get(name.casefold(), ())
 
     def numbered(self, column_id: int) -> Sequence[FileField]:
@@ -119,7 +119,7 @@ class _Candidates:
         return self._by_id.get(column_id, ())
 
     def first(self, name: str) -> FileField | None:
-        """Return the first field with exactly that name."""
+        """Return the first field with exactly this name; None if there is none."""
         return next(iter(self._by_name.get(name, ())), None)
 
 
@@ -135,15 +135,15 @@ class FileSchema:
         self._path = path
 
     def has_field_ids(self) -> bool:
-        """True if any field of the file, at any depth, has an id."""
+        """Return True if any field of the file, at any depth, has an id."""
         return any(f.id is not None for top in self._fields for f in _descend(top))
 
     def resolve(self, logical: StructField, physical: StructField) -> Column:
-        """Find a column. Raises DataFileError if the file holds it with a type that cannot be converted."""
+        """Return a column as the file has it. Raises DataFileError for several matches or an incompatible type."""
         return self._member(self._candidates, logical, physical, logical.name)
 
     def resolve_named(self, field: StructField) -> Column:
-        """Find a column by its name alone, in any mode: columns outside the schema have no id."""
+        """Return a column by its name alone, in every mode, because columns outside the schema have no id."""
         found = self._candidates.first(field.name)
         if found is None:
             return Absent(to_arrow(field.type, all_nullable=True))
@@ -212,7 +212,7 @@ class FileSchema:
 
 
 def leaves(column: Column) -> Iterator[int]:
-    """Yield the indexes of the Parquet leaves that the column is read from."""
+    """Yield the indexes of the Parquet leaves to read for a column."""
     match column:
         case Leaf(source) | Variant(source):
             yield from range(source.first, source.end)

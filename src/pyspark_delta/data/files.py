@@ -1,6 +1,7 @@
 """One data file as rows of the table: its columns, without the deleted rows, filtered by the residual predicate.
 
-If the predicate excludes most rows, the other columns are not read from row groups without matches.
+If the columns outside the predicate are large, the columns in it are read first, and the others only from row groups
+with matching rows.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class _Layout:
     columns: tuple[Column | None, ...]  # None for columns that are not in files
     legacy: tuple[LegacyCalendar | None, ...]  # for columns with dates or times of the legacy calendar
     every: Leaves
-    first: Leaves  # of columns that the residual names
+    first: Leaves  # of columns in the residual predicate
     rest: Leaves  # leaves of the other columns
 
 
@@ -104,7 +105,7 @@ class DataFileReader:
 
     # ------------------------------------------------------------------------------------------- file to rows
     def _rows_of(self, file: _Opened, groups: Sequence[int], selection: RowSelection) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of some row groups; some batches may be empty."""
+        """Yield the rows of some row groups. Batches may be empty."""
         layout, residual = file.layout, self._context.residual
         if layout.first.names and layout.rest.bytes_in(file.parquet.metadata, groups) >= _LATE_BYTES:
             yield from self._late(file, groups, selection)
@@ -121,7 +122,7 @@ class DataFileReader:
             yield self._batch(arrays, count)
 
     def _late(self, file: _Opened, groups: Sequence[int], selection: RowSelection) -> Iterator[pa.RecordBatch]:
-        """Yield the same; columns outside the residual are read only if it is true for some row."""
+        """Yield the same rows, but read columns outside the residual only from row groups with matching rows."""
         found = list(self._found(file, groups, selection))
         if not found:
             return
@@ -140,7 +141,7 @@ class DataFileReader:
     def _found(
         self, file: _Opened, groups: Sequence[int], selection: RowSelection
     ) -> Iterator[tuple[Indexes, pa.RecordBatch]]:
-        """Yield the rows for which the residual is true: their positions, and the columns in the residual."""
+        """Yield positions in the file of the rows for which the residual is true, with the columns in the residual."""
         residual = self._context.residual
         assert residual is not None
         names = [self._names[i] for i in self._asked]
@@ -160,7 +161,7 @@ class DataFileReader:
         return pa.RecordBatch.from_arrays([arrays[i] for i in self._output], schema=self._schema)
 
     def _arrays(self, file: _Opened, rows: RawRows, numbers: Sequence[int]) -> list[pa.Array]:
-        """Some columns of the context, by their numbers."""
+        """Return some columns of the context, by their numbers."""
         layout, plans = file.layout, self._context.columns
         arrays = (self._array(file, layout.columns[i], plans[i], rows) for i in numbers)
         calendars = (layout.legacy[i] for i in numbers)
@@ -195,7 +196,7 @@ class DataFileReader:
 
     # ------------------------------------------------------------------------------------------------- layouts
     def _layout(self, file: pq.ParquetFile, path: str) -> _Layout:
-        """Return how to read this file; files of one writer share the result."""
+        """Return how to read this file. Files with equal schemas share the result."""
         schema = file.schema_arrow
         key = str(len(schema)) + "\0".join(schema.names)
         known = self._layouts.get(key)
@@ -232,7 +233,7 @@ class DataFileReader:
 
 
 def _is_constant(plan: ColumnPlan, constants: Mapping[str, pa.Scalar]) -> bool:
-    """True if all rows of the file have one kind of change; a column of that name in the file is then ignored."""
+    """Return True if all rows of the file have one kind of change; its column in the file is then ignored."""
     return isinstance(plan, ChangeType) and bool(constants[plan.field.name].is_valid)
 
 
@@ -241,8 +242,8 @@ def _recorded(column: Column, rows: RawRows, field: StructField, path: str) -> p
     found = _from_file(column, rows, field, path)
     if found.null_count:
         raise DataFileError(
-            f"The change data file '{path}' does not say in '{field.name}' how {found.null_count} of its rows changed. "
-            "It was written by a faulty writer.",
+            f"The change data file '{path}' has no '{field.name}' for {found.null_count} of its rows, so it is "
+            "unknown how they changed. It was written by a faulty writer.",
             path=path,
             column=field.name,
         )
@@ -278,7 +279,10 @@ def _from_file(column: Column, rows: RawRows, field: StructField, path: str) -> 
 def _stable(
     column: Column | None, fresh: pa.Array | None, rows: RawRows, field: StructField, path: str, missing: str
 ) -> pa.Array:
-    """Return the materialised value if there is one, else the fresh one (C323, C326)."""
+    """Return the materialized values, with `fresh` ones where they are null (C323, C326).
+
+    Raises CorruptLogError if a row has neither.
+    """
     stored = None if column is None else _from_file(column, rows, field, path)
     if fresh is not None:
         return fresh if stored is None else pc.coalesce(stored, fresh)

@@ -1,4 +1,4 @@
-"""Decompose lists and maps of Arrow, in any form, into offsets and child values."""
+"""Offsets and child values of Arrow lists and maps of any type."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import pyarrow.compute as pc
 
 
 def list_parts(array: pa.Array) -> tuple[pa.Array, pa.Array]:
-    """Return offsets from zero, and just the values below them, of any list or map; the entries of a map are structs.
+    """Return the offsets, which begin at 0, and the child values of a list or map; entries of a map are structs.
 
-    Arrow builds no list from the offsets of a slice and a mask: the offsets returned here are always complete arrays.
+    The offsets are never a slice, because Arrow cannot build a list from sliced offsets and a mask.
     """
     types = pa.types
     if not (types.is_map(array.type) or types.is_list(array.type)):

@@ -1,4 +1,4 @@
-"""Check that NOT NULL columns hold no null, for every batch before it is written (Schema Serialization, `nullable`)."""
+"""Checks that NOT NULL columns contain no null, before a batch is written (Schema Serialization, `nullable`)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check_not_null(batch: pa.RecordBatch, schema: StructType) -> None:
 
 @cache
 def _binds(data_type: DataType) -> bool:
-    """True if something inside the type is not nullable; keys of maps never are, and Arrow enforces that."""
+    """Return True if anything in the type is not nullable, except the keys of maps, which Arrow checks."""
     return any(_is_bound(found) for found in types_in(data_type))
 
 
@@ -76,7 +76,7 @@ def _check_inner(
 def _violation(path: tuple[str, ...], rows: int) -> ConstraintViolationError:
     column = ".".join(path)
     return ConstraintViolationError(
-        f"The column '{column}' is NOT NULL, but {rows} of the rows to write are null in it. Nothing was committed. "
+        f"The column '{column}' is NOT NULL, but {rows} of its values to write are null. Nothing was committed. "
         "Fill or filter these rows.",
         error_class="DELTA_NOT_NULL_CONSTRAINT_VIOLATED",
         sqlstate="23502",

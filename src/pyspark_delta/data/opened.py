@@ -1,4 +1,4 @@
-"""Open data files as Parquet, and translate errors of Arrow and the store."""
+"""Opening data files as Parquet, and conversion of the errors of Arrow and the store."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _OPTIONS: dict[str, Any] = {"coerce_int96_timestamp_unit": "us"}
 if "arrow_extensions_enabled" in inspect.signature(pq.ParquetFile.__init__).parameters:
     _OPTIONS["arrow_extensions_enabled"] = False
 
-_LISTS_IN_LISTS = "LIST-annotated groups must not be repeated"  # of old writers, without a level for elements
+_LISTS_IN_LISTS = "LIST-annotated groups must not be repeated"  # files of old writers, without a level for elements
 
 
 def rows_in_file(path: str, storage_options: Mapping[str, str] | None) -> int:
-    """Return how many rows a data file has, deleted ones included, by its footer. Raises DataFileError."""
+    """Return the number of rows of a data file, deleted ones included, from its footer. Raises DataFileError."""
     with opened_file(path, storage_options) as file:
         rows: int = file.metadata.num_rows
         return rows
@@ -31,8 +31,8 @@ def rows_in_file(path: str, storage_options: Mapping[str, str] | None) -> int:
 def opened_file(path: str, storage_options: Mapping[str, str] | None) -> Iterator[pq.ParquetFile]:
     """Open the data file at a location while the block runs.
 
-    Raises DataFileError, and UnsupportedDataFileError if only Spark reads it; errors inside the block are translated
-    too.
+    Raises DataFileError, and UnsupportedDataFileError if only Spark can read it. Errors inside the block are not
+    converted; reads in it use `translated`.
     """
     with translated(path):
         source = store_for(path, storage_options).open_input(path)
@@ -50,6 +50,7 @@ def opened_file(path: str, storage_options: Mapping[str, str] | None) -> Iterato
 
 @contextmanager
 def translated(path: str) -> Iterator[None]:
+    """Convert errors in the block to DataFileError, or UnsupportedDataFileError if only Spark can read the file."""
     try:
         yield
     except FileNotFoundInStoreError:
@@ -63,8 +64,8 @@ def translated(path: str) -> Iterator[None]:
         if isinstance(error, pa.ArrowNotImplementedError) or _LISTS_IN_LISTS in str(error):
             raise UnsupportedDataFileError(
                 f"Data file '{path}' uses a feature of Parquet that Arrow cannot read: {str(error).rstrip('.')}. Spark "
-                "can, in a session of pyspark_delta.enable(spark): read the table there, or write its rows to a new "
-                "one.",
+                "can: read the table in a session with pyspark_delta.enable(spark), or write its rows to a new table "
+                "there.",
                 path=path,
             ) from None
         raise DataFileError(

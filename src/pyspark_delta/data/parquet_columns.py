@@ -1,4 +1,4 @@
-"""The Parquet columns of a data file, by their paths, and those with bounds in the footer."""
+"""The paths of the Parquet columns of a data file, and of those with bounds in the footer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pyarrow as pa
 
 
 def parquet_columns(path: str, data_type: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
-    """Yield the Parquet columns of a column, each with the type of its values."""
+    """Yield the paths of the Parquet columns of a column, each with its Arrow type."""
     if pa.types.is_struct(data_type):
         for field in data_type:
             yield from parquet_columns(f"{path}.{field.name}", field.type)

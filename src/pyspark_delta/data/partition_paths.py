@@ -1,6 +1,6 @@
 """The directories of partitioned data files, `column=value/`, as Hive escapes them (Data Files; C005-C007).
 
-A convention for people and tools: readers take partition values from the log.
+They are a convention for people and tools; readers take partition values from the log.
 """
 
 from __future__ import annotations

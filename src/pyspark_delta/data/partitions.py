@@ -1,4 +1,4 @@
-"""Split rows of batches by partition: adjacent rows, or all rows of one partition together."""
+"""Splitting batches by partition, into runs of adjacent rows or into all rows of each partition."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SORTED_BY_DIGITS = 1 << 16  # numbers below this are sorted in linear time
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Rows of one partition, at most a row group: those of the batches, or the selected ones of the only batch."""
+    """Rows of one partition, at most a row group: all rows of `batches`, or the rows `chosen` of the only batch."""
 
     partition: Partition
     batches: tuple[pa.RecordBatch, ...]
@@ -36,7 +36,7 @@ class Piece:
         return sum(batch.num_rows for batch in self.batches) if self.chosen is None else len(self.chosen)
 
     def rows(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows. A selection copies them."""
+        """Yield the rows. Chosen rows are copied."""
         for batch in self.batches:
             yield batch if self.chosen is None else batch.take(pa.array(self.chosen))
 
@@ -44,7 +44,7 @@ class Piece:
 def pieces(context: WriteContext, batches: Iterable[pa.RecordBatch], at_once: int) -> Iterator[Piece]:
     """Yield rows in any order as pieces of one partition each.
 
-    Within that many bytes of rows, those of a partition are made adjacent and keep their order.
+    Among every `at_once` bytes of rows, those of one partition become adjacent and keep their order.
     """
     if not context.partition_columns:
         for gathered in _gathered(_slices(context, batches), context.row_group_rows, context.row_group_bytes):
@@ -52,14 +52,14 @@ def pieces(context: WriteContext, batches: Iterable[pa.RecordBatch], at_once: in
         return
     for gathered in _gathered(batches, None, at_once):
         rows = pa.Table.from_batches(gathered)
-        gathered.clear()  # to copy them once suffices
+        gathered.clear()  # so that only the combined copy stays in memory
         rows = rows.combine_chunks()
         for batch in rows.to_batches():
             yield from _by_partition(context, batch)
 
 
 def runs(context: WriteContext, batch: pa.RecordBatch) -> Iterator[tuple[Partition, pa.RecordBatch]]:
-    """Yield adjacent rows of the same partition."""
+    """Yield each run of adjacent rows of the same partition, with the partition."""
     if not context.partition_columns:
         yield (), batch
         return
@@ -73,7 +73,7 @@ def runs(context: WriteContext, batch: pa.RecordBatch) -> Iterator[tuple[Partiti
 def null_empty_partitions(context: WriteContext, batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the rows as readers get them: empty strings and binary values of partition columns are null (C416).
 
-    Rows must satisfy the constraints of the table in this form. Raises ConstraintViolationError for a value of another
+    The constraints of the table apply to rows in this form. Raises ConstraintViolationError for a value of another
     type.
     """
     for name in context.partition_columns:
@@ -108,7 +108,10 @@ class _Keys:
 
     @classmethod
     def of(cls, context: WriteContext, batch: pa.RecordBatch) -> _Keys:
-        """Raise InvalidOperationError for a value without a text, ConstraintViolationError for one of another type."""
+        """Return the keys of a batch.
+
+        Raises InvalidOperationError for a value without a text, ConstraintViolationError for one of another type.
+        """
         codes: Numbers = np.zeros(batch.num_rows, np.int64)
         texts, places = [], []
         fields = [field for name in context.partition_columns if (field := context.schema.find(name)) is not None]
@@ -153,7 +156,7 @@ def _rows_at_once(context: WriteContext, batch: pa.RecordBatch) -> int:
 
 
 def _gathered(batches: Iterable[pa.RecordBatch], rows: int | None, size: int) -> Iterator[list[pa.RecordBatch]]:
-    """Group batches until they reach that many rows or bytes."""
+    """Yield groups of batches; a group ends when it has `rows` rows or `size` bytes."""
     found: list[pa.RecordBatch] = []
     found_rows = found_bytes = 0
     for batch in batches:

@@ -1,4 +1,4 @@
-"""Write batches of rows to data files: in the given order, or in any order and several files at a time."""
+"""Writing batches of rows to data files: in the given order, or in any order with several files at a time."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def write_files(context: WriteContext, batches: Iterable[pa.RecordBatch], part: 
 
 
 def write_all(context: WriteContext, batches: Iterable[pa.RecordBatch], part: int = 0) -> list[WrittenFile]:
-    """Return all files of `write_files`. Raises its errors; then there are no files."""
+    """Write rows like `write_files` and return all files. After an error, the files are deleted."""
     written: list[WrittenFile] = []
     try:
         written += write_files(context, batches, part)
@@ -62,10 +62,10 @@ def write_in_any_order(
     threads: int | None = None,
     at_once: int = 512 << 20,
 ) -> list[WrittenFile]:
-    """Write rows, those of a partition in any order, to data files; with one file at a time per thread.
+    """Write rows to data files, in any order. Each thread writes one file at a time.
 
-    `threads` are the cores by default. If the table has partitions, `at_once` bytes are sorted together. Raises the
-    errors of `write_files`; then there are no files.
+    `threads` defaults to the number of cores, at most 8. If the table has partitions, `at_once` bytes of rows are
+    sorted by partition together. Raises the errors of `write_files`, and then deletes the files.
     """
     source = pieces(context, batches, at_once)
     first = list(islice(source, 2))
@@ -74,17 +74,17 @@ def write_in_any_order(
 
 
 def write_side_by_side(context: WriteContext, batches: Iterable[pa.RecordBatch], part: int = 0) -> list[WrittenFile]:
-    """Write rows, those of a partition in any order, to one data file for each partition, as far as sizes allow.
+    """Write rows, in any order, to one data file for each partition, or more if sizes require it.
 
-    All files grow at the same time, within the memory of a row group. Raises the errors of `write_files`; then there
-    are no files.
+    All files are open at the same time; the rows that wait take the memory of at most one row group. Raises the errors
+    of `write_files`, and then deletes the files.
     """
     crew = _Crew(context, part, 1, side_by_side=True)
     return crew.write(pieces(context, batches, context.row_group_bytes // 2))
 
 
 def _threads(wanted: int | None, first: list[Piece]) -> int:
-    """Return one thread if more would only make files small."""
+    """Return the number of threads to use; 1 if more would only make files smaller."""
     if len(first) < 2:
         return 1
     one, two = first
@@ -96,9 +96,9 @@ def _threads(wanted: int | None, first: list[Piece]) -> int:
 class RollingFileWriter:
     """Writes the batches of one task, one file at a time: `write_files` as an object, for callers that push batches.
 
-    `add`, `append` and `finish` yield each file once it is complete and durable; `abandon` deletes all others. Files
-    are published on threads: while one is being made durable, the next is written. With `side_by_side`, the files of
-    all partitions stay open until the end.
+    `add`, `append` and `finish` yield each file once it is complete and durable; `abandon` deletes all others. Threads
+    publish the files: while one file is made durable, the next one is written. With `side_by_side`, the files of all
+    partitions stay open until the end.
     """
 
     def __init__(self, context: WriteContext, part: int, *, side_by_side: bool = False) -> None:
@@ -113,7 +113,7 @@ class RollingFileWriter:
         self._publishing: deque[tuple[DataFile, Future[WrittenFile]]] = deque()
 
     def add(self, batch: pa.RecordBatch) -> Iterator[WrittenFile]:
-        """Write rows, a file for adjacent ones of the same partition."""
+        """Write rows; adjacent rows of the same partition go to the same file."""
         batch = self._checked(batch)
         for partition, rows in runs(self._context, batch):
             yield from self._append(rows, partition)
@@ -124,7 +124,7 @@ class RollingFileWriter:
             yield from self._append(self._checked(batch), piece.partition)
 
     def finish(self) -> Iterator[WrittenFile]:
-        """Write the remaining rows."""
+        """Write the remaining rows and publish all files."""
         while self._open:
             file = self._end_file(next(iter(self._open)))
             if not self._open and self._pool is None:
@@ -137,7 +137,7 @@ class RollingFileWriter:
         self._shut_down()
 
     def abandon(self) -> None:
-        """Discard the files that were not yielded."""
+        """Delete the files that were not yielded."""
         while self._open:
             self._open.popitem()[1].discard()
         self._shut_down()
@@ -168,7 +168,7 @@ class RollingFileWriter:
             yield from self._relieve()
 
     def _relieve(self) -> Iterator[WrittenFile]:
-        """Write row groups until the waiting rows take no more memory than one row group."""
+        """Write row groups until the waiting rows take at most the memory of one row group."""
         excess = sum(file.gathered_bytes for file in self._open.values()) - self._context.row_group_bytes
         while excess > 0:
             partition, largest = max(self._open.items(), key=lambda item: item[1].gathered_bytes)
@@ -179,7 +179,7 @@ class RollingFileWriter:
                 yield from self._next_file(partition)
 
     def _next_file(self, partition: Partition | None = None) -> Iterator[WrittenFile]:
-        """Close the file of a partition, or the only open one; yield the files that are published by now."""
+        """Close the file of a partition, or the first open one; yield the files that have been published."""
         if partition is None:
             partition = next(iter(self._open), None)
         if partition is not None:
@@ -191,16 +191,16 @@ class RollingFileWriter:
             yield self._published()
 
     def _published(self) -> WrittenFile:
-        """Return the first file, once it is published; it stays in the queue if that fails."""
+        """Wait until the first file is published, and return it. It stays in the queue if that fails."""
         written = self._publishing[0][1].result()
         self._publishing.popleft()
         return written
 
     def _published_here(self, file: DataFile) -> WrittenFile:
-        """Publish the only file without a thread."""
+        """Publish the only file in this thread."""
         try:
             return file.publish()
-        except BaseException:  # it may exist despite the error
+        except BaseException:  # the file may exist despite the error
             _delete(self._context, [file.location])
             raise
 
@@ -238,7 +238,7 @@ class _Crew:
         self._written: list[list[WrittenFile]] = [[] for _ in range(threads)]
 
     def write(self, source: Iterable[Piece]) -> list[WrittenFile]:
-        """Return the files of all pieces."""
+        """Write all pieces and return their files. After an error, the files are deleted."""
         try:
             if self._threads == 1:
                 self._work(0, iter(source))
@@ -299,11 +299,11 @@ class _Crew:
 
 
 def delete_written(context: WriteContext, files: Iterable[WrittenFile]) -> None:
-    """Delete complete files that no commit will name, if the store allows it: vacuum finds the others."""
+    """Delete complete files that no commit will name. If the store fails, vacuum deletes them later."""
     _delete(context, [resolve_file(context.table_location, file.path) for file in files])
 
 
 def _delete(context: WriteContext, locations: list[str]) -> None:
-    """Delete files that no commit will name, if the store allows it."""
+    """Delete files that no commit will name. Errors of the store are ignored."""
     with suppress(StorageError):
         store_for(context.table_location, context.storage_options).delete(locations)

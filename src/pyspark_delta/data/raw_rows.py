@@ -1,7 +1,7 @@
 """Raw rows of a data file: some columns of some row groups, without deleted or excluded rows.
 
-Row indexes are physical positions in the file. They are counted before any row group is skipped or any row dropped, so
-deletion vectors and row ids stay correct (C271, C281).
+Row indexes are physical positions in the file: skipped row groups and excluded rows are counted. Deletion vectors and
+row ids depend on this (C271, C281).
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ Indexes = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclass(frozen=True, slots=True)
 class RowSelection:
-    """The rows of a file that are read; `rows` are the indexes in its deletion vector, None if it has none.
+    """The rows of a file to read. `rows` are the row indexes in its deletion vector, None if it has none.
 
-    They are deleted, or with `selects` the only ones that are read. They are expanded for one batch at a time.
+    These rows are not read; with `selects`, only they are read. The bitmap is expanded for one batch at a time.
     """
 
     rows: BitMap64 | None = None
     selects: bool = False
 
     def kept(self, start: int, rows: int) -> Indexes | None:
-        """Return positions within `[start, start + rows)` that are read, relative to `start`; None for all."""
+        """Return the positions to read in `[start, start + rows)`, relative to `start`; None for all."""
         if self.rows is None:
             return None
         listed = indexes_between(self.rows, start, start + rows) - start
@@ -51,7 +51,7 @@ class RowSelection:
         return np.flatnonzero(keep)
 
     def groups(self, metadata: pq.FileMetaData, wanted: Sequence[int]) -> Sequence[int]:
-        """Return the wanted row groups that may have a row to read."""
+        """Return those of the wanted row groups that may have a row to read."""
         if self.rows is None or not self.selects:
             return wanted
         ends = [0, *accumulate(metadata.row_group(i).num_rows for i in range(metadata.num_row_groups))]
@@ -60,19 +60,19 @@ class RowSelection:
 
 @dataclass(frozen=True, slots=True)
 class Leaves:
-    """Columns of a file to read: the indexes of their Parquet leaves, and the paths of these."""
+    """The columns of a file to read: the indexes and the paths of their Parquet leaves."""
 
     indexes: tuple[int, ...]
     names: tuple[str, ...]
 
     @classmethod
     def of(cls, file: pq.ParquetFile, indexes: Iterable[int]) -> Leaves:
-        """Some leaves of a file, each once."""
+        """Return the leaves with some indexes, each once."""
         unique = tuple(sorted(set(indexes)))
         return cls(unique, tuple(file.schema.column(leaf).path for leaf in unique))
 
     def bytes_in(self, metadata: pq.FileMetaData, groups: Sequence[int]) -> int:
-        """Return the bytes that they take in some row groups of the file."""
+        """Return the compressed bytes of the columns in some row groups of the file."""
         sizes = (metadata.row_group(group).column(leaf).total_compressed_size for group in groups for leaf in self)
         return sum(sizes)
 
@@ -82,13 +82,13 @@ class Leaves:
 
 @dataclass(frozen=True, slots=True)
 class RawRows:
-    """Some raw rows of a file: `index` is their physical position."""
+    """Some raw rows of a file. `index` has their physical positions."""
 
     index: Indexes
     batch: pa.RecordBatch
 
     def only(self, kept: Indexes) -> RawRows:
-        """Return the rows at some positions among them."""
+        """Return the rows at some positions of the batch."""
         batch = _without_views(self.batch).take(pa.array(kept)) if self.batch.num_columns else self.batch
         return RawRows(self.index[kept], batch)
 
@@ -133,7 +133,10 @@ def _batches(
 
 
 def shared(metadata: pq.FileMetaData, wanted: Sequence[int], share: tuple[int, int] | None) -> Sequence[int]:
-    """The wanted row groups of a share: a row group belongs to the share that contains the middle of its rows."""
+    """Return the wanted row groups of a share (number, of); all if it is None.
+
+    A row group belongs to the share that contains the middle of its rows.
+    """
     if share is None:
         return wanted
     number, of = share
@@ -143,7 +146,7 @@ def shared(metadata: pq.FileMetaData, wanted: Sequence[int], share: tuple[int, i
 
 
 def runs(metadata: pq.FileMetaData, wanted: Sequence[int]) -> Iterator[tuple[list[int], int]]:
-    """Yield adjacent row groups that are fetched together, with the position of their first row."""
+    """Yield runs of adjacent row groups to fetch together, each with the position of its first row."""
     run: list[int] = []
     size = start = position = 0
     chosen = set(wanted)
@@ -183,7 +186,7 @@ def without_columns(rows: int) -> pa.RecordBatch:
 
 
 def _without_views(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the same values, of types without views at every level.
+    """Return the same values in types that are not views, at every level.
 
     Files of Rust writers request view types, which few Arrow kernels support.
     """

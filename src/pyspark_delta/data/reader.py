@@ -1,4 +1,4 @@
-"""Read data files as rows of the table: execute a `ScanPlan` with Arrow.
+"""Reading data files as rows of the table: executes a `ScanPlan` with Arrow.
 
 `read_plan` runs a complete plan in this process; `read_tasks` runs some tasks, for engines that distribute them.
 """
@@ -42,7 +42,7 @@ TASK_COLUMNS = (
     "selects_rows",
     "share",
 )
-"""Return the columns of a file table that tasks are made from."""
+"""The columns of a file table that tasks are made from."""
 
 
 def read_task(context: ReadContext, task: ScanTask) -> Iterator[pa.RecordBatch]:
@@ -51,7 +51,7 @@ def read_task(context: ReadContext, task: ScanTask) -> Iterator[pa.RecordBatch]:
 
 
 def read_tasks(context: ReadContext, tasks: Sequence[ScanTask]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of some tasks in order, as batches of `output_schema(context)`; those of small files are joined.
+    """Yield the rows of some tasks in order, as batches of `output_schema(context)`. Small batches are joined.
 
     Raises DataFileError if a file is missing, damaged, or does not match the table's schema; DeletionVectorError if a
     deletion vector cannot be applied; CorruptLogError for a partition value that is not of its type.
@@ -67,7 +67,7 @@ def read_each(
     make: Callable[[int, pa.RecordBatch], Iterable[Item]],
     threads: int = 1,
 ) -> Iterator[Item]:
-    """Yield the results of `make` for each batch of some tasks and the number of its task, in order.
+    """Yield the results of `make` for each batch of some tasks, in order. `make` gets the task's number and the batch.
 
     `threads` threads read tasks ahead and call `make` on their rows. Raises the errors of `read_tasks` and `make`.
     """
@@ -86,8 +86,8 @@ def read_each(
 def read_plan(plan: ScanPlan, threads: int | None = None) -> pa.RecordBatchReader:
     """Read the rows of a plan, file by file in the plan's order, decoded by `threads` workers (the cores, by default).
 
-    Batches are made as they are consumed, with a bounded number ahead: memory does not grow with the table. Errors as
-    in `read_tasks` are raised while reading.
+    Batches are read as they are consumed, with a bounded number ahead, so memory does not grow with the table. The
+    errors of `read_tasks` are raised while reading.
     """
     workers = threads if threads is not None else min(os.cpu_count() or 1, _MAX_THREADS)
     scan = _Scan(plan.context, threads_within_file=plan.files.num_rows < workers)
@@ -112,7 +112,7 @@ class _Scan:
         self._reader = DataFileReader(context, output_schema(context), use_threads=threads_within_file)
 
     def read_unit(self, unit: list[Prepared]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of some files, small batches joined."""
+        """Yield the rows of some files. Small batches are joined."""
         waiting: list[pa.RecordBatch] = []
         rows = size = 0
         for batch in self._read_files(unit):
@@ -128,7 +128,7 @@ class _Scan:
         yield from _joined(waiting)
 
     def _read_files(self, unit: list[Prepared]) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of some files, their deletion vectors fetched together."""
+        """Yield the rows of some files. Their deletion vectors are fetched together."""
         selections = self.selections([task for task, _ in unit])
         for prepared, selection in zip(unit, selections, strict=True):
             yield from self.read_file(prepared, selection)
@@ -139,7 +139,7 @@ class _Scan:
         yield from self._reader.read(task, constants, selection)
 
     def selections(self, tasks: Sequence[ScanTask]) -> list[RowSelection]:
-        """Return the row indexes that the deletion vectors of some files list."""
+        """Return the rows to read of some files, by their deletion vectors."""
         with_vector = [i for i, task in enumerate(tasks) if task.deletion_vector is not None]
         vectors = read_deletion_vectors(
             self._store_for,
@@ -168,7 +168,7 @@ def _joined(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 # ------------------------------------------------------------------------------------- from the file table to tasks
 def _grouped(files: Iterable[Prepared]) -> Iterator[list[Prepared]]:
-    """Group files in order, small ones together."""
+    """Yield groups of files, in order, so that small files are read together."""
     unit: list[Prepared] = []
     size = 0
     for prepared in files:
@@ -182,7 +182,7 @@ def _grouped(files: Iterable[Prepared]) -> Iterator[list[Prepared]]:
 
 
 def _with_constants(context: ReadContext, tasks: Sequence[ScanTask]) -> list[Prepared]:
-    """Return tasks with their partition values typed."""
+    """Return tasks with their typed partition values."""
     typed = {
         column.physical_name: _typed(
             pa.array([task.partition_values.get(column.physical_name) for task in tasks], pa.string()), column, context
@@ -193,7 +193,7 @@ def _with_constants(context: ReadContext, tasks: Sequence[ScanTask]) -> list[Pre
 
 
 def _prepared(plan: ScanPlan) -> Iterator[Prepared]:
-    """Yield the tasks of a plan with their partition values typed, a slice of the file table at a time."""
+    """Yield the tasks of a plan with their typed partition values, one slice of the file table after another."""
     for start in range(0, plan.files.num_rows, _SLICE):
         files = plan.files.slice(start, _SLICE)
         typed = {
@@ -223,7 +223,7 @@ def _typed(text: pa.Array, column: PartitionConstant, context: ReadContext) -> p
 
 
 def partition_text(files: pa.Table, physical_name: str) -> pa.Array:
-    """Return the text of one partition column for every file, null if the log has none."""
+    """Return the text of one partition column for every file, null where the log has none."""
     values = files.column("partition_values").combine_chunks()
     if isinstance(values, pa.ChunkedArray):
         values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)

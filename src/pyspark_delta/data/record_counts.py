@@ -1,4 +1,4 @@
-"""Numbers of rows, of a version and of each file: from the log, or from the Parquet file if the log lacks them."""
+"""Row counts of a version and of files, from the log, or from the Parquet files if the log lacks them."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def with_record_counts(files: pa.Table, location: str, storage_options: Mapping[
 
 
 def _completed(text: str | None, rows: int) -> str:
-    """Return the statistics with the number of rows first; without the rest if the text is not a JSON object."""
+    """Return the statistics with the number of rows first, alone if the text is not a JSON object."""
     others = members_of(text) or {}
     others.pop("numRecords", None)
     return object_of(f'"numRecords":{rows}', *others.values())

@@ -1,7 +1,7 @@
-"""Skip row groups of a data file that cannot hold a row for which the residual predicate is true.
+"""Skipping of row groups that cannot contain a row for which the residual predicate is true.
 
-The predicate is rewritten as for the statistics in the log, and evaluated over the statistics of the Parquet footer:
-one row for each row group.
+The predicate is rewritten as for the statistics in the log, and evaluated over the statistics of the Parquet footer,
+with one row for each row group.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class RowGroupFilter:
             self._condition = all_of(*(part for part in parts if part is not None))
 
     def groups(self, metadata: pq.FileMetaData, columns: Iterable[tuple[str, Column | None]]) -> Sequence[int]:
-        """Return the row groups to read; `columns` maps the top-level columns of the predicate to the file."""
+        """Return the row groups to read. `columns` are the top-level columns of the predicate, as the file has them."""
         every = range(metadata.num_row_groups)
         if self._condition is None or not every:
             return every
@@ -58,7 +58,7 @@ class RowGroupFilter:
 def _statistics(
     metadata: pq.FileMetaData, reference: ColumnReference, columns: Mapping[str, Column | None]
 ) -> pa.Array:
-    """Return one statistic of one column for every row group; null if the footer lacks it."""
+    """Return one statistic of one column for every row group, null where the footer lacks it."""
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
     unknown = pa.nulls(len(groups), to_arrow(reference.type))
     kind, *path = reference.path
@@ -94,7 +94,7 @@ def _bound(statistics: pq.Statistics, kind: str, arrow_type: pa.DataType) -> Any
 
 
 def _storage_of(arrow_type: pa.DataType) -> pa.DataType:
-    """Return the type of raw footer values."""
+    """Return the Arrow type of raw footer values."""
     if pa.types.is_date32(arrow_type):
         return pa.int32()
     return pa.int64() if pa.types.is_timestamp(arrow_type) else arrow_type

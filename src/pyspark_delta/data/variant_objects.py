@@ -1,4 +1,4 @@
-"""Build objects of the variant encoding from shredded fields and unshredded remains.
+"""Building objects of the variant encoding from shredded and unshredded fields.
 
 All fields of all rows are listed as entries (row, rank of the name, id in the row's dictionary, bytes), sorted, and
 written out at once.
@@ -40,7 +40,7 @@ class Entries:
     data: Bytes
 
     def take(self, chosen: Any) -> Entries:
-        """Return some of them, by positions or by a mask."""
+        """Return some entries, by positions or by a mask."""
         return Entries(
             self.row[chosen], self.rank[chosen], self.id[chosen], self.start[chosen], self.size[chosen], self.data
         )
@@ -75,7 +75,7 @@ class Names:
         self._rank_of = np.array(flat, np.int64)
 
     def shredded(self, name: str, encoded: pa.Array) -> Entries:
-        """The entries of one shredded field."""
+        """Return the entries of one shredded field."""
         rows = np.flatnonzero(np.asarray(encoded.is_valid()))
         key = name.encode()
         ids = np.array([names.get(key, -1) for names in self._dictionaries], np.int64)[self._of_row[rows]]
@@ -86,13 +86,13 @@ class Names:
         return Entries(rows, rank, ids, offsets[rows], offsets[rows + 1] - offsets[rows], data)
 
     def unshredded(self, rest: pa.Array) -> Entries:
-        """The entries of the objects in `rest`."""
+        """Return the entries of the objects in `rest`."""
         rows = np.flatnonzero(np.asarray(rest.is_valid()))
         offsets, data = binary_parts(rest)
         return self.entries(rows, offsets[rows], offsets[rows + 1], data)
 
     def entries(self, rows: Integers, start: Integers, end: Integers, data: Bytes) -> Entries:
-        """Return the entries of objects of some rows, which lie between two positions of `data`."""
+        """Return the entries of objects of some rows. Each object is at `[start, end)` in `data`."""
         if (start >= end).any() or ((data[start] & 3) != 2).any():
             raise pa.ArrowInvalid("a partly shredded variant is not an object")
         header = data[start].astype(np.int64) >> 2
@@ -103,7 +103,7 @@ class Names:
         offsets_at = ids_at + counts * id_width
         values_at = offsets_at + (counts + 1) * offset_width
         if (values_at > end).any():
-            raise pa.ArrowInvalid("an object of a variant ends inside its fields")
+            raise pa.ArrowInvalid("an object of a variant is shorter than its fields")
         owner = np.repeat(np.arange(len(rows)), counts)
         entry = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
         ids = _numbers(data, ids_at[owner] + entry * id_width[owner], id_width[owner])
@@ -118,22 +118,22 @@ class Names:
 
 
 def _dictionary(metadata: bytes) -> dict[bytes, int]:
-    """Names to ids of one metadata binary."""
+    """Return the names in one metadata binary, with their ids. Raises pa.ArrowInvalid."""
     if not metadata or metadata[0] & 0x0F != 1:
         raise pa.ArrowInvalid("the metadata of a variant is not of version 1")
     width = (metadata[0] >> 6) + 1
     count = int.from_bytes(metadata[1 : 1 + width], "little")
     if 1 + width * (count + 2) > len(metadata):  # before allocating the announced size
-        raise pa.ArrowInvalid(f"the metadata of a variant declares {count} names, for which it is too short")
+        raise pa.ArrowInvalid(f"the metadata of a variant declares {count} names, but is too short for them")
     offsets = [int.from_bytes(metadata[1 + width * (i + 1) : 1 + width * (i + 2)], "little") for i in range(count + 1)]
     text = metadata[1 + width * (count + 2) :]
     if offsets[-1] > len(text) or any(after < before for before, after in pairwise(offsets)):
-        raise pa.ArrowInvalid("the names in the metadata of a variant do not lie one after another within it")
+        raise pa.ArrowInvalid("the names in the metadata of a variant overlap or exceed it")
     return {text[offsets[i] : offsets[i + 1]]: i for i in range(count)}
 
 
 def _distances(owner: Integers, relative: Integers, total: Integers) -> Integers:
-    """The size of each value: fields may be in any order, so it reaches to the next offset of the same object."""
+    """Return the size of each value. Values may be in any order: each ends at the next larger offset of its object."""
     order = np.lexsort((relative, owner))
     following = np.concatenate([relative[order][1:], [0]])
     last = np.concatenate([owner[order][1:] != owner[order][:-1], [True]])[: len(owner)]
@@ -145,7 +145,7 @@ def _distances(owner: Integers, relative: Integers, total: Integers) -> Integers
 
 
 def merge_entries(parts: list[Entries]) -> Entries:
-    """Return all entries by row and name, over one piece of data, each name once per row."""
+    """Return all entries, sorted by row and name, with one `data` array and each name once per row."""
     bases = np.concatenate([[0], np.cumsum([len(part.data) for part in parts])]).astype(np.int64)
     row, rank, ident, size = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("row", "rank", "id", "size")
@@ -207,7 +207,7 @@ def _numbers(data: Bytes, at: Integers, width: Integers) -> Integers:
 
 
 def binary_parts(array: pa.Array) -> tuple[Integers, Bytes]:
-    """Offsets and bytes of a binary array."""
+    """Return the offsets and the bytes of a binary array."""
     if not len(array):
         return np.zeros(1, np.int64), np.zeros(0, np.uint8)
     offsets = np.frombuffer(array.buffers()[1], np.int32)[array.offset : array.offset + len(array) + 1]

@@ -1,4 +1,4 @@
-"""Write shredded variants: common parts of their values become typed columns (Variant Shredding).
+"""Shredding of variants: common parts of their values become typed columns (Variant Shredding).
 
 The form of the variants of a file is inferred from its first rows: values of one type, or objects with fields of one
 type each, also nested objects. Everything else, including arrays, stays encoded beside the typed columns, so every
@@ -23,7 +23,7 @@ from pyspark_delta.stats.indexed_columns import StatsColumn
 
 _SAMPLE = 4096  # rows
 _MOST_FIELDS = 100
-# A field gets a column if every tenth value has it; objects with ever new names have no common form.
+# A field gets a column if a tenth of the objects have it. Objects with many different names have no common form.
 _LEAST_SHARE, _MOST_NEW_NAMES, _FEW_NAMES = 0.1, 1 / 16, 16
 _DEEPEST = 8
 _Made = TypeVar("_Made")
@@ -41,12 +41,12 @@ class Form:
 
     @property
     def is_known(self) -> bool:
-        """True if something is typed."""
+        """True if any part of the values is typed."""
         return self.plain is not None or bool(self.fields)
 
     @property
     def members(self) -> list[pa.Field]:
-        """The type of the value in a file: encoded if it is not typed, and typed."""
+        """The fields of the value in a file: the encoded and the typed part."""
         typed = self.plain
         if typed is None:
             typed = pa.struct([pa.field(name, pa.struct(form.members), nullable=False) for name, form in self.fields])
@@ -54,7 +54,7 @@ class Form:
 
     @property
     def type(self) -> pa.DataType:
-        """The column of a file with such variants."""
+        """The Arrow type of the column in a file."""
         return pa.struct([pa.field("metadata", pa.binary(), nullable=False), *self.members])
 
     @property
@@ -65,54 +65,54 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Shredding:
-    """The forms of a file's variant columns, by position; columns without a form are written as they are."""
+    """The forms of a file's variant columns, by position. Columns without a form are not shredded."""
 
     forms: Mapping[int, Form]
 
     @classmethod
     def learn(cls, rows: pa.Table, positions: Sequence[int]) -> Shredding:
-        """Return the forms of some columns, from their first rows. Raises the errors of `apply`."""
+        """Return the shredding for some columns, by their first rows. Raises the errors of `apply`."""
         found = {at: _checked(rows, at, _form) for at in positions}
         return cls({at: form for at, form in found.items() if form.is_known})
 
     def schema(self, schema: pa.Schema) -> pa.Schema:
-        """The schema of the file."""
+        """Return the schema of the file; `schema` has no shredded columns."""
         for at, form in self.forms.items():
             schema = schema.set(at, schema.field(at).with_type(form.type))
         return schema
 
     def apply(self, rows: pa.Table) -> pa.Table:
-        """Return the rows as the file holds them. Raises ConstraintViolationError for a value that is not a variant."""
+        """Return the rows as the file stores them. Raises ConstraintViolationError for an invalid variant."""
         for at, form in self.forms.items():
             field = rows.schema.field(at).with_type(form.type)
             rows = rows.set_column(at, field, _checked(rows, at, partial(_shred_column, form)))
         return rows
 
     def moved(self, columns: Sequence[StatsColumn], names: Sequence[str]) -> tuple[StatsColumn, ...]:
-        """Columns with statistics, with their Parquet columns in the file; `names` are the columns of its schema."""
+        """Return columns with statistics, with their Parquet leaves in the file. `names` are the file's columns."""
         extra = np.zeros(len(names) + 1, np.int64)
         for at, form in self.forms.items():
-            extra[at + 1 :] += form.leaves - 1  # beside the metadata, instead of one value
+            extra[at + 1 :] += form.leaves - 1  # the leaves of the form replace one value; the metadata stays
         moves = dict(zip(names, extra.tolist(), strict=False))
         return tuple(c if c.leaf is None else replace(c, leaf=c.leaf + moves[c.path[0]]) for c in columns)
 
 
 def _checked(rows: pa.Table, at: int, make: Callable[[pa.ChunkedArray], _Made]) -> _Made:
-    """Infer the form of a column. Raises ConstraintViolationError for a value that is not a variant."""
+    """Return what `make` returns for a column. Raises ConstraintViolationError for an invalid variant."""
     try:
         return make(rows.column(at))
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
         name = rows.schema.field(at).name
         raise ConstraintViolationError(
-            f"A value of the variant column '{name}' is not encoded as variants are: {error}. Nothing was committed. "
-            "Make variants with parse_json or to_variant_object.",
+            f"A value of the variant column '{name}' is not a valid variant: {error}. Nothing was committed. "
+            "Create variants with parse_json or to_variant_object.",
             error_class="MALFORMED_VARIANT",
             sqlstate="22023",
             column=name,
         ) from None
 
 
-# ---------------------------------------------------------------------------------------------- what they look like
+# ------------------------------------------------------------------------------------------------ inferring forms
 def _form(column: pa.ChunkedArray) -> Form:
     sample = column.slice(0, _SAMPLE).drop_null()
     if not len(sample):
@@ -125,12 +125,12 @@ def _form(column: pa.ChunkedArray) -> Form:
 
 
 def _metadata(variants: pa.StructArray, values: Encoded) -> pa.Array:
-    """Return the metadata of objects; that of other values is never used."""
+    """Return the metadata of objects. The metadata of other values is not used, and so left empty."""
     return pc.if_else(pa.array(values.kinds() == OBJECT), variants.field("metadata"), EMPTY_METADATA)
 
 
 def _form_of(values: Encoded, names: Names | None, depth: int) -> Form:
-    """Return the form of values, one for each row that `names` knows; some may be missing."""
+    """Return the form of values, one for each row of `names`. Values may be missing."""
     plain, is_object = common_type(values), values.kinds() == OBJECT
     objects, there = np.count_nonzero(is_object), np.count_nonzero(values.size)
     if plain is not None or names is None or not depth or not objects or objects < there / 2:
@@ -148,13 +148,13 @@ def _form_of(values: Encoded, names: Names | None, depth: int) -> Form:
     return Form(fields=tuple(fields.values()))
 
 
-# --------------------------------------------------------------------------------------------------- taking apart
+# ------------------------------------------------------------------------------------------------------ shredding
 def _shred_column(form: Form, column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([_shred(chunk, form) for chunk in column.chunks], form.type)
 
 
 def _shred(variants: pa.StructArray, form: Form) -> pa.StructArray:
-    """Return some variants, struct<value, metadata>, in the form."""
+    """Return variants (struct<value, metadata>) in shredded form."""
     values = Encoded.of(variants.field("value"))
     names = Names(_metadata(variants, values)) if form.fields else None
     mask = variants.is_null() if variants.null_count else None
@@ -163,7 +163,7 @@ def _shred(variants: pa.StructArray, form: Form) -> pa.StructArray:
 
 
 def _take_apart(values: Encoded, form: Form, names: Names | None) -> tuple[pa.Array, pa.Array]:
-    """Return the encoded and the typed part of values; both are null for a missing value."""
+    """Return the encoded and the typed part of values. Both are null for a missing value."""
     if form.plain is not None or names is None:
         typed = typed_values(values, form.plain)
         return values.where(np.asarray(typed.is_null())).binaries(), typed
@@ -196,7 +196,7 @@ def _entries(values: Encoded, chosen: Mask, names: Names) -> Entries:
 
 
 def _spread(entries: Entries, rows: int) -> Encoded:
-    """Return the values of one field, by row; missing if an object lacks it."""
+    """Return the values of one field by row, missing where an object lacks the field."""
     start, size = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
     start[entries.row], size[entries.row] = entries.start, entries.size
     return Encoded(start, size, entries.data)

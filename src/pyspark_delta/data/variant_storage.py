@@ -1,4 +1,4 @@
-"""Variants as stored in files: two binaries that are never null, so below a null variant they are empty."""
+"""Variants as files store them: two binaries that are never null. Those of a null variant are empty."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyspark_delta.schema.types import VARIANT, ArrayType, DataType, MapType, St
 
 
 def has_variants(data_type: DataType) -> bool:
-    """True if the type contains a variant."""
+    """Return True if the type contains a variant."""
     return any(found == VARIANT for found in types_in(data_type))
 
 
@@ -46,12 +46,12 @@ def _fill(values: Any, data_type: DataType) -> Any:
 
 
 def _filled(binaries: Any) -> Any:
-    """Return binaries with empty ones in place of nulls, and without a null bitmap."""
+    """Return binaries without a null bitmap; nulls become empty."""
     filled = pc.fill_null(binaries, b"")
     _, *data = filled.buffers()
     return pa.Array.from_buffers(filled.type, len(filled), [None, *data], 0, filled.offset)
 
 
 def _from_start(values: Any) -> Any:
-    """Return a list or map array that is not a slice of a longer one."""
+    """Return the same list or map array, but not as a slice of a longer one."""
     return values.take(pa.array(range(len(values)))) if values.offset else values

@@ -1,4 +1,4 @@
-"""Decode encoded variant values of one type to Arrow values (Variant Shredding; variant encoding)."""
+"""Decoding of variant values of one type to Arrow values (Variant Shredding; variant encoding)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pyspark_delta.data.variants import binary_slices
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
-# What a value is: the type id of a primitive (short strings count as strings), or one of these.
+# The kind of a value is the type id of a primitive (short strings count as strings), or one of these.
 NULL, OBJECT, OTHER = 0, 100, 101
 _TRUE, _FALSE = 1, 2
 _STRING, _BINARY = 16, 15
@@ -28,7 +28,7 @@ _FIXED: dict[int, tuple[pa.DataType, int]] = {
     13: (pa.timestamp("us"), 8),
 }
 _PRECISION = 18
-# Type ids of values that one column holds: integers are decimals if some values have fractions.
+# Type ids of values that can share one typed column. Integers become decimals if some values are decimals.
 _NUMBERS = frozenset([*_INTEGERS, *_DECIMALS])
 _CLASSES: dict[frozenset[int], pa.DataType] = {
     frozenset([_TRUE, _FALSE]): pa.bool_(),
@@ -51,7 +51,7 @@ class Encoded:
 
     @classmethod
     def of(cls, values: pa.Array) -> Encoded:
-        """The values of a binary array; null is missing."""
+        """Return the values of a binary array. A null value is missing."""
         offsets, data = binary_parts(values)
         sizes = np.diff(offsets)
         return cls(
@@ -62,15 +62,15 @@ class Encoded:
         return len(self.start)
 
     def take(self, chosen: Any) -> Encoded:
-        """Return some of them, by positions or by a mask."""
+        """Return some values, by positions or by a mask."""
         return Encoded(self.start[chosen], self.size[chosen], self.data)
 
     def where(self, chosen: Any) -> Encoded:
-        """Return those that a mask selects; the others are missing."""
+        """Return the values, with those missing that a mask does not select."""
         return Encoded(self.start, np.where(chosen, self.size, 0), self.data)
 
     def binaries(self) -> pa.Array:
-        """Return the bytes of each, as a binary array; null for missing ones. Raises pa.ArrowInvalid beyond 2 GiB."""
+        """Return the values as a binary array, with null for missing ones. Raises pa.ArrowInvalid beyond 2 GiB."""
         if not self.size.any():
             return pa.nulls(len(self), pa.binary())
         return pc.if_else(pa.array(self.size > 0), self._contents(), None)
@@ -80,7 +80,7 @@ class Encoded:
         return binary_slices(self.data[np.repeat(self.start, self.size) + within], np.append(0, np.cumsum(self.size)))
 
     def heads(self) -> Bytes:
-        """Return the first byte of each, zero if missing."""
+        """Return the first byte of each value, zero if it is missing."""
         there = self.size > 0
         heads = np.zeros(len(self), np.uint8)
         heads[there] = self.data[self.start[there]]
@@ -106,7 +106,7 @@ def common_type(values: Encoded) -> pa.DataType | None:
 
 
 def _decimal_type(values: Encoded, kinds: Integers) -> pa.DataType | None:
-    """Return the type of numbers: decimals if some have a scale."""
+    """Return the type of numbers: a decimal type if some are decimals; None if their scale is too large."""
     if not np.isin(kinds, list(_DECIMALS)).any():
         return pa.int64()
     scale = int(_decimals(values, kinds)[1].max())
@@ -172,7 +172,7 @@ def _as_binary(values: Encoded, wanted: Mask) -> pa.Array:
     before = np.where(short, 1, 5)
     sizes = np.where(wanted, sizes, 0)
     if (wanted & (before + sizes > values.size)).any():
-        raise pa.ArrowInvalid("a text of a variant ends beyond its value")
+        raise pa.ArrowInvalid("a string or binary of a variant is longer than its value")
     contents = Encoded(values.start + before, sizes, values.data)._contents()
     return pc.if_else(pa.array(wanted), contents, None)
 

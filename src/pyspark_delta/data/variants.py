@@ -1,8 +1,8 @@
-"""Convert variants in data files, shredded or not, to the two binaries `value` and `metadata` (Variant Shredding).
+"""Conversion of variants in data files, shredded or not, to the binaries `value` and `metadata` (Variant Shredding).
 
-A shredded variant keeps parts of its values in typed columns. Every level is built bottom-up: each node gives one
-binary per row, the encoded value, null if the value is missing. Sizes and offsets inside objects and arrays are written
-with four bytes, which the encoding allows for values of any size.
+A shredded variant has parts of its values in typed columns. Values are built from the innermost level: each node
+returns one encoded value per row, null if the value is missing. Sizes and offsets in objects and arrays have four
+bytes, which the encoding allows for values of any size.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ def reassemble(array: pa.Array) -> pa.Array:
     """
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
-    # That of null variants is arbitrary.
+    # The metadata of null variants is arbitrary.
     metadata = pc.if_else(array.is_valid(), array.field("metadata").cast(pa.binary()), EMPTY_METADATA)
     value = _encode(array, metadata)
-    # A variant that has neither form is the variant null.
+    # A variant with neither part is the variant null.
     value = value.fill_null(_NULL)
     mask = array.is_null() if array.null_count else None
     return pa.StructArray.from_arrays([value, metadata], fields=list(VARIANT_STORAGE), mask=mask)
@@ -146,7 +146,7 @@ def _with_length(array: pa.Array, identifier: int) -> pa.Array:
 
 
 def _raw_values(array: pa.Array, width: int) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    """Return the bytes of fixed-width values, one row each; those of nulls are arbitrary."""
+    """Return the bytes of fixed-width values, one row each. The bytes of nulls are arbitrary."""
     data = array.buffers()[1]
     if data is None or not len(array):
         return np.zeros((len(array), width), np.uint8)

@@ -1,4 +1,4 @@
-"""Raise an error with the values of a row that violates a constraint of the table (C381, C385, C387, C390)."""
+"""Errors for rows that violate a constraint of the table, with their values (C381, C385, C387, C390)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class WatchedCheck:
 
 
 def watch(check: RowCheck, names: Sequence[str]) -> WatchedCheck:
-    """Return the check with those of the columns `names` that its condition names, regardless of case."""
+    """Return the check with those of the columns `names` that occur in its condition, regardless of case."""
     text = _TEXT_LITERAL.sub("''", check.condition)
     named = {(quoted.replace("``", "`") or plain).casefold() for quoted, plain in _NAME.findall(text)}
     return WatchedCheck(check, tuple(name for name in names if name.casefold() in named))
@@ -45,7 +45,7 @@ def check_violations(violations: Any, checks: Sequence[WatchedCheck]) -> None:
 
 
 def violation(watched: WatchedCheck, values: Sequence[str | None]) -> ConstraintViolationError:
-    """Return the error for a row in which the columns of the check have these values."""
+    """Return the error for a row that violates the check. `values` are the row's values of the check's columns."""
     check = watched.check
     found = dict(zip(watched.columns, values, strict=True))
     shown = "".join(f"\n - {name} : {_cut(value)}" for name, value in found.items())

@@ -1,7 +1,6 @@
 """One data file being written, and the contents of its add action (Data Files; C005, C014, C138-C141).
 
-Batches are collected into large row groups: row groups of a single small batch make files larger and slower, to write
-and to read.
+Batches are collected into large row groups, because small row groups make files larger, and slower to write and read.
 """
 
 from __future__ import annotations
@@ -52,15 +51,15 @@ COMPRESSIONS = tuple(_EXTENSIONS)
 
 @dataclass(frozen=True, slots=True)
 class WriteContext:
-    """How rows become files of one table; picklable, so that it can be sent to workers.
+    """How rows are written to files of one table. It is picklable, so that it can be sent to workers.
 
     `schema` is the logical schema of the table; batches have its columns, by name, with its types or types that cast to
     them without loss. `data_schema` is the schema of files: physical names, and the partition columns at the end if
-    `stores_partition_columns`, else none of them. With `random_prefix_length`, files have random prefixes of that
-    length, not in directories of their partition. Sizes are bytes. `checks` are conditions that were evaluated on the
-    rows already, numbered as in a column of violations; `numbered` are the identity columns whose values this write
-    assigns. With `shreds_variants`, files store parts of variants as typed columns if the values of a variant column
-    have a common form.
+    `stores_partition_columns`, else none of them. With `random_prefix_length`, files are in directories with
+    random names of this length, not in directories of their partitions. Sizes are bytes. `checks` are conditions that
+    were already evaluated on the rows, in the order of their numbers in a column of violations. `numbered` are the
+    identity columns whose values this write assigns. With `shreds_variants`, files store parts of variants as typed
+    columns if the values of a variant column have a common form.
     """
 
     table_location: str
@@ -132,7 +131,7 @@ def written_files(files: Iterable[WrittenFile]) -> pa.Table:
 
 
 class FileLayout:
-    """The columns of the data files of a context: how their values come from batches, and their stored types."""
+    """The columns of the data files of a context: their stored types, and the conversion of batches to them."""
 
     def __init__(self, context: WriteContext) -> None:
         stored = [f.name for f in context.schema if f.name not in context.partition_columns]
@@ -148,12 +147,12 @@ class FileLayout:
         self._dictionaries: list[str] = []
 
     def stored(self, rows: pa.Table) -> pa.Table:
-        """Return the rows as the file holds them. Raises ConstraintViolationError for a value that does not fit."""
+        """Return the rows as the file stores them. Raises ConstraintViolationError for a value that does not fit."""
         columns = [_stored(rows.column(field.name), field, *types) for field, *types in self._columns]
         return pa.Table.from_arrays(columns, schema=self.schema)
 
     def dictionaries(self, rows: pa.Table) -> list[str]:
-        """The columns with a dictionary of a file with these first rows; the same for small files of similar sizes."""
+        """Return the columns that get a dictionary, by a file's first rows. Small files of similar size share them."""
         count = rows.num_rows
         if count > _SMALL_FILE or not count <= 2 * self._sampled <= 4 * count:
             self._dictionaries, self._sampled = dictionary_columns(rows), count
@@ -186,7 +185,7 @@ class DataFile:
 
     @property
     def size(self) -> int:
-        """Bytes that have been sent to the store."""
+        """The number of bytes sent to the store."""
         return 0 if self._sink is None else int(self._sink.tell())
 
     @property
@@ -210,7 +209,7 @@ class DataFile:
             self._writer.close()
 
     def publish(self) -> WrittenFile:
-        """Return the file, complete and durable. Takes time in the store, not in the processor; raises StorageError."""
+        """Make the file durable and return it. This waits for the store and needs little CPU. Raises StorageError."""
         size = self.size
         self._stack.close()
         stats = collect_stats(
@@ -226,7 +225,7 @@ class DataFile:
         if self._writer is not None:
             with suppress(Exception):  # the footer goes to a sink that is discarded
                 self._writer.close()
-            self._writer.is_open = False  # or it would try again when it is garbage-collected
+            self._writer.is_open = False  # otherwise it would close again when it is garbage-collected
         self._stack.__exit__(GeneratorExit, GeneratorExit(), None)
 
     def flush(self) -> None:
@@ -243,13 +242,13 @@ class DataFile:
         self._gathered, self._gathered_rows, self.gathered_bytes = [], 0, 0
 
     def _learn(self, first: pa.Table) -> None:
-        """Inspect the first rows: if variants are shredded, the schema depends on them."""
+        """Choose the shredding of variants by the first rows; the schema of the file depends on it."""
         self._shredding = Shredding.learn(first, self._layout.variants)
         self._stats_columns = self._shredding.moved(self._context.stats_columns, self._layout.schema.names)
         self._observations = Observations(self._stats_columns, self._context.string_prefix)
 
     def _begin(self, first: pa.Table) -> pq.ParquetWriter:
-        """Begin the file with these first rows, shredded."""
+        """Open the file in the store. `first` are its first rows, with shredded variants."""
         context = self._context
         store = store_for(context.table_location, context.storage_options)
         self._sink = self._stack.enter_context(store.open_output(self.location))
@@ -271,13 +270,13 @@ class DataFile:
             numbers = pc.min_max(rows.column(column.name)).as_py()
             known = self._marks.get(column.name)
             if numbers["min"] is None:
-                continue  # previous rows, which have no number
+                continue  # the rows have no numbers
             found = furthest(numbers["min"], numbers["max"])
             self._marks[column.name] = found if known is None else furthest(known, found)
 
 
 def _format(version: str) -> dict[str, Any]:
-    """Return the options of the Parquet writer; `version` is of the table property delta.parquet.format.version."""
+    """Return the options of the Parquet writer for a value of the table property delta.parquet.format.version."""
     first = version.startswith("1.")
     return {
         "version": "1.0" if first else "2.6",
@@ -298,9 +297,9 @@ def _codec(name: str) -> str:
 
 
 def _stored(column: pa.ChunkedArray, field: StructField, logical: pa.Field, physical: pa.DataType) -> pa.ChunkedArray:
-    """The values of a column as the file holds them: of the table's type first, then under physical names by position.
+    """Return the values of a column as the file stores them: cast to the table's type, then renamed by position.
 
-    Names must not decide: the physical name of one member of a struct may be the logical name of another.
+    Names are not matched, because the physical name of one member of a struct may be the logical name of another.
     """
     column = cast_values(column, logical.type, field.name)
     if has_variants(field.type):

@@ -14,7 +14,7 @@ _LONGEST = 500
 
 
 class AccessLog:
-    """ASGI middleware. Refused requests are warnings that say why."""
+    """ASGI middleware that logs requests. Refused and failed ones are warnings with the reason."""
 
     def __init__(self, application: ASGIApp) -> None:
         self._application = application
@@ -41,7 +41,7 @@ class AccessLog:
 
 
 def _write(scope: Scope, status: int, started: float) -> None:
-    """Write the line of a request; status 0 means that there was no response."""
+    """Write the line for a request; status 0 means that there was no response."""
     state, milliseconds = scope["state"], (time.perf_counter() - started) * 1000
     address = (scope.get("client") or ("-",))[0]
     who, path = _shown(str(state.get("principal", "-"))), _shown(scope["path"])
@@ -51,12 +51,12 @@ def _write(scope: Scope, status: int, started: float) -> None:
 
 
 def one_line(text: str) -> str:
-    """Return text in which nothing breaks a line, moves a cursor or changes the direction of writing."""
+    """Return text with every character escaped that could break a line, move a cursor or change the text direction."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 class OneLineFormatter(logging.Formatter):
-    """Formats records so that input from clients cannot look like another record: only tracebacks have more lines."""
+    """Formats a record as one line, so that client input cannot look like another record. Tracebacks are indented."""
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
         return one_line(super().formatMessage(record))
@@ -66,5 +66,5 @@ class OneLineFormatter(logging.Formatter):
 
 
 def _shown(text: str, also: str = "") -> str:
-    """Return text that cannot break a line or look like another record."""
+    """Return text from a client, truncated and percent-encoded so that it cannot look like another record."""
     return quote(text[:_LONGEST], safe="/:@!$&'()*+,;=-._~{}<>\"`" + also, errors="replace")

@@ -1,7 +1,7 @@
 """The ASGI application: identifies the caller and the operation, runs the work in a thread, and responds.
 
-A request is refused before its body is read if its token does not allow it. Internal errors are logged; the client gets
-no details of them.
+A request that its token does not allow is refused before its body is read. Internal errors are logged; their details
+are not sent to the client.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _log = logging.getLogger("pyspark_delta.server")
 _DEFAULT_SETTINGS = ServerSettings()
 _JSON = "application/json"
 _LOOKUP_THREADS = 4
-_LONGEST_QUEUE = 200  # requests of one caller that wait
+_LONGEST_QUEUE = 200  # waiting requests of one caller
 
 
 class TokenSource(Protocol):
-    """Where tokens are looked up."""
+    """Looks up tokens by their secrets."""
 
     def look_up(self, secret: str) -> Token | None:
         """Return the token with a secret; None if it is unknown or expired."""
@@ -51,7 +51,7 @@ class TokenSource(Protocol):
 def create_application(
     catalog: ServedCatalog, tokens: TokenSource | None, settings: ServerSettings = _DEFAULT_SETTINGS
 ) -> Starlette:
-    """Return the application that serves a catalog. Without `tokens` everyone has full access."""
+    """Return the application that serves a catalog. Without `tokens` every client has full access."""
     catalog = catalog.serving()
     endpoint = _Endpoint(catalog, tokens, settings)
     by_path: dict[str, dict[str, Operation[Any]]] = {}
@@ -74,15 +74,15 @@ class _Endpoint:
         self._settings = settings
         each, patience = max(settings.threads // 2, 1), settings.wait_seconds
         self._workers = Workers(settings.threads, each, waiting=_LONGEST_QUEUE, patience=patience)
-        # Callers are identified in separate threads: this works while all others are busy.
+        # Separate threads look up tokens, so that callers are identified while all other threads are busy.
         self._lookups = Workers(_LOOKUP_THREADS, _LOOKUP_THREADS, waiting=_LONGEST_QUEUE, patience=patience)
 
     def of(self, operations: dict[str, Operation[Any]]) -> Callable[[Request], Awaitable[Response]]:
-        """Return the function that answers requests for the operations of one path."""
+        """Return the endpoint for the operations of one path, by their methods."""
 
         async def answer(request: Request) -> Response:
             operation = operations.get(request.method)
-            if operation is None:  # HEAD, which comes with GET
+            if operation is None:  # Starlette adds HEAD to GET
                 operation = operations["GET"]
             try:
                 return _response(await self._reply(operation, request), request)
@@ -113,13 +113,15 @@ class _Endpoint:
             failure = failure_of(error)
             if failure.kind.value.status >= 500:
                 _log.error("%s %s failed: %s", operation.method, operation.path, one_line(str(error)))
-                failure = Failure(failure.kind, "The server failed. The request may have been done, or not.")
+                failure = Failure(failure.kind, "The server failed. It is not known whether the request was done.")
             raise failure from error
         except (Failure, ClientDisconnect):
             raise
         except Exception:
             _log.exception("%s %s failed", operation.method, operation.path)
-            raise Failure(FailureKind.INTERNAL, "The server failed. The request may have been done, or not.") from None
+            raise Failure(
+                FailureKind.INTERNAL, "The server failed. It is not known whether the request was done."
+            ) from None
 
     async def _caller(self, request: Request) -> Token | None:
         if self._tokens is None:
@@ -137,7 +139,7 @@ class _Endpoint:
 
 
 async def _body(request: Request, settings: ServerSettings) -> bytes:
-    """Return the body of a request. Raises Failure if it is too much, comes too slowly, or is not declared as JSON."""
+    """Return the body of a request. Raises Failure if it is too large, too slow, or not declared as JSON."""
     kind = request.headers.get("Content-Type", "").partition(";")[0].strip().lower()
     if kind != _JSON:
         raise Failure(FailureKind.BAD_REQUEST, f"The body of the request must be JSON: send 'Content-Type: {_JSON}'.")
@@ -146,12 +148,12 @@ async def _body(request: Request, settings: ServerSettings) -> bytes:
             return await _content(request, settings.max_body_bytes)
     except TimeoutError:
         raise Failure(
-            FailureKind.TIMEOUT, f"The body of the request did not come within {settings.body_seconds:g} seconds."
+            FailureKind.TIMEOUT, f"The body of the request did not arrive within {settings.body_seconds:g} seconds."
         ) from None
 
 
 async def _content(request: Request, limit: int) -> bytes:
-    too_large = Failure(FailureKind.TOO_LARGE, f"The body of a request has at most {limit} bytes.")
+    too_large = Failure(FailureKind.TOO_LARGE, f"The body of a request cannot have more than {limit} bytes.")
     declared = request.headers.get("Content-Length", "")
     if declared.isdigit() and int(declared[:20]) > limit:
         raise too_large
@@ -183,10 +185,10 @@ async def _describe(request: Request) -> Response:
 
 
 async def _no_operation(request: Request, error: Exception) -> Response:
-    """Return the response if no path, or no method of the path, matches the request."""
+    """Return the response to a request whose path or method the server does not have."""
     assert isinstance(error, HTTPException)
     kind = FailureKind.NO_METHOD if error.status_code == 405 else FailureKind.NOT_FOUND
-    failure = Failure(kind, "The server has no such operation; /openapi.json tells which it has.")
+    failure = Failure(kind, "The server has no such operation. See /openapi.json for its operations.")
     response = failed_response(failure, request.scope)
     response.headers.update(error.headers or {})
     return response

@@ -1,4 +1,4 @@
-"""Periodic work of a server, if it is configured: removes abandoned staging tables."""
+"""Periodic removal of abandoned staging tables by a server, if it is configured."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pyspark_delta.catalog.contract import Catalog
 from pyspark_delta.errors import DeltaError
 
 EVERY = timedelta(hours=1)
-_PATIENCE = 10  # seconds; a purge removes what an interrupted pass leaves
+_PATIENCE = 10  # seconds; a purge removes what an interrupted removal leaves
 
 _log = logging.getLogger("pyspark_delta.server")
 
 
 def cleaning(catalog: Catalog, older_than: timedelta) -> Callable[[Any], AbstractAsyncContextManager[None]]:
-    """Return the lifespan of an application that cleans when it starts, and every hour until it stops."""
+    """Return the lifespan of an application that removes old staging tables at its start and then every hour."""
 
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
@@ -45,11 +45,11 @@ def _clean_until(stop: threading.Event, catalog: Catalog, older_than: timedelta)
 
 
 def clean_once(catalog: Catalog, older_than: timedelta) -> None:
-    """Remove the staging tables that were requested before that time. A failure is logged and retried later."""
+    """Remove staging tables that are older than a time span. A failure is logged, and the next pass tries again."""
     try:
         removed = remove_left_behind(catalog, int(time.time() * 1000) - older_than // timedelta(milliseconds=1))
     except DeltaError as error:
-        _log.error("cleaning failed, and is tried again: %s", error)
+        _log.error("cleaning failed, and will be tried again: %s", error)
         return
     for table in removed:
         _log.info("removed the unfinished table %s at %s", table.name, table.location)

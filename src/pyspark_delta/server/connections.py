@@ -18,9 +18,9 @@ _OTHER_FILES = 128  # descriptors reserved for tables and the database
 def limited_protocol(settings: ServerSettings) -> type[H11Protocol]:
     """Return the protocol that uvicorn uses for each connection, with the limits of the settings.
 
-    A connection has `header_seconds` to send the headers of its next request, and then `request_seconds` until the
-    response is received. Beyond `max_connections`, the server closes the connection that has waited longest without
-    ever sending a request, then the one that has waited longest since its last request.
+    A client has `header_seconds` to send the headers of its next request, and then `request_seconds` until the response
+    is complete. If there are more than `max_connections`, the server closes one: the connection that has waited longest
+    among those that never sent a request, otherwise the one that has waited longest since its last request.
     """
     limit = min(settings.max_connections, _descriptors() - _OTHER_FILES)
 
@@ -72,7 +72,7 @@ def limited_protocol(settings: ServerSettings) -> type[H11Protocol]:
 
 
 def _longest_waiting(connections: Iterable[Any]) -> Any:
-    """Return the connection to close. If all are active, any will do: the newest would wait in vain."""
+    """Return the connection to close: one that waits for a request, as at least the newest does."""
 
     def order(connection: Any) -> tuple[bool, bool, float]:
         since = connection.waits_since

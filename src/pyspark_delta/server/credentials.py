@@ -1,4 +1,4 @@
-"""Credentials for the storage of tables, as the API gives them to clients."""
+"""Credentials for the storage of tables, in the form that clients get them."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ def access_of(call: Call[Any], kind: AccessKind) -> Access:
 
 
 def credentials_answer(call: Call[Any], info: TableInfo, access: Access) -> list[Credential]:
-    """Return credentials for a table's storage in the form of the Delta API; none if the server vends none."""
+    """Return credentials for a table's storage in the form of the Delta API; `config` is empty if none are vended."""
     given, expires_at = _given(call, info, access)
     location = wire_location(info.location)
     return [Credential(prefix=location, operation=access.value, config=given, expiration_time_ms=expires_at)]
 
 
 def legacy_credentials_answer(call: Call[Any], info: TableInfo, access: Access) -> LegacyCredentials:
-    """Return the credentials in the form of the legacy endpoints."""
+    """Return credentials for a table's storage in the form of the legacy endpoints."""
     given, expires_at = _given(call, info, access)
     kinds: dict[str, dict[str, str]] = {}
     for key, value in given.items():
@@ -76,7 +76,7 @@ def _given(call: Call[Any], info: TableInfo, access: Access) -> tuple[dict[str, 
     if given and credentials.expires_at is None:
         raise Failure(
             FailureKind.NOT_ALLOWED,
-            "The server's credentials for its storage do not end and are not for one table: they are not given to "
-            "clients. Connect with storage options of your own.",
+            "The server's credentials for its storage do not expire and are not limited to one table, so it does not "
+            "give them to clients. Connect with storage options of your own.",
         )
     return given, credentials.expires_at

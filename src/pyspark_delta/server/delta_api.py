@@ -63,7 +63,7 @@ def _config(call: Call[ConfigQuery]) -> Reply:
     require_catalog(call, name_part(query.catalog, "'catalog'"))
     versions = query.protocol_versions.split(",")
     if not any(version.strip().partition(".")[0] == "1" for version in versions):
-        raise invalid(f"The server speaks version {VERSION} of the API only.")
+        raise invalid(f"The server supports version {VERSION} of the API only.")
     prefix = "/delta"
     endpoints = [f"{o.method} {o.path.removeprefix(prefix)}" for o in OPERATIONS if "/config" not in o.path]
     headers = {TRANSACTION_IDS_HEADER: "true"}
@@ -77,7 +77,7 @@ def _create_staging_table(call: Call[CreateStagingTable]) -> Reply:
 
 
 def _new_name(call: Call[Any], request: CreateStagingTable | CreateTable) -> TableName:
-    """Return the name for a table. Raises Failure."""
+    """Return the name for a new table. Raises Failure."""
     name = table_name(call.path["catalog"], call.path["schema"], request.name)
     call.require_reach(name.catalog, name.schema)
     return name
@@ -143,7 +143,7 @@ def _create_table(call: Call[CreateTable]) -> Reply:
 
 
 def _registered(name: TableName, request: RegisterTable) -> NewTable | None:
-    """Return the description of a table at a path in a request; None if it names no columns."""
+    """Return the description of a registered table in a request; None if the request has no columns."""
     if request.columns is None:
         return None
     if request.protocol is None or request.last_commit_timestamp_ms is None:
@@ -153,7 +153,7 @@ def _registered(name: TableName, request: RegisterTable) -> NewTable | None:
 
 
 def _described(name: TableName, request: CreateManagedTable, *, managed: bool = True) -> NewTable:
-    """Return the description of a table in a request. Raises Failure."""
+    """Return the description of a new table in a request. Raises Failure."""
     properties = own_properties(request.properties)
     columns, partitions = schema_string_in(request.columns), tuple(request.partition_columns or ())
     check_schema(columns, partitions)
@@ -204,7 +204,7 @@ def _update_table(call: Call[UpdateTable]) -> Reply:
         ratification = call.catalog.ratify(description.info, proposal)
         if ratification.replayed:
             if call.settings.replay_is_conflict:
-                raise Failure(FailureKind.VERSION_TAKEN, f"Version {proposal.version} of {name} is ratified already.")
+                raise Failure(FailureKind.VERSION_TAKEN, f"Version {proposal.version} of {name} is already ratified.")
             headers = {REPLAYED_HEADER: "true"}
     elif (published := request.published_version) is not None:
         require_commits(description.info)
@@ -244,7 +244,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
         "GET",
         "/delta/v1/config",
-        "The operations that the server has",
+        "List the operations of the server",
         _config,
         Scope.READ,
         query=ConfigQuery,
@@ -253,7 +253,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
         "POST",
         f"{_SCHEMA}/staging-tables",
-        "Get a place for a new table",
+        "Get a location for a new table",
         _create_staging_table,
         Scope.WRITE,
         CreateStagingTable,
@@ -263,7 +263,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
         "GET",
         "/delta/v1/staging-tables/{table_id}/credentials",
-        "Get credentials for the place of a new table",
+        "Get credentials for the location of a new table",
         _staging_credentials,
         Scope.WRITE,
         answers=Credentials,
@@ -271,7 +271,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
         "POST",
         f"{_SCHEMA}/tables",
-        "Give a new table its name, or register one that the catalog does not manage",
+        "Name a new table, or register one that the catalog does not manage",
         _create_table,
         Scope.WRITE,
         CreateTable,
@@ -279,11 +279,11 @@ OPERATIONS: tuple[Operation[Any], ...] = (
         may_conflict=True,
     ),
     Operation("GET", _TABLE, "Load a table", _load_table, Scope.READ, answers=Table),
-    Operation("HEAD", _TABLE, "Ask whether there is a table", _exists, Scope.READ),
+    Operation("HEAD", _TABLE, "Check whether a table exists", _exists, Scope.READ),
     Operation(
         "POST",
         _TABLE,
-        "Commit to a table, or say what of it is published",
+        "Commit to a table, or report published commits",
         _update_table,
         Scope.WRITE,
         UpdateTable,

@@ -20,11 +20,11 @@ from pyspark_delta.server.models import (
 
 
 class _Delta(Model, rename="kebab", forbid_unknown_fields=True):
-    """An object of the Delta API. Unity Catalog refuses unknown members there (its mapper keeps Jackson's default)."""
+    """An object of the Delta API. Unknown members are refused, as by Unity Catalog (Jackson's default)."""
 
 
 class _Query(Model, rename="kebab"):
-    """The query of a request. Unity Catalog ignores parameters that it does not know."""
+    """The query of a request. Unknown parameters are ignored, as by Unity Catalog."""
 
 
 # ------------------------------------------------------------------------------------------------- parts of both
@@ -97,13 +97,13 @@ class ConfigQuery(_Query):
 
 
 class CredentialsQuery(_Query):
-    """What the credentials are for."""
+    """The access that credentials are requested for."""
 
     operation: AccessKind
 
 
 class CreateStagingTable(_Delta):
-    """Ask for a place for a new table."""
+    """Request a location for a new table."""
 
     name: NewName
 
@@ -124,7 +124,7 @@ class CreateManagedTable(_Delta, tag_field="table-type", tag="MANAGED"):
 
 
 class RegisterTable(_Delta, tag_field="table-type", tag="EXTERNAL"):
-    """Register a table at a path. With `columns`, the request describes it: protocol and time are required then."""
+    """Register a table at a path. If `columns` are given, the protocol and the time of the commit are required."""
 
     name: NewName
     location: str
@@ -168,7 +168,7 @@ class AddCommit(_Update, tag="add-commit"):
 
 
 class SetPublishedVersion(_Update, tag="set-latest-backfilled-version"):
-    """Report up to which version commits are published."""
+    """Report the version up to which commits are published."""
 
     latest_published_version: Whole
 
@@ -222,7 +222,7 @@ class RemoveDomains(_Update, tag="remove-domain-metadata"):
 
 
 class SetSnapshotVersion(_Update, tag="update-metadata-snapshot-version"):
-    """Report the version of a table at a path to which the other updates belong."""
+    """Report the version of a registered table that the other updates describe."""
 
     last_commit_version: Whole
     last_commit_timestamp_ms: Whole
@@ -244,7 +244,7 @@ Update: TypeAlias = (
 
 
 class UpdateTable(_Delta):
-    """Change a table: what must hold, and what changes."""
+    """Change a table: requirements that must be met, and updates."""
 
     requirements: Annotated[list[Requirement], Meta(min_length=1)]
     updates: Annotated[list[Update], Meta(min_length=1)]
@@ -265,7 +265,7 @@ class Metrics(_Delta):
 
 # ------------------------------------------------------------------------------------------------------ responses
 class Config(_Delta):
-    """The operations of the server."""
+    """The operations and the API version of the server."""
 
     endpoints: list[str]
     protocol_version: str
@@ -287,7 +287,7 @@ class Credentials(_Delta):
 
 
 class StagingTable(Credentials):
-    """A place for a new table, and what the table must declare there."""
+    """A location for a new table, and the protocol and properties that the table needs."""
 
     table_id: str
     location: str
@@ -315,7 +315,7 @@ class TableMetadata(_Delta):
 class Table(_Delta):
     """A table, and its commits that are not published, newest first.
 
-    A table at a path has no `latest_table_version`.
+    A registered table has no `latest_table_version`.
     """
 
     metadata: TableMetadata

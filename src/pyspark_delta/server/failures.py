@@ -31,7 +31,7 @@ DELTA_API = "/api/2.1/unity-catalog/delta/v1/"
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of failure: its HTTP status and its names in both APIs. Some have another status in the legacy API."""
+    """A kind of failure: its HTTP status and its names in both APIs, and the legacy API's status if it differs."""
 
     status: int
     type: str
@@ -40,7 +40,7 @@ class Kind:
 
 
 class Failure(Exception):
-    """A request fails; `message` is for the client, and holds nothing secret."""
+    """A request fails; `message` is sent to the client, so it contains nothing secret."""
 
     def __init__(self, kind: FailureKind, message: str) -> None:
         super().__init__(message)
@@ -93,11 +93,11 @@ def legacy_body(failure: Failure) -> legacy_models.LegacyError:
 
 
 def failed_response(failure: Failure, scope: Scope) -> Response:
-    """Return the response to a failed request, in the form of its API; the reason is logged."""
+    """Return the response to a failed request, in the form of its API. The access log gets the reason."""
     is_delta_api, kind = scope["path"].startswith(DELTA_API), failure.kind.value
     status = kind.status if is_delta_api else kind.legacy_status or kind.status
     scope.setdefault("state", {})["failure"] = failure.message
-    headers = {"Connection": "close"} if status in (408, 413) else {}  # the rest of the body stays unread
+    headers = {"Connection": "close"} if status in (408, 413) else {}  # the rest of the body is not read
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
     if failure.kind is FailureKind.BUSY:

@@ -1,4 +1,4 @@
-"""The first commit of a new table, read from the table: legacy endpoints do not describe it."""
+"""The first commit of a new table, read from its log, because requests of the legacy API do not describe it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pyspark_delta.server.operation import Call
 def first_commit(call: Call[Any], staging: StagingTable) -> NewTable:
     """Return version 0 of the table at a staging location.
 
-    Raises Failure if it does not exist or does not create a managed table.
+    Raises Failure if it cannot be read, or lacks a protocol, metadata or an in-commit timestamp.
     """
     store = call.catalog.table_store(staging.location)
     path = published_path(staging.location, 0)
@@ -36,6 +36,6 @@ def first_commit(call: Call[Any], staging: StagingTable) -> NewTable:
     info_action = next((action for action in actions if isinstance(action, CommitInfo)), None)
     timestamp = info_action.in_commit_timestamp if info_action is not None else None
     if protocol is None or metadata is None or timestamp is None:
-        raise invalid("The first commit of a managed table holds protocol, metaData and an in-commit timestamp.")
+        raise invalid("The first commit of a managed table must have protocol, metaData and an in-commit timestamp.")
     domains = tuple(action for action in actions if isinstance(action, DomainMetadata) and not action.removed)
     return NewTable(version=0, timestamp=timestamp, protocol=protocol, metadata=metadata, domains=domains)

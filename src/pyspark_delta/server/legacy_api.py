@@ -1,4 +1,4 @@
-"""The operations on tables before the Delta API: tables by full name, and commits by the id of the table."""
+"""The legacy operations on tables, from before the Delta API: tables by full name, commits by the id of the table."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _COMMITS_IN_ANSWER = 10
 
 
 def _new_name(call: Call[Any], request: CreateLegacyStagingTable) -> TableName:
-    """Return the name for a table. Raises Failure."""
+    """Return the name for a new table. Raises Failure."""
     name = table_name(request.catalog_name, request.schema_name, request.name)
     call.require_reach(name.catalog, name.schema)
     return name
@@ -92,14 +92,14 @@ def _create_table(call: Call[CreateLegacyTable]) -> Reply:
     else:
         wanted = table_id((request.properties or {}).get(TABLE_ID_PROPERTY) or location.rpartition("/")[2])
         if call.catalog.load_staging_table(wanted).location != location:
-            raise invalid("'storage_location' is not that of the staging table.")
+            raise invalid("'storage_location' is not the location of the staging table.")
         staging = StagingTable(table_id=wanted, name=name, location=location)
         call.catalog.create_table(staging, first_commit(call, staging))
     return Reply(body=legacy_answer(described(call, name)))
 
 
 def _described(request: RegisterLegacyTable, name: TableName) -> NewTable | None:
-    """Return the description of a table at a path in a request; None if it names no columns."""
+    """Return the description of a registered table in a request; None if the request has no columns."""
     if not request.columns:
         return None
     properties = request.properties or {}
@@ -184,12 +184,12 @@ def _commit(call: Call[CommitLegacyTable]) -> Reply:
     proposal = proposal_of(request.commit_info, "", change, published, None)
     ratification = call.catalog.ratify(description.info, proposal)
     if ratification.replayed and call.settings.replay_is_conflict:
-        raise Failure(FailureKind.VERSION_TAKEN, f"Version {proposal.version} is ratified already.")
+        raise Failure(FailureKind.VERSION_TAKEN, f"Version {proposal.version} is already ratified.")
     return replace(DONE, headers={REPLAYED_HEADER: "true"}) if ratification.replayed else DONE
 
 
 def _change(metadata: LegacyMetadata, description: Description) -> MetadataChange | None:
-    """Return what a commit changes in the metadata; the properties replace all existing ones."""
+    """Return the changes of metadata by a commit. Its properties replace all existing ones."""
     info = description.info
     changed = known = description.metadata or Metadata(id=info.table_id, schema_string="")
     if metadata.properties is not None:
@@ -220,7 +220,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
         "POST",
         "/staging-tables",
-        "Get a place for a new table",
+        "Get a location for a new table",
         _create_staging_table,
         Scope.WRITE,
         CreateLegacyStagingTable,
@@ -230,7 +230,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
         "POST",
         "/tables",
-        "Give a new table its name, or register one that the catalog does not manage",
+        "Name a new table, or register one that the catalog does not manage",
         _create_table,
         Scope.WRITE,
         CreateLegacyTable,
@@ -251,7 +251,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
         "GET",
         "/delta/preview/commits",
-        "List the commits of a table that are not published; the request is in the body",
+        "List the unpublished commits of a table; the request is in the body",
         _get_commits,
         Scope.READ,
         GetLegacyCommits,
@@ -260,7 +260,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     Operation(
         "POST",
         "/delta/preview/commits",
-        "Commit to a table, or say what of it is published",
+        "Commit to a table, or report published commits",
         _commit,
         Scope.WRITE,
         CommitLegacyTable,

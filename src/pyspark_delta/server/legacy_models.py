@@ -11,26 +11,26 @@ from pyspark_delta.server.models import AccessKind, Model, Name, NewName, Positi
 
 # ------------------------------------------------------------------------------------------- catalogs and schemas
 class PageQuery(Model):
-    """Which page of a list; `max_results` 0 leaves the size to the server."""
+    """A page of a list. If `max_results` is 0, the server chooses the size."""
 
     max_results: Annotated[int, Meta(ge=0, le=999_999_999)] = 0
     page_token: str = ""
 
 
 class SchemasQuery(PageQuery, kw_only=True):
-    """Which schemas to list."""
+    """The schemas to list."""
 
     catalog_name: Name
 
 
 class TablesQuery(SchemasQuery, kw_only=True):
-    """Which tables to list."""
+    """The tables to list."""
 
     schema_name: Name
 
 
 class DropQuery(Model):
-    """Accepted and ignored: what is not empty is not dropped."""
+    """The query of a drop. `force` is ignored: only empty schemas are dropped."""
 
     force: str = ""
 
@@ -84,7 +84,7 @@ class Schemas(_Page):
 
 # --------------------------------------------------------------------------------------------------------- tables
 class LegacyColumn(Model):
-    """A column (`ColumnInfo`), as far as `catalog.unity.columns` reads it."""
+    """The members of a column (`ColumnInfo`) that `catalog.unity.column_info` reads."""
 
     name: str
     type_json: str
@@ -94,13 +94,13 @@ class LegacyColumn(Model):
 
 
 class CreateLegacyStagingTable(CreateSchema):
-    """Ask for a place for a new table."""
+    """Request a location for a new table."""
 
     schema_name: Name
 
 
 class LegacyStagingTable(Model):
-    """A place for a new table."""
+    """A location for a new table."""
 
     name: str
     catalog_name: str
@@ -118,7 +118,7 @@ class CreateLegacyManagedTable(CreateLegacyStagingTable, tag_field="table_type",
 
 
 class RegisterLegacyTable(CreateLegacyStagingTable, tag_field="table_type", tag="EXTERNAL"):
-    """Register a table at a path. With `columns`, the request describes it."""
+    """Register a table at a path. If `columns` are given, the catalog stores a description of the table."""
 
     data_source_format: Literal["DELTA"]
     storage_location: str
@@ -165,21 +165,21 @@ class LegacyCommit(Model):
 
 
 class _Address(Model):
-    """A table by its id; the location must be its own."""
+    """A table by its id. `table_uri` must be its location."""
 
     table_id: str
     table_uri: str
 
 
 class GetLegacyCommits(_Address):
-    """Ask for commits that are not published; `end_version` is included."""
+    """Request the unpublished commits of a range of versions, both ends included."""
 
     start_version: Whole
     end_version: Whole | None = None
 
 
 class LegacyCommits(Model):
-    """Commits that are not published."""
+    """Unpublished commits, and the latest version."""
 
     commits: list[LegacyCommit]
     latest_table_version: Whole
@@ -198,7 +198,7 @@ class LegacySchema(Model):
 
 
 class LegacyMetadata(Model):
-    """What a commit changes in the metadata."""
+    """The changes of metadata by a commit."""
 
     description: str | None = None
     properties: LegacyProperties | None = None
@@ -206,7 +206,7 @@ class LegacyMetadata(Model):
 
 
 class CommitLegacyTable(_Address):
-    """Propose a commit, or report up to which version commits are published."""
+    """Propose a commit, or report the version up to which commits are published."""
 
     commit_info: LegacyCommit | None = None
     latest_backfilled_version: Whole | None = None
@@ -216,7 +216,7 @@ class CommitLegacyTable(_Address):
 
 # ---------------------------------------------------------------------------------------------------- credentials
 class LegacyCredentialsRequest(Model):
-    """Ask for credentials for the storage of a table."""
+    """Request credentials for the storage of a table."""
 
     table_id: str
     operation: AccessKind

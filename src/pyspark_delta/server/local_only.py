@@ -1,7 +1,7 @@
-"""Protects a server without tokens: everyone on this machine has full access, but web pages in browsers do not.
+"""Protection of a server without tokens: every program on this machine has full access, but web pages have none.
 
-A page of any site can make a browser send requests to this machine, and read the responses if the page's own host name
-resolves to this machine. Such requests have another host, or the origin of the page.
+A web page can make a browser send requests to this machine, and read the responses if the host name of the page
+resolves to this machine. The Host header of such a request names another host, or its Origin header names the page.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ class LocalOnly:
         self._application = application
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        obstacle = _obstacle(Headers(scope=scope)) if scope["type"] == "http" else None
-        if obstacle is None:
+        reason = _refusal_reason(Headers(scope=scope)) if scope["type"] == "http" else None
+        if reason is None:
             await self._application(scope, receive, send)
             return
-        failure = Failure(FailureKind.NOT_ALLOWED, obstacle)
+        failure = Failure(FailureKind.NOT_ALLOWED, reason)
         await failed_response(failure, scope)(scope, receive, send)
 
 
-def _obstacle(headers: Headers) -> str | None:
-    """Return why a request does not come from this machine; None if it does."""
+def _refusal_reason(headers: Headers) -> str | None:
+    """Return why a request is refused; None if it is not."""
     hosts, origins = headers.getlist("Host"), headers.getlist("Origin")
     if len(hosts) != 1 or not is_loopback(_name(f"http://{hosts[0]}")):
-        return "Without tokens the server answers requests for this machine only: use http://127.0.0.1 and its port."
+        return "Without tokens the server accepts requests to this machine only: use http://127.0.0.1 and its port."
     if any(origin.partition("://")[2] != hosts[0] for origin in origins):
-        return "Without tokens the server answers no pages of other origins."
+        return "Without tokens the server refuses requests from pages of other origins."
     return None
 
 

@@ -55,9 +55,9 @@ def _drop_catalog(call: Call[Any]) -> Reply:
 
 
 def require_catalog(call: Call[Any], name: str) -> str:
-    """Return the catalog of a name, as it is spelled.
+    """Return the name of a catalog in its stored spelling; `name` may differ in case.
 
-    Raises Failure if the caller's token has access to no catalog of that name.
+    Raises Failure if there is no such catalog, or if the caller's token does not give access to it.
     """
     found = _spelled(call.catalog.list_catalogs(), name)
     if found is None or not call.reaches_catalog(found):
@@ -71,7 +71,7 @@ def _shown_catalog(name: str) -> Catalog:
 
 def _require_all(call: Call[Any]) -> None:
     if call.caller is not None and call.caller.schemas is not None:
-        raise Failure(FailureKind.NOT_ALLOWED, "The token is for some schemas only.")
+        raise Failure(FailureKind.NOT_ALLOWED, "The token is limited to some schemas.")
 
 
 # ------------------------------------------------------------------------------------------------------- schemas
@@ -128,7 +128,7 @@ OPERATIONS: tuple[Operation[Any], ...] = (
     Operation("GET", "/catalogs", "List the catalogs", _list_catalogs, Scope.READ, query=PageQuery, answers=Catalogs),
     Operation("POST", "/catalogs", "Create a catalog", _create_catalog, Scope.ADMIN, CreateCatalog, answers=Catalog),
     Operation("GET", "/catalogs/{name}", "Load a catalog", _load_catalog, Scope.READ, answers=Catalog),
-    Operation("DELETE", "/catalogs/{name}", "Drop a catalog without tables", _drop_catalog, Scope.ADMIN, answers=str),
+    Operation("DELETE", "/catalogs/{name}", "Drop a catalog without schemas", _drop_catalog, Scope.ADMIN, answers=str),
     Operation(
         "GET",
         "/schemas",

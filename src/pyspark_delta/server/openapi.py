@@ -21,17 +21,17 @@ _REASONS = {
     400: "The request is not valid",
     401: "The token is missing, unknown or expired",
     403: "The token does not allow this",
-    404: "There is no such thing",
-    409: "Something else is there already, or has changed",
+    404: "The catalog, schema or table does not exist",
+    409: "The name or the version is taken, or the table has changed",
     413: "The request is too large",
-    408: "The body of the request did not come in time",
-    429: "Earlier commits have to be published first, or the server has too many requests",
+    408: "The body of the request did not arrive in time",
+    429: "Earlier commits must be published first, or the server has too many requests",
     500: "The server failed; the request may have been done",
 }
 
 
 def description(operations: tuple[Operation[Any], ...]) -> dict[str, Any]:
-    """Return the description (OpenAPI 3.1)."""
+    """Return the OpenAPI 3.1 description of operations."""
     types = [kind for o in operations for kind in (o.takes, o.answers) if kind is not None]
     found, components = schema_components([*types, Error, LegacyError], ref_template="#/components/schemas/{name}")
     schemas = dict(zip([*types, Error, LegacyError], found, strict=True))

@@ -19,9 +19,9 @@ _LONGEST_REASON = 300  # characters; the reason may quote the request
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(Generic[R]):
-    """A request that has arrived: the catalog as its sender sees it, and the data of the request.
+    """A request to an operation: the catalog as the caller sees it, and the data of the request.
 
-    `caller` is the token, None if the server requires none. `request` reads the data as the operation expects it.
+    `caller` is the token, None if the server requires none. `request` decodes the data.
     """
 
     catalog: ServedCatalog
@@ -33,7 +33,7 @@ class Call(Generic[R]):
     operation: Operation[R]
 
     def request(self) -> R:
-        """Return the request, read from the body or the query. Raises Failure."""
+        """Return the request, decoded from the body or the query. Raises Failure."""
         takes, query = self.operation.takes, self.operation.query
         try:
             found: Any = (
@@ -56,16 +56,16 @@ class Call(Generic[R]):
             )
 
     def require_reach(self, catalog: str, schema: str) -> None:
-        """Raise Failure if the caller's token is limited to other schemas, whether or not this one exists."""
+        """Raise Failure if the caller's token is limited to other schemas. The schema need not exist."""
         if not self.reaches(catalog, schema):
-            raise Failure(FailureKind.NOT_ALLOWED, f"The token is not for the schema '{catalog}.{schema}'.")
+            raise Failure(FailureKind.NOT_ALLOWED, f"The token is not valid for the schema '{catalog}.{schema}'.")
 
     def reaches(self, catalog: str, schema: str) -> bool:
-        """Return True if the caller's token is for a schema."""
+        """Return True if the caller's token gives access to a schema."""
         return self.caller is None or self.caller.reaches(catalog, schema)
 
     def reaches_catalog(self, catalog: str) -> bool:
-        """Return True if the caller's token is for any schema of a catalog."""
+        """Return True if the caller's token gives access to any schema of a catalog."""
         if self.caller is None or self.caller.schemas is None:
             return True
         return any(self.reaches(catalog, schema) for _, schema in self.caller.schemas)
@@ -82,16 +82,17 @@ class Reply:
 
 NO_CONTENT = Reply(status=204)
 DONE = Reply(body="200 OK")
-"""What Unity Catalog's legacy endpoints answer if there is nothing to say."""
+"""The response of Unity Catalog's legacy endpoints to a request that succeeds without a result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation(Generic[R]):
     """One method of one path below `BASE`.
 
-    The request is in the body if the operation `takes` a type, otherwise in the `query`. `answers` is the type of a
-    success, None for status 204, `str` for the text `200 OK`. `scope` is None if the operation asks for a scope itself,
-    because it depends on the request. With `may_conflict`, it can fail with status 409.
+    `work` executes it. The request is in the body if `takes` is a type, otherwise in the query with the type `query`.
+    `answers` is the type of a successful response: None for status 204, `str` for the text `200 OK`. `scope` is the
+    scope that the token needs; None if `work` checks it, because it depends on the request. With `may_conflict`, the
+    operation can fail with status 409.
     """
 
     method: str
@@ -106,5 +107,5 @@ class Operation(Generic[R]):
 
     @property
     def is_delta_api(self) -> bool:
-        """True if it belongs to the Delta API, and so uses its form of errors."""
+        """True if the operation belongs to the Delta API, whose errors have another form."""
         return self.path.startswith("/delta/v1/")

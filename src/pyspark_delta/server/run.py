@@ -1,4 +1,4 @@
-"""Running the server: on this machine alone, or for others behind TLS."""
+"""Running the server: for this machine only, or with TLS for others."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 LOOPBACK = "127.0.0.1"
 DEFAULT_PORT = 8080
-_GRACE = 10  # seconds for requests to end when the server is stopped
+_GRACE = 10  # seconds for running requests to finish when the server stops
 
 
 def serve(server: uvicorn.Server) -> None:
-    """Run a server until the process is asked to stop (SIGINT, SIGTERM)."""
+    """Run a server until the process receives SIGINT or SIGTERM."""
     from pyspark_delta.server.access_log import OneLineFormatter
 
     handler = logging.StreamHandler()
@@ -47,17 +47,18 @@ def create_server(
     """Return a server for the catalog in a database; `serve` runs it.
 
     `url`, `storage_root` and `storage_options` are as for `connect_catalog`. `certificate` and `key` are PEM files. A
-    host that others can reach needs them, unless the server is `behind_proxy`, a proxy that speaks TLS. Every request
-    needs a token, unless `open_access` gives everyone on this machine full access. With `verify_published` the server
-    checks that reported files exist.
+    host that others can reach needs them, unless the server is `behind_proxy`: a proxy that terminates TLS. Every
+    request needs a token, unless `open_access` gives every program on this machine full access. With
+    `verify_published` the server checks that the files in requests exist.
 
-    Raises InvalidOptionError for unsafe settings, CatalogError for the catalog, MissingDependencyError.
+    Raises InvalidOptionError for unsafe settings, CatalogError if the catalog cannot be opened, MissingDependencyError
+    if a package is missing.
     """
     if settings is not None and settings.vend_credentials:
         raise InvalidOptionError(
-            "A catalog in a database has only the credentials that it was connected with, which do not end and are "
-            "for all tables: they cannot be given to clients. Leave vend_credentials out; clients connect with storage "
-            "options of their own."
+            "A catalog in a database has only the credentials that it was connected with. They do not expire and are "
+            "valid for all tables, so they cannot be given to clients. Omit vend_credentials; clients connect with "
+            "storage options of their own."
         )
     check_exposure(host, certificate, key, open_access=open_access, behind_proxy=behind_proxy)
     try:
@@ -89,7 +90,7 @@ def create_server(
             h11_max_incomplete_event_size=LONGEST_HEADERS,
             ssl_certfile=certificate,
             ssl_keyfile=key,
-            access_log=False,  # the application writes its own, without queries
+            access_log=False,  # the application writes its own log, without queries
             log_config=None,
             server_header=False,
             timeout_graceful_shutdown=_GRACE,
@@ -102,7 +103,7 @@ def create_server(
 def check_exposure(
     host: str, certificate: str | None, key: str | None, *, open_access: bool, behind_proxy: bool
 ) -> None:
-    """Raise InvalidOptionError if tokens would be sent in clear text, or other machines had access without one."""
+    """Raise InvalidOptionError if tokens would be sent in clear text, or others would have access without one."""
     if (certificate is None) != (key is None):
         raise InvalidOptionError("TLS needs both a certificate and its key.")
     if is_loopback(host):
@@ -113,12 +114,12 @@ def check_exposure(
         )
     if certificate is None and not behind_proxy:
         raise InvalidOptionError(
-            f"On '{host}' tokens would be sent in clear text: give a certificate and its key, or say that the server "
-            "is behind a proxy that speaks TLS.",
+            f"On '{host}' tokens would be sent in clear text. Pass a certificate and its key, or declare that the "
+            "server is behind a proxy that terminates TLS.",
             host=host,
         )
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Return False for the warning about HTTP/2, which Java's HTTP client requests on every connection."""
+    """Return False for warnings about HTTP/2, which Java's HTTP client requests on every connection."""
     return not record.getMessage().startswith(("Unsupported upgrade request", "No supported WebSocket library"))

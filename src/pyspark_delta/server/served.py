@@ -1,4 +1,4 @@
-"""What the server needs from its catalog in addition to the contract of catalogs."""
+"""The catalog that a server serves, which extends the contract of catalogs; the settings of the server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyspark_delta.storage.contract import TableFiles
 
 
 class Description(Protocol):
-    """The complete description of a table in a catalog. Times are milliseconds since the epoch."""
+    """All that a catalog stores of a table. Times are milliseconds since the epoch."""
 
     @property
     def info(self) -> TableInfo: ...
@@ -30,17 +30,17 @@ class Description(Protocol):
 
 
 class ServedCatalog(Catalog, Protocol):
-    """A catalog that can describe tables completely, as the API does."""
+    """A catalog that also describes tables completely and acts for principals."""
 
     def serving(self) -> Self:
         """Return the catalog for use by a server.
 
-        It follows no links in local tables, which clients may have made.
+        It follows no symbolic links in local tables, because clients may have made them.
         """
         ...
 
     def table_store(self, location: str) -> TableFiles:
-        """Return the files of the table at a location."""
+        """Return the store for the files of the table at a location."""
         ...
 
     def acting_as(self, principal: str) -> Self:
@@ -64,11 +64,11 @@ class ServedCatalog(Catalog, Protocol):
         ...
 
     def load_table_by_id(self, table_id: str) -> TableInfo:
-        """Return the table of an id. Raises TableReplacedError."""
+        """Return the table with an id. Raises TableReplacedError."""
         ...
 
     def load_staging_table(self, table_id: str) -> StagingTable:
-        """Return the staging table of an id. Raises InvalidProposalError, NotAuthorizedError."""
+        """Return the staging table with an id. Raises InvalidProposalError, NotAuthorizedError."""
         ...
 
 
@@ -76,13 +76,13 @@ class ServedCatalog(Catalog, Protocol):
 class ServerSettings:
     """The settings of the server.
 
-    With `replay_is_conflict`, a commit that was ratified before is a conflict, as in Unity Catalog up to 0.5.1. Bodies
-    of requests have at most `max_body_bytes`, and must arrive within `body_seconds`. There are at most
-    `max_connections`; see `connections.limited_protocol` for `header_seconds` and `request_seconds`. `threads` run the
-    work; a caller uses at most half of them, and a request that waits longer than `wait_seconds` for one is refused.
-    With `vend_credentials` clients get credentials for the storage of tables, if the catalog has some that expire;
-    those that it was connected with are never given. Staging tables without a name are removed after `clean_after`;
-    None keeps them.
+    With `replay_is_conflict`, the replay of a commit is a conflict, as in Unity Catalog up to 0.5.1. The body of a
+    request has at most `max_body_bytes` and must arrive within `body_seconds`. There are at most `max_connections`
+    connections; `connections.limited_protocol` explains `header_seconds` and `request_seconds`. `threads` is the number
+    of threads that execute requests; a caller uses at most half of them, and a request that waits for a thread longer
+    than `wait_seconds` is refused. With `vend_credentials`, clients get credentials for the storage of tables if the
+    catalog has credentials that expire; those that it was connected with are never given to clients. Staging tables
+    without a name are removed after `clean_after`; None keeps them.
     """
 
     replay_is_conflict: bool = False

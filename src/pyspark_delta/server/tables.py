@@ -1,4 +1,4 @@
-"""Tables as the API describes them. Its clients never see an inline commit: those are published first."""
+"""Tables as the API describes them. Clients never get an inline commit: inline commits are published first."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def described(call: Call[Any], name: TableName) -> Description:
 
 
 def described_by_id(call: Call[Any], table_id: str) -> Description:
-    """Return the description of the table of an id, if the caller's token covers it. Raises Failure, CatalogError."""
+    """Return the description of the table with an id that the caller may see. Raises Failure, CatalogError."""
     info = call.catalog.load_table_by_id(table_id)
     if not call.reaches(info.name.catalog, info.name.schema):
         raise Failure(FailureKind.NO_TABLE, "The catalog has no table with this id.")
@@ -60,12 +60,12 @@ def described_by_id(call: Call[Any], table_id: str) -> Description:
     except CatalogNameNotFoundError:
         found = None
     if found is None or found.info.table_id != table_id:
-        raise Failure(FailureKind.NO_TABLE, "The catalog has no table with this id any more.")
+        raise Failure(FailureKind.NO_TABLE, "The catalog no longer has a table with this id.")
     return found
 
 
 def staged_tail(catalog: ServedCatalog, info: TableInfo) -> LogTail | None:
-    """Return the log tail with staged commits only. If one is inline, all commits are published now."""
+    """Return the log tail with staged commits only. If any is inline, all are published, and the tail has none."""
     tail = info.tail
     if tail is None or all(commit.kind is CommitKind.STAGED for commit in tail.commits):
         return tail
@@ -75,7 +75,7 @@ def staged_tail(catalog: ServedCatalog, info: TableInfo) -> LogTail | None:
 
 
 def require_commits(info: TableInfo) -> None:
-    """Raise Failure for a report of published commits if there is none after the creation of the table."""
+    """Raise Failure if no commit after the creation of the table could have been published."""
     if info.tail is not None and info.tail.latest_version == 0:
         raise invalid(f"No commit of {info.name} is ratified: its commit log is empty.")
 
@@ -132,7 +132,7 @@ def proposal_of(
     published_version: int | None,
     expected_etag: str | None,
 ) -> Proposal:
-    """Return the proposal for a staged commit. Raises Failure for a file that is not one of its version."""
+    """Return the proposal of a staged commit. Raises Failure if its file name is not valid for its version."""
     check_staged_name(commit.file_name, commit.version)
     return Proposal(
         version=commit.version,
@@ -148,11 +148,11 @@ def proposal_of(
 def refuse_uniform(uniform: Uniform) -> None:
     """Raise Failure for a request with UniForm metadata."""
     if uniform is not None:
-        raise invalid("The catalog does not keep UniForm metadata.")
+        raise invalid("The catalog does not store UniForm metadata.")
 
 
 def api_properties(description: Description) -> dict[str, str]:
-    """Return the properties of a table, and those that the API derives from its protocol and its domains."""
+    """Return the properties of a table, with those that the API derives from its protocol and domains."""
     properties = dict(own_properties(description.info.properties))
     if description.protocol is not None:
         properties |= protocol_properties(description.protocol)
@@ -165,7 +165,7 @@ def api_properties(description: Description) -> dict[str, str]:
 
 
 def check_schema(schema_string: str, partition_columns: Iterable[str]) -> None:
-    """Raise Failure for an invalid schema, and for partition columns that it does not have."""
+    """Raise Failure for an invalid schema, and for partition columns that are not in the schema."""
     try:
         schema = parse_schema(schema_string)
     except DeltaError as error:

@@ -1,4 +1,4 @@
-"""The request that changes a table through the Delta API: requirements, and updates, one of each kind at most."""
+"""Requests that change a table through the Delta API: requirements and updates, at most one of each kind."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _FEATURES = {CLUSTERING: Feature.CLUSTERING, ROW_TRACKING: Feature.ROW_TRACKING}
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request to change a table: which table and etag it is for, and its updates by their kind."""
+    """A request to change a table: the required table id and etag, and the updates by their kind."""
 
     table_id: str
     etag: str | None
@@ -64,7 +64,7 @@ class Request:
 
     @property
     def published_version(self) -> int | None:
-        """The version up to which commits are published, by the request."""
+        """The version up to which commits are published, if the request reports it."""
         update = self.update(SetPublishedVersion)
         return None if update is None else update.latest_published_version
 
@@ -81,24 +81,22 @@ def request_of(body: UpdateTable) -> Request:
 def check_requirements(request: Request, info: TableInfo) -> None:
     """Raise Failure if the table is another one, or has changed."""
     if request.table_id.lower() != info.table_id.lower():
-        raise Failure(
-            FailureKind.REQUIREMENT_FAILED, f"The table {info.name} is not the one with the id that is required."
-        )
+        raise Failure(FailureKind.REQUIREMENT_FAILED, f"The table {info.name} does not have the required id.")
     if request.etag is not None and AddCommit not in request.updates and request.etag != info.etag:
         raise Failure(FailureKind.REQUIREMENT_FAILED, f"The metadata of {info.name} have changed.")
 
 
 def requested_proposal(request: Request, description: Description) -> Proposal | None:
-    """Return the commit that a request to a managed table proposes.
+    """Return the commit that a request to a managed table proposes; None if it only reports published commits.
 
-    Return None if it only reports published commits. Raises Failure.
+    Raises Failure.
     """
     if SetSnapshotVersion in request.updates:
         raise invalid(f"'{_action(SetSnapshotVersion)}' is for tables that the catalog does not manage.")
     update = request.update(AddCommit)
     if update is None:
         if request.updates.keys() - {SetPublishedVersion}:
-            raise invalid("What the log says, protocol and metadata, changes together with a commit: add 'add-commit'.")
+            raise invalid("Protocol and metadata of a managed table change only with a commit: add 'add-commit'.")
         return None
     refuse_uniform(update.uniform)
     change, identity = _change_of(request, description), update.commit.transaction_id or ""
@@ -106,14 +104,15 @@ def requested_proposal(request: Request, description: Description) -> Proposal |
 
 
 def reported_change(request: Request, description: Description) -> tuple[int, int, MetadataChange]:
-    """Return version, time and metadata that a request reports for a table at a path. Raises Failure."""
+    """Return the version, the time and the changes that a request reports for a registered table.
+
+    The time is in milliseconds since the epoch. Raises Failure.
+    """
     name, update = description.info.name, request.update(SetSnapshotVersion)
     if request.updates.keys() & {AddCommit, SetPublishedVersion}:
-        raise invalid(f"The catalog does not manage the table {name}: it takes no commits.")
+        raise invalid(f"The catalog does not manage the table {name}, so it accepts no commits to it.")
     if update is None:
-        raise invalid(
-            f"An update of the table {name} must say which version it is: add '{_action(SetSnapshotVersion)}'."
-        )
+        raise invalid(f"An update of the table {name} must state its version: add '{_action(SetSnapshotVersion)}'.")
     change = _change_of(request, description, managed=False)
     return update.last_commit_version, update.last_commit_timestamp_ms, change or MetadataChange()
 
@@ -134,13 +133,13 @@ def check_domains(protocol: ProtocolAction, domains: Iterable[DomainMetadata]) -
 
 
 def check_unmanaged(protocol: ProtocolAction) -> None:
-    """Raise Failure for a table that a catalog manages: only its own catalog names it."""
+    """Raise Failure for a table that a catalog manages. Only that catalog can name the table."""
     if managed_names(protocol):
         raise invalid("A table that a catalog manages cannot be registered.")
 
 
 def protocol_of(given: Protocol, *, managed: bool = True) -> ProtocolAction:
-    """Return a protocol of the API. If it is `managed`, raises Failure for a protocol that no managed table has."""
+    """Return a protocol of the API. With `managed`, raises Failure for a protocol that a managed table cannot have."""
     protocol = ProtocolAction(
         min_reader_version=given.min_reader_version,
         min_writer_version=given.min_writer_version,
@@ -154,7 +153,7 @@ def protocol_of(given: Protocol, *, managed: bool = True) -> ProtocolAction:
         check_unmanaged(protocol)
         return replace(protocol, reader_features=readers or None, writer_features=writers or None)
     if protocol.min_reader_version < 3 or protocol.min_writer_version < 7:
-        raise invalid("A managed table has reader version 3 and writer version 7 at least.")
+        raise invalid("A managed table has at least reader version 3 and writer version 7.")
     if Feature.CATALOG_MANAGED not in readers or not {Feature.CATALOG_MANAGED, Feature.IN_COMMIT_TIMESTAMP} <= writers:
         raise invalid("A managed table has the features catalogManaged (reader and writer) and inCommitTimestamp.")
     return protocol
@@ -208,9 +207,9 @@ def _properties(request: Request, info: TableInfo) -> dict[str, str]:
     )
     to_set, to_remove = {} if setting is None else setting.updates, [] if removing is None else removing.removals
     if both := sorted(to_set.keys() & set(to_remove)):
-        raise invalid(f"The properties {both} are set and removed at once.")
+        raise invalid(f"The properties {both} are both set and removed.")
     if made := sorted(key for key in (*to_set, *to_remove) if is_synthetic(key)):
-        raise invalid(f"The properties {made} are made by the catalog; they cannot be set or removed.")
+        raise invalid(f"The catalog derives the properties {made}; they cannot be set or removed.")
     check_table_id(to_set, info.table_id)
     if TABLE_ID_PROPERTY in to_remove:
         raise invalid(f"The property '{TABLE_ID_PROPERTY}' cannot be removed.")
@@ -228,7 +227,7 @@ def check_table_id(properties: Mapping[str, str], table_id: str) -> None:
 
 def _removed(update: RemoveDomains, set_now: set[str]) -> list[DomainMetadata]:
     if both := sorted(set_now.intersection(update.domains)):
-        raise invalid(f"The domains {both} are set and removed at once.")
+        raise invalid(f"The domains {both} are both set and removed.")
     return [DomainMetadata(domain=name, configuration="", removed=True) for name in sorted(set(update.domains))]
 
 
@@ -236,11 +235,11 @@ def _by_kind(values: Iterable[U], what: str) -> dict[type, U]:
     found: dict[type, U] = {}
     for value in values:
         if type(value) in found:
-            raise invalid(f"There are two of the {what} '{_action(type(value))}'.")
+            raise invalid(f"The request has the {what} '{_action(type(value))}' twice.")
         found[type(value)] = value
     return found
 
 
 def _action(kind: type[msgspec.Struct]) -> str:
-    """Return the name of a kind in the API."""
+    """Return the name of a requirement or an update in the API."""
     return str(kind.__struct_config__.tag)

@@ -1,4 +1,4 @@
-"""Threads for the work of requests: no caller can hold all of them, and no request waits forever."""
+"""Threads that execute requests. No caller can occupy all of them, and no request waits forever."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass
 class _Queue:
-    """The requests of one caller: those that run hold the semaphore."""
+    """The requests of one caller, running and waiting; the running ones hold `turns`."""
 
     turns: asyncio.Semaphore
     requests: int = 0
@@ -24,9 +24,9 @@ class _Queue:
 
 @dataclass
 class Workers:
-    """`threads` threads; a caller has at most `per_caller` running requests, and `waiting` requests that wait.
+    """A pool of `threads` threads. A caller has at most `per_caller` running and `waiting` waiting requests.
 
-    A request that does not start within `patience` seconds is refused: nothing was done, and the client may retry it.
+    A request that does not start within `patience` seconds is refused. Nothing was done, so the client may retry it.
     """
 
     threads: int
@@ -41,7 +41,7 @@ class Workers:
 
     @asynccontextmanager
     async def turn(self, caller: str) -> AsyncIterator[None]:
-        """Wait for a turn of the caller. Raises Failure (429)."""
+        """Wait until the caller may run another request. Raises Failure (429) after `patience` seconds."""
         queue = self._queues.setdefault(caller, _Queue(asyncio.Semaphore(self.per_caller)))
         if queue.requests >= self.per_caller + self.waiting:
             raise _busy()
@@ -55,7 +55,7 @@ class Workers:
                 self._queues.pop(caller, None)
 
     async def run(self, work: Callable[..., T], *arguments: object) -> T:
-        """Run work in a thread. Raises Failure (429) if none becomes free."""
+        """Run a function in a thread. Raises Failure (429) if no thread becomes free within `patience` seconds."""
         async with _acquired(self._free, self.patience):
             return await asyncio.get_running_loop().run_in_executor(self._pool, work, *arguments)
 
@@ -74,4 +74,4 @@ async def _acquired(semaphore: asyncio.Semaphore, seconds: float) -> AsyncIterat
 
 
 def _busy() -> Failure:
-    return Failure(FailureKind.BUSY, "The server has too many requests. Nothing was done; send it again later.")
+    return Failure(FailureKind.BUSY, "The server has too many requests. Nothing was done; try again later.")

@@ -1,4 +1,4 @@
-"""Where tables are stored: the store of a location, and the normalised form of a user's location."""
+"""Stores for the locations of tables, and the normalized form of a location that a user passes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = [
 ]
 
 ACCESS_PREFIX = "pyspark_delta."
-"""The prefix of storage options that are not for the store: they configure how the table is accessed."""
+"""The prefix of storage options that configure access to the table. They are not passed to the store."""
 
 _LOCAL = LocalStore()
 _interceptors: list[Callable[[ObjectStore], ObjectStore]] = []
 
 
 def store_for(location: str, storage_options: Mapping[str, str] | None = None) -> ObjectStore:
-    """Return the store that serves `location`; one per scheme, authority and options.
+    """Return the store for a location. Locations with equal scheme, authority and options share a store.
 
     Raises UnsupportedTableError for an unknown scheme, MissingDependencyError if a remote store needs the `cloud`
     extra, InvalidOptionError for options that the store refuses.
@@ -42,7 +42,7 @@ def store_for(location: str, storage_options: Mapping[str, str] | None = None) -
 
 @contextlib.contextmanager
 def intercepted(wrap: Callable[[ObjectStore], ObjectStore]) -> Iterator[None]:
-    """While the block runs, `store_for` returns `wrap(store)`, on every thread; for tests and traces."""
+    """Make `store_for` return `wrap(store)` on every thread while the block runs; for tests and traces."""
     _interceptors.append(wrap)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Local files below one directory, without following links: for a server that runs as another user.
+"""Local files below one directory, without following links, for a server that runs as another user than its clients.
 
 A user who may write to a table's directory could lead the server to other files by links, or block its threads with
 named pipes. Every directory on the path is opened without following links, and only regular files are read. Names are
@@ -29,11 +29,10 @@ _CHUNK = 1 << 20  # bytes
 
 
 class ConfinedStore:
-    """The regular files below `root`, by absolute paths: the operations of an `ObjectStore` that a catalog's server
-    needs.
+    """The `TableFiles` operations on regular files below `root`. Paths are absolute.
 
-    Links in the path of `root` itself are followed: the operator of the server chooses it. Every method raises
-    PermissionDeniedError if a link, a pipe or a device is in the path. The file system must have hard links.
+    Links in the path of `root` itself are followed, because the operator of the server chooses it. Every method raises
+    PermissionDeniedError if a link, a pipe or a device is in the path. The file system must support hard links.
     """
 
     def __init__(self, root: str) -> None:
@@ -60,7 +59,7 @@ class ConfinedStore:
             return _status(path, found)
 
     def list_from(self, start: str) -> Iterator[FileStatus]:
-        """The regular files of `start`'s directory whose names are >= `start`'s, in UTF-8 order."""
+        """Yield the regular files of `start`'s directory whose names are >= `start`'s, in UTF-8 order."""
         prefix = start[: start.rindex("/") + 1]
         with _translated("list", start):
             try:
@@ -76,7 +75,7 @@ class ConfinedStore:
                 yield _status(prefix + os.fsdecode(name), status)
 
     def write_if_absent(self, path: str, data: bytes) -> None:
-        """Create a file atomically; durable when it returns. Raises FileAlreadyExistsError and changes nothing."""
+        """Create a file atomically and durably. If it exists, raises FileAlreadyExistsError and changes nothing."""
         with _translated("write", path), self._directory(path) as (directory, name):
             temporary = f".pyspark-delta-{uuid.uuid4().hex}.tmp"
             descriptor = os.open(temporary, _NEW_FILE, 0o666, dir_fd=directory)
@@ -92,7 +91,7 @@ class ConfinedStore:
 
     @contextlib.contextmanager
     def _directory(self, path: str) -> Iterator[tuple[int, str]]:
-        """Return the open directory of a file, and the name of the file in it."""
+        """Open the directory of a file; yield its descriptor, and the name of the file in it."""
         prefix = self._root.rstrip("/") + "/"
         *parents, name = path.removeprefix(prefix).split("/")
         if not path.startswith(prefix) or any(part in ("", ".", "..") for part in (*parents, name)):
@@ -135,7 +134,7 @@ def _translated(action: str, path: str) -> Iterator[None]:
 
 def _in_the_way(path: str) -> PermissionDeniedError:
     return PermissionDeniedError(
-        f"'{path}' is not a regular file, or its path leads through a link. It is not followed. Use regular files "
+        f"'{path}' is not a regular file, or its path contains a link, which is not followed. Use regular files "
         "and directories below the table's location.",
         path=path,
     )

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 class FileStatus(NamedTuple):
     """One listed file: its location, size in bytes, and modification time in milliseconds since the epoch.
 
-    A tuple because a log may have tens of thousands: a frozen dataclass takes twice the time to make.
+    It is a tuple because a log may have tens of thousands of files, and a frozen dataclass takes twice the time.
     """
 
     path: str
@@ -34,11 +34,11 @@ class TableFiles(Protocol):
         ...
 
     def list_from(self, start: str) -> Iterator[FileStatus]:
-        """Like `ObjectStore.list_from`."""
+        """See `ObjectStore.list_from`."""
         ...
 
     def write_if_absent(self, path: str, data: bytes) -> None:
-        """Create atomically; durable when it returns. Raises FileAlreadyExistsError and changes nothing."""
+        """Create a file atomically and durably. If it exists, raises FileAlreadyExistsError and changes nothing."""
         ...
 
 
@@ -68,15 +68,15 @@ class ObjectStore(Protocol):
         ...
 
     def open_output(self, path: str) -> Any:
-        """Open a binary sink for a new data file, which is visible and complete once it is closed without an error."""
+        """Open a binary sink for a new data file. The file exists, complete, once the sink closes without error."""
         ...
 
     def write(self, path: str, data: bytes) -> None:
-        """Create or replace; durable, and never seen half-written."""
+        """Create or replace a file durably. Readers never see a part of the new content."""
         ...
 
     def write_if_absent(self, path: str, data: bytes) -> None:
-        """Create atomically; durable when it returns. Raises FileAlreadyExistsError and changes nothing."""
+        """Create a file atomically and durably. If it exists, raises FileAlreadyExistsError and changes nothing."""
         ...
 
     def delete(self, paths: Iterable[str]) -> None:

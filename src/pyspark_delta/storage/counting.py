@@ -1,4 +1,4 @@
-"""A store that counts the calls of another one: tests check growth by counts instead of times."""
+"""A store that counts the calls to another one, for tests that check counts instead of times."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ KINDS = ("read", "status", "list", "open_input", "open_output", "write", "write_
 
 
 class Counts:
-    """Calls, bytes and listed files by kind of operation, and the paths in order; shared between threads and stores.
+    """Calls and bytes by kind of operation, listed files, and the paths in order. Threads and stores may share it.
 
-    `bytes` counts content that was returned or passed in (of open files: what was read or written through them);
-    `files` counts what listings yielded.
+    `bytes` counts content that was read or written, also through open files; `files` counts files that were listed.
     """
 
     def __init__(self) -> None:
@@ -57,7 +56,7 @@ class Counts:
 
 
 class CountingStore:
-    """Passes every call to `inner` and counts it in `counts`; a call counts even if it fails."""
+    """Passes every call to `inner` and counts it in `counts`, even if it fails."""
 
     def __init__(self, inner: ObjectStore, counts: Counts | None = None) -> None:
         self.inner = inner

@@ -1,7 +1,7 @@
 """Short-lived credentials for stores: requested on first use of a store, and renewed before they expire.
 
 Storage options name the source of credentials (`CREDENTIALS_KEY`) and contain none, so two uses of a table compare
-equal even after credentials change. Only this process can request them; other processes get `CarriedOptions`.
+equal even after credentials change. Only this process can request credentials; other processes get `CarriedOptions`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ CREDENTIALS_KEY = "pyspark_delta.credentials"
 
 _LATEST = 253_402_300_799_000  # the end of the year 9999, in milliseconds
 EARLY = 5 * 60_000
-"""Milliseconds before their expiry at which credentials are renewed; shorter-lived ones, after half their lifetime."""
+"""How long before their expiry credentials are renewed, in ms; short-lived ones, after half their lifetime."""
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Storage options, including credentials, and when those expire: ms since the epoch, None for never."""
+    """Storage options with credentials, and their expiry in ms since the epoch; None if they do not expire."""
 
     options: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)
     expires_at: int | None = None
@@ -38,7 +38,7 @@ class _Held:
 
 
 class CredentialSource:
-    """Credentials from `ask`, which are kept until they are about to expire. Thread-safe."""
+    """Credentials that the function `ask` returns. They are kept until they are about to expire. Thread-safe."""
 
     def __init__(self, ask: Callable[[], Credentials]) -> None:
         self._ask = ask
@@ -46,8 +46,9 @@ class CredentialSource:
         self._held: _Held | None = None
 
     def current(self) -> Credentials:
-        """Return valid credentials. Raises the errors of `ask`, but if no answer comes, only once the last ones have
-        expired.
+        """Return valid credentials. Raises the errors of `ask`.
+
+        If the catalog is unavailable, the last credentials are returned until they expire.
         """
         with self._lock:
             now, held = _now(), self._held
@@ -83,14 +84,14 @@ _sources: dict[str, CredentialSource] = {}
 
 
 def register_source(name: str, make: Callable[[], CredentialSource]) -> None:
-    """Make a source that storage options can name; an existing one of that name stays."""
+    """Create a source that storage options can name, unless one of this name exists."""
     with _lock:
         if name not in _sources:
             _sources[name] = make()
 
 
 def reset_sources(prefix: str) -> None:
-    """Let the sources with this name prefix request new credentials on next use: their issuer has changed."""
+    """Forget the credentials of all sources with a name prefix, because their issuer has changed."""
     with _lock:
         found = [source for name, source in _sources.items() if name.startswith(prefix)]
     for source in found:
@@ -98,7 +99,7 @@ def reset_sources(prefix: str) -> None:
 
 
 def source_of(options: Mapping[str, str] | None) -> CredentialSource | None:
-    """The source that storage options name; None without one, and in other processes than the one that made it."""
+    """Return the source that storage options name; None if they name none, or a source of another process."""
     name = (options or {}).get(CREDENTIALS_KEY)
     if name is None:
         return None
@@ -107,13 +108,13 @@ def source_of(options: Mapping[str, str] | None) -> CredentialSource | None:
 
 
 def given_credentials(options: Mapping[str, str] | None) -> dict[str, str]:
-    """Return the present options of the source that storage options name; empty without one."""
+    """Return the current options of the source that storage options name; empty if they name none."""
     source = source_of(options)
     return {} if source is None else dict(source.current().options)
 
 
 class CarriedOptions(dict[str, str]):
-    """Storage options for other processes, with the credentials of the moment at which they are pickled."""
+    """Storage options for other processes. Pickling replaces the name of the source by its current credentials."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         lasting = {key: value for key, value in self.items() if key != CREDENTIALS_KEY}
@@ -121,7 +122,7 @@ class CarriedOptions(dict[str, str]):
 
 
 class ClientCredentials:
-    """The credential callback of obstore's clients: `fields` turns options into those that the client knows."""
+    """The credential callback for obstore's clients. `fields` converts storage options to the client's credentials."""
 
     refresh_threshold = timedelta(milliseconds=EARLY)
 

@@ -13,7 +13,7 @@ _RENAME_EXCL = 4  # macOS, renamex_np(2)
 
 
 def rename_exclusive(source: str, target: str) -> None:
-    """Rename in one step unless `target` exists. Raises FileExistsError, or OSError(ENOTSUP) if that is impossible."""
+    """Rename atomically. Raises FileExistsError if `target` exists, OSError(ENOTSUP) if that is not supported."""
     result = _call(os.fsencode(source), os.fsencode(target))
     if result == 0:
         return

@@ -21,10 +21,9 @@ _PATH_STYLE = "virtual_hosted_style_request"
 
 
 def hadoop_options(location: str, storage_options: Mapping[str, str] | None) -> dict[str, str] | None:
-    """Return the keys of Hadoop (`fs.`, `dfs.`) for a location; None if the options have no complete Hadoop equivalent.
+    """Return storage options with Hadoop's names (`fs.`, `dfs.`); None if some have no Hadoop equivalent.
 
-    Credentials for S3 from a catalog are translated in their present state: they are not renewed. Raises the errors of
-    requesting them.
+    S3 credentials from a catalog are requested and translated once, and not renewed. Raises the errors of the request.
     """
     own = own_options(storage_options)
     given = {**own, **given_credentials(storage_options)}
@@ -48,6 +47,6 @@ def _s3a_options(bucket: str, options: Mapping[str, str]) -> dict[str, str] | No
         **told,
         "fs.s3a.aws.credentials.provider": _PROVIDERS + kind,
         "fs.s3a.path.style.access": str(path_style).lower(),
-        # Hadoop caches a file system per bucket, regardless of the credentials it was made with.
+        # Hadoop caches one file system per bucket, whatever its credentials are.
         "fs.s3a.impl.disable.cache": "true",
     }

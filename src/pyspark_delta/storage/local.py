@@ -58,7 +58,7 @@ class LocalStore:
                 if byte_range is None:
                     return _read_all(descriptor)
                 start, end = byte_range
-                end = min(end, os.fstat(descriptor).st_size)  # allocates as much memory as requested
+                end = min(end, os.fstat(descriptor).st_size)  # os.pread allocates as much memory as requested
                 return b"".join(_pread(descriptor, start, end - start))
             finally:
                 os.close(descriptor)
@@ -121,11 +121,10 @@ class LocalStore:
             _drop_hadoop_checksum(path)
 
     def remove_leftovers(self, directory: str, before_ms: int, *, recursive: bool = False) -> int:
-        """Remove temporary files of killed writers in a directory: those last written before a time. Return their
-        number.
+        """Remove the temporary files that killed writers left in a directory; return their number.
 
-        With `recursive`, those below it too; links are not followed. No other file is touched, and files that cannot be
-        removed stay.
+        These files were last written before `before_ms`, in milliseconds since the epoch. With `recursive`,
+        sub-directories are searched too; links are not followed. Files that cannot be removed stay.
         """
         removed = 0
         for found, directories, names in os.walk(directory):
@@ -141,9 +140,9 @@ class LocalStore:
 
 
 class LocalOutput:
-    """A binary sink; `close` publishes the file, leaving a `with` block by an exception discards it.
+    """A binary sink. `close` publishes the file; leaving a `with` block by an exception discards it.
 
-    Not an `io` class: those publish when they are garbage-collected.
+    It is not an `io` class, because garbage collection closes those, which would publish the file.
     """
 
     def __init__(self, path: str) -> None:
@@ -179,7 +178,11 @@ class LocalOutput:
             self._file.flush()
 
     def close(self) -> None:
-        """Make the file durable and visible. Raises StorageError, and then the file does not exist."""
+        """Make the file durable and visible.
+
+        Raises StorageError; the file then does not exist, unless only the last step failed: forcing its directory to
+        disk.
+        """
         if self.closed:
             return
         try:
@@ -193,7 +196,7 @@ class LocalOutput:
             raise
 
     def discard(self) -> None:
-        """Discard what was written."""
+        """Discard the content."""
         with contextlib.suppress(OSError):
             self._file.close()
         with contextlib.suppress(OSError):
@@ -215,7 +218,7 @@ class LocalOutput:
 
 # ----------------------------------------------------------------------------------------------------- reading
 def _read_all(descriptor: int) -> bytes:
-    """Return the content of a file. Logs have many small ones: reading to the end is faster than querying the size."""
+    """Return the content of a file. The size is only queried for large files; logs have many small ones."""
     data = os.read(descriptor, _SMALL)
     if not os.read(descriptor, 1):
         return data
@@ -245,7 +248,7 @@ def _status(path: str, found: os.stat_result) -> FileStatus:
 
 
 def _names_from(directory: str, first: bytes) -> list[bytes]:
-    """List names from `first` on, in UTF-8 order; earlier names cost no system call."""
+    """Return the names in a directory from `first` on, in UTF-8 order, without temporary files."""
     with _translated("list", directory):
         try:
             names = os.listdir(os.fsencode(directory))
@@ -258,7 +261,7 @@ def _names_from(directory: str, first: bytes) -> list[bytes]:
 # ----------------------------------------------------------------------------------------------------- writing
 @contextlib.contextmanager
 def _temporary(path: str, data: bytes) -> Iterator[str]:
-    """A durable hidden file with `data` beside `path`; removed afterwards if it still exists."""
+    """Create a durable hidden file with `data` beside `path`; remove it afterwards if it still exists."""
     temporary, descriptor = _create_temporary(path)
     try:
         try:
@@ -270,7 +273,7 @@ def _temporary(path: str, data: bytes) -> Iterator[str]:
             os.close(descriptor)
         yield temporary
     finally:
-        with contextlib.suppress(OSError):  # a leftover is harmless, and must not turn success into failure
+        with contextlib.suppress(OSError):  # a leftover file is harmless, and must not turn success into failure
             os.unlink(temporary)
 
 
@@ -304,7 +307,7 @@ def _make_directories(directory: str) -> None:
     for name in reversed(missing):
         with contextlib.suppress(FileExistsError):
             os.mkdir(name)
-        _sync_directory(os.path.dirname(name))  # now: another writer may publish below it before this one does
+        _sync_directory(os.path.dirname(name))  # at once: another writer may publish below it before this one does
 
 
 def _publish(temporary: str, path: str) -> None:
@@ -338,7 +341,7 @@ def _sync_directory(directory: str) -> None:
 
 
 def _drop_hadoop_checksum(path: str) -> None:
-    """Remove the checksum that Hadoop's local file system stores beside a file: it does not match the new content."""
+    """Remove the checksum that Hadoop's local file system stores beside a file, because it would not match."""
     directory, _, name = path.rpartition("/")
     with contextlib.suppress(OSError):
         os.unlink(f"{directory}/.{name}.crc")

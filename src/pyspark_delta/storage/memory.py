@@ -13,7 +13,7 @@ from pyspark_delta.storage.contract import FileStatus
 
 
 class MemoryStore:
-    """An `ObjectStore` of byte strings. A pickled copy in the same process is the same store, found by its name."""
+    """An `ObjectStore` of byte strings. Unpickling it in the same process returns the same store, by its name."""
 
     _stores: ClassVar[dict[str, MemoryStore]] = {}
     _stores_lock: ClassVar[threading.Lock] = threading.Lock()
@@ -25,7 +25,7 @@ class MemoryStore:
 
     @classmethod
     def named(cls, name: str) -> MemoryStore:
-        """Return the store of that name, created at first use."""
+        """Return the store with a name, which is created at first use."""
         with cls._stores_lock:
             return cls._stores.setdefault(name, cls(name))
 
@@ -115,7 +115,7 @@ class MemoryOutput:
         return self._buffer.write(data)
 
     def flush(self) -> None:
-        """Nothing is visible before `close`."""
+        """Do nothing: the content is not visible before `close`."""
 
     def close(self) -> None:
         if not self.closed:

@@ -2,7 +2,7 @@
 
 `write_if_absent` is a PUT with the condition that the key does not exist. The client repeats requests whose response
 was lost, so a writer can find its own file: after FileAlreadyExistsError, the caller compares the winner with its own
-content. Needs the `cloud` extra; local tables import nothing of it.
+content. Needs the `cloud` extra, which local tables do not import.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from pyspark_delta.storage.options import CREDENTIAL_SETTINGS, ClientOptions, cl
 from pyspark_delta.storage.paths import canonical_scheme
 
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|The specified bucket does not exist")
-_REFUSED = re.compile(r"status code: 40[13]\b")  # listings report these as plain failures
+_REFUSED = re.compile(r"status code: 40[13]\b")  # listings report these without a class of their own
 _LAST = "\U0010ffff"
 _LIST_CHUNK = 1_000
 _DELETE_CHUNK = 1_000
@@ -39,7 +39,7 @@ _DELETE_CHUNK = 1_000
 class ObjectStorage:
     """An `ObjectStore` on one bucket or container; `options` as in `storage.options`.
 
-    If there is a `source`, its options take precedence, and are requested when the store is used.
+    If there is a `source`, its options override these, and are requested when the store is used.
     """
 
     def __init__(
@@ -81,20 +81,24 @@ class ObjectStorage:
             ) from error
 
     def _configured(self) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-        """Return settings of the store and of HTTP, and the credential provider, if it is not among the settings."""
+        """Return settings of the store and of HTTP, and a credential provider if the settings hold no credentials."""
         resolved = self._resolved
         if self._source is not None:
             credentials = self._source.current()
             resolved = client_options(self._kind, self._authority, {**self._options, **credentials.options})
             if credentials.expires_at is not None:
                 config = {key: value for key, value in resolved.store.items() if key not in CREDENTIAL_SETTINGS}
-                return config, resolved.http, {"credential_provider": ClientCredentials(self._source, self._told)}
-        if resolved.oauth_token:  # the client takes it from a function, not among its settings
+                return (
+                    config,
+                    resolved.http,
+                    {"credential_provider": ClientCredentials(self._source, self._to_fields)},
+                )
+        if resolved.oauth_token:  # the client gets it from a function, not from its settings
             token = {**_fields(self._kind, resolved), "expires_at": None}
             return resolved.store, resolved.http, {"credential_provider": lambda: token}
         return resolved.store, resolved.http, {}
 
-    def _told(self, options: Mapping[str, str]) -> dict[str, Any]:
+    def _to_fields(self, options: Mapping[str, str]) -> dict[str, Any]:
         return _fields(self._kind, client_options(self._kind, self._authority, options))
 
     # ------------------------------------------------------------------------------------------------- reading
@@ -125,7 +129,7 @@ class ObjectStorage:
         directory = self._key(start[: start.rfind("/") + 1])
         first = self._key(start)
         if self._kind not in ("s3", "gs"):
-            # Azure cannot list from a name on, and does not guarantee UTF-8 order.
+            # Azure cannot begin a listing at a name, and does not guarantee UTF-8 order.
             files = [found for found, below in self._list(start, directory, first, None) if not below]
             yield from sorted(files, key=lambda status: status.path)
             return
@@ -140,7 +144,7 @@ class ObjectStorage:
                     yield found
 
     def _list(self, start: str, directory: str, first: str, offset: str | None) -> Iterator[tuple[FileStatus, str]]:
-        """Yield the files from `first` on, and for nested ones the key of their sub-directory."""
+        """Yield the files from `first` on, each with the key of its sub-directory, empty if it is in none."""
         with self._translated("list", start):
             chunks = self._obstore.list(self._client, directory or None, offset=offset, chunk_size=_LIST_CHUNK)
             for found in itertools.chain.from_iterable(chunks):
@@ -172,8 +176,8 @@ class ObjectStorage:
     def write_if_absent(self, path: str, data: bytes) -> None:
         if self._resolved.locking_provider not in ("", "none"):
             raise UnsupportedTableError(
-                f"Cannot write '{path}': the option AWS_S3_LOCKING_PROVIDER says that writers of this table use a lock "
-                "table, which pyspark-delta does not use. Let every writer use conditional PUT, and "
+                f"Cannot write '{path}': the option AWS_S3_LOCKING_PROVIDER requires writers of this table to use a "
+                "lock table, which pyspark-delta does not support. Configure every writer to use conditional PUT, and "
                 "remove the option.",
                 location=path,
             )
@@ -235,7 +239,7 @@ class ObjectStorage:
 
 
 def _fields(kind: str, given: ClientOptions) -> dict[str, Any]:
-    """Return credentials in the form that obstore's clients expect from a function."""
+    """Return credentials in the form that obstore's clients expect from a credential provider."""
     match kind:
         case "s3":
             names = {
@@ -266,7 +270,7 @@ def _status(path: str, found: Mapping[str, Any]) -> FileStatus:
 
 
 def _just_before(directory: str, name: str) -> str | None:
-    """Return a key shortly before `name`: listings begin *after* their offset, and `list_from` at its start."""
+    """Return the offset of a listing from `name` on: a key shortly before it, because listings begin after it."""
     kept, last = name[:-1], ord(name[-1:] or "\0")
     before = chr(max(last - 1, 0))
     if before.isprintable() and before != "/":

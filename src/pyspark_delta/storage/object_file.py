@@ -1,4 +1,4 @@
-"""Files of an object store as Python file objects, with a read-ahead suited to Parquet."""
+"""Files of an object store as Python file objects, with read-ahead for Parquet."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _MOST_AHEAD = 8 * 1024 * 1024
 class ObjectInput:
     """A seekable file over range requests.
 
-    The end of the file is fetched once and kept, because Parquet begins there. Elsewhere a read fetches a little more
-    than requested; while reads continue where the last one ended, the surplus doubles.
+    The end of the file is fetched once and kept, because Parquet readers begin there. Any other read fetches more than
+    requested; this read-ahead doubles while each read begins where the last one ended.
     """
 
     def __init__(self, fetch: Callable[[int, int], memoryview], size: int) -> None:
@@ -120,7 +120,7 @@ class _Block:
 
 
 class ObjectOutput:
-    """A sink that uploads in parts; the object appears when `close` returns, and never after a failure."""
+    """A sink that uploads in parts. The object exists once `close` returns, and never after a failure."""
 
     def __init__(self, writer: Any, translated: Callable[[], AbstractContextManager[None]]) -> None:
         self._writer = writer
@@ -154,7 +154,7 @@ class ObjectOutput:
         return len(view)
 
     def flush(self) -> None:
-        """Parts are uploaded as they fill; nothing is visible before `close`."""
+        """Do nothing: full parts are uploaded by `write`, and nothing is visible before `close`."""
 
     def close(self) -> None:
         if self._closed:
@@ -164,7 +164,7 @@ class ObjectOutput:
             self._writer.close()
 
     def discard(self) -> None:
-        """Discard what was written: an upload that is not completed never becomes an object."""
+        """Discard the content: an upload that is not completed never becomes an object."""
         self._closed = True
         self._writer = None
 

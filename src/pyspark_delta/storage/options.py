@@ -1,4 +1,4 @@
-"""Storage options: the names of object stores and those of Hadoop, converted to one set.
+"""Storage options, with the names of object stores or of Hadoop, converted to the settings of the client.
 
 `AWS_ACCESS_KEY_ID`, `aws_endpoint`, `allow_http`, `azure_storage_account_name`, `google_service_account`, ... are
 passed to the client unchanged. `fs.s3a.*`, `fs.azure.*` and `fs.gs.*` (with or without `spark.hadoop.`) are translated
@@ -35,7 +35,7 @@ _CLIENT_KEYS = frozenset(
     }
 )
 _CLIENT_PREFIX = re.compile(r"^(?:aws|azure_storage|azure|google)_(?=" + "|".join(sorted(_CLIENT_KEYS)) + ")")
-# The settings of other Delta clients to lock commits on S3; here the store itself refuses the second writer of a
+# Other Delta clients use these settings to lock commits on S3. Here the store itself refuses the second writer of a
 # version.
 _LOCKING_KEY = "aws_s3_locking_provider"
 _IGNORED = re.compile(r"^(?:aws_s3_allow_unsafe_rename|aws_force_credential_load|delta_dynamo_.*|dynamo_.*)$")
@@ -60,9 +60,9 @@ _GS = {
 CREDENTIAL_SETTINGS = frozenset(
     {"access_key_id", "secret_access_key", "session_token", "account_key", "client_id", "client_secret", "sas_key"}
 )
-"""The settings of clients that are credentials, or lead to them."""
+"""The client settings that are credentials, or are used to get them."""
 
-_OAUTH_TOKEN = "google_oauth_token"  # the client takes it from a function, not among its settings
+_OAUTH_TOKEN = "google_oauth_token"  # the client gets it from a function, not from its settings
 _PROVIDER = re.compile(r"^(?:aws|azure_storage|azure|google)_")
 _TRANSLATED = frozenset(
     {*_S3A.values(), *_AZURE.values(), *_GS.values(), "account_name", "tenant_id", "skip_signature"}
@@ -85,7 +85,7 @@ class ClientOptions:
 
 
 def client_options(scheme: str, authority: str, options: Mapping[str, str]) -> ClientOptions:
-    """Return the options of one store. Names are case-insensitive; the store's own names win over Hadoop's."""
+    """Return the options of one store. Names are case-insensitive; the store's own names override Hadoop's."""
     given = {key.lower().removeprefix("spark.hadoop."): value for key, value in options.items()}
     hadoop = {key: value for key, value in given.items() if key.startswith(("fs.", "google.cloud."))}
     token = given.get(_OAUTH_TOKEN, "") if scheme == "gs" else ""
@@ -111,7 +111,7 @@ def client_options(scheme: str, authority: str, options: Mapping[str, str]) -> C
 
 
 def _name(key: str) -> str:
-    """Return one name for each setting, so that a setting of the store's own replaces the translated one of Hadoop."""
+    """Return the one name of a setting, so that the store's own setting replaces the one translated from Hadoop."""
     name = _PROVIDER.sub("", key)
     return "endpoint" if name == "endpoint_url" else name if name in _TRANSLATED else key
 
@@ -119,7 +119,7 @@ def _name(key: str) -> str:
 # ------------------------------------------------------------------------------------------------------- Hadoop
 def _from_s3a(bucket: str, hadoop: Mapping[str, str], result: ClientOptions) -> None:
     settings = {key.removeprefix("fs.s3a."): value for key, value in hadoop.items() if key.startswith("fs.s3a.")}
-    own = f"bucket.{bucket.lower()}."  # settings for one bucket win over settings for all
+    own = f"bucket.{bucket.lower()}."  # settings for one bucket override settings for all
     settings |= {key.removeprefix(own): value for key, value in settings.items() if key.startswith(own)}
     result.store.update({_S3A[key]: value for key, value in settings.items() if key in _S3A and value})
     if "path.style.access" in settings:

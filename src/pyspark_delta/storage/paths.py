@@ -1,8 +1,8 @@
-"""The path of a file action is a URI, relative to the table or absolute: how to read and write it.
+"""Reading and writing the paths of file actions, which are URIs, relative to the table or absolute.
 
 Reading: percent-escapes are decoded once (C138), everything else is literal, and the result is a *location*
-(`storage.contract`). Writing: the same characters stay literal as in Hadoop's `Path.toUri`, so that paths written here
-and by delta-spark compare equal as text.
+(`storage.contract`). Writing: the same characters stay literal as in Hadoop's `Path.toUri`, so that paths written by
+this package and by delta-spark are equal as text.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def split(location: str) -> tuple[str, str, str]:
 
 
 def canonical_scheme(scheme: str) -> str:
-    """Return the normalised scheme of locations: `s3` for `s3a`, `az` for `azure`."""
+    """Return the normalized scheme of locations: `s3` for `s3a`, `az` for `azure`."""
     return _ALIASES.get(scheme, scheme)
 
 
@@ -82,7 +82,7 @@ def resolve_file(table_location: str, raw_path: str) -> str:
     """Return the location of a path in the log of the table (C138, C153, C260).
 
     A path without a scheme that begins with '/' lies on the table's own file system. Raises CorruptLogError for a path
-    that is empty, climbs with '..', contains a NUL, or has a scheme but no absolute path.
+    that is empty, contains '..' or a NUL character, or has a scheme but is not absolute.
     """
     if "%" not in raw_path and ":" not in raw_path and not _UNUSUAL.search(raw_path) and raw_path:
         if raw_path[0] != "/":
@@ -118,7 +118,7 @@ def _root(location: str) -> str:
 
 
 def _clean(path: str, raw: str) -> str:
-    """Return it without empty and '.' segments; refuse segments that no writer may use."""
+    """Return a path without empty and '.' segments. Raises CorruptLogError for '..', a NUL character or no name."""
     if "\0" in path:
         raise CorruptLogError(f"The path {raw!r} in the log contains a NUL character.", path=raw)
     segments = [segment for segment in path.split("/") if segment not in ("", ".")]
@@ -137,7 +137,8 @@ def _clean(path: str, raw: str) -> str:
 def encode_path(relative: str) -> str:
     """Return the text of a decoded path for `add.path`, as Hadoop's `Path.toUri` writes it.
 
-    A ':' in the first segment of a relative path is escaped: URIs end their scheme there, and Java refuses the rest.
+    A ':' in the first segment of a relative path is escaped, because a URI parser would take the text before it for a
+    scheme, and Java would refuse the rest.
     """
     first, slash, rest = relative.partition("/")
     return _quote(first).replace(":", "%3A") + slash + _quote(rest)
@@ -164,7 +165,7 @@ def _quote(path: str) -> str:
 
 
 def _is_literal(character: str) -> bool:
-    # java.net.URI leaves non-ASCII text alone, except for spaces and control characters.
+    # java.net.URI leaves non-ASCII text unchanged, except for spaces and control characters.
     if character < "\x80":
         return character in _LITERAL
     return unicodedata.category(character) not in ("Zs", "Zl", "Zp", "Cc")

@@ -1,7 +1,6 @@
-"""Paths of the log as whole columns: decode percent-escapes and resolve locations, without a loop over rows.
+"""Columns of paths in the log: decode percent-escapes and resolve locations without a loop over rows.
 
-The same rules as `paths.decode` and `paths.resolve_file`, which remain the definition: unusual texts are passed to
-them, one call for each distinct text.
+`paths.decode` and `paths.resolve_file` define the rules. They are called for unusual texts, once for each distinct one.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ def _decode_escaped(array: pa.Array) -> pa.Array:
 
 
 def _replace_escapes(array: pa.Array) -> pa.Array:
-    """Decode if every '%' begins an escape: each kind is replaced in turn; '%25' makes '%', so it is last."""
+    """Decode texts in which every '%' begins an escape. The escape '%25' is replaced last, because it yields '%'."""
     wide = pa.types.is_large_string(array.type)
     octets = array.cast(pa.large_binary() if wide else pa.binary())
     for digits in sorted(_escapes(array), key=lambda digits: digits == "25"):
@@ -73,7 +72,7 @@ def _replace_escapes(array: pa.Array) -> pa.Array:
     try:
         return octets.cast(array.type)
     except pa.ArrowInvalid:
-        return _each_distinct(array, decode)  # raises, and names the path
+        return _each_distinct(array, decode)  # raises the error, which names the path
 
 
 def _escapes(array: pa.Array) -> list[str]:
@@ -89,7 +88,7 @@ def _escapes(array: pa.Array) -> list[str]:
 def _resolve(table_location: str, array: pa.Array) -> pa.Array:
     if not _any_match(array, _NOT_PLAIN):
         decoded = _decode(array)
-        # Decoded characters (a separator, a dot) count as well.
+        # Decoded separators and dots also make a path unusual.
         if decoded is array or not _any_match(decoded, _HIDDEN):
             prefix = pa.scalar(table_location.rstrip("/"), array.type)
             return pc.binary_join_element_wise(prefix, decoded, pa.scalar("/", array.type))

@@ -155,7 +155,9 @@ def rename(warehouse: Warehouse) -> None:
     warehouse.catalog.rename("s.t", "s.renamed")
 
 
-@pytest.mark.parametrize(("change", "message"), [(recreate, "another table by now"), (rename, "no table|not found")])
+@pytest.mark.parametrize(
+    ("change", "message"), [(recreate, "now belongs to another table"), (rename, "no table|not found")]
+)
 def test_another_process_does_not_take_one_table_for_another(
     warehouse: Warehouse, elsewhere: ProcessPoolExecutor, change: Callable[[Warehouse], None], message: str
 ) -> None:

@@ -21,7 +21,7 @@ from pyspark_delta.storage.paths import join
 class SqlCatalog(TableNames, Commits):
     """A `Catalog` over a database. Commits are staged files, or small ones inline.
 
-    It serves any number of catalogs, whose names are the first parts of its tables' names.
+    A database holds any number of catalogs; the first part of a table's name is its catalog.
     """
 
     def __init__(self, database: Database, settings: Settings) -> None:
@@ -39,11 +39,12 @@ class SqlCatalog(TableNames, Commits):
     ) -> SqlCatalog:
         """Connect to `sqlite:///file.db` or `postgresql://user@host/database`.
 
-        PostgreSQL gets missing tables of a catalog. For SQLite the first schema creates the file; until then, reading
-        the catalog raises CatalogError.
+        On PostgreSQL, this creates missing database tables. On SQLite, creating the first schema creates the file;
+        until then, reading the catalog raises CatalogError.
 
-        New Delta tables are put below `storage_root`, by default `tables` next to the file of SQLite, to which
-        `storage_options` give access. A table may have `max_unpublished` unpublished commits.
+        New Delta tables are created below `storage_root`, by default `tables` next to the SQLite file;
+        `storage_options` give access to it. A table has at most `max_unpublished` unpublished commits. With
+        `verify_files`, the catalog checks that the files in requests exist.
 
         Raises CatalogError for an invalid URL, and if a `storage_root` is needed but missing; CatalogUnavailableError
         if the database does not answer.
@@ -63,18 +64,18 @@ class SqlCatalog(TableNames, Commits):
         return cls(database, settings)
 
     def create(self) -> None:
-        """Create the database's file and missing tables, as the first schema does. Raises CatalogError."""
+        """Create the SQLite file and missing database tables, as the first schema does. Raises CatalogError."""
         self._database.create()
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """Staged and inline commits, registering with copies of the metadata, soft drops."""
+        """Staged and inline commits, registering of tables with copies of their metadata, soft drops."""
         kinds = {Capability.STAGED, Capability.INLINE, Capability.REGISTER, Capability.MIRROR, Capability.SOFT_DROP}
         return frozenset(kinds)
 
     @property
     def tokens(self) -> Tokens:
-        """The tokens of users of this catalog through a server."""
+        """The tokens of users who use this catalog through a server."""
         return Tokens(self._database, self._settings.clock)
 
     def acting_as(self, principal: str) -> SqlCatalog:
@@ -84,7 +85,7 @@ class SqlCatalog(TableNames, Commits):
     def serving(self) -> SqlCatalog:
         """Return this catalog for a server, whose clients may lack the rights of its process.
 
-        It follows no links in tables.
+        It follows no symbolic links in local tables.
         """
         return SqlCatalog(self._database, replace(self._settings, follow_links=False))
 
@@ -97,7 +98,7 @@ class SqlCatalog(TableNames, Commits):
         return Credentials(dict(self._settings.storage_options))
 
     def close(self) -> None:
-        """Close the connections that are not in use; asked again, the catalog opens new ones."""
+        """Close idle connections. The catalog opens new ones if it is used again."""
         self._database.close()
 
     def __repr__(self) -> str:
@@ -109,7 +110,7 @@ def _root(database: Database, storage_root: str | None) -> str:
         return normalize_location(storage_root)
     if database.sqlite_file is None:
         raise CatalogError(
-            f"The catalog in {database!r} needs a storage_root: the directory or bucket, which everybody who uses the "
-            "catalog can reach, where new tables are put."
+            f"The catalog in {database!r} needs a storage_root: the directory or bucket for new tables, which every "
+            "user of the catalog can access."
         )
     return join(os.path.dirname(database.sqlite_file), "tables")

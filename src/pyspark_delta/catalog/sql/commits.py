@@ -1,8 +1,8 @@
-"""Ratifying commits in a database: only after the version before, and only once (C469).
+"""Ratification of commits in a database: versions are consecutive, and each is ratified once (C469).
 
-The row of a table names its latest version. A commit is ratified by changing that row where it still names the version
-before, together with inserting the row of the commit: the comparison gives the order, the primary key of the commits
-that a version is ratified once.
+The row of a table holds its latest version. One transaction advances this version, if it is still the previous one, and
+inserts the row of the commit. The comparison makes versions consecutive; the primary key of the commits ensures that
+each is ratified once.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from pyspark_delta.errors import (
 )
 from pyspark_delta.log.provenance import transaction_id
 
-_UNNOTED_DOMAINS = frozenset({"delta.rowTracking"})  # changes with most commits, and does not describe the table
+_UNNOTED_DOMAINS = frozenset({"delta.rowTracking"})  # most commits change it; the etag ignores it
 _LOOKS = 100
 
 
@@ -63,12 +63,12 @@ class Commits(CatalogPart):
     """The commits of tables that the catalog manages."""
 
     def ratify(self, table: TableInfo, proposal: Proposal) -> Ratification:
-        """Make a proposal the commit of its version: only after the version before, and only once (C469).
+        """Make a proposal the commit of its version. Versions are consecutive, and each is ratified once (C469).
 
-        The same proposal again (by file name or transaction id) is a replay, and changes nothing. Raises
-        RatificationConflictError with the log tail if the version belongs to another commit, TooManyUnpublishedError,
-        StaleMetadataError for an etag, TableReplacedError, InvalidProposalError, and CatalogUnavailableError if the
-        outcome is unknown.
+        The same proposal again (same file name or transaction id) is a replay, and changes nothing. Raises
+        RatificationConflictError with the log tail if the version has another commit, StaleMetadataError if the etag
+        has changed, TooManyUnpublishedError, TableReplacedError, InvalidProposalError, and CatalogUnavailableError if
+        the outcome is unknown.
         """
         check_proposal(table, proposal)
         if proposal.content is not None and len(proposal.content) > INLINE_LIMIT:
@@ -99,9 +99,9 @@ class Commits(CatalogPart):
         return self._database.read(lambda connection: _tail(connection, table, start, end))
 
     def report_published(self, table: TableInfo, version: int) -> None:
-        """Forget the content of inline commits up to a version, and old commits: they are published.
+        """Record that commits up to a version are published; forget the content of inline ones, and old commits.
 
-        Raises InvalidProposalError for commits that are not ratified, or if a published file does not exist.
+        Raises InvalidProposalError if a commit is not ratified, or if its published file does not exist.
         """
         tail = self._database.read(lambda connection: _tail(connection, table, version, version))
         known = tail.published_version or 0
@@ -128,7 +128,7 @@ class Commits(CatalogPart):
     def _try(
         self, connection: Connection, table: TableInfo, proposal: Proposal, commit: RatifiedCommit, known: int
     ) -> Ratification | None:
-        """Compare and set; None if the table changed between the failed comparison and the look at it."""
+        """Try to ratify a proposal; return None if the comparison failed, but the table fits the proposal now."""
         if connection.execute(self._compare_and_set(table, proposal, known)).rowcount != 1:
             return self._explain(connection, table, proposal)
         values = commit_values(table.table_id, commit, self._settings.principal, self._settings.clock())
@@ -136,7 +136,7 @@ class Commits(CatalogPart):
             connection.execute(insert(commits).values(**values))
         except IntegrityError:
             raise refused(
-                table, proposal.version, "its file or its transaction id is that of a commit of another version"
+                table, proposal.version, "its file or its transaction id belongs to the commit of another version"
             ) from None
         if proposal.change is not None:
             self._mirror(connection, table, proposal.change)
@@ -163,7 +163,7 @@ class Commits(CatalogPart):
         )
 
     def _explain(self, connection: Connection, table: TableInfo, proposal: Proposal) -> Ratification | None:
-        """Return the replay for a proposal that did not fit, or raise its error."""
+        """Return the replay of a proposal that did not fit, raise its error, or return None if it fits now."""
         row = _look(connection, table, proposal.version)
         if proposal.version <= row.latest_version:
             with storage_failures():
@@ -204,7 +204,7 @@ class Commits(CatalogPart):
         return Ratification(commit, replayed=True)
 
     def _mirror(self, connection: Connection, table: TableInfo, change: MetadataChange) -> None:
-        """Store what a commit changes in protocol, metadata and domains. The comparison has locked the row."""
+        """Store a commit's changes of protocol, metadata and domains. The caller has locked the row by its update."""
         known = connection.execute(select(tables.c.domains).where(_is(table))).scalar() if change.domains else None
         values = change_values(known, change)
         declared = change.protocol is not None or change.metadata is not None
@@ -214,7 +214,7 @@ class Commits(CatalogPart):
             connection.execute(update(tables).where(_is(table)).values(**values))
 
     def _forget(self, connection: Connection, table: TableInfo, known: int, published: int) -> None:
-        """Delete what published commits no longer need: the content of inline ones, and rows far behind."""
+        """Delete the content of newly published inline commits, and the rows of commits far behind."""
         newly = and_(
             commits.c.version > known, commits.c.version <= published, commits.c.kind == CommitKind.INLINE.value
         )
@@ -224,11 +224,11 @@ class Commits(CatalogPart):
 
     # -------------------------------------------------------------------------------------------- looking at files
     def _check_files(self, table: TableInfo, proposal: Proposal) -> Ratification | int:
-        """Check the files that the proposal names; return the version up to which commits count as published.
+        """Check the files of a proposal; return the version up to which commits are assumed to be published.
 
-        That is the version before the one that the proposal reports as published, because other publishers report too.
-        If that is wrong, the comparison fails and all files are checked. If the staged file is missing, a replay is
-        answered at once: it may have been published.
+        This is the version before the one that the proposal reports as published, because publishers report every
+        version. If the assumption is wrong, the comparison fails, and then all files are checked. If the staged file
+        is missing because the commit was already published, its replay is returned.
         """
         known = max((proposal.published_version or 0) - 1, 0)
         if proposal.published_version is not None:
@@ -247,7 +247,7 @@ class Commits(CatalogPart):
         return known
 
     def _check_all_published(self, table: TableInfo, proposal: Proposal) -> int:
-        """Check all files that the proposal reports as published; return the version that the catalog knows."""
+        """Check all files that a proposal reports as published; return the published version that the catalog knows."""
         known = self.log_tail(table, proposal.version, proposal.version).published_version or 0
         self._check_published(table, known, proposal.published_version or 0)
         return known
@@ -280,7 +280,7 @@ def _published(proposal: Proposal) -> ColumnElement[int]:
 
 
 def _raise_unfit(table: TableInfo, proposal: Proposal, row: Row[Any], limit: int) -> None:
-    """Raise the reason why a proposal for a later version does not fit the table; return if it fits."""
+    """Raise the error of a proposal for a later version that does not fit the table; return if it fits."""
     if proposal.version > row.latest_version + 1:
         raise refused(
             table, proposal.version, f"the latest version is {row.latest_version}, and versions must be consecutive"
@@ -295,8 +295,8 @@ def _raise_unfit(table: TableInfo, proposal: Proposal, row: Row[Any], limit: int
         raise refused(
             table,
             proposal.version,
-            f"its in-commit timestamp {proposal.timestamp} is not after {row.latest_timestamp}, that of the version "
-            "before",
+            f"its in-commit timestamp {proposal.timestamp} is not after {row.latest_timestamp}, that of the previous "
+            "version",
         )
     published = max(row.published_version, proposal.published_version or 0)
     if proposal.version - published > limit:
@@ -313,7 +313,7 @@ def _tail(connection: Connection, table: TableInfo, start: int | None, end: int 
 
 
 def _look(connection: Connection, table: TableInfo, version: int) -> Row[Any]:
-    """Return the row of the table with its commit of a version, if that is known."""
+    """Return the row of a table with its commit of a version, if the catalog remembers the commit."""
     joined = and_(commits.c.table_id == tables.c.table_id, commits.c.version == version)
     return _rows(connection, table, joined)[0]
 

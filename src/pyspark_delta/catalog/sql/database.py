@@ -1,8 +1,8 @@
 """A database that holds a catalog: SQLite in one file for one machine, PostgreSQL for several.
 
-Reads are single statements, so each sees one state. Changes are transactions: on SQLite they begin by taking the write
-lock (a transaction that reads first and then writes would fail at once when another one writes), on PostgreSQL they
-run READ COMMITTED, where an UPDATE that waited for another looks at its row again.
+Each read is a single statement, so it sees one state. Each change is a transaction. On SQLite it takes the write lock
+first, because a transaction that reads and then writes fails at once if another one writes. On PostgreSQL it runs as
+READ COMMITTED: an UPDATE that waited for another one checks its condition again.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from pyspark_delta.errors import CatalogError, CatalogUnavailableError
 T = TypeVar("T")
 
 BUSY_SECONDS = 60
-"""So long a change waits for others on SQLite."""
+"""How long a change waits for others on SQLite, in seconds."""
 
 _CHANGE = "pyspark_delta_change"
-_POSTGRESQL_LOCK = 0x64656C7461  # an arbitrary number, the same for all; held while the tables are created
-_AGAIN = frozenset({"40001", "40P01"})  # serialization failure, deadlock: PostgreSQL has undone everything
+_POSTGRESQL_LOCK = 0x64656C7461  # an advisory lock, held while the tables are created; the number is arbitrary
+_AGAIN = frozenset({"40001", "40P01"})  # serialization failure, deadlock: PostgreSQL has rolled back
 _ATTEMPTS = 20
 
 
@@ -45,16 +45,16 @@ class Database:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        # One statement needs no transaction, which would be two requests more.
+        # A single statement needs no transaction, which would cost two more requests.
         self._reading = {"isolation_level": "AUTOCOMMIT"} if engine.dialect.name == "postgresql" else {}
         self._process = os.getpid()
         self._is_ready = False
 
     @classmethod
     def connect(cls, url: str) -> Database:
-        """Connect. A PostgreSQL database without the tables gets them; `create` makes an SQLite file.
+        """Connect to a database. This creates missing tables on PostgreSQL; on SQLite, `create` does.
 
-        Raises CatalogError for an invalid URL or one without a file, and for tables of a newer version.
+        Raises CatalogError for an invalid URL, for an SQLite URL without a file, and for tables of another version.
         """
         parsed = _parse(url)
         database = cls(_sqlite(parsed) if parsed.get_backend_name() == "sqlite" else _postgresql(parsed))
@@ -69,9 +69,9 @@ class Database:
         return database
 
     def create(self) -> None:
-        """Create the file and missing tables. Raises CatalogError for tables of a newer version."""
+        """Create the SQLite file and missing tables. Raises CatalogError for tables of another version."""
         if self._is_ready:
-            return  # a database that disappeared since is an error
+            return  # not created again if it has disappeared: requests then fail
         if self.sqlite_file is not None:
             Path(self.sqlite_file).parent.mkdir(parents=True, exist_ok=True)
             _make_private(Path(self.sqlite_file))
@@ -79,7 +79,7 @@ class Database:
 
     @property
     def sqlite_file(self) -> str | None:
-        """The absolute path of the file; None on PostgreSQL."""
+        """The absolute path of the SQLite file; None on PostgreSQL."""
         name = self._engine.url.database
         return name if self._engine.dialect.name == "sqlite" else None
 
@@ -117,7 +117,7 @@ class Database:
         raise AssertionError("unreachable")
 
     def close(self) -> None:
-        """Close the connections that are not in use; the database can be used again."""
+        """Close idle connections. New ones are opened if the database is used again."""
         self._engine.dispose()
 
     def _connection(self) -> Connection:
@@ -127,17 +127,17 @@ class Database:
 
     def _connect(self) -> Connection:
         if self._process != os.getpid():
-            self._engine.dispose(close=False)  # the connections belong to the process that this one was forked from
+            self._engine.dispose(close=False)  # the connections belong to the parent process
             self._process = os.getpid()
         return self._engine.connect()
 
     def _has_tables(self) -> bool:
         if self.sqlite_file is not None and not Path(self.sqlite_file).exists():
-            return False  # asking SQLite would make the file
+            return False  # connecting would create the file
         return self._read(lambda connection: inspect(connection).has_table(schema_version.name), self._connect)
 
     def _prepare(self, *, makes_tables: bool = False) -> None:
-        """Check the tables before they are used, and create them only if asked: a URL may be mistyped."""
+        """Check the tables before they are used. Without `makes_tables` none are created: a URL may be mistyped."""
         found = self._has_tables()
         if not found and not makes_tables:
             raise self._no_catalog()
@@ -148,8 +148,8 @@ class Database:
     def _no_catalog(self) -> CatalogError:
         found = "the file has no tables of a catalog" if Path(str(self.sqlite_file)).exists() else "there is no file"
         return CatalogError(
-            f"There is no catalog at '{self.sqlite_file}': {found}. Check the URL. Creating the first schema makes a "
-            "new catalog, as in connect_catalog(url).create_schema('sales').",
+            f"There is no catalog at '{self.sqlite_file}': {found}. Check the URL. To create a new catalog, create "
+            "its first schema, as in connect_catalog(url).create_schema('sales').",
             path=self.sqlite_file,
         )
 
@@ -157,7 +157,7 @@ class Database:
         if version != SCHEMA_VERSION:
             raise CatalogError(
                 f"The tables of the catalog in {self!r} have version {version}; this release of pyspark-delta knows "
-                f"{SCHEMA_VERSION}. Use a release that knows both.",
+                f"{SCHEMA_VERSION}. Use a release that knows this version.",
                 version=version,
             )
 
@@ -189,7 +189,7 @@ def _stored_version(connection: Connection) -> int | None:
 def _parse(url: str) -> URL:
     try:
         parsed = make_url(url)
-    except (ArgumentError, ValueError):  # whose text may hold a part of the password
+    except (ArgumentError, ValueError):  # its text may hold a part of the password
         raise CatalogError(
             "The URL of the catalog is not valid. Use a form such as sqlite:///file.db or "
             "postgresql://user:password@host:port/database; special characters in a password are written %40 and so on."
@@ -215,7 +215,7 @@ def _sqlite(url: URL) -> Engine:
 
 
 def _make_private(file: Path) -> None:
-    """Make a file that only its owner can read, because it holds permissions.
+    """Create a file that only its owner can read (mode 0600), because it holds permissions.
 
     SQLite gives its other files the same mode.
     """
@@ -224,21 +224,21 @@ def _make_private(file: Path) -> None:
 
 
 def _set_up_sqlite(connection: Any, _: Any) -> None:
-    connection.isolation_level = None  # BEGIN is said here, not by the driver
+    connection.isolation_level = None  # `_take_write_lock` begins transactions, not the driver
     _set_wal(connection)
     connection.execute("PRAGMA synchronous=FULL")
 
 
 def _set_wal(connection: Any) -> None:
-    """Let readers and the writer not block each other.
+    """Set the journal to a write-ahead log, so that readers and the writer do not block each other.
 
-    The mode is persistent; concurrent first connections may conflict.
+    The mode is persistent. Concurrent first connections may conflict; they try again for `BUSY_SECONDS`.
     """
     deadline = time.monotonic() + BUSY_SECONDS
     while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         try:
             mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
-        except connection.OperationalError:  # SQLite does not always wait here
+        except connection.OperationalError:  # SQLite's own timeout does not always apply here
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
@@ -258,7 +258,7 @@ def _take_write_lock(connection: Connection) -> None:
 # -------------------------------------------------------------------------------------------------- PostgreSQL
 def _postgresql(url: URL) -> Engine:
     if url.drivername != "postgresql+psycopg":
-        raise CatalogError(f"A catalog can be in SQLite and PostgreSQL, not in '{url.drivername}'.")
+        raise CatalogError(f"A catalog can be in SQLite or PostgreSQL, not in '{url.drivername}'.")
     arguments = {} if "connect_timeout" in url.query else {"connect_timeout": 10}
     return create_engine(
         url, isolation_level="READ COMMITTED", pool_pre_ping=True, max_overflow=-1, connect_args=arguments

@@ -63,25 +63,25 @@ _PROPERTIES = {ENABLE_IN_COMMIT_TIMESTAMPS.name: "true"}
 
 
 class TableNames(Schemas):
-    """Tables by their names. One has its name from `create_table` or `register_table` on, until it is dropped."""
+    """Tables by their names. A table has its name from `create_table` or `register_table` until it is dropped."""
 
     # ---------------------------------------------------------------------------------------------- resolving
     def load_table(self, name: TableName) -> TableInfo:
-        """Resolve a name; with the log tail, in one statement. Raises CatalogNameNotFoundError."""
+        """Resolve a name, with the log tail, in one statement. Raises CatalogNameNotFoundError."""
         rows = self._select(_is_named(name))
         if not rows:
             raise _not_found(name)
         return info_of(rows)
 
     def load_table_by_id(self, table_id: str) -> TableInfo:
-        """Return the table of an id. Raises TableReplacedError if none with a name has it."""
+        """Return the table with an id. Raises TableReplacedError if no table with a name has this id."""
         rows = self._select(tables.c.table_id == table_id) if _is_id(table_id) else ()
         if not rows:
             raise TableReplacedError(f"The catalog has no table with the id {shown(table_id)}.", table_id=table_id)
         return info_of(rows)
 
     def describe_table(self, name: TableName) -> TableDescription:
-        """Return all that the catalog keeps of a table. Raises CatalogNameNotFoundError."""
+        """Return all that the catalog stores of a table. Raises CatalogNameNotFoundError."""
         rows = self._select(_is_named(name), DESCRIPTION_COLUMNS)
         if not rows:
             raise _not_found(name)
@@ -107,13 +107,16 @@ class TableNames(Schemas):
         if self._select(_is_named(name)):
             raise _exists(name)
         table_id = str(uuid.uuid4())
-        location = join(self._settings.storage_root, table_id)  # holds no name: names change, and may be anything
+        location = join(self._settings.storage_root, table_id)  # not the name, which may change and have any character
         values = self._row(table_id, name, location, state=STAGING, managed=True)
         self._database.change(lambda connection: connection.execute(insert(tables).values(**values)))
         return _staging(table_id, name, location)
 
     def load_staging_table(self, table_id: str) -> StagingTable:
-        """Return the staging table of an id. Raises InvalidProposalError if there is none, NotAuthorizedError."""
+        """Return the staging table with an id.
+
+        Raises InvalidProposalError if there is none, NotAuthorizedError if another principal created it.
+        """
         query = select(tables).where(tables.c.table_id == table_id, tables.c.state == STAGING)
         row = None
         if _is_id(table_id):
@@ -126,11 +129,11 @@ class TableNames(Schemas):
         return _staging(row.table_id, TableName(row.catalog, row.schema_name, row.name), row.location)
 
     def create_table(self, staging: StagingTable, new: NewTable) -> TableInfo:
-        """Give the table at a staging location its name; its version 0 is published there, and ratified by this.
+        """Give the table at a staging location its name. This ratifies its version 0, which is published there.
 
-        Asking again with the same staging table is answered as the first time. Raises CatalogNameExistsError,
-        InvalidProposalError, TableReplacedError if it was dropped meanwhile, NotAuthorizedError for a staging table
-        of another principal.
+        A repeated request with the same staging table has the same result. Raises CatalogNameExistsError,
+        InvalidProposalError, TableReplacedError if the table was dropped meanwhile, NotAuthorizedError for a staging
+        table of another principal.
         """
         check_new_table(staging.name, new)
         with storage_failures():
@@ -143,7 +146,7 @@ class TableNames(Schemas):
             row = connection.execute(query).one_or_none()
             self._check_staging(staging, row)
             if row is None or row.state == ACTIVE:
-                return  # it was made by an earlier request
+                return  # an earlier request named it
             change = (
                 update(tables)
                 .where(tables.c.table_id == staging.table_id)
@@ -165,10 +168,10 @@ class TableNames(Schemas):
         return self.load_table_by_id(staging.table_id)
 
     def register_table(self, name: TableName, location: str, described: NewTable | None = None) -> TableInfo:
-        """Give a name to a table at a path, which no catalog manages. The catalog keeps a copy of `described`.
+        """Give a name to a table at a path; no catalog manages this table. The catalog keeps a copy of `described`.
 
         Raises CatalogNameExistsError, CatalogNameNotFoundError for the schema, InvalidProposalError for a location
-        without a Delta table, or with one that the catalog has under another name.
+        without a Delta table, or with one that the catalog already has, named or dropped.
         """
         place = self._table_location(location)
         table_id = str(uuid.uuid4())
@@ -182,7 +185,7 @@ class TableNames(Schemas):
             lock_schemas(connection, [(name.catalog, name.schema)])
             if connection.execute(select(tables.c.table_id).where(tables.c.location == place)).first():
                 raise InvalidProposalError(
-                    f"The catalog has the table at '{place}' already, under another name or dropped.", location=place
+                    f"The catalog already has the table at '{place}', under another name or dropped.", location=place
                 )
             _give_name(connection, insert(tables).values(**values), name)
 
@@ -190,7 +193,7 @@ class TableNames(Schemas):
         return self.load_table(name)
 
     def report_change(self, table: TableInfo, version: int, timestamp: int, change: MetadataChange) -> None:
-        """Keep what a commit to a registered table has changed. An older version than the known one changes nothing.
+        """Store what a commit to a registered table has changed, unless the catalog knows this version or a newer one.
 
         Raises TableReplacedError, InvalidProposalError for a table that the catalog manages.
         """
@@ -221,7 +224,7 @@ class TableNames(Schemas):
         """
         if name_key(name.catalog) != name_key(new.catalog):
             raise InvalidProposalError(
-                f"The table {name} cannot be renamed to {new}: a table stays in its catalog.", table=str(name)
+                f"The table {name} cannot be renamed to {new}: a table cannot move to another catalog.", table=str(name)
             )
 
         def rename(connection: Connection) -> None:
@@ -235,7 +238,7 @@ class TableNames(Schemas):
         self._database.change(rename)
 
     def drop_table(self, name: TableName) -> None:
-        """Take the name away; no commit is made (C481). The files of a managed table stay until they are purged.
+        """Remove the name of a table without a commit (C481). The files of a managed table stay until they are purged.
 
         Raises CatalogNameNotFoundError.
         """
@@ -263,7 +266,7 @@ class TableNames(Schemas):
     def forget_dropped(self, table_id: str) -> None:
         """Forget a dropped table whose files are deleted. Its id is never used again.
 
-        Raises InvalidProposalError for a table that is not dropped; one that is forgotten already is no error.
+        Does nothing if the catalog does not know the id. Raises InvalidProposalError for a table that is not dropped.
         """
 
         def forget(connection: Connection) -> None:
@@ -292,10 +295,7 @@ class TableNames(Schemas):
         return self._database.change(lambda connection: connection.execute(change).rowcount) > 0
 
     def allow_maintenance(self, name: TableName, allowed: Iterable[Maintenance]) -> None:
-        """Set the maintenance that clients may do to a table (C478).
-
-        Raises CatalogNameNotFoundError.
-        """
+        """Set the maintenance operations that clients may run on a table (C478). Raises CatalogNameNotFoundError."""
         words = " ".join(sorted(operation.value for operation in allowed))
         change = update(tables).where(_is_named(name), tables.c.state == ACTIVE).values(allowed_maintenance=words)
         if self._database.change(lambda connection: connection.execute(change).rowcount) == 0:
@@ -362,7 +362,7 @@ class TableNames(Schemas):
         except (InvalidOperationError, UnsupportedTableError) as error:
             raise InvalidProposalError(error.message, location=location) from error
         except UnicodeEncodeError:
-            raise InvalidProposalError(f"The location {shown(location)} is not text.", location=location) from None
+            raise InvalidProposalError(f"The location {shown(location)} is not Unicode.", location=location) from None
         if size > _LONGEST_LOCATION:
             raise InvalidProposalError(
                 f"The location {shown(place)} is longer than {_LONGEST_LOCATION} bytes.", location=location
@@ -388,7 +388,7 @@ def _is_id(text: str) -> bool:
 
 
 def _give_name(connection: Connection, statement: Any, name: TableName) -> int:
-    """Run a statement that lets one table have a name; the number of rows. Raises CatalogNameExistsError."""
+    """Run a statement that gives a table a name; return the number of changed rows. Raises CatalogNameExistsError."""
     try:
         return connection.execute(statement).rowcount
     except IntegrityError:

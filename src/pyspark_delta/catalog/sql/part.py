@@ -1,4 +1,4 @@
-"""What the parts of a catalog in a database share: the database, and the settings of the catalog."""
+"""The base class for the parts of a catalog in a database, and the settings of a catalog."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from pyspark_delta.storage.paths import parent, split
 class Settings:
     """The settings of a catalog.
 
-    New tables are made below `storage_root`. A table may have `max_unpublished` commits that are not published. Commits
-    stay known until they are `kept_commits` versions behind the newest published one: until then the catalog can
-    recognize a replay. With `verify_files` the catalog checks that reported files exist. Unless it may `follow_links`,
-    it follows none at or below the location of a local table. `principal` is the caller. `clock` returns the time, in
+    New tables are created below `storage_root`. A table has at most `max_unpublished` unpublished commits. The catalog
+    remembers a commit, and recognizes its replay, until it is `kept_commits` versions behind the newest published one.
+    With `verify_files` the catalog checks that the files in requests exist. Without `follow_links` it follows no
+    symbolic links at or below the location of a local table. `principal` is the caller. `clock` returns the time in
     milliseconds since the epoch.
     """
 
@@ -42,7 +42,7 @@ class CatalogPart:
         self._settings = settings
 
     def table_store(self, location: str) -> TableFiles:
-        """Return the files of the table at a location."""
+        """Return the store for the files of the table at a location."""
         if not self._settings.follow_links and split(location)[0] == "file":
             return ConfinedStore(parent(location))
         return store_for(location, self._settings.storage_options)

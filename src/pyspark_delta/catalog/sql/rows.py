@@ -51,9 +51,9 @@ _INFO_COLUMNS = tuple(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDescription:
-    """All that the catalog keeps of a table; of one that it does not manage, `protocol` and `metadata` are None.
+    """All that the catalog stores of a table. `protocol` and `metadata` are None for a table registered without them.
 
-    Times are milliseconds since the epoch; `timestamp` is the in-commit timestamp of the latest version.
+    Times are milliseconds since the epoch. `timestamp` is that of the latest version that the catalog knows, if any.
     """
 
     info: TableInfo
@@ -68,7 +68,7 @@ class TableDescription:
 
 # ------------------------------------------------------------------------------------------------------- reading
 def unpublished(start: int | None = None, end: int | None = None) -> ColumnElement[bool]:
-    """Return the join of a table with those of its commits that are not published, in a range of versions."""
+    """Return the condition that joins tables with their unpublished commits of a range (both ends included)."""
     conditions = [commits.c.table_id == tables.c.table_id, commits.c.version > tables.c.published_version]
     if start is not None:
         conditions.append(commits.c.version >= max(min(start, _LARGEST), 0))
@@ -80,7 +80,7 @@ def unpublished(start: int | None = None, end: int | None = None) -> ColumnEleme
 def select_tables(
     condition: ColumnElement[bool], joined: ColumnElement[bool], more: Iterable[ColumnElement[Any]] = ()
 ) -> Select[Any]:
-    """Return a statement for named tables and their commits: one row per commit, at least one per table."""
+    """Return a query of tables with a name and their commits: one row per commit, at least one per table."""
     return (
         select(*_INFO_COLUMNS, *more, *_COMMIT_COLUMNS)
         .select_from(tables.outerjoin(commits, joined))
@@ -90,7 +90,7 @@ def select_tables(
 
 
 def info_of(rows: Sequence[Row[Any]]) -> TableInfo:
-    """Return the table of the rows of `select_tables`."""
+    """Return the table of the rows of `select_tables` for one table."""
     first = rows[0]
     allowed = frozenset(Maintenance(word) for word in first.allowed_maintenance.split())
     return TableInfo(
@@ -105,14 +105,14 @@ def info_of(rows: Sequence[Row[Any]]) -> TableInfo:
 
 
 def tail_of(rows: Sequence[Row[Any]]) -> LogTail:
-    """Return the log tail of the table of such rows."""
+    """Return the log tail of the rows of `select_tables` for one table."""
     first = rows[0]
     found = tuple(commit_of(row) for row in rows if row.commit_version is not None)
     return LogTail(first.latest_version, found, first.published_version)
 
 
 def commit_of(row: Row[Any]) -> RatifiedCommit:
-    """Return the commit of such a row."""
+    """Return the commit of a row of `select_tables`."""
     return RatifiedCommit(
         version=row.commit_version,
         kind=CommitKind(row.commit_kind),
@@ -167,7 +167,7 @@ def etag_of(metadata_number: int) -> str:
 
 
 def metadata_number_of(etag: str) -> int:
-    """Return the number of an etag; -1 for text that is none, which no metadata have."""
+    """Return the number in an etag; -1, which no metadata has, for text that is not an etag."""
     digits = etag.removeprefix("etag-")
     return int(digits) if digits.isascii() and digits.isdecimal() and len(digits) < 19 else -1
 
@@ -178,7 +178,7 @@ def protocol_value(protocol: ProtocolAction) -> dict[str, Any]:
 
 
 def metadata_values(metadata: Metadata) -> dict[str, Any]:
-    """Return the columns for metadata: the properties apart, because they are read more often."""
+    """Return the columns for metadata. The properties have their own, because they are read more often."""
     return {
         "metadata": json.dumps(metadata_to_json(replace(metadata, configuration={}))),
         "properties": json.dumps(dict(metadata.configuration)),
@@ -186,7 +186,7 @@ def metadata_values(metadata: Metadata) -> dict[str, Any]:
 
 
 def domains_value(known: str | None, domains: Iterable[DomainMetadata]) -> dict[str, Any]:
-    """Return the column for domains: those that are known, changed by others."""
+    """Return the column for domains: its current value `known`, updated with `domains`."""
     merged: dict[str, str] = json.loads(known or "{}")
     for domain in domains:
         if domain.removed:

@@ -14,14 +14,14 @@ from pyspark_delta.errors import CatalogNameExistsError, CatalogNameNotFoundErro
 
 
 class Schemas(CatalogPart):
-    """Making, listing and dropping catalogs and schemas.
+    """Creates, lists and drops catalogs and schemas.
 
-    A catalog in the database exists from its creation, or from that of its first schema, until it is dropped. A row
-    with an empty schema name, which no schema has, keeps one that has no schema.
+    A catalog exists from its creation, or from the creation of its first schema, until it is dropped. A row with an
+    empty schema name stands for a catalog that may have no schema.
     """
 
     def create_catalog(self, catalog: str) -> None:
-        """Make a catalog, and the file of one in SQLite. Raises CatalogNameExistsError."""
+        """Create a catalog, and the SQLite file if it is missing. Raises CatalogNameExistsError."""
         self._database.create()
         values = self._schema_row(catalog, "", "")
         is_catalog = schemas.c.catalog_key == values["catalog_key"]
@@ -53,14 +53,14 @@ class Schemas(CatalogPart):
         self._database.change(drop)
 
     def create_schema(self, catalog: str, schema: str) -> None:
-        """Make a schema, and the file of a catalog in SQLite with its first one. Raises CatalogNameExistsError."""
+        """Create a schema, and the SQLite file if it is missing. Raises CatalogNameExistsError."""
         self._database.create()
         values = self._schema_row(catalog, schema, name_key(schema))
         try:
             self._database.change(lambda connection: _insert(connection, values))
         except _Taken:
             raise CatalogNameExistsError(
-                f"The catalog {shown(catalog)} has a schema {shown(schema)} already.", catalog=catalog, schema=schema
+                f"The catalog {shown(catalog)} already has a schema {shown(schema)}.", catalog=catalog, schema=schema
             ) from None
 
     def list_schemas(self, catalog: str) -> list[str]:
@@ -112,7 +112,7 @@ class Schemas(CatalogPart):
 
 
 def _keep_catalog(connection: Connection, key: str) -> None:
-    """Keep a catalog, even if its schemas are dropped."""
+    """Add the row that keeps a catalog without schemas, unless it exists."""
     rows = connection.execute(select(schemas).where(schemas.c.catalog_key == key)).all()
     if all(row.schema_key for row in rows):
         values = {"catalog_key": key, "schema_key": "", "catalog": rows[0].catalog, "name": ""}
@@ -131,9 +131,9 @@ def _insert(connection: Connection, values: dict[str, object]) -> None:
 
 
 def lock_schemas(connection: Connection, names: Iterable[tuple[str, str]]) -> None:
-    """Lock schemas, by catalog and name, until the transaction ends: in one order, to avoid deadlocks.
+    """Lock schemas, given as pairs of catalog and schema, until the transaction ends; sorted, to avoid deadlocks.
 
-    Naming a table locks its schema. Raises CatalogNameNotFoundError for one that does not exist.
+    A transaction that gives a table a name locks its schema. Raises CatalogNameNotFoundError if a schema is missing.
     """
     for keys, (catalog, schema) in sorted({(name_key(c), name_key(s)): (c, s) for c, s in names}.items()):
         query = select(schemas.c.name).where(_is_schema(*keys)).with_for_update()

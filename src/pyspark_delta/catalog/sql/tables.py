@@ -20,10 +20,10 @@ from sqlalchemy import (
 )
 
 SCHEMA_VERSION = 1
-"""The version of what is described here; a change to it needs a migration, and the next number."""
+"""The version of these tables. A change to them needs a migration, and the next number."""
 
 STAGING, ACTIVE, DROPPED = "STAGING", "ACTIVE", "DROPPED"
-"""The states of a table: it has no name yet, it has one, it had one."""
+"""The states of a table: not yet named, named, dropped."""
 
 metadata = MetaData()
 
@@ -45,8 +45,8 @@ schemas = Table(
     PrimaryKeyConstraint("catalog_key", "schema_key"),
 )
 
-# The columns from `latest_version` on are for managed tables. `protocol`, `metadata` (without its configuration),
-# `properties` and `domains` are JSON: they are read with the row, so that one statement says all of a table.
+# The columns from `latest_version` on are filled for managed tables, and for tables registered with a description.
+# `protocol`, `metadata` (without its configuration), `properties` and `domains` are JSON: one row describes a table.
 tables = Table(
     "dl_table",
     metadata,

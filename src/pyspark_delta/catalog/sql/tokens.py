@@ -21,7 +21,7 @@ from pyspark_delta.catalog.sql.tables import tokens
 from pyspark_delta.errors import InvalidProposalError
 
 PREFIX = "pdt_"
-"""Every secret begins with this, so that scanners for leaked secrets can know them."""
+"""Every secret begins with this, so that scanners can recognize leaked secrets."""
 
 
 class Scope(Enum):
@@ -36,8 +36,8 @@ class Scope(Enum):
 class Token:
     """A token without its secret.
 
-    `schemas` are the schemas that it is limited to, as `catalog.schema`; None is no limit. `expires_at` is in
-    milliseconds since the epoch; None is never.
+    `schemas` limits the token to schemas, given as keys of catalog and schema; None means no limit. `expires_at` is in
+    milliseconds since the epoch; None means never.
     """
 
     token_id: str
@@ -48,12 +48,12 @@ class Token:
     expires_at: int | None = None
 
     def allows(self, scope: Scope) -> bool:
-        """Return True if the token has a scope, or one that includes it."""
+        """Return True if the token has a scope or a wider one."""
         order = list(Scope)
         return any(order.index(own) >= order.index(scope) for own in self.scopes)
 
     def reaches(self, catalog: str, schema: str) -> bool:
-        """Return True if the token is for a schema. Raises InvalidProposalError for text that is no name."""
+        """Return True if the token is valid for a schema. Raises InvalidProposalError for an invalid name."""
         keys = name_key(catalog), name_key(schema)
         return self.schemas is None or keys in self.schemas
 
@@ -80,9 +80,10 @@ class Tokens:
         schemas: Iterable[tuple[str, str]] | None = None,
         expires_at: int | None = None,
     ) -> NewToken:
-        """Make a token for a principal, perhaps for some schemas (catalog and name) alone, perhaps until a time.
+        """Create a token for a principal.
 
-        Raises InvalidProposalError without a scope, and for a principal that is no name.
+        `schemas` (pairs of catalog and schema) and `expires_at` (in milliseconds since the epoch) limit it; None means
+        no limit. Raises InvalidProposalError if `scopes` is empty, or if a name is invalid.
         """
         name_key(principal)
         chosen = frozenset(scopes)
@@ -107,16 +108,16 @@ class Tokens:
             "created_ms": token.created_at,
             "expires_ms": expires_at,
         }
-        self._database.create()  # a server may get its tokens before it has a schema
+        self._database.create()  # tokens may be created before the first schema
         self._database.change(lambda connection: connection.execute(insert(tokens).values(**values)))
         return NewToken(token, secret)
 
     def look_up(self, secret: str) -> Token | None:
-        """Return the token with a secret; None for one that is unknown or has expired."""
+        """Return the token with a secret; None if it is unknown or has expired."""
         digest = _digest(secret)
         query = select(tokens).where(tokens.c.sha256 == digest)
         row = self._database.read(lambda connection: connection.execute(query).one_or_none())
-        # The index finds the digest, which reveals nothing about the secret; the comparison takes constant time.
+        # The index search reveals only the digest, not the secret; the comparison takes constant time.
         known = hmac.compare_digest(digest, "0" * 64 if row is None else row.sha256)
         if row is None or not known or (row.expires_ms is not None and row.expires_ms <= self._clock()):
             return None
@@ -128,7 +129,7 @@ class Tokens:
         return [_token(row) for row in self._database.read(lambda connection: connection.execute(query).all())]
 
     def revoke(self, token_id: str) -> bool:
-        """Revoke a token; return True if it was known."""
+        """Revoke a token; return False if there is no token with this id."""
         change = delete(tokens).where(tokens.c.token_id == token_id)
         return self._database.change(lambda connection: connection.execute(change).rowcount) > 0
 

@@ -53,9 +53,9 @@ _KNOWN_TABLES = 10_000  # tables whose properties are remembered
 
 
 class UnityCatalog:
-    """One catalog of a server. Staged commits only; dropped tables are the server's to clean up.
+    """One catalog of a server, made by `connect`. It is thread-safe.
 
-    Made by `connect`. Safe to be used by many threads.
+    It ratifies staged commits only. The server itself cleans up dropped tables and staging tables.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class UnityCatalog:
         self._older = api if isinstance(api, LegacyApi) else LegacyApi(connection)
         self._storage_options = dict(storage_options or {})
         self._is_own_server = isinstance(api, DeltaApi) and api.is_own_server
-        # The last known properties of a table: a commit has to name those that it removes.
+        # The last known properties of a table: a commit must name the properties that it removes.
         self._properties: LruCache[str, Mapping[str, str]] = LruCache(_KNOWN_TABLES)
 
     @classmethod
@@ -84,9 +84,9 @@ class UnityCatalog:
     ) -> UnityCatalog:
         """Connect to the server at a URL such as `https://host/api/2.1/unity-catalog`.
 
-        `token` is a bearer token, or a function that gives one; it is called again when the server refuses the last.
-        `storage_options` are for the tables, beneath the credentials that the server gives. `timeout` is in seconds.
-        Raises CatalogNameNotFoundError if the server has no such catalog, NotAuthorizedError,
+        `token` is a bearer token, or a function that returns one and is called again if the server refuses it.
+        `storage_options` are for the tables; credentials from the server override them. `timeout` is in seconds.
+        Raises CatalogNameNotFoundError if the server has no catalog of this name, NotAuthorizedError,
         CatalogUnavailableError.
         """
         connection = Connection(url, token, TIMEOUT if timeout is None else timeout)
@@ -97,7 +97,7 @@ class UnityCatalog:
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """Staged commits, registering; copies of the metadata of registered tables with the Delta API."""
+        """Staged commits, registering of tables; with the Delta API also copies of their metadata."""
         mirror = {Capability.MIRROR} if isinstance(self._api, DeltaApi) else set()
         return frozenset({Capability.STAGED, Capability.REGISTER} | mirror)
 
@@ -127,7 +127,10 @@ class UnityCatalog:
         return staging if self._is_own_server else replace(staging, longest_property=LONGEST_PROPERTY)
 
     def create_table(self, staging: StagingTable, new: NewTable) -> TableInfo:
-        """As the contract says; the server may refuse the same request again, and is asked then what it has."""
+        """Name a table, as in `contract.Catalog`.
+
+        If the server refuses a repeated request, the table is loaded and returned.
+        """
         check_new_table(staging.name, new)
         check_new_name(staging.name)
         self._check_sizes(staging.name, new.metadata, new.domains, {})
@@ -167,11 +170,11 @@ class UnityCatalog:
             self._properties.put(table.table_id, own_properties(change.metadata.configuration))
 
     def load_table(self, name: TableName) -> TableInfo:
-        """As the contract says. Raises NotDeltaTableError for a table of another format, and for a view."""
+        """Resolve a name, as in `contract.Catalog`. Raises NotDeltaTableError for another format and for a view."""
         try:
             return self._heard(self._api.load_table(name))
         except Refusal as refusal:
-            # The Delta API refuses tables of other formats, and fails at views; the older one says what they are.
+            # The Delta API refuses other formats and fails for views; the legacy API returns their kind.
             if refusal.reason is Reason.OTHER_FORMAT or refusal.status == 500:
                 with suppress(Refusal, CatalogUnavailableError):
                     self._older.require_delta(name)
@@ -197,14 +200,14 @@ class UnityCatalog:
             self._api.drop_table(name)
 
     def dropped_tables(self, before_ms: int) -> list[DroppedTable]:
-        """Return nothing: the server cleans up."""
+        """Return an empty list: the server cleans up."""
         return []
 
     def forget_dropped(self, table_id: str) -> None:
         """Do nothing: the server cleans up."""
 
     def left_behind(self, before_ms: int) -> list[LeftBehind]:
-        """Return nothing: the server cleans up."""
+        """Return an empty list: the server cleans up."""
         return []
 
     def drop_staging_table(self, table_id: str) -> bool:
@@ -268,14 +271,14 @@ class UnityCatalog:
         return Ratification(commit_of_proposal(proposal), replayed)
 
     def _refused(self, table: TableInfo, proposal: Proposal, refusal: Refusal) -> Ratification:
-        """Return the outcome of a refused commit; the server is asked for its current state."""
+        """Return or raise the outcome of a refused commit, by the current state of the table on the server."""
         subject = f"table {table.name}"
         if refusal.reason is Reason.VERSION_TAKEN:
             return self._version_taken(table, proposal, refusal)
         if refusal.reason not in (Reason.NOT_FOUND, Reason.REQUIREMENT_FAILED):
             raise error_of(refusal, subject) from None
         found = self._reloaded(table)
-        if found.name != table.name:  # renamed; nothing was done under the name that it had
+        if found.name != table.name:  # renamed: nothing was done under the old name
             try:
                 return Ratification(commit_of_proposal(proposal), self._api.ratify(found, proposal, self._known(found)))
             except Refusal as second:
@@ -293,7 +296,10 @@ class UnityCatalog:
         ) from None
 
     def _version_taken(self, table: TableInfo, proposal: Proposal, refusal: Refusal) -> Ratification:
-        """Raise a conflict, unless the commit there is the proposed one: some servers report a replay as a conflict."""
+        """Return a replay if the version has the proposed commit, because some servers report a replay as a conflict.
+
+        Raises RatificationConflictError if it has another one.
+        """
         try:
             tail = self.log_tail(table)
         except CatalogUnavailableError:
@@ -303,14 +309,14 @@ class UnityCatalog:
         if winner is not None and proposal.file is not None and winner.file_name == proposal.file.name:
             return Ratification(commit_of_proposal(proposal), replayed=True)
         raise RatificationConflictError(
-            f"Another commit is version {proposal.version} of the table {table.name} ({refusal.message}).",
+            f"Version {proposal.version} of the table {table.name} already has another commit ({refusal.message}).",
             version=proposal.version,
             tail=tail,
             table=str(table.name),
         ) from None
 
     def _reloaded(self, table: TableInfo) -> TableInfo:
-        """Return the current state of the table, also if it was renamed. Raises TableReplacedError."""
+        """Return the current state of a table, found by its id if it was renamed. Raises TableReplacedError."""
         found = self._find(table.name)
         if found is None or found.table_id != table.table_id:
             with translated(f"table {table.name}"):
@@ -325,7 +331,7 @@ class UnityCatalog:
         return found
 
     def _name_of(self, table: TableInfo) -> TableName | None:
-        """Return the name that the table has now, by its id."""
+        """Return the current name of a table, by its id; None if its schema has no table with this id."""
         try:
             listed = list(self._older.tables(table.name.catalog, table.name.schema))
         except Refusal as refusal:
@@ -367,7 +373,7 @@ class UnityCatalog:
 
 
 def _api_of(connection: Connection, catalog: str) -> DeltaApi | LegacyApi:
-    """Return the newest API that the server has."""
+    """Return the newest API that the server has. Raises CatalogError."""
     query = {"catalog": catalog, "protocol-versions": PROTOCOL_VERSIONS}
     try:
         answer = connection.call("GET", f"{PREFIX}/config", query=query)
@@ -380,7 +386,7 @@ def _api_of(connection: Connection, catalog: str) -> DeltaApi | LegacyApi:
     version = answer.value.get("protocol-version") if isinstance(answer.value, dict) else None
     if isinstance(version, str) and version.partition(".")[0] != "1":
         raise CatalogError(
-            f"The catalog at {connection.url} speaks version {version} of the Delta API; this client needs 1.",
+            f"The catalog at {connection.url} speaks version {version} of the Delta API; this client needs version 1.",
             url=connection.url,
         )
     return DeltaApi(connection, sends_transaction_ids=answer.headers.get(TRANSACTION_IDS_HEADER) == "true")

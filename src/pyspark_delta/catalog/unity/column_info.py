@@ -1,4 +1,4 @@
-"""The columns of the legacy endpoints of Unity Catalog (`ColumnInfo`), of a schema and back."""
+"""Conversion between schemas and the columns of Unity Catalog's legacy endpoints (`ColumnInfo`)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def columns_to_json(schema_string: str, partition_columns: Sequence[str]) -> lis
 def schema_of_columns(columns: Any) -> tuple[str, tuple[str, ...]]:
     """Return the `schemaString` and the partition columns of `ColumnInfo`s, by their `type_json`.
 
-    Raises InvalidProposalError if a column lacks a name or has no type that can be read.
+    Raises InvalidProposalError if a column has no name or its `type_json` is not JSON, CorruptLogError if that is not
+    a type.
     """
     if not isinstance(columns, list):
         raise InvalidProposalError("The columns must be a list.")

@@ -1,7 +1,7 @@
-"""Requests to a server with Unity Catalog's API: tokens, time limits, and what may be sent again.
+"""Requests to a server with Unity Catalog's API: tokens, time limits and retries.
 
-A request that changes something is sent once. Three answers say that nothing was done, so the same request goes out
-again: 401, once, with a new token; 429 for too many requests; and that no connection was made at all.
+A request that changes something is sent once. It is sent again only if nothing was done: after status 401, once, with a
+new token; after status 429 (too many requests); and if no connection was made.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pyspark_delta.errors import CatalogError, CatalogUnavailableError, DeltaWar
 
 API_PATH = "/api/2.1/unity-catalog"
 TIMEOUT = httpx.Timeout(60.0, connect=10.0)  # seconds
-_KEEP_ALIVE = 3.0  # seconds; less than servers keep a connection, so that none is closed under a request
+_KEEP_ALIVE = 3.0  # seconds; shorter than on servers, which could close a connection during a request
 _READS = frozenset({"GET", "HEAD"})
 _READ_ATTEMPTS = 3
 _BUSY_ATTEMPTS = 3
@@ -37,16 +37,16 @@ Token = str | Callable[[], str] | None
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A request was done: the JSON that came back, None for none, and the headers."""
+    """A successful response: its JSON, None if it has none, and its headers."""
 
     value: Any
     headers: Mapping[str, str] = field(repr=False)
 
 
 class Connection:
-    """One server; safe to be used by many threads, and after a fork.
+    """A connection to one server. It is thread-safe and can be used after a fork.
 
-    `token` is a bearer token, or a function that gives a valid one. `timeout` limits each wait, in seconds.
+    `token` is a bearer token, or a function that returns a valid one. `timeout` limits each wait, in seconds.
     """
 
     def __init__(self, url: str, token: Token = None, timeout: float | httpx.Timeout = TIMEOUT) -> None:
@@ -61,9 +61,9 @@ class Connection:
         weakref.finalize(self, _close, self._clients).atexit = False
 
     def call(self, method: str, path: str, body: Any = None, query: Mapping[str, str | int] | None = None) -> Answer:
-        """Do a request and give its answer; `path` is below the API's, each segment quoted (`segment`).
+        """Send a request and return the response. `path` is below the API's URL, each segment quoted (`segment`).
 
-        Raises Refusal for an answer that is not a success, CatalogUnavailableError if none came.
+        Raises Refusal if the response is not a success, CatalogUnavailableError if there is none.
         """
         refreshed = False
         for attempt in range(1, _BUSY_ATTEMPTS + 1):
@@ -106,13 +106,13 @@ class Connection:
                 raise self._silent(method, error, "did not answer in time") from None
             except httpx.TransportError as error:
                 if attempt == attempts:
-                    raise self._silent(method, error, "cannot be reached, or broke off") from None
+                    raise self._silent(method, error, "cannot be reached, or closed the connection") from None
             except (httpx.InvalidURL, httpx.DecodingError, UnicodeError) as error:
                 raise self._silent(method, error, "cannot be understood") from None
         raise AssertionError("unreachable")
 
     def _silent(self, method: str, error: Exception, what: str) -> CatalogUnavailableError:
-        outcome = "" if method in _READS else " Whether the request was done is not known."
+        outcome = "" if method in _READS else " It is not known whether the request was done."
         return CatalogUnavailableError(
             f"The catalog at {self.url} {what} ({type(error).__name__}: {error}).{outcome}", url=self.url
         )
@@ -122,7 +122,7 @@ class Connection:
         with self._lock:
             if process not in self._clients:
                 self._clients[process] = httpx.Client(
-                    # A connection that could not be made has carried no request.
+                    # Retries only if no connection was made: then no request was sent.
                     transport=httpx.HTTPTransport(
                         retries=1, limits=httpx.Limits(max_connections=32, keepalive_expiry=_KEEP_ALIVE)
                     ),
@@ -155,11 +155,11 @@ def segment(text: str) -> str:
 
 
 def _check_token(token: str) -> None:
-    """Raise CatalogError for a token that cannot be sent; the errors of the client would show it."""
+    """Raise CatalogError for a token that cannot be sent; the errors of httpx would contain it."""
     if not (token.isascii() and token.isprintable()) or token != token.strip():
         raise CatalogError(
-            "The token for the catalog holds a space at an end, a line end or another character that no token has. If "
-            "it was read from a file, strip it."
+            "The token for the catalog begins or ends with a space, or contains a line end or another character that "
+            "no token has. If it was read from a file, strip it."
         )
 
 
@@ -167,11 +167,11 @@ def _api_url(url: str) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise CatalogError(
-            f"A URL that begins with '{parts.scheme}:' is not that of a server: use "
+            f"A URL that begins with '{parts.scheme}:' is not the URL of a server. Use "
             "https://host/api/2.1/unity-catalog.",
         )
     if parts.username is not None or parts.query or parts.fragment:
-        raise CatalogError("The URL of a catalog holds no user, query or fragment; give the token as `token`.")
+        raise CatalogError("The URL of a catalog cannot contain a user, query or fragment. Pass the token as `token`.")
     path = parts.path.rstrip("/")
     return f"{parts.scheme}://{parts.netloc}{path or API_PATH}"
 
@@ -182,17 +182,17 @@ def _warn_of_clear_text(url: str) -> None:
     if parts.scheme == "http" and not is_loopback(parts.hostname or ""):
         warnings.warn(
             DeltaWarning(
-                f"The token for the catalog at {url} is sent in clear text: everybody on the way can read and use it. "
-                "Connect by https."
+                f"The token for the catalog at {url} is sent in clear text: everyone on the network path can read "
+                "and use it. Connect with https."
             ),
             stacklevel=4,
         )
 
 
 def _json(response: httpx.Response) -> Any:
-    """Return the JSON of a success; None if it has no body, or for Unity Catalog's text `200 OK`.
+    """Return the JSON of a successful response; None if its body is empty or Unity Catalog's text `200 OK`.
 
-    Any other text does not come from a catalog: a proxy answers like this if it requires a login.
+    Raises CatalogUnavailableError for any other text, such as the login page of a proxy.
     """
     content = response.content.strip()
     kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
@@ -216,7 +216,7 @@ def _refusal(response: httpx.Response, *, is_read: bool) -> Refusal:
 
 
 def _wait(response: httpx.Response, attempt: int) -> float:
-    """Return how long to wait before a busy server is asked again, in seconds."""
+    """Return how long to wait before a request to a busy server is sent again, in seconds."""
     try:
         asked = float(response.headers.get("Retry-After", ""))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Short-lived credentials that a catalog gives, as storage options (`storage.options`), and when they end."""
+"""Short-lived credentials from a catalog, as storage options (`storage.options`) with their expiry time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OLDER = {
 
 
 def credentials_of(answer: Any, location: str) -> Credentials:
-    """Return the credentials in an answer of the Delta API: those for the longest prefix of the location."""
+    """Return the credentials in a response of the Delta API: those with the longest prefix of the location."""
     found = answer.get("storage-credentials") if isinstance(answer, dict) else None
     given = [value for value in found or () if isinstance(value, dict)]
     fitting = [value for value in given if _covers(str(value.get("prefix") or ""), location)]
@@ -38,7 +38,7 @@ def credentials_of(answer: Any, location: str) -> Credentials:
 
 
 def legacy_credentials_of(answer: Any) -> Credentials:
-    """Return the credentials in an answer of the legacy endpoints."""
+    """Return the credentials in a response of the legacy endpoints."""
     options: dict[str, str] = {}
     for kind, names in _OLDER.items():
         options |= _translated(answer.get(kind) if isinstance(answer, dict) else None, names)
@@ -52,17 +52,17 @@ def _translated(config: Any, names: Mapping[str, str]) -> dict[str, str]:
 
 
 def _time(value: Any) -> int | None:
-    """Return a time in ms; None for credentials that do not end, which some servers say by 0."""
+    """Return a time in ms since the epoch; None if the credentials do not expire, for which some servers send 0."""
     return number(value) or None
 
 
 def _covers(prefix: str, location: str) -> bool:
-    """Return True if a prefix, spelled as a URI in one of several ways, leads to a location."""
+    """Return True if a location is at or below a prefix; spellings of the same URI may differ."""
     return _bare(wire_location(location)).startswith(_bare(prefix))
 
 
 def _bare(uri: str) -> str:
-    """Return a location without variant spellings: `s3a` for `s3`, slashes after `file:` and at the end."""
+    """Return one spelling of a URI: `s3` for `s3a` and `s3n`, one slash after the scheme and at the end."""
     scheme, _, rest = uri.partition(":")
     scheme = {"s3a": "s3", "s3n": "s3"}.get(scheme.lower(), scheme.lower())
     return f"{scheme}:/{rest.strip('/')}/" if rest else ""

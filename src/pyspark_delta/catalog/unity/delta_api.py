@@ -30,11 +30,14 @@ from pyspark_delta.storage.credentials import Credentials
 PREFIX = "/delta/v1"
 PROTOCOL_VERSIONS = "1.0"
 TRANSACTION_IDS_HEADER = "x-transaction-ids"
-"""A header of this package's server: it takes the transaction ids of commits, by which it knows a replay for longer."""
+"""A header of this package's server: it accepts transaction ids of commits, and so recognizes replays for longer."""
 
 
 class DeltaApi:
-    """Every method raises Refusal for what the server refuses, CatalogUnavailableError if no answer came."""
+    """The requests of the Delta API.
+
+    Every method raises Refusal if the server refuses the request, CatalogUnavailableError if there is no response.
+    """
 
     def __init__(self, connection: Connection, *, sends_transaction_ids: bool = False) -> None:
         self._connection = connection
@@ -55,7 +58,7 @@ class DeltaApi:
         return table_of(staging.name, answer.value)
 
     def register_table(self, name: TableName, location: str, described: NewTable | None) -> None:
-        """Name a table that is at a path. This API needs a description of it; the older one does not."""
+        """Register a table at a path. Without a description this uses the legacy API; the Delta API needs one."""
         if described is None:
             LegacyApi(self._connection).register_table(name, location, None)
             return

@@ -1,4 +1,4 @@
-"""The errors of a server, in one vocabulary for the Delta API and the legacy endpoints."""
+"""The errors of a server. The Delta API and the legacy endpoints share the reasons and the exceptions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pyspark_delta.errors import (
 
 
 class Reason(Enum):
-    """Why a request is refused."""
+    """Why the server refused a request."""
 
     NOT_FOUND = auto()
     EXISTS = auto()
@@ -74,9 +74,9 @@ _BY_STATUS = {
 
 
 class Refusal(Exception):
-    """A request was refused; `name` is the error type or code that the server gave.
+    """The server refused a request. `name` is the error type or code in the response.
 
-    A request that `is_read` changes nothing, whatever its outcome.
+    With `is_read` the request was a read, so nothing was changed.
     """
 
     def __init__(self, status: int, name: str, message: str, *, is_read: bool = False) -> None:
@@ -88,7 +88,7 @@ class Refusal(Exception):
 
     @property
     def reason(self) -> Reason:
-        """Why."""
+        """The reason, by the name of the error, otherwise by the HTTP status."""
         if self.name in _BY_NAME:
             return _BY_NAME[self.name]
         if self.name.endswith("NOT_FOUND"):
@@ -99,9 +99,9 @@ class Refusal(Exception):
 
 
 def refusal_of(status: int, value: Any, *, is_read: bool = False) -> Refusal:
-    """Return the refusal in a response; `value` is its JSON, None if it had none.
+    """Return the refusal in a response. `value` is its JSON, None if it has none.
 
-    `is_read` says that the request was a read.
+    `is_read` is True if the request was a read.
     """
     error = value.get("error") if isinstance(value, dict) else None
     name, message = "", f"HTTP status {status}"
@@ -134,11 +134,11 @@ def error_of(refusal: Refusal, subject: str) -> CatalogError:
             return NotAuthorizedError(f"The catalog does not allow this for the {subject} ({said}).", **facts)
         case Reason.TOO_MANY_UNPUBLISHED:
             return TooManyUnpublishedError(
-                f"The catalog takes no further commit of the {subject} before earlier ones are published ({said}).",
+                f"The catalog accepts no further commit to the {subject} until earlier ones are published ({said}).",
                 **facts,
             )
         case Reason.UNKNOWN | Reason.BUSY:
-            outcome = "" if refusal.is_read else " Whether it was done is not known."
+            outcome = "" if refusal.is_read else " It is not known whether the request was done."
             return CatalogUnavailableError(
                 f"The catalog failed at a request about the {subject} ({said}).{outcome}", **facts
             )

@@ -1,6 +1,7 @@
-"""The endpoints of Unity Catalog before its Delta API: commits by table id, tables by full name.
+"""Unity Catalog's endpoints from before the Delta API: commits by table id, tables by full name.
 
-They have no etags and no renaming. A server without the Delta API is used through them; schemas and lists always are.
+They have no etags and cannot rename tables. The client uses them for schemas and lists, and for everything if the
+server has no Delta API.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from pyspark_delta.storage.paths import normalize_location
 
 COMMITS = "/delta/preview/commits"
 REPLAYED_HEADER = "x-commit-replayed"
-"""A header of this package's server: the commit of the request was ratified before."""
+"""A header of this package's server: it had ratified the commit before."""
 _PAGE = 50
 _FEATURES = frozenset(
     feature.value for feature in (Feature.CATALOG_MANAGED, Feature.IN_COMMIT_TIMESTAMP, Feature.VACUUM_PROTOCOL_CHECK)
@@ -56,7 +57,10 @@ _FEATURES = frozenset(
 
 
 class LegacyApi:
-    """Every method raises Refusal for what the server refuses, CatalogUnavailableError if no answer came."""
+    """The requests of the legacy endpoints.
+
+    Every method raises Refusal if the server refuses the request, CatalogUnavailableError if there is no response.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -108,7 +112,7 @@ class LegacyApi:
         return self._table(name, self._connection.call("GET", f"/tables/{segment(_full(name))}").value)
 
     def require_delta(self, name: TableName) -> None:
-        """Raise NotDeltaTableError for a table of another format, and for a view."""
+        """Raise NotDeltaTableError for a table of another format and for a view."""
         _require_delta(name, self._connection.call("GET", f"/tables/{segment(_full(name))}").value)
 
     def report_change(
@@ -143,7 +147,7 @@ class LegacyApi:
         return legacy_credentials_of(self._connection.call("POST", "/temporary-table-credentials", request).value)
 
     def _metadata(self, table: TableInfo, change: MetadataChange) -> dict[str, Any]:
-        """Return the changes of a commit. The properties replace all that the catalog has, also its own."""
+        """Return a commit's changes of metadata, with all properties, also derived ones: they replace the catalog's."""
         if change.metadata is None and change.protocol is None:
             return {}
         answer = self._connection.call("GET", f"/tables/{segment(_full(table.name))}").value
@@ -176,7 +180,7 @@ class LegacyApi:
         )
 
     def _tail(self, table_id: str, location: str, table: str) -> LogTail:
-        """Return the whole tail. A server returns the earliest commits, so it is asked until they reach the end."""
+        """Return the whole log tail. A response holds the earliest commits, so requests continue up to the latest."""
         commits: dict[int, RatifiedCommit] = {}
         start = 0
         while True:
@@ -209,7 +213,7 @@ def _addressed(table_id: str, location: str) -> dict[str, Any]:
 
 
 def _require_delta(name: TableName, answer: Any) -> None:
-    """Raise NotDeltaTableError for a table of another format; these endpoints list all formats, and views."""
+    """Raise NotDeltaTableError for a table of another format and for a view; these endpoints return both."""
     answer = answer if isinstance(answer, dict) else {}
     kind, data_format = answer.get("table_type"), answer.get("data_source_format")
     if kind in ("MANAGED", "EXTERNAL") and data_format == "DELTA":

@@ -1,4 +1,4 @@
-"""What Unity Catalog can store: checked before a request is sent, because its server fails at some of it with a 500."""
+"""Limits of Unity Catalog, checked before a request is sent, because its server answers some violations with a 500."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from pyspark_delta.errors import InvalidProposalError
 
 NAME_PATTERN = r"^[A-Za-z0-9_@-]{1,255}$"
 LONGEST_PROPERTY = 255
-"""Characters of the key or of the value of a property. CHECK constraints and clustering columns are properties."""
+"""The maximum number of characters in the key or the value of a property.
+
+CHECK constraints and clustering columns are stored as properties.
+"""
 REQUIRED_PROPERTIES = {
     "delta.enableInCommitTimestamps": "true",
     "delta.enableDeletionVectors": "true",
@@ -23,24 +26,24 @@ REQUIRED_PROPERTIES = {
     "delta.checkpoint.writeStatsAsStruct": "true",
     "delta.checkpoint.writeStatsAsJson": "true",
 }
-"""What the server requires of managed tables (0.5.0 to 0.6.0). It says so only when a table is created."""
+"""The properties that the server (0.5.0 to 0.6.0) requires of managed tables, but states only when one is created."""
 
 _NAME = re.compile(NAME_PATTERN.replace("$", r"\Z"))
 
 
 def is_valid_name(part: str) -> bool:
-    """True if Unity Catalog takes the text as the name of a catalog, a schema or a table."""
+    """Return True if Unity Catalog accepts the name for a catalog, a schema or a table."""
     return _NAME.match(part) is not None
 
 
 def check_new_name(name: TableName) -> None:
-    """Check the schema and the table of a name that is to be given. Raises InvalidProposalError."""
+    """Raise InvalidProposalError if Unity Catalog does not accept the schema or the table of a new name."""
     check_name_part(name.schema)
     check_name_part(name.name)
 
 
 def check_name_part(part: str) -> None:
-    """Check one part of a name that is to be given. Raises InvalidProposalError."""
+    """Raise InvalidProposalError if Unity Catalog does not accept one part of a new name."""
     if not is_valid_name(part):
         raise InvalidProposalError(
             f"Unity Catalog does not accept the name {shown(part)}. Use 1 to 255 letters, digits, '_', '-' and '@'.",
@@ -49,21 +52,21 @@ def check_name_part(part: str) -> None:
 
 
 def check_properties(table: TableName, properties: Mapping[str, str], known: Mapping[str, str]) -> None:
-    """Check the properties that differ from the known ones. Raises InvalidProposalError."""
+    """Raise InvalidProposalError for a property that is too long, unless the catalog has it (`known`)."""
     for key, value in own_properties(properties).items():
         if known.get(key) != value:
             _check_property(table, key, value)
 
 
 def check_domains(table: TableName, domains: Iterable[DomainMetadata]) -> None:
-    """Check the domains that the catalog stores as properties. Raises InvalidProposalError."""
+    """Raise InvalidProposalError if clustering columns, which the catalog stores as a property, are too long."""
     columns = domains_to_json(domains).get(CLUSTERING, {}).get("clusteringColumns")
     if columns is not None:
         _check_property(table, CLUSTERING_COLUMNS, orjson.dumps(columns).decode())
 
 
 def required_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties of a managed table that its commits must keep: those that are as the server requires.
+    """Return the properties that commits to a managed table must keep: those with the value that the server requires.
 
     A table on an older server, which required less, may lack some of them.
     """

@@ -1,7 +1,8 @@
 """Unity Catalog's copy of a table's protocol, metadata and domains, and the updates that keep it current.
 
-The log is the authority; a commit that changes these reports it to the catalog in the same request. The catalog derives
-some properties from the protocol and the domains; they are never sent, and never belong to the log.
+The log is authoritative. A commit that changes these reports the changes to the catalog in the same request. The
+catalog derives some properties from the protocol, the domains and the last commit. Requests of the Delta API never
+contain them, and they never belong to the log.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def features_of(protocol: Protocol) -> frozenset[str]:
 
 
 def protocol_properties(protocol: Protocol) -> dict[str, str]:
-    """Return the properties that the catalog makes of a protocol."""
+    """Return the properties that the catalog derives from a protocol."""
     return {
         MIN_READER_VERSION: str(protocol.min_reader_version),
         MIN_WRITER_VERSION: str(protocol.min_writer_version),
@@ -65,9 +66,9 @@ def protocol_properties(protocol: Protocol) -> dict[str, str]:
 
 
 def protocol_of_properties(properties: Mapping[str, str]) -> Protocol:
-    """Return the protocol in the properties of `protocol_properties`; without them, one without features.
+    """Return the protocol that `protocol_properties` describes; versions 1 and 2 without features if there are none.
 
-    They do not state which features are for readers: all known reader features are.
+    The properties do not state which features readers need. These are the features that are known to affect readers.
     """
     features = frozenset(
         key.removeprefix(FEATURE_PREFIX)
@@ -90,7 +91,7 @@ def _version(text: str | None, default: int) -> int:
 
 
 def protocol_to_json(protocol: Protocol) -> dict[str, Any]:
-    """Return a protocol as the API has it."""
+    """Return the JSON of a protocol in the Delta API."""
     value: dict[str, Any] = {
         "min-reader-version": protocol.min_reader_version,
         "min-writer-version": protocol.min_writer_version,
@@ -103,7 +104,7 @@ def protocol_to_json(protocol: Protocol) -> dict[str, Any]:
 
 
 def domains_to_json(domains: Iterable[DomainMetadata]) -> dict[str, Any]:
-    """Return the configurations of those domains that the catalog keeps."""
+    """Return the JSON of the metadata domains that the catalog stores."""
     known = {domain.domain: domain for domain in domains if not domain.removed}
     updates: dict[str, Any] = {}
     if CLUSTERING in known:
@@ -117,7 +118,7 @@ def domains_to_json(domains: Iterable[DomainMetadata]) -> dict[str, Any]:
 
 
 def new_table_to_json(name: str, location: str, new: NewTable, *, table_type: str = "MANAGED") -> dict[str, Any]:
-    """Return the request that gives the table at a staging location, or an EXTERNAL one at any path, its name."""
+    """Return the request that names a table: a MANAGED one at a staging location, or an EXTERNAL one at any path."""
     request: dict[str, Any] = {
         "name": name,
         "location": location,
@@ -136,7 +137,7 @@ def new_table_to_json(name: str, location: str, new: NewTable, *, table_type: st
 
 
 def change_to_updates(change: MetadataChange, known: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Return the updates that report the changes of a commit; `known` are the properties of the catalog."""
+    """Return the updates that report the changes of a commit; `known` are the properties that the catalog has."""
     updates: list[dict[str, Any]] = []
     if change.protocol is not None:
         updates.append({"action": "set-protocol", "protocol": protocol_to_json(change.protocol)})

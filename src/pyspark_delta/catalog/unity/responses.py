@@ -1,4 +1,4 @@
-"""The responses of Unity Catalog's API as values; missing and additional members are tolerated where possible."""
+"""Unity Catalog's responses as values of the contract. Missing and additional members are tolerated where possible."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pyspark_delta.storage.paths import normalize_location, split
 
 
 def table_of(name: TableName, answer: Any) -> TableInfo:
-    """Return the table of a load response of the Delta API."""
+    """Return the table in a response of the Delta API. Raises CatalogError for any other response."""
     metadata = _object(answer, "metadata", "table")
     properties = texts(metadata.get("properties"))
     table_id = _text(metadata, "table-uuid", "table")
@@ -40,7 +40,7 @@ def table_of(name: TableName, answer: Any) -> TableInfo:
 
 
 def staging_of(name: TableName, answer: Any) -> StagingTable:
-    """Return the staging table of an answer of the Delta API."""
+    """Return the staging table in a response of the Delta API. Raises CatalogError for any other response."""
     if not isinstance(answer, dict):
         raise _unreadable("staging table", answer)
     return StagingTable(
@@ -55,10 +55,10 @@ def staging_of(name: TableName, answer: Any) -> StagingTable:
 
 
 def tail_of(commits: Iterable[RatifiedCommit], latest: Any, table: str) -> LogTail:
-    """Return the log tail of commits in any order.
+    """Return the log tail of commits in any order; `latest` is the latest version that the server states.
 
-    A server that names no latest version, or -1, has ratified nothing yet but the version that the table began with.
-    Raises CatalogError for a gap, and for commits that do not end at the latest version.
+    If the server states none, it is the version of the last commit, or 0 without commits; -1 means 0. Raises
+    CatalogError for a gap, and for commits that do not end at the latest version.
     """
     ascending = tuple(sorted(commits, key=lambda commit: commit.version))
     versions = [commit.version for commit in ascending]
@@ -75,7 +75,7 @@ def tail_of(commits: Iterable[RatifiedCommit], latest: Any, table: str) -> LogTa
 
 
 def within(tail: LogTail, start: int | None, end: int | None) -> LogTail:
-    """Return the commits of a range of versions, both ends included."""
+    """Return the log tail with only the commits of a range of versions, both ends included."""
     first, last = start if start is not None else 0, end if end is not None else tail.latest_version
     chosen = tuple(commit for commit in tail.commits if first <= commit.version <= last)
     return LogTail(tail.latest_version, chosen, tail.published_version)
@@ -96,7 +96,7 @@ def commit_of_proposal(proposal: Proposal) -> RatifiedCommit:
 
 
 def commit_to_json(commit: RatifiedCommit, separator: str) -> dict[str, Any]:
-    """Return a staged commit; the Delta API separates the words of names by '-', the legacy endpoints by '_'."""
+    """Return the JSON of a staged commit; words in names are separated by '-' (Delta API) or '_' (legacy endpoints)."""
     return {
         "version": commit.version,
         "timestamp": commit.timestamp,
@@ -107,7 +107,7 @@ def commit_to_json(commit: RatifiedCommit, separator: str) -> dict[str, Any]:
 
 
 def commits_of(values: Any) -> list[RatifiedCommit]:
-    """Return the commits of an answer of the legacy endpoints."""
+    """Return the commits in a response of the legacy endpoints."""
     return [_commit_of(value, "_") for value in values or ()]
 
 
@@ -129,17 +129,17 @@ def _commit_of(value: Any, separator: str) -> RatifiedCommit:
 
 
 def wire_location(location: str) -> str:
-    """Return the text of a location in requests: `file:///dir` for a local one."""
+    """Return a location as requests spell it: `file:///dir` for a local one."""
     return f"file://{location}" if split(location)[0] == "file" else location
 
 
 def number(value: Any) -> int:
-    """Return a whole number; 0 for anything else."""
+    """Return a JSON value if it is a whole number, otherwise 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def texts(value: Any) -> dict[str, str]:
-    """Return the members of an object that are not null, as text."""
+    """Return the members of a JSON object that are not null, as text."""
     return {key: text for key, text in _optional_texts(value).items() if text is not None}
 
 
@@ -173,6 +173,6 @@ def _text(value: Mapping[str, Any], key: str, what: str) -> str:
 def _unreadable(what: str, value: Any) -> CatalogError:
     text = repr(value)
     return CatalogError(
-        f"The catalog's answer is not the {what} that was asked for: {text[:200]}. "
+        f"The catalog's response is not the requested {what}: {text[:200]}. "
         "Check that the URL is that of Unity Catalog's API, such as https://host/api/2.1/unity-catalog.",
     )

@@ -1,7 +1,7 @@
 """The JSON of types in Unity Catalog's Delta API: a `schemaString` with hyphens in the names of its members.
 
-`elementType`, `containsNull`, `keyType`, `valueType` and `valueContainsNull` are `element-type` and so on there. What
-is in the metadata of a field stays as it is, whatever it is called.
+For `elementType` the API has `element-type`, and so on for `containsNull`, `keyType`, `valueType` and
+`valueContainsNull`. Names in the metadata of a field stay unchanged.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAX_DEPTH = 200
 
 
 def columns_of(schema_string: str) -> dict[str, Any]:
-    """Return the struct that the API takes for a `schemaString`. Raises InvalidProposalError if it is not a struct."""
+    """Return the API's struct for a `schemaString`. Raises InvalidProposalError if it is not a struct."""
     try:
         schema = orjson.loads(schema_string)
     except orjson.JSONDecodeError as error:
@@ -35,12 +35,12 @@ def columns_of(schema_string: str) -> dict[str, Any]:
 
 
 def schema_string_of(columns: Any) -> str:
-    """Return the `schemaString` of a struct of the API. Raises InvalidProposalError if it is not a struct."""
+    """Return the `schemaString` for a struct of the API. Raises InvalidProposalError if it is not a struct."""
     return to_schema_string(_struct(columns, _CAMEL_CASE))
 
 
 def to_schema_string(schema: Mapping[str, Any]) -> str:
-    """Return a schema as text. Raises InvalidProposalError for numbers and nesting that the log cannot hold."""
+    """Return a schema as JSON text. Raises InvalidProposalError for numbers and nesting that orjson cannot write."""
     try:
         return orjson.dumps(schema).decode()
     except orjson.JSONEncodeError as error:
@@ -55,7 +55,7 @@ def _struct(value: Any, names: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _renamed(value: Any, names: Mapping[str, str], depth: int) -> Any:
-    """Return one type with the members of it and of the types in it renamed."""
+    """Return a type with its members, and those of all types in it, renamed."""
     if not isinstance(value, dict):
         return value
     if depth > _MAX_DEPTH:
