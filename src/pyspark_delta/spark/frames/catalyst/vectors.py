@@ -68,7 +68,7 @@ def _check_sizes(files: pa.Table, bitmaps: Sequence[BitMap64]) -> None:
         total += last // 8
         if last >= _MOST_ROWS or total > _MOST_BYTES:
             raise DeletionVectorError(
-                f"The deletion vector of data file '{path}' contains row {last}. Spark needs one bit for each row up "
+                f"The deletion vector of data file '{path}' contains row {last}. Spark needs a bit for each row up "
                 f"to it, which exceeds the limit of {_MOST_BYTES >> 30} GiB for a scan or of {_MOST_ROWS} rows for a "
                 "file. Read fewer files at once with a condition on partition columns, or read the table with "
                 "pyspark_delta.Table, which does not need this memory.",
