@@ -1,4 +1,4 @@
-"""Every golden table through Spark: Catalyst scan, DataFrame scan and Python Data Source give equal rows."""
+"""Every golden table through Spark: Catalyst scan, public scan and Python Data Source give equal rows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def earlier(table: GoldenTable) -> tuple[int, dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def spark_by_ids(spark: SparkSession) -> SparkSession:
-    """A session that looks for columns by field id, without which the DataFrame scan leaves such tables alone."""
+    """A session that looks for columns by field id, without which the public scan leaves such tables alone."""
     session = spark.newSession()
     for name in FIELD_ID_SETTINGS:
         session.conf.set(name, "true")

@@ -1,4 +1,4 @@
-"""The DataFrame scan leaves the settings of the user's session as they were."""
+"""The public scan leaves the settings of the user's session as they were."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A small Spark job that reports the versions on the driver and on workers: `python -m pyspark_delta.spark.probe`.
+"""Reports the versions on the driver and on workers, with a small Spark job: `python -m pyspark_delta.spark.probe`.
 
-Prints one line of JSON: `driver`, `workers` (a list), `source` (the name under which Spark finds the data source), and
-`error` or `source_error` as one sentence where something failed.
+Prints one line of JSON: `driver`, `workers` (a list), `source` (the name under which Spark finds the data source),
+`error` and `source_error`. The last two are one sentence if the job or the lookup failed, otherwise null.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyspark_delta.spark.conf.worker_python import self_contained, use_running_p
 
 
 def versions() -> dict[str, str | None]:
-    """Return the versions of this process; None for what cannot be imported.
+    """Return the host of this process, and its versions of Python and packages; None if a package cannot be imported.
 
     The function is self-contained, because workers may lack the package.
     """
@@ -37,7 +37,7 @@ def versions() -> dict[str, str | None]:
 
 
 def report(spark: SparkSession) -> dict[str, Any]:
-    """Run the job and look up the data source."""
+    """Run the job, look up the data source, and return what `main` prints."""
     result: dict[str, Any] = {"driver": versions(), "workers": [], "source": None, "error": None, "source_error": None}
     use_running_python(spark)
     try:
@@ -50,7 +50,7 @@ def report(spark: SparkSession) -> dict[str, Any]:
 
 
 def _ask_workers(spark: SparkSession) -> list[dict[str, str | None]]:
-    """Yield one report for each distinct answer of the workers."""
+    """Return the distinct reports of the workers."""
     ask = self_contained(versions)
 
     def answer(batches: Iterator[Any]) -> Iterator[Any]:
@@ -62,13 +62,16 @@ def _ask_workers(spark: SparkSession) -> list[dict[str, str | None]]:
             pass
         yield pa.RecordBatch.from_pydict({"report": [worker_json.dumps(ask())]})
 
-    tasks = max(2, min(256, cores_of(spark)))  # as many as cores reach every machine
+    tasks = max(2, min(256, cores_of(spark)))  # one task for each core, to reach every machine
     rows = spark.range(0, tasks, 1, tasks).mapInArrow(answer, "report string").collect()
     return [json.loads(text) for text in sorted({row["report"] for row in rows})]
 
 
 def _find_source(spark: SparkSession) -> tuple[str | None, str | None]:
-    """Return the short name of the data source, found by its own error for a table that does not exist."""
+    """Return the short name under which Spark finds the data source, or None and the failure.
+
+    The data source is recognized by its error for a table that does not exist.
+    """
     failure = ""
     for name in ("delta", "deltapy"):
         try:
@@ -81,14 +84,14 @@ def _find_source(spark: SparkSession) -> tuple[str | None, str | None]:
 
 
 def _sentence(error: Exception) -> str:
-    """Return the line of an error, of Spark or of a worker, that says what happened."""
+    """Return the line that says what happened, from the text of an error of Spark or of a worker."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     found = [line for line in lines if "Error: " in line and not line.startswith(("at ", "File "))]
     return (found or lines or [type(error).__name__])[-1 if found else 0]
 
 
 def main() -> None:
-    """Start or connect to the session that the environment configures, or to the master given, and print the report."""
+    """Print the report of a session, with the master given as an argument or as the environment configures it."""
     builder = SparkSession.builder.appName("pyspark-delta doctor").config("spark.ui.enabled", "false")
     spark = (builder.master(sys.argv[1]) if len(sys.argv) > 1 else builder).getOrCreate()
     try:

@@ -1,1 +1,1 @@
-"""Settings and state of a session: primitives that import nothing else of this package."""
+"""Settings and state of a session. These modules import no other package of `pyspark_delta.spark`."""

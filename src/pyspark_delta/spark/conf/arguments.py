@@ -1,6 +1,6 @@
-"""Checks of arguments, done first: TypeError and ValueError name the argument and the value found.
+"""Checks of the arguments of public methods, before anything else happens.
 
-They are raised wherever delta-spark raises them.
+They raise TypeError and ValueError in the same cases as delta-spark. The message has the argument's name and value.
 """
 
 from __future__ import annotations
@@ -11,26 +11,29 @@ from pyspark.sql import Column, DataFrame
 
 
 def check_text(name: str, value: object) -> str:
-    """Check that the value is a str, and return it."""
+    """Check that the value is a str, and return it. Raises TypeError."""
     if not isinstance(value, str):
         raise TypeError(f"{name} is a str, found {_found(value)}.")
     return value
 
 
 def check_condition(name: str, value: object) -> None:
-    """Check that the value is SQL text, a Column, or None."""
+    """Check that the value is SQL text, a Column, or None. Raises TypeError."""
     if value is not None and not isinstance(value, str | Column):
         raise TypeError(f"{name} is SQL text or a Column, found {_found(value)}.")
 
 
 def check_source(name: str, value: object) -> None:
-    """Check that the value is a DataFrame."""
+    """Check that the value is a DataFrame. Raises TypeError."""
     if not isinstance(value, DataFrame):
         raise TypeError(f"{name} is a DataFrame, found {_found(value)}.")
 
 
 def check_values(name: str, values: object) -> dict[str, Column | str]:
-    """Return the values by column: SQL text or Columns, at least one."""
+    """Check the new values of columns, SQL text or Columns by name, and return them as a dict.
+
+    Raises ValueError if there are none, and TypeError for other types.
+    """
     if values is None:
         raise ValueError(f"{name} is needed, as in {name}={{'column': 'expression'}}; found None.")
     if not isinstance(values, Mapping):
@@ -46,7 +49,7 @@ def check_values(name: str, values: object) -> dict[str, Column | str]:
 
 
 def check_protocol_version(name: str, value: object) -> None:
-    """Check that the value is an int. Raises ValueError otherwise, as delta-spark does."""
+    """Check that the value is an int. Raises ValueError, as delta-spark does."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise ValueError(f"{name} is an int, found {_found(value)}.")
 

@@ -9,11 +9,11 @@ from pyspark_delta.spark.conf.sessions import ask_once
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_ENOUGH = 65_536  # rows, so many that every task gets some
+_ENOUGH = 65_536  # rows: enough for every task to get some
 
 
 def cores_of(spark: SparkSession) -> int:
-    """Return the cores of all workers. On Spark Connect this takes a job, which runs once per session."""
+    """Return the number of cores of all workers. On Spark Connect, a job counts them, once per session."""
     session = getattr(spark, "session_id", None)
     if session is None:
         return max(1, spark.sparkContext.defaultParallelism)

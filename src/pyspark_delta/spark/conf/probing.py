@@ -1,6 +1,6 @@
-"""Expressions that are only tried: an error of Spark is an expected answer, which must not be logged.
+"""Keeps PySpark from logging an error that is an expected answer, as when an expression is only tried.
 
-PySpark logs an error that has a query context as a line of JSON on standard error when it creates the exception.
+When PySpark creates an exception that has a query context, it logs a line of JSON on standard error.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _is_probing: ContextVar[bool] = ContextVar("_is_probing", default=False)
 
 @contextmanager
 def probing() -> Iterator[None]:
-    """Keep PySpark from logging exceptions that it creates in the block, in this thread.
+    """Keep PySpark from logging the exceptions that it creates in this thread while the block runs.
 
-    Exceptions propagate as usual.
+    The exceptions propagate as usual.
     """
     _install()
     token = _is_probing.set(True)

@@ -10,22 +10,22 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-DATA_SOURCE = "deltapy"  # the name of the Python Data Source that no other implementation claims
-DATA_SOURCE_MODULE = "pyspark_deltapy"  # where Spark itself looks for it, so that no module here imports the source
+DATA_SOURCE = "deltapy"  # a name of our Python Data Source that no other implementation claims
+DATA_SOURCE_MODULE = "pyspark_deltapy"  # where Spark finds it; named here so that these modules need not import it
 FORMATS = ("delta", DATA_SOURCE)
 _DEFAULT_FORMAT = "spark.sql.sources.default"
 TIME_ZONE = "spark.sql.session.timeZone"
 
 enabled: set[str] = set()
-"""The keys of the sessions that `enable` holds for."""
+"""The keys of the enabled sessions."""
 
-_answers: dict[tuple[str, str], Any] = {}  # by session or application, and question
+_answers: dict[tuple[str, str], Any] = {}  # by owner and question
 
 
 def ask_once(owner: str, question: str, ask: Callable[[], T]) -> T:
-    """Return the answer of `ask`, which takes a job; it is asked once for a session or an application, the `owner`.
+    """Return the answer of `ask` to a question about the `owner`, the id of a session or of an application.
 
-    Nothing is remembered if it raises.
+    `ask` runs a Spark job, so this process keeps its answer. It keeps nothing if `ask` raises.
     """
     if (owner, question) not in _answers:
         _answers[owner, question] = ask()
@@ -34,13 +34,13 @@ def ask_once(owner: str, question: str, ask: Callable[[], T]) -> T:
 
 
 def session_key(spark: SparkSession) -> str:
-    """Return the identity of a session. PySpark may make several objects for one session."""
+    """Return the id of a session. PySpark may make several objects for one session; they have the same id."""
     java = getattr(spark, "_jsparkSession", None)
     return str(java.sessionUUID() if java is not None else spark.session_id)  # type: ignore[attr-defined]
 
 
 def is_enabled(spark: SparkSession) -> bool:
-    """Return True if `enable` holds for the session."""
+    """Return True if the session is enabled."""
     return bool(enabled) and session_key(spark) in enabled
 
 
@@ -51,12 +51,12 @@ def is_delta(spark: SparkSession, source: str | None) -> bool:
 
 
 def session_time_zone(spark: SparkSession) -> str:
-    """Return the time zone in which the session reads timestamps without one."""
+    """Return the session time zone, which applies to timestamps without a zone."""
     return spark.conf.get(TIME_ZONE) or "UTC"
 
 
 def unwrapped_reader(spark: SparkSession) -> Any:
-    """Return PySpark's own reader of the session, enabled or not. It reads Delta through the Python Data Source."""
+    """Return PySpark's own reader, even if the session is enabled. It reads Delta through the Python Data Source."""
     if hasattr(spark, "_jsparkSession"):
         from pyspark.sql.readwriter import DataFrameReader
 

@@ -28,9 +28,9 @@ _changes: dict[tuple[str, str], _Change] = {}  # by session and setting
 def temporary_conf(session: SparkSession, name: str, value: str) -> Iterator[None]:
     """Change a setting while the block runs.
 
-    Threads of one session may run such blocks at once: the first to begin changes the setting, and its value holds for
-    all; the last to end restores it. Without this, a thread could take the temporary value of another thread for the
-    user's.
+    Several threads of one session may run blocks for the same setting at once. The first block to begin changes the
+    setting for all of them, and the last to end restores it. Otherwise a thread could mistake the temporary value of
+    another thread for the user's.
     """
     key = session_key(session), name
     with _lock:
@@ -50,7 +50,7 @@ def temporary_conf(session: SparkSession, name: str, value: str) -> Iterator[Non
 
 
 def users_conf(session: SparkSession, name: str) -> str | None:
-    """Return the user's value of a setting, also while blocks of `temporary_conf` change it; None if it is not set."""
+    """Return the user's value of a setting, even while `temporary_conf` changes it; None if the user set none."""
     with _lock:
         change = _changes.get((session_key(session), name))
         return change.before if change is not None else session.conf.get(name, None)

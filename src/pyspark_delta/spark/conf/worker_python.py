@@ -1,4 +1,4 @@
-"""The Python of Spark's workers: this process's Python in local mode, otherwise one that has this package.
+"""The Python that Spark's workers run: that of this process in local mode, otherwise one that has this package.
 
 Spark starts the `python3` of the PATH unless PYSPARK_PYTHON names another. A virtual environment that is not activated
 is not in the PATH, so workers would lack its packages.
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 _SETTING = "spark.pyspark.python"
 _REMEDY = (
-    "Install pyspark-delta there on every worker, or set the environment variable PYSPARK_PYTHON to a Python that has "
-    f"it before Spark starts; this process runs {sys.executable}."
+    "Install pyspark-delta in that Python on every worker; or, before Spark starts, set the environment variable "
+    f"PYSPARK_PYTHON to a Python that has it; this process runs {sys.executable}."
 )
 _NO_START = re.compile(r'PYTHON_VERSION_MISMATCH\] (?P<versions>[^\n]*)|Cannot run program "(?P<program>[^"]*)"')
 
@@ -31,8 +31,8 @@ _NO_START = re.compile(r'PYTHON_VERSION_MISMATCH\] (?P<versions>[^\n]*)|Cannot r
 def prepare_workers(spark: SparkSession) -> None:
     """Make sure that Python workers can run the package before the first job that needs them.
 
-    In local mode workers get the Python of this process, unless the user chose one. Any other Python is checked once.
-    Raises MissingDependencyError.
+    In local mode, workers run the Python of this process unless the user chose one. Any other Python is checked once.
+    Raises MissingDependencyError if it lacks a package, has another version of this package, or does not start.
     """
     use_running_python(spark)
     session = getattr(spark, "session_id", None)
@@ -44,20 +44,21 @@ def prepare_workers(spark: SparkSession) -> None:
 def use_running_python(spark: SparkSession) -> bool:
     """Run this process's Python on the workers of a local master, unless the user chose one.
 
-    Return True if this is new. With Spark Connect only the server chooses the Python, from its own environment.
+    Return True if the workers ran another Python before. On Spark Connect, the server chooses the Python, from its own
+    environment.
     """
     if hasattr(spark, "session_id") or not sys.executable or os.environ.get("PYSPARK_PYTHON"):
         return False
     context = spark.sparkContext
     if not _is_local(context.master):
         return False
-    chosen = context._conf.get(_SETTING) or sys.executable  # `getConf` copies every setting to return one
+    chosen = context._conf.get(_SETTING) or sys.executable  # not `getConf`, which copies every setting
     before, context.pythonExec = context.pythonExec, chosen
     return before != chosen
 
 
 def choose_for_local_master(options: dict[str, str]) -> None:
-    """Pass this process's Python to the JVM that a session builder starts, if its master is local.
+    """Pass this process's Python to the JVM that a session builder with these options starts, if its master is local.
 
     The lookup of data sources and a Spark Connect server take their Python from the environment of the JVM. Nothing
     changes if the user chose a Python.
@@ -87,7 +88,7 @@ def _is_local(master: str | None) -> bool:
 
 
 def _check(spark: SparkSession) -> None:
-    """Raise MissingDependencyError if a worker lacks something. Other failures are left to the job that follows."""
+    """Raise MissingDependencyError as `prepare_workers` does. Other failures appear in the job that follows."""
     from pyspark.sql.functions import udf
 
     ask = udf(self_contained(_answer), "string", useArrow=False)  # without Arrow, which a worker may lack
@@ -110,7 +111,7 @@ def _check(spark: SparkSession) -> None:
 
 
 def _answer(_: object) -> str:
-    """Return what the worker lacks, and its version of the package.
+    """Return, as JSON, a package that the worker lacks, if any, and its version of pyspark-delta.
 
     The function is self-contained, because the worker may lack the package.
     """

@@ -1,4 +1,4 @@
-"""The session's settings for writes. They apply if neither options nor the table say otherwise."""
+"""The session's settings for writes. Options of the write and properties of the table override them."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _TRANSACTION_VERSION = f"{_DELTA}write.txnVersion"
 
 
 def with_session_defaults(spark: SparkSession, options: WriteOptions) -> WriteOptions:
-    """Return the options, completed by the session's settings.
+    """Return the options, with the session's settings for those that are not given.
 
-    Raises InvalidOptionError for an illegal setting, and for a `timeZone` that differs from the session's.
+    Raises InvalidOptionError for an invalid setting, and for a `timeZone` that differs from the session's.
     """
     zone = session_time_zone(spark)
     if options.time_zone not in (None, zone):
         raise InvalidOptionError(
-            f"The option 'timeZone' is '{options.time_zone}', but this write follows the time zone of the session, "
+            f"The option 'timeZone' is '{options.time_zone}', but this write uses the time zone of the session, "
             f"'{zone}'. Leave the option out, or set {TIME_ZONE}.",
             option="timeZone",
         )
@@ -51,7 +51,7 @@ def with_session_defaults(spark: SparkSession, options: WriteOptions) -> WriteOp
 
 
 def after_commit(spark: SparkSession) -> None:
-    """Forget the session's transaction version if it applies to one write only."""
+    """Unset the session's transaction version if the session sets that it applies to one write only."""
     if (spark.conf.get(_AUTO_RESET, None) or "").lower() == "true":
         spark.conf.unset(_TRANSACTION_VERSION)
 
@@ -67,7 +67,7 @@ def default_properties(spark: SparkSession) -> dict[str, str]:
 
 
 def file_options(spark: SparkSession, configuration: TableConfiguration, options: WriteOptions) -> FileOptions:
-    """Return how files are written: by the options, and by the session's Parquet settings that the table lacks."""
+    """Return how files are written: by the options, then by the properties of the table, then by the session."""
     conf, files = spark.conf, options.files
     if files.compression is None and "delta.parquet.compression.codec" not in configuration.properties:
         files = replace(files, compression=conf.get("spark.sql.parquet.compression.codec", None))
@@ -78,19 +78,22 @@ def file_options(spark: SparkSession, configuration: TableConfiguration, options
 
 
 def top_level_format(spark: SparkSession) -> TopLevelFormat | None:
-    """Return the session's format of the top level of V2 checkpoints, if set. Raises InvalidOptionError."""
+    """Return the session's format of the top level of V2 checkpoints; None if not set. Raises InvalidOptionError."""
     value = spark.conf.get(f"{_DELTA}checkpointV2.topLevelFileFormat", None)
     return None if value is None else check_top_level(value.strip().lower())
 
 
 def is_set(spark: SparkSession, name: str, *, default: bool) -> bool:
-    """Return a boolean setting below `spark.databricks.delta.`. Raises InvalidOptionError for any other value."""
+    """Return a boolean setting, or the default if the session does not set it. Raises as `boolean_setting`."""
     value = boolean_setting(spark, name)
     return default if value is None else value
 
 
 def boolean_setting(spark: SparkSession, name: str) -> bool | None:
-    """Return a boolean setting, None if the session does not set it. Raises InvalidOptionError."""
+    """Return the boolean setting `spark.databricks.delta.NAME`; None if the session does not set it.
+
+    Raises InvalidOptionError for any other value.
+    """
     value = spark.conf.get(_DELTA + name, None)
     if value is None:
         return None

@@ -1,9 +1,9 @@
-"""The change data feed as a DataFrame: Spark reads the files, at most four scans for a range of any length.
+"""The change data feed as a DataFrame: for each partitioning of the table, Spark reads the files in at most four scans.
 
-One scan is over change data files, two over files that were added or removed whole, with and without deletion vectors,
-one over files in which commits deleted or restored rows. The kind of change, the version and its time come with the
-file, as partition values do: through a file index where the session takes one, otherwise by a join on the paths of
-files.
+The number of versions does not matter. One scan is over change data files, two over files that were added or removed
+whole, with and without deletion vectors, and one over files in which commits deleted or restored rows. The kind of
+change, the version and its time are constants of a file, as partition values are. They come from a file index if the
+session can use one, otherwise from a join on the paths of files.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ def read_change_feed(
     columns: Sequence[str] | None = None,
     where: str | None = None,
 ) -> DataFrame:
-    """Return the changed rows that the options ask for, of the versions that exist now.
+    """Return the changed rows in a range of versions for which `where` is true, with `columns` (all by default).
 
-    The DataFrame stays at these versions. The session setting
+    The DataFrame stays at the versions that exist now. The session setting
     `spark.databricks.delta.changeDataFeed.timestampOutOfRange.enabled` applies too. Raises as `resolve_range` and
     `plan_changes`, and DataFileError with the version for a missing data file.
     """
@@ -82,7 +82,7 @@ def _frame(spark: SparkSession, latest: Snapshot, plan: FeedPlan) -> DataFrame:
         frame = reduce(DataFrame.unionAll, frames)
         if is_remote():
             with probing():
-                _ = frame.schema  # the server lists the files now
+                _ = frame.schema  # makes the server list the files
     except AnalysisException as error:
         raise _missing(error, latest, parts) or error from None
     return frame
@@ -107,7 +107,7 @@ def _frames_by_catalyst(spark: SparkSession, source: FileSource, files: pa.Table
 
 
 def _parts(latest: Snapshot, plan: FeedPlan) -> Iterable[tuple[FileSource, pa.Table]]:
-    """Return the files that are read alike: change data files, and files whose rows all changed in the same way."""
+    """Yield change data files, which store the kind of change, and other files, with the kind as a constant."""
     for scan in plan.scans:
         files = scan.plan.files
         recorded = pc.is_null(files[CHANGE_TYPE.name])
@@ -122,7 +122,7 @@ def _parts(latest: Snapshot, plan: FeedPlan) -> Iterable[tuple[FileSource, pa.Ta
 
 
 def _read_by_tasks(spark: SparkSession, plan: FeedPlan) -> DataFrame:
-    """Read the feed of a managed table. Only this process can ask its catalog, so workers get a plan of the files."""
+    """Read the feed of a table in a catalog. Only this process can ask the catalog, so workers get planned files."""
     tasks = (task for scan in plan.scans for task in single_files(scan.plan.context, scan.plan.files))
     return frame_of_tasks(spark, tasks, _read_files, plan.schema)
 
@@ -133,14 +133,14 @@ def _read_files(_: int, files: FileGroup) -> Iterator[pa.RecordBatch]:
 
 
 def _options(versions: VersionRange) -> dict[str, str]:
-    """Return the options for the same versions."""
+    """Return the read options for the feed of these versions."""
     return {"readChangeFeed": "true", "startingVersion": str(versions.first), "endingVersion": str(versions.last)}
 
 
 def _missing(
     error: AnalysisException, latest: Snapshot, parts: Iterable[tuple[FileSource, pa.Table]]
 ) -> Exception | None:
-    """Return the error for a file that Spark did not find; None for any other error."""
+    """Return the error for a data file of the feed that Spark did not find; None for any other error."""
     if error.getCondition() != _PATH_NOT_FOUND:
         return None
     found = _PATH_IN_MESSAGE.search(str(error))

@@ -1,4 +1,4 @@
-"""Converts columns that a user gave as objects to text: the name of a column, or a condition in SQL."""
+"""Converts the Columns of a user to text: to the name of a column, or to SQL."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _OPERATORS = {"==": "=", "and": "AND", "or": "OR"} | {
 
 
 def column_name(column: Column | str, where: str) -> str:
-    """Return the name of a top-level column.
+    """Return the name of a top-level column. The message names `where`, the method that was called.
 
     Raises InvalidOptionError for an expression, such as a partition transform.
     """
@@ -43,7 +43,7 @@ def column_name(column: Column | str, where: str) -> str:
 
 
 def name_parts(column: Any) -> tuple[str, ...] | None:
-    """Return the parts of the name of a column given by its name alone; None for other columns."""
+    """Return the parts of the name if a Column is only a name, such as `F.col("a.b")`; None for other Columns."""
     if hasattr(column, "_jc"):
         node = column._jc.node()
         return texts(node.nameParts()) if kind_of(node) == "UnresolvedAttribute" else None
@@ -52,7 +52,7 @@ def name_parts(column: Any) -> tuple[str, ...] | None:
 
 
 def sql_of(column: Any) -> str | None:
-    """Return the SQL that a column was made of with `F.expr`; None for other columns."""
+    """Return the SQL text of a Column that was made with `F.expr`; None for other Columns."""
     if hasattr(column, "_jc"):
         node = column._jc.node()
         return str(node.expression()) if kind_of(node) == "SqlExpression" else None
@@ -65,7 +65,7 @@ def _reference(expression: Any) -> tuple[str, ...]:
 
 
 def condition_text(spark: SparkSession, condition: Column | str, schema: StructType) -> str:
-    """Return a condition on a table of that schema as SQL. Raises InvalidOptionError for one without SQL text."""
+    """Return a condition on a table of that schema as SQL. Raises InvalidOptionError if it cannot be converted."""
     return condition if isinstance(condition, str) else text_on(empty_frame(spark, to_spark(schema)), condition)
 
 
@@ -80,7 +80,7 @@ def text_on(frame: DataFrame, condition: Column | str) -> str:
 
 
 def value_text(frame: DataFrame, value: Column | str) -> str | None:
-    """Return an analyzed value on the columns of a frame as SQL; None for one without SQL text."""
+    """Return a value computed from the columns of a frame as SQL; None if it cannot be converted."""
     if isinstance(value, str):
         return value
     text = sql_of(value)
@@ -109,7 +109,7 @@ def _connect_text(expression: Any) -> str:
         case "UnresolvedFunction":
             return _call(expression._name, [_connect_text(argument) for argument in expression._args])
     raise InvalidOptionError(
-        f"The condition {expression} cannot be converted to SQL here. Give it as SQL, as in "
+        f"The condition {expression} cannot be converted to SQL on Spark Connect. Give it as SQL, as in "
         "overwrite(F.expr(\"day = '2024-01-31'\"))."
     )
 

@@ -1,4 +1,4 @@
-"""`count()` of a DataFrame that is a whole table, answered from the log without a Spark job."""
+"""`count()` of a DataFrame that shows a whole table: the log has the answer, without a Spark job."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pyspark_delta.snapshot import Snapshot
 
 
 def counting(frame: DataFrame, snapshot: Snapshot) -> DataFrame:
-    """Return the DataFrame with a `count` from the log. It must hold all rows of the snapshot and no others.
+    """Return the DataFrame with a `count` from the log. It must have all rows of the snapshot and no others.
 
-    DataFrames derived from it count as usual, because they are other objects. So does the DataFrame itself once it is
-    cached, because users call count() to fill the cache, and if a file has no number of records.
+    DataFrames derived from it count as usual, because they are other objects. The DataFrame itself counts as usual
+    while it is cached, because users call `count` to fill the cache, and if a file does not state its number of rows.
     """
     frame.__class__ = _counting_class(cast(Hashable, type(frame)))
     frame._delta_snapshot = snapshot  # type: ignore[attr-defined]
@@ -27,7 +27,7 @@ def _counting_class(base: type) -> type:
     class TableFrame(base):  # type: ignore[misc]
         __doc__ = base.__doc__
         _delta_snapshot: Snapshot
-        _delta_cached = False  # to ask a Spark Connect server would make it list the files
+        _delta_cached = False  # asking a Spark Connect server would make it list the files
 
         def cache(self) -> Any:
             self._delta_cached = True

@@ -1,7 +1,7 @@
-"""The DataFrame scan: reads a snapshot through Spark's public API alone, for Spark Connect.
+"""The public scan: reads a snapshot through Spark's public API alone, for Spark Connect.
 
-Files are chosen once, when the DataFrame is made, by an explicit condition. Constants of a file, such as its partition
-values, come from literals if there are few distinct ones, otherwise from a broadcast join on the path of the file.
+Files are selected once, when the DataFrame is made, by an explicit condition. Constants of a file, such as its
+partition values, are literals if few are distinct; otherwise a broadcast join on the path of the file adds them.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ _HIDDEN_NAME = r"/[._][^/]*$|\._COPYING_$"
 def frame_can_read(spark: SparkSession, source: FileSource, files: pa.Table) -> bool:
     """Return True if Spark's public API reads every row of the files with the session's settings.
 
-    Spark converts only the type changes that the protocol lists, and lists no files whose names begin with '_' or '.'.
-    It matches columns by field id only if a session setting says so; it reads that setting when a query runs, so it
+    Spark converts only the type changes that the protocol lists, and ignores files whose names begin with '_' or '.'.
+    It matches columns by field id only if session settings say so. It reads these settings when a query runs, so they
     cannot be changed for one read.
     """
     if not spark_converts(source.configuration):
@@ -77,9 +77,9 @@ def frame_can_read(spark: SparkSession, source: FileSource, files: pa.Table) -> 
 def data_frame(
     spark: SparkSession, snapshot: Snapshot, *, where: str | None = None, row_tracking: bool = False
 ) -> DataFrame:
-    """Return the rows of a snapshot that `frame_can_read`, for which `where` is true.
+    """Return the rows of a snapshot for which `where` is true. `frame_can_read` must be true for its files.
 
-    Raises InvalidPredicateError for a condition with a part by which only a classic session can skip files.
+    Raises InvalidPredicateError for a condition that `plan_scan` does not support.
     """
     time_zone = session_time_zone(spark)
     files = plan_scan(snapshot, where=where, row_ids=row_tracking, time_zone=time_zone).files
@@ -96,13 +96,14 @@ def frame_of_files(
     file_number: str | None = None,
     row_index: str | None = None,
 ) -> DataFrame:
-    """Return the rows of some data files (`actions.columns`, with "deletion_vector") that are rows of the table.
+    """Return the rows of some data files (`actions.columns`, with "deletion_vector"), without deleted rows.
 
-    A file may be listed more than once, with other constants or another vector. If "selects_rows" is true, only the
-    rows that the vector marks are returned.
+    A file may be listed more than once, with other constants or another vector. If "selects_rows" is true for a file,
+    only the rows in its vector are returned.
 
-    With `file_number`, a column of that name has the position in `files` of the row's file; with `row_index`, another
-    column has the position of the row in that file, counting deleted rows (C271).
+    `file_number` names a column for the position of a row's file in `files`. `row_index` names a column for the
+    position of the row in that file, counting deleted rows (C271). `row_tracking` adds `_row_id` and
+    `_row_commit_version`.
     """
     time_zone = session_time_zone(spark)
     columns = table_columns(source.configuration, source.stored_too, source.constants)
@@ -112,17 +113,17 @@ def frame_of_files(
         frame = scan.frame(files)
         frame = frame if where is None else frame.where(where)
         if listing and is_remote():
-            # The server lists the files now and keeps the plan for later queries too.
+            # Makes the server list the files; it keeps the plan for later queries too.
             _ = frame.schema
     return frame
 
 
 @contextmanager
 def _listing_on_driver(spark: SparkSession, files: int) -> Iterator[bool]:
-    """Let Spark list the files on the driver, without a job, while the block runs; yield True if it does.
+    """Make Spark list files on the driver, without a job, while the block runs; yield True if a setting was changed.
 
-    Spark looks up each file again, and starts a task for each if there are more than the threshold. The driver takes a
-    tenth of the time.
+    Spark looks up each file again. If there are more files than its threshold, it starts a task for each; the driver
+    takes a tenth of the time.
     """
     if files <= int(users_conf(spark, _LISTING_THRESHOLD) or _DEFAULT_THRESHOLD):
         yield False
@@ -136,7 +137,7 @@ def _is_on(spark: SparkSession, setting: str) -> bool:
 
 
 class _Scan:
-    """Makes the frames of sets of files of one snapshot."""
+    """Makes frames over data files of one table."""
 
     def __init__(
         self,
@@ -169,7 +170,7 @@ class _Scan:
         return frame
 
     def empty(self) -> DataFrame:
-        """Return no rows, of the same schema."""
+        """Return a frame without rows, of the same schema."""
         columns = self._columns
         physical = StructType(columns.data_schema().fields + columns.partition_schema().fields)
         frame = empty_frame(self._spark, _spark_type(physical))
@@ -183,7 +184,7 @@ class _Scan:
         return project(frame, columns, extra)
 
     def parts(self, files: pa.Table, *, with_vectors: bool) -> list[DataFrame]:
-        """Frames that together hold the rows of the files."""
+        """Return frames that together have the rows of the files."""
         if not files.num_rows:
             return []
         paths = hadoop_paths(self._source.location, files["path"])
@@ -191,7 +192,7 @@ class _Scan:
         if with_vectors or self._row_tracking or self._file_number is not None or self._row_index is not None:
             return [self._joined(files, paths, values, with_vectors)]
         groups = group_files(values, files.num_rows)
-        # Constants of single files make as many groups: they are joined, so that there is one scan.
+        # `constants` may differ in every file. Literals would take a scan for each group, a join takes one.
         most = 1 if self._source.constants else _MOST_LITERAL_GROUPS
         if len(groups) > most or not _has_python_values(values):
             return [self._joined(files, paths, values, with_vectors)]
@@ -224,7 +225,7 @@ class _Scan:
         return reader.parquet(*paths)
 
     def _literal(self, paths: pa.Array, values: Sequence[pa.Scalar]) -> DataFrame:
-        """Return files whose partition values are equal."""
+        """Return the rows of files with equal partition values, which become literals."""
         frame = self._parquet(paths.to_pylist())
         for column, value in zip(self._columns.partition, values, strict=True):
             frame = frame.withColumn(column.physical.name, _literal(self._spark, column.physical, value))
@@ -252,7 +253,7 @@ class _Scan:
         return project(frame, self._columns, extra)
 
     def _constants(self, files: pa.Table, paths: pa.Array, values: Sequence[pa.Array], with_vectors: bool) -> DataFrame:
-        """Return one row per file: its path as Spark shows it, and what belongs to each of its rows."""
+        """Return one row per file: its path as Spark shows it, its constants, and its deletion vector."""
         table = {_PATH: uri_texts(paths), _KNOWN: pa.repeat(True, files.num_rows)}
         physical = StructType(tuple(column.physical for column in self._columns.partition))
         types = {field.name: field.dataType for field in _spark_type(physical)}
@@ -267,7 +268,7 @@ class _Scan:
             table[_DEFAULT_VERSION] = files["default_row_commit_version"].combine_chunks()
         if self._file_number is not None:
             table[_NUMBER] = files[_NUMBER].combine_chunks()
-        # Spark would take a timestamp without a zone for one of the session's.
+        # Without a schema, Spark would infer TIMESTAMP for a partition column of type TIMESTAMP_NTZ.
         guessed = from_arrow_schema(pa.schema([(name, a.type) for name, a in table.items()]))
         fields = [spark_types.StructField(f.name, types.get(f.name, f.dataType)) for f in guessed]
         return self._spark.createDataFrame(pa.table(table), spark_types.StructType(fields))
@@ -278,7 +279,7 @@ class _Scan:
 
 
 def _has_python_values(columns: Sequence[pa.Array]) -> bool:
-    """Return True if all dates and times are in the years 1 to 9999, as in Python."""
+    """Return True if all dates and times are in the years 1 to 9999, the range of Python."""
     try:
         _ = [column.unique().to_pylist() for column in columns]
     except (OverflowError, ValueError):
@@ -292,9 +293,9 @@ def _literal(spark: SparkSession, field: StructField, value: pa.Scalar) -> Colum
     if plain is None:
         return F.lit(None).cast(spark_type)
     if isinstance(spark_type, spark_types.TimestampNTZType):
-        plain = plain.isoformat(sep=" ")  # a Python value would be one of the session's zone
-    # A constant is never null to Spark, but columns of the table are nullable whatever files there are to read. What
-    # is always true must not look so before the plan is optimized.
+        plain = plain.isoformat(sep=" ")  # Spark would convert a datetime from the session time zone
+    # To Spark, a literal is not nullable; columns of the table are. A `when` without `otherwise` is nullable, and the
+    # optimizer removes it later because its condition is always true.
     return F.when(F.lit(1) == F.lit(1), F.lit(plain).cast(spark_type))
 
 

@@ -1,7 +1,7 @@
-"""Marks on DataFrames of tables: the table and version that a frame shows. Derived frames keep the mark.
+"""Marks on DataFrames: the table and version that a frame reads. Derived frames keep the marks.
 
-The mark is on the leaves of the frame's plan in the JVM of a classic session, and on its plan in this process on Spark
-Connect. Every derived frame contains it.
+In a classic session, the mark is a tag on the leaves of the frame's plan in the JVM. On Spark Connect, it is an
+attribute of the plan in this process. The plan of a derived frame contains these nodes.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 _MARK = "_pyspark_delta_table_read"
 _CONNECT = "pyspark.sql.connect."
-_UNKNOWN_NODES = ("Read", "SQL", "CachedRelation")  # of Spark Connect: only the server knows what they read
+_UNKNOWN_NODES = ("Read", "SQL", "CachedRelation")  # of Spark Connect: only the server knows which tables they read
 _SLASHES = re.compile("^file:/+")
 
 
 @dataclass(frozen=True, slots=True)
 class TableRead:
-    """A version of a table that a DataFrame shows, and the condition that its rows meet; None for all rows."""
+    """A version of a table that a DataFrame reads, and the condition for its rows; None for all rows."""
 
     location: str
     version: int
@@ -39,7 +39,7 @@ class TableRead:
 
 
 def mark_read(frame: DataFrame, snapshot: Snapshot, where: str | None) -> DataFrame:
-    """Return the DataFrame, which shows the latest version, with a mark for `reads_in`."""
+    """Mark a DataFrame that shows the latest version, so that `reads_in` finds it, and return it."""
     read, plan = TableRead(snapshot.location, snapshot.version, where), frame_plan(frame)
     if plan is None:
         setattr(frame._plan, _MARK, read)
@@ -51,7 +51,11 @@ def mark_read(frame: DataFrame, snapshot: Snapshot, where: str | None) -> DataFr
 
 
 def reads_in(frame: DataFrame, snapshot: Snapshot) -> list[TableRead]:
-    """Return what a frame shows of the table of a snapshot."""
+    """Return what a frame reads of the table of a snapshot.
+
+    On Spark Connect, a frame with parts that only the server knows, and with files of the table, counts as a read of
+    the whole table at the version of the snapshot.
+    """
     plan = frame_plan(frame)
     found = _in_process(frame, snapshot) if plan is None else _in_jvm(frame, plan)
     return [read for read in found if read.location == snapshot.location]
@@ -67,7 +71,7 @@ def _tag(frame: DataFrame) -> Any:
     return _tag_of(frame.sparkSession.sparkContext._gateway)
 
 
-@lru_cache(maxsize=2)  # each package of the name is a message to the JVM, and every load needs the tag
+@lru_cache(maxsize=2)  # a lookup takes a message to the JVM for each package of the name; every load needs the tag
 def _tag_of(gateway: Any) -> Any:
     return gateway.jvm.org.apache.spark.sql.catalyst.trees.TreeNodeTag(_MARK)
 
@@ -85,7 +89,7 @@ def _in_jvm(frame: DataFrame, plan: Any) -> list[TableRead]:
 def _in_process(frame: DataFrame, snapshot: Snapshot) -> list[TableRead]:
     found, unknown = [], False
     for node in _nodes(frame._plan):
-        mark = vars(node).get(_MARK)  # a Column treats any attribute as one of its fields
+        mark = vars(node).get(_MARK)  # not `getattr`: a Column returns a field for any name
         found += [] if mark is None else [mark]
         unknown = unknown or type(node).__name__ in _UNKNOWN_NODES
     if unknown and not found and _has_files_of(frame.inputFiles(), snapshot.location):
@@ -94,7 +98,7 @@ def _in_process(frame: DataFrame, snapshot: Snapshot) -> list[TableRead]:
 
 
 def _nodes(plan: object) -> Iterator[object]:
-    """Yield the nodes of a plan of this process, including those of its expressions."""
+    """Yield the nodes of a plan of Spark Connect, including those of its expressions."""
     seen: set[int] = set()
     waiting: list[object] = [plan]
     while waiting:
@@ -115,6 +119,6 @@ def _is_of_plan(node: object) -> bool:
 
 
 def _has_files_of(files: Iterable[str], location: str) -> bool:
-    """Return True if some files, as URIs, are of the table."""
+    """Return True if some of the files, given as URIs, are in the directory of the table."""
     directory = _SLASHES.sub("file:/", uri_texts(pa.array([to_hadoop(location)]))[0].as_py()).rstrip("/") + "/"
     return any(_SLASHES.sub("file:/", file).startswith(directory) for file in files)

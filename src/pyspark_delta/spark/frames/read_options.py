@@ -42,7 +42,7 @@ _KNOWN = {
 }
 _SELECTING = frozenset(_KNOWN) - {"path", "timezone", "publishedonly", OUT_OF_RANGE.lower()}
 _CHANGE_RANGE = ("startingVersion", "startingTimestamp", "endingVersion", "endingTimestamp")
-# Hadoop's keys have dots, object-store keys underscores; Spark's and Delta's own options have neither.
+# Storage options of Hadoop have dots in their names, those of object stores underscores. Most others have neither.
 _STORAGE_KEY = re.compile(r"(?!spark\.|parquet\.).*[._].*")
 _STORAGE_WORDS = frozenset(("region", "endpoint", "token", "bucket", "proxy_url", "timeout", "skip_signature"))
 _PACKED = "pyspark_delta.secretStorageOptions"
@@ -55,8 +55,8 @@ class ReadOptions:
 
     At most one of `version` and `timestamp_ms` (milliseconds since the epoch) is set. `columns` are logical names in
     the requested order; `where` is SQL text; `row_tracking` adds `_row_id` and `_row_commit_version`. `storage_options`
-    are the keys for the store, unchanged. `time_zone` applies to times without a zone. With `changes`, the change data
-    feed is read instead of one version. `catalog_table` is the table in its catalog; no option of Spark names one.
+    keep their names. `time_zone` applies to times without a zone. With `changes`, the change data feed is read instead
+    of one version. `catalog_table` is the table in its catalog; no option sets it.
     """
 
     location: str
@@ -76,16 +76,16 @@ class ReadOptions:
     ) -> ReadOptions:
         """Parse a path and Spark's options, whose keys are case-insensitive.
 
-        `path` overrides an option `path`. The zone of text without one is the option `timeZone`, else `time_zone`, else
-        the zone of this machine. Raises InvalidOptionError.
+        `path` overrides an option `path`. Timestamps without a zone are in the zone of the option `timeZone`, else of
+        `time_zone`, else of this machine. Raises InvalidOptionError.
         """
         given = _unpacked(options or {})
         _refuse_unusable(given)
         text = path or _value(given, "path")
         if not text:
             raise InvalidOptionError(
-                "Reading format 'delta' needs a path, as in spark.read.format('delta').load('/path/to/table'). A table "
-                "of Spark's catalog does not pass its location on to a data source; a view does: "
+                "Reading format 'delta' needs a path, as in spark.read.format('delta').load('/path/to/table'). Spark's "
+                "catalog does not pass the location of a table to a data source. Instead of a table, create a view: "
                 "CREATE TEMPORARY VIEW v USING delta OPTIONS (path '/path/to/table').",
                 error_class="DELTA_MISSING_PATH",
             )
@@ -102,8 +102,8 @@ class ReadOptions:
         changes = _change_request(given, zone)
         if changes is not None and (version, timestamp_ms) != (None, None):
             raise InvalidOptionError(
-                "The change data feed is read between versions, and the read names one version to travel to. Use "
-                "startingVersion and endingVersion instead."
+                "The change data feed is read for a range of versions, but this read names one version to travel to. "
+                "Use startingVersion and endingVersion instead."
             )
         where = _value(given, "where")
         columns = _value(given, "columns")
@@ -123,14 +123,14 @@ class ReadOptions:
 def refuse_read_options(options: Mapping[str, str]) -> None:
     """Raise InvalidOptionError if the options of a write select what is read.
 
-    An INSERT into a view passes the options of the view to the write, which would ignore them and replace other rows
-    than the view shows.
+    Spark passes the options of a view to an INSERT into the view. The write would ignore them, and replace rows that
+    the view does not show.
     """
     given = {key.lower(): (key, value) for key, value in options.items() if value is not None}
     selecting = [key for folded, (key, _) in given.items() if folded in _SELECTING]
     if selecting:
         raise InvalidOptionError(
-            f"The option '{selecting[0]}' selects what is read, and a write goes to the latest version of the whole "
+            f"The option '{selecting[0]}' selects what is read, but a write goes to the latest version of the whole "
             f"table. Nothing was written to '{_value(given, 'path')}'. Leave the option out; if the target is a view, "
             'write to the path of its table, as in df.write.format("delta").mode("append").save("/path/to/table").',
             error_class="DELTA_CANNOT_WRITE_INTO_VIEW",
@@ -140,35 +140,37 @@ def refuse_read_options(options: Mapping[str, str]) -> None:
     location, version, time = _split_suffix(path, _storage_options(given), "UTC")
     if (version, time) != (None, None) and _has_log(location, _storage_options(given)):
         raise InvalidOptionError(
-            f"The path '{path}' names an old version of the table '{location}', and a write goes to the latest one. "
+            f"The path '{path}' names an old version of the table '{location}', but a write goes to the latest one. "
             "Nothing was written. Remove the part of the path that begins with '@'.",
             error_class="DELTA_CANNOT_WRITE_INTO_VIEW",
         )
 
 
 def packed_options(storage_options: Mapping[str, str]) -> dict[str, str]:
-    """Return storage options as one option of the data source.
+    """Return storage options as one option of the data source, which Spark redacts: its name contains `secret`.
 
-    Spark shows the options of a data source in plans and in its event log, and redacts few names of storage options. It
-    redacts every option with `secret` in its name.
+    Spark shows the options of a data source in plans and in its event log. It would not redact most storage options.
     """
     return {_PACKED: json.dumps(dict(storage_options))} if storage_options else {}
 
 
 def _unpacked(options: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Return options with their names, by their names in lower case."""
+    """Return name and value of each option by its name in lower case; unpack the result of `packed_options`."""
     given = {key.lower(): (key, value) for key, value in options.items() if value is not None}
     _, packed = given.pop(_PACKED.lower(), ("", "{}"))
     return {**{key.lower(): (key, value) for key, value in json.loads(packed).items()}, **given}
 
 
 def _storage_options(given: Mapping[str, tuple[str, str]]) -> dict[str, str]:
-    """Return the options that are meant for the store, of options by their names in lower case."""
+    """Return the storage options among the given options."""
     return {key: value for folded, (key, value) in given.items() if folded not in _KNOWN and _is_storage_key(folded)}
 
 
 def parse_columns(text: str) -> tuple[str, ...]:
-    """Column names separated by commas; a name that holds a comma or a backtick is put in backticks."""
+    """Parse column names separated by commas; a name with a comma or a backtick is in backticks.
+
+    Raises InvalidOptionError.
+    """
     names = re.findall(r"\s*(`(?:[^`]|``)*`|[^,`]*)\s*(?:,|$)", text)
     if ",".join(names).replace(" ", "") != text.replace(" ", "") + ",":
         raise InvalidOptionError(f"The option 'columns' is a list such as \"a, b, `c,d`\", found '{text}'.")
@@ -206,10 +208,13 @@ def _flag(given: Mapping[str, tuple[str, str]], name: str) -> bool:
 
 
 def _refuse_unusable(given: Mapping[str, tuple[str, str]]) -> None:
-    """Reject options that would change the rows if they were ignored."""
+    """Raise InvalidOptionError for more than one path, and for an option with nearly the name of a known one.
+
+    Other unknown options are ignored. A misspelled one would change the rows.
+    """
     if "paths" in given:
         raise InvalidOptionError(
-            "A Delta table is read from one path, and several were given; read each with load(path) and union them."
+            "A Delta table is read from one path, but several were given. Read each with load(path), and union them."
         )
     for folded, (key, _) in given.items():
         if folded in _KNOWN or _is_storage_key(folded):
@@ -229,15 +234,15 @@ def _change_request(given: Mapping[str, tuple[str, str]], zone: str) -> ChangeRe
         for name in _CHANGE_RANGE:
             if name.lower() in given:
                 raise InvalidOptionError(
-                    f"The option '{name}' belongs to the change data feed, which is read with "
-                    ".option('readChangeFeed', 'true'). Add it, or use versionAsOf to read one version.",
+                    f"The option '{name}' belongs to the change data feed. To read the feed, add "
+                    ".option('readChangeFeed', 'true'). To read one version, use versionAsOf.",
                     option=name,
                 )
         return None
     if _flag(given, "includeRowTracking"):
         raise InvalidOptionError(
-            "Change data files have no row ids and no row commit versions; leave out 'includeRowTracking' to read the "
-            "change data feed.",
+            "Change data files have no row ids and no row commit versions. To read the change data feed, leave out "
+            "'includeRowTracking'.",
             option="includeRowTracking",
         )
     return ChangeRequest(
@@ -269,9 +274,9 @@ def _timestamp(given: Mapping[str, tuple[str, str]], name: str, zone: str) -> in
 
 
 def _split_suffix(text: str, storage_options: Mapping[str, str], zone: str) -> tuple[str, int | None, int | None]:
-    """Return the location, and the version or time of a path suffix `@v12` or `@yyyyMMddHHmmssSSS`.
+    """Return the location, and the version or the time (in milliseconds) of a suffix `@v12` or `@yyyyMMddHHmmssSSS`.
 
-    A table whose path really ends like this is used literally, as delta-spark does.
+    If there is a table at the path with the suffix, the path is used literally, as delta-spark does.
     """
     location = normalize_location(text)
     suffix = _SUFFIX.fullmatch(text.rstrip("/"))

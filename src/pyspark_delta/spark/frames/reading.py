@@ -1,7 +1,7 @@
 """From a snapshot or chosen files to a DataFrame, by the fastest scan that can read them.
 
-The Catalyst scan reads through a file index in the JVM, the public scan through `spark.read.parquet`. If Spark cannot
-read the files, workers read them with Arrow.
+The Catalyst scan is Spark's own Parquet scan over a file index in Python; the public scan uses `spark.read.parquet`. If
+Spark cannot read the files, the Arrow scan reads them in Python workers.
 """
 
 from __future__ import annotations
@@ -83,19 +83,19 @@ def _data_source(spark: SparkSession, snapshot: Snapshot, where: str | None, row
 
 
 def _read_by_tasks(spark: SparkSession, snapshot: Snapshot, where: str | None, row_tracking: bool) -> DataFrame:
-    """Return the Arrow scan of a table of a catalog.
+    """Return the Arrow scan of a table in a catalog.
 
-    Only this process can ask its catalog, so it sends the files to workers.
+    Only this process can ask the catalog, so it sends the files to the workers.
     """
     frame = task_frame(spark, file_source(snapshot), snapshot.files(_SCANNED), row_tracking=row_tracking)
     return frame if where is None else frame.where(where)
 
 
 def read_by_workers(spark: SparkSession, snapshot: Snapshot, options: Mapping[str, str]) -> DataFrame:
-    """Return what the read options select from the table of a snapshot, through the Python Data Source.
+    """Return the rows of a snapshot's table that the read options select, through the Python Data Source.
 
-    Spark does not pass the session's time zone to a data source, so it is passed here: partition values and conditions
-    may depend on it.
+    Partition values and conditions may depend on the session time zone. Spark does not pass it to a data source, so an
+    option does. Raises MissingDependencyError.
     """
     prepare_workers(spark)
     spark.dataSource.register(import_module(DATA_SOURCE_MODULE).DefaultSource)
@@ -115,7 +115,7 @@ def read_files(
 ) -> DataFrame:
     """Return the rows of some data files (`actions.columns`), without deleted rows.
 
-    See `public_scan.frame_of_files`.
+    Arguments as in `public_scan.frame_of_files`.
     """
     files = with_all_columns(files)
     if takes_file_index(spark, source):
@@ -135,7 +135,7 @@ def with_all_columns(files: pa.Table) -> pa.Table:
 
 
 def takes_file_index(spark: SparkSession, table: Snapshot | FileSource) -> bool:
-    """Return True if the Catalyst scan can read the files: in this JVM, which has a file system for them."""
+    """Return True if the Catalyst scan can read the files of a table, in a classic session with access to them."""
     if is_remote() or not _jvm_reads(spark, table):
         return False
 
@@ -143,13 +143,13 @@ def takes_file_index(spark: SparkSession, table: Snapshot | FileSource) -> bool:
 
 
 def reads_natively(spark: SparkSession, source: FileSource, files: pa.Table) -> bool:
-    """Return True if Spark itself can read the files, through its public API."""
+    """Return True if the public scan can read the files."""
 
     return (is_remote() or _jvm_reads(spark, source)) and frame_can_read(spark, source, files)
 
 
 def _jvm_reads(spark: SparkSession, table: Snapshot | FileSource) -> bool:
-    """True if Hadoop has a file system for the table, which the options are meant for, and Spark converts its types."""
+    """Return True if Hadoop can access the table with the storage options, and Spark converts its changed types."""
     from pyspark_delta.spark.frames.relation_columns import spark_converts
 
     if not spark_converts(table.configuration):
@@ -164,10 +164,10 @@ def _jvm_reads(spark: SparkSession, table: Snapshot | FileSource) -> bool:
 
 
 def _warn(reason: str) -> None:
-    """Warn that files are skipped less; Python shows a warning once for each place that causes it."""
+    """Warn that fewer files are skipped. Python shows a warning once for each line of code that causes it."""
     warnings.warn(
-        f"This Spark does not take a file index from Python ({reason}); tables are read through its public "
-        "DataFrame API, where files are skipped only by the option 'where'.",
+        f"This Spark cannot use a file index in Python ({reason}). Tables are read through its public DataFrame API, "
+        "which skips files only by the option 'where'.",
         DeltaWarning,
         stacklevel=3,
     )

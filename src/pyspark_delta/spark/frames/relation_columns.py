@@ -32,9 +32,9 @@ from pyspark_delta.spark.frames.user_defined_types import is_loadable, without_c
 from pyspark_delta.storage.hadoop import hadoop_options
 
 PARQUET_FIELD_ID = "parquet.field.id"
-ROW_INDEX = StructField("_tmp_metadata_row_index", LONG)  # its name in Spark's Parquet reader
+ROW_INDEX = StructField("_tmp_metadata_row_index", LONG)  # the name that Spark's Parquet reader gives it
 
-# Rows must not depend on settings of the session, and a missing file is never silently skipped.
+# These options override settings of the session: rows must not depend on them, and no missing file may be ignored.
 RELATION_OPTIONS = {
     "datetimeRebaseMode": "CORRECTED",
     "int96RebaseMode": "CORRECTED",
@@ -42,15 +42,15 @@ RELATION_OPTIONS = {
     "ignoreCorruptFiles": "false",
     "mergeSchema": "false",
 }
-# Hadoop looks for a checksum file next to each local file; it cannot form the name of one for `a:b.parquet`.
+# By default Hadoop looks for a checksum file next to each local file, which fails for names such as `a:b.parquet`.
 LOCAL_FILE_SYSTEM = "fs.file.impl"
 PLAIN_LOCAL_FILES = {
     LOCAL_FILE_SYSTEM: "org.apache.hadoop.fs.RawLocalFileSystem",
     f"{LOCAL_FILE_SYSTEM}.disable.cache": "true",
 }
-# Match columns by field id; a file without ids has none of the columns, instead of being an error (C248).
+# Match columns by field id. In a file without ids, all columns are missing; Spark must not raise an error (C248).
 FIELD_ID_SETTINGS = ("spark.sql.parquet.fieldId.read.enabled", "spark.sql.parquet.fieldId.read.ignoreMissing")
-# Of a schema with EXISTS_DEFAULT, Spark evaluates the text when a file lacks the column; in Delta the value is null.
+# If a file lacks a column with EXISTS_DEFAULT, Spark would evaluate that SQL text; in Delta the value is null.
 _INTERNAL_METADATA = ("delta.", "parquet.field.", "__CHAR_VARCHAR_TYPE_STRING", "CURRENT_DEFAULT", "EXISTS_DEFAULT")
 
 
@@ -58,8 +58,9 @@ _INTERNAL_METADATA = ("delta.", "parquet.field.", "__CHAR_VARCHAR_TYPE_STRING", 
 class TableColumns:
     """The layout of a table's columns in its files.
 
-    `data` and `partition` are the columns in the files and in the log; a void column is in neither. `stored_row_id` and
-    `stored_row_commit_version` name the physical columns that override the row ids implied by a file, if there are any.
+    `mode` is the column mapping mode. `data` and `partition` are the columns in the files and in the log; a void column
+    is in neither. `stored_row_id` and `stored_row_commit_version` are the physical names of columns that override the
+    row ids implied by a file, if the table has them.
     """
 
     schema: StructType
@@ -71,7 +72,7 @@ class TableColumns:
 
     @property
     def relation_columns(self) -> tuple[RelationColumn, ...]:
-        """All columns that a predicate may name."""
+        """The columns of a relation, which a predicate may name."""
         return self.data + self.partition
 
     @property
@@ -83,9 +84,10 @@ class TableColumns:
             yield field.name
 
     def data_schema(self, *, row_index: bool = False, row_tracking: bool = False) -> StructType:
-        """Return the schema to read files with: physical names, everything nullable, field ids where they decide.
+        """Return the schema to read files with: physical names, everything nullable, field ids in the mode `id`.
 
-        With `row_index`, the Parquet reader adds the position of each row in its file.
+        `row_tracking` adds the stored row ids. For `row_index`, the Parquet reader computes the position of each row in
+        its file.
         """
         fields = [_readable(column.physical, by_id=self.mode == "id") for column in self.data]
         if row_tracking:
@@ -96,7 +98,7 @@ class TableColumns:
         return StructType(tuple(fields))
 
     def partition_schema(self) -> StructType:
-        """Return the partition columns in physical names."""
+        """Return the partition columns under their physical names."""
         return StructType(tuple(_readable(column.physical, by_id=False) for column in self.partition))
 
 
@@ -105,8 +107,8 @@ def table_columns(
 ) -> TableColumns:
     """Return the columns of one version of a table. Raises as `physical_field`.
 
-    Columns outside of its schema follow: `stored_too` are in the files under their names, `constants` are stored with
-    the partition values of each file.
+    Columns outside of its schema follow: `stored_too` are in the files under the same names, `constants` are among the
+    partition values of each file.
     """
     mode = mapping_mode(configuration)
     partitioned = {name.casefold() for name in configuration.partition_columns}
@@ -126,9 +128,9 @@ def table_columns(
 
 
 def names_without_projection(columns: TableColumns) -> tuple[str, ...] | None:
-    """Return the table's column names if a relation over its files has the same columns in order.
+    """Return the table's column names if a relation over its files has the same columns, apart from their names.
 
-    Return None if the columns need more than new names.
+    Return None if the columns need more than to be renamed, as for another order or other names of nested fields.
     """
     if columns.mode == "id" or tuple(c.logical for c in columns.relation_columns) != columns.schema.fields:
         return None
@@ -159,7 +161,7 @@ def relation_options(location: str, storage_options: Mapping[str, str], columns:
 def row_tracking_columns(
     columns: TableColumns, base_row_id: Column, default_version: Column, row_index: Column
 ) -> dict[str, Column]:
-    """Return row id and row commit version: stored in the file, or implied by it (C327, C328)."""
+    """Return the columns of row id and row commit version, stored in the file or implied by it (C327, C328)."""
     identity, version = base_row_id + row_index, default_version
     if columns.stored_row_id is not None:
         identity = F.coalesce(F.col(quoted(columns.stored_row_id)), identity)
@@ -169,12 +171,12 @@ def row_tracking_columns(
 
 
 def spark_converts(configuration: TableConfiguration) -> bool:
-    """True if Spark's Parquet reader converts all files from before the type of a column was changed."""
+    """Return True if Spark's Parquet reader converts the columns of older files to the types they were changed to."""
     return not (is_supported(configuration, Feature.TYPE_WIDENING) and has_unlisted_changes(configuration.schema))
 
 
 def user_metadata(field: StructField) -> dict[str, Any]:
-    """Return the metadata of a column that belongs to the user, such as its comment."""
+    """Return the part of a column's metadata that belongs to the user, such as its comment."""
     return {key: value for key, value in field.metadata.items() if not key.startswith(_INTERNAL_METADATA)}
 
 
@@ -214,7 +216,7 @@ def _same_names(logical: DataType, physical: DataType) -> bool:
 
 
 def _replaceable(logical: StructType, physical: StructType) -> bool:
-    """Return True if adding all logical and dropping all physical fields leaves the logical ones in order."""
+    """Return True if no name is both logical and physical: fields can be added and dropped without a conflict."""
     return {f.name.casefold() for f in logical}.isdisjoint(f.name.casefold() for f in physical)
 
 

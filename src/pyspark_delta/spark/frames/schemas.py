@@ -1,4 +1,4 @@
-"""Delta schemas as Spark's types."""
+"""Converts schemas between Delta's types and Spark's."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from pyspark_delta.spark.frames.user_defined_types import with_loadable_types
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Field metadata for the table only: column mapping, generation expressions, type changes (C431).
-# Spark evaluates the SQL text of a default in the schema of a read.
+# Prefixes of field metadata that Spark must not get: column mapping, generation expressions, type changes (C431), and
+# defaults, because Spark evaluates their SQL text in the schema of a read.
 _INTERNAL = ("delta.", "parquet.field.", "CURRENT_DEFAULT", "EXISTS_DEFAULT")
 _NULLABILITY = ("nullable", "containsNull", "valueContainsNull")
 
@@ -25,7 +25,7 @@ _NULLABILITY = ("nullable", "containsNull", "valueContainsNull")
 def to_spark(schema: StructType) -> SparkStruct:
     """Return the logical schema for Spark: all fields nullable, without the metadata that only the protocol uses.
 
-    A file may lack a column that is declared NOT NULL (C374), and Spark answers `IS NULL` from the declaration.
+    A file may lack a column that is declared NOT NULL (C374), and Spark would answer `IS NULL` from the declaration.
     """
     return SparkStruct.fromJson(_readable(type_to_json(with_loadable_types(schema))))
 
@@ -33,8 +33,9 @@ def to_spark(schema: StructType) -> SparkStruct:
 def from_spark(schema_of: Callable[[], SparkStruct]) -> StructType:
     """Return a schema of Spark as Delta types.
 
-    `schema_of` returns Spark's schema; building it from text is recursive too. Raises UnsupportedTableError with the
-    name of a type that Delta does not have, and SchemaMismatchError for nesting that is too deep.
+    `schema_of` returns Spark's schema; it is called here, because making a schema from text can exceed the recursion
+    limit too. Raises UnsupportedTableError with the name of a type that Delta does not have, and SchemaMismatchError
+    for nesting that is too deep.
     """
     try:
         return parse_schema(schema_of().json())
@@ -48,7 +49,7 @@ def from_spark(schema_of: Callable[[], SparkStruct]) -> StructType:
 def empty_frame(spark: SparkSession, schema: SparkStruct) -> DataFrame:
     """Return an empty frame of a schema.
 
-    For a classic session it is a local relation: `createDataFrame` makes an RDD even for no rows.
+    In a classic session it is a local relation; `createDataFrame` would make an RDD even for no rows.
     """
     session: Any = spark
     if not hasattr(session, "_jsparkSession"):

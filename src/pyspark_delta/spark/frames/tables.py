@@ -55,7 +55,7 @@ def read_table(
     """Return the rows that the options select; the DataFrame stays at one version.
 
     `tail` is the log tail that a catalog has just returned. Raises SchemaMismatchError if the user gave a schema that
-    is not the table's, and what opening a table raises.
+    is not the table's, and as `open_snapshot`.
     """
     snapshot = open_snapshot(options, tail=tail)
     if options.changes is not None:

@@ -1,4 +1,4 @@
-"""Workers read chosen data files with the Arrow reader if Spark itself cannot read them."""
+"""The Arrow scan: Python workers read data files that Spark itself cannot read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _TASK = "task binary"
 MOST_TASKS = 10_000
-"""The most tasks of one job; if there are more items, tasks share them."""
+"""The maximum number of tasks of one job. If there are more items, a task gets several."""
 
 
 def task_frame(
@@ -46,9 +46,9 @@ def task_frame(
 
 
 def frame_of_tasks(spark: SparkSession, items: Iterable[object], task: ItemTask, schema: StructType) -> DataFrame:
-    """Return the rows that a function makes of each picklable item, in as many Spark tasks as possible.
+    """Return the rows that `task` makes of each picklable item, in up to `MOST_TASKS` Spark tasks.
 
-    Nothing runs before the frame does. Raises MissingDependencyError.
+    The tasks run each time the frame is executed. Raises MissingDependencyError if workers cannot run the package.
     """
     prepare_workers(spark)
     pickled = [(item,) for item in pickle_items(items)]

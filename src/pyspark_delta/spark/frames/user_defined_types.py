@@ -1,8 +1,8 @@
 """The user-defined types that a session can instantiate; columns of others are read as their storage types.
 
-The schema of a table names the classes, so the writer of the table chose the names. A name therefore runs no code that
-the user did not run: a Python module counts if the process has imported it or the user allows it by a setting, and a
-class of the JVM is inspected without being initialized.
+The schema of a table names the classes, so the writer of the table chose the names. A name must not make this process
+run code. So a Python class is used only if its module is already imported or the user allows the module by a setting,
+and a class of the JVM is inspected without being initialized.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from pyspark.sql.types import UserDefinedType
 from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructType
 
 ALLOWED_MODULES = "spark.pyspark_delta.userDefinedTypes.modules"
-"""A setting: names of Python modules, separated by commas, that the schemas of tables may have imported."""
+"""The session setting with names of Python modules, separated by commas.
+
+These modules are imported if the schema of a table names them.
+"""
 
 _PYTHON_CLASS, _JVM_CLASS, _PICKLED_CLASS = "pyClass", "class", "serializedClass"
 _MODULES_OF_SPARK = frozenset(["pyspark.ml.linalg", "pyspark.mllib.linalg"])
@@ -30,10 +33,10 @@ _CLASSES_OF_SPARK = frozenset(
 
 
 def is_loadable(annotation: Mapping[str, str | None]) -> bool:
-    """True if PySpark finds the Python class of a user-defined type, and the session its JVM class, if it has one.
+    """Return True if PySpark finds the Python class of a user-defined type, and the JVM its JVM class, if it has one.
 
-    Only Spark's own classes are known to be in a JVM of another process. Types without a Python class are not loadable:
-    PySpark has no schema with them.
+    Of a JVM in another process, only Spark's own classes are known. Types without a Python class are not loadable:
+    PySpark cannot represent them in a schema.
     """
     python, jvm = annotation.get(_PYTHON_CLASS), annotation.get(_JVM_CLASS)
     if python is None or _python_class(python) is None:
@@ -44,7 +47,7 @@ def is_loadable(annotation: Mapping[str, str | None]) -> bool:
 def with_loadable_types(data_type: DataType) -> DataType:
     """Return the type with the annotations of loadable types only, at every level.
 
-    Values of other types are read in their storage type.
+    Values of other user-defined types are read as their storage types.
     """
     annotation = data_type.annotation
     if annotation is not None and is_loadable(annotation):
@@ -93,7 +96,7 @@ def _may_import(module: str) -> bool:
 
 
 def _is_in_jvm(name: str) -> bool:
-    """Return True if this process's JVM has the class as a user-defined type: Spark calls its constructor."""
+    """Return True if a class in this process's JVM is a user-defined type. Spark calls the constructor of the class."""
     from py4j.protocol import Py4JError
 
     context: Any = SparkContext._active_spark_context

@@ -1,9 +1,10 @@
 """`enable(spark)`: the session reads and writes Delta tables natively, with PySpark's own methods.
 
-PySpark has no hook for planning in Python, so members of its classes are wrapped, for enabled sessions only:
-`SparkSession.read`, `SparkSession.table`, `DataFrame.write` and `DataFrame.writeTo`; and `SparkSession.sql`,
-`SparkSession.readStream` and `DataFrame.writeStream`, to explain what is not supported. Nothing changes for other
-sessions and other formats. `disable` undoes it.
+PySpark has no hook for planning in Python, so `enable` wraps members of its classes. In enabled sessions,
+`SparkSession.read`, `SparkSession.table`, `DataFrame.write` and `DataFrame.writeTo` support Delta;
+`SparkSession.sql`, `SparkSession.readStream` and `DataFrame.writeStream` explain what is not supported. Other sessions
+do not change, nor do other formats, except that they cannot be written into the directory of a Delta table.
+`disable` undoes `enable`.
 """
 
 from __future__ import annotations
@@ -55,16 +56,16 @@ _wrapped: list[_Wrapped] = []
 
 
 def enable(spark: SparkSession) -> SparkSession:
-    """Make a session speak Delta natively, and return it. Works on classic sessions and on Spark Connect.
+    """Let a session read and write Delta tables natively, and return the session, which is classic or Spark Connect.
 
-    Afterwards `spark.read.format("delta")`, ``spark.table("delta.`/path`")`` and `df.write.format("delta")` plan in
-    this process: scans prune columns, partitions and files, in SQL over temporary views and in joins too; writes know
-    every save mode and `partitionBy`; errors are `DeltaError`s. Calling it again changes nothing.
+    Afterwards `spark.read.format("delta")`, ``spark.table("delta.`/path`")`` and `df.write.format("delta")` are planned
+    in this process. Scans prune columns, partitions and files, also in joins and in SQL over temporary views. Writes
+    support every save mode and `partitionBy`. Errors are `DeltaError`s. Calling `enable` again changes nothing.
 
     In local mode, Spark's workers run the Python of this process, unless PYSPARK_PYTHON or `spark.pyspark.python` names
     another one.
 
-    Raises MissingDependencyError, before anything changes, for a PySpark that is too old.
+    Raises MissingDependencyError, before anything changes, if PySpark is too old.
 
     >>> spark = enable(SparkSession.builder.getOrCreate())              # doctest: +SKIP
     >>> spark.read.format("delta").option("versionAsOf", 3).load(path)  # doctest: +SKIP
@@ -78,12 +79,12 @@ def enable(spark: SparkSession) -> SparkSession:
     if is_new:
         _warn_of_delta_spark(spark)
         if use_running_python(spark):
-            _register_sources(spark)  # Spark looked up data sources with another Python
+            _register_sources(spark)  # Spark had looked up data sources with another Python
     return spark
 
 
 def disable(spark: SparkSession) -> SparkSession:
-    """Undo `enable` for a session. PySpark's classes are restored once no session is enabled."""
+    """Undo `enable` for a session, and return it. When no session is enabled, PySpark's classes are restored."""
     with _lock:
         enabled.discard(session_key(spark))
         if not enabled:
@@ -94,10 +95,11 @@ def disable(spark: SparkSession) -> SparkSession:
 
 
 def configure_spark_with_delta_pip(spark_session_builder: Any, extra_packages: list[str] | None = None) -> Any:
-    """Return the builder with `extra_packages` added to its JARs; delta-spark's JAR is not needed.
+    """Return the builder with `extra_packages` as `spark.jars.packages`; delta-spark's JAR is not needed.
 
-    It exists so that code written for delta-spark runs unchanged. If the builder has a local master, Spark also starts
-    the Python of this process, unless PYSPARK_PYTHON or `spark.pyspark.python` names another one.
+    With this function, code written for delta-spark runs unchanged. If the builder's master is local, Spark also runs
+    the Python of this process, unless PYSPARK_PYTHON, PYSPARK_DRIVER_PYTHON or `spark.pyspark.python` names another
+    one.
     """
     choose_for_local_master(getattr(spark_session_builder, "_options", {}))
     if extra_packages:
@@ -148,12 +150,12 @@ def _register_sources(spark: SparkSession) -> None:
 
 
 def _warn_of_delta_spark(spark: SparkSession) -> None:
-    """Warn about settings that name classes of delta-spark that are not there.
+    """Warn about settings that name classes of delta-spark if the session does not have its JAR.
 
-    Its JAR is not needed, and the settings make queries fail.
+    The JAR is not needed, and the settings make queries fail.
     """
     java = getattr(spark, "_jsparkSession", None)
-    if java is None:  # only the Spark Connect server can tell its classes
+    if java is None:  # only the Spark Connect server knows its classes
         return
     settings = {key: str(value) for key, value in spark.conf.getAll.items() if _CLASS_SETTINGS.fullmatch(key)}
     loader = spark._jvm.Thread.currentThread().getContextClassLoader()  # type: ignore[union-attr]
@@ -164,8 +166,8 @@ def _warn_of_delta_spark(spark: SparkSession) -> None:
     ]
     if left:
         warnings.warn(
-            f"The session has settings for delta-spark, whose JAR it lacks: {', '.join(left)}. pyspark-delta needs "
-            "neither; remove the settings, because Spark fails where it needs these classes.",
+            f"The session has settings for delta-spark, but not its JAR: {', '.join(left)}. pyspark-delta needs "
+            "neither. Remove the settings, because Spark fails when it needs these classes.",
             DeltaWarning,
             stacklevel=3,
         )
@@ -194,7 +196,7 @@ def _wrap(owner: type, name: str, make: Callable[[Any], Any]) -> None:
 
 
 def _property_with(mixin: type[DeltaMixin]) -> Callable[[Any], Any]:
-    """Return the function that wraps a property, so that the reader or writer it returns knows Delta."""
+    """Return a function that wraps a property of PySpark and adds the mixin to the reader or writer in it."""
 
     def wrap(before: Any) -> Any:
         return property(lambda self: mix_in(mixin, before.fget(self), self), doc=before.__doc__)

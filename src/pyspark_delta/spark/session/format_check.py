@@ -1,4 +1,4 @@
-"""Writes in other file formats into the directory of a Delta table are refused: they would corrupt or delete it.
+"""Refuses to write other file formats into the directory of a Delta table, which would corrupt or delete the table.
 
 Spark's own file formats ignore the transaction log: an overwrite deletes it with all files of the table, and an append
 leaves files that no version contains. delta-spark allows both; the error and the setting that turns the check off have
@@ -31,7 +31,7 @@ _FILE_FORMAT_CLASSES = ("org.apache.spark.sql.execution.datasources.", "org.apac
 _FILE_SCHEME = re.compile(r"file:(?://[^/]*)?(?=/)")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
-# The parts of SQL text that matter: what is quoted, comments, words.
+# The relevant tokens of SQL: quoted text, comments, words and dots.
 _TOKENS = re.compile(
     r"""--[^\n]*|/\*.*?\*/|r'[^']*'|r"[^"]*"|'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`]|``)*`|\w+|\.""",
     re.DOTALL | re.IGNORECASE,
@@ -41,7 +41,7 @@ _WRITES = re.compile(r"\b(?:INSERT|CREATE|REPLACE)\b", re.IGNORECASE)
 
 # -------------------------------------------------------------------------------------------------------- DataFrames
 def _checking(name: str) -> Any:
-    """Return the writer's method of a file format, which checks its path first."""
+    """Return a method of the writer for a file format, such as `parquet`, that first checks its path."""
     method = getattr(DataFrameWriter, name)
     parameters = signature(method)
 
@@ -83,7 +83,7 @@ class FormatCheckedWriter(FormatMixin, OptionsMixin):
     def _check_target(self, source: str | None, path: Any, mode: Any, options: Mapping[str, Any]) -> None:
         given = {key.lower(): value for key, value in self._delta_options.items(options).items()}
         chosen = (mode or self._delta_mode or "error").lower()
-        if chosen in ("append", "overwrite"):  # the other modes never write into a directory that exists
+        if chosen in ("append", "overwrite"):  # the modes error and ignore never write into a directory that exists
             check_target(self._delta_session, source, path or given.get("path"))
 
 
@@ -106,8 +106,8 @@ class FormatCheckedStreamWriter(FormatMixin, OptionsMixin):
 def check_target(spark: SparkSession, source: str | None, path: object) -> None:
     """Raise InvalidOperationError if a file format is about to write to `path`, which is in a Delta table.
 
-    None as `source` is the default format of the session. The check never fails for another reason. It costs one
-    request to the storage for the path and for each of its parent directories.
+    `source` is None for the default format of the session. The check raises no other error. It makes one request to the
+    storage for the path, and one for each of its parent directories.
     """
     if not isinstance(path, str) or not _is_file_format(source):
         return
@@ -117,9 +117,9 @@ def check_target(spark: SparkSession, source: str | None, path: object) -> None:
 
 
 def check_table(spark: SparkSession, name: str) -> None:
-    """Raise InvalidOperationError if rows of the table or view `name` of Spark's catalog are in a Delta table.
+    """Raise InvalidOperationError if the files of a table or view in Spark's catalog are in a Delta table's directory.
 
-    Only classic sessions can say where a table is.
+    Only classic sessions know where a table is, so nothing is checked on Spark Connect.
     """
     for path in _directories_of(spark, name):
         table = _table_with(spark, path)
@@ -129,9 +129,9 @@ def check_table(spark: SparkSession, name: str) -> None:
 
 # --------------------------------------------------------------------------------------------------------------- SQL
 def check_statement(spark: SparkSession, query: object) -> None:
-    """Raise InvalidOperationError if a statement writes other files into the directory of a Delta table.
+    """Raise InvalidOperationError if SQL would write another format into the directory of a Delta table.
 
-    That is INSERT, and CREATE TABLE with another format and the directory as its location.
+    INSERT is checked, and CREATE or REPLACE TABLE with another format and a location.
     """
     if not isinstance(query, str) or _WRITES.search(query) is None:
         return
@@ -166,7 +166,10 @@ def _check_directory(spark: SparkSession, what: str, path: str | None) -> None:
 
 
 def _path(tokens: list[str], keyword: str | None) -> str | None:
-    """Return the text after the keyword (None: the first token) or after the option `path`; None if there is none."""
+    """Return the quoted text after the keyword or the option `path`; None if there is none.
+
+    If the keyword is None, the text may also be the first token.
+    """
     before = keyword
     for token in tokens:
         if token.upper() in ("SELECT", "VALUES", "FROM", "WITH"):
@@ -180,7 +183,7 @@ def _path(tokens: list[str], keyword: str | None) -> str | None:
 
 
 def _literal(token: str) -> str | None:
-    """Return the text that a token quotes; None for another token."""
+    """Return the text of a string literal; None for another token."""
     if token[:2].lower() in ("r'", 'r"'):
         return token[2:-1]
     quote = token[0]
@@ -190,7 +193,7 @@ def _literal(token: str) -> str | None:
 
 
 def _name(tokens: list[str]) -> str:
-    """Return the identifier at the beginning, with its dots."""
+    """Return the identifier at the beginning of the tokens, with its dots."""
     name: list[str] = []
     for token in tokens:
         if (token == ".") != (len(name) % 2 == 1):
@@ -208,7 +211,7 @@ def _table_with(spark: SparkSession, path: str) -> str | None:
     """Return the Delta table that a path is in; None if there is none, or if that cannot be found out."""
     with suppress(Exception):
         java: Any = getattr(spark, "_jsparkSession", None)
-        if java is None:  # only the server knows other storage
+        if java is None:  # only the server can access other storage
             return None if _SCHEME.match(path) and not _FILE_SCHEME.match(path) else _local_table(path)
         hadoop_path: Any = spark._jvm.org.apache.hadoop.fs.Path  # type: ignore[union-attr]
         current = hadoop_path(path)
@@ -234,7 +237,7 @@ def _local_table(path: str) -> str | None:
 
 
 def _directories_of(spark: SparkSession, name: str) -> list[str]:
-    """Return the directories of a table of files, or of a view that Spark writes through to such a table."""
+    """Return the directories of a file table, or of the file table behind a view through which Spark writes."""
     java: Any = getattr(spark, "_jsparkSession", None)
     if java is None or not name:
         return []

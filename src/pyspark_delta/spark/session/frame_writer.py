@@ -27,7 +27,7 @@ class DeltaAwareWriter(FormatCheckedWriter):
 
     _delta_partitioning: tuple[str, ...] | None = None
     _delta_clustering: tuple[str, ...] = ()
-    _delta_buckets: str | None = None  # the method that was called
+    _delta_buckets: str | None = None  # the method that was called: bucketBy or sortBy
 
     def mode(self, saveMode: str | None) -> Any:
         if saveMode is not None:
@@ -35,7 +35,7 @@ class DeltaAwareWriter(FormatCheckedWriter):
         try:
             super().mode(saveMode)
         except Exception:
-            # Spark refuses an unknown mode here; for Delta, saving refuses it with the list of the known ones.
+            # Spark refuses an unknown mode here. For Delta, `save` refuses it and lists the known modes.
             if (self._delta_source or "").lower() not in FORMATS:
                 raise
         return self
@@ -77,7 +77,7 @@ class DeltaAwareWriter(FormatCheckedWriter):
             partitioning = _names((partitionBy,) if isinstance(partitionBy, str) else partitionBy)
         if self._delta_buckets is not None:
             raise InvalidOperationError(
-                f"Delta tables have no buckets: {self._delta_buckets} cannot be used; clusterBy lays out files."
+                f"Delta tables have no buckets: leave {self._delta_buckets} out, or use clusterBy."
             )
         given = self._delta_options.items(options)
         save(
@@ -126,7 +126,7 @@ class DeltaAwareWriter(FormatCheckedWriter):
 
 
 def refuse_name(name: str) -> NoReturn:
-    """Raise InvalidOperationError for a table that has no location."""
+    """Raise InvalidOperationError for a table in Spark's catalog, which does not keep its location."""
     raise InvalidOperationError(
         f"Cannot write to table '{name}': Spark's catalog does not keep the location of a Delta table, so its rows "
         'would be lost. Nothing was written. Write to a path, as in df.write.format("delta").save("/path/to/table") or '
@@ -138,7 +138,7 @@ def refuse_name(name: str) -> NoReturn:
 
 @contextmanager
 def refusing_views(name: str) -> Iterator[None]:
-    """Raise InvalidOperationError, with an alternative, if Spark refuses in the block to write into a view."""
+    """Raise InvalidOperationError, with an alternative, if Spark refuses to write into a view while the block runs."""
     try:
         yield
     except AnalysisException as error:

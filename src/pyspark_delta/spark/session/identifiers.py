@@ -1,7 +1,8 @@
 """From an identifier to a table: a path such as ``delta.`/path` ``, or a name in a connected catalog (C482).
 
-Session settings can connect catalogs, so a cluster's configuration suffices: `spark.pyspark_delta.catalog.NAME` is the
-URL of a catalog; with the suffixes `.token` and `.storageRoot` it sets these arguments of `connect_catalog`.
+Session settings can connect catalogs, for example in the configuration of a cluster. `spark.pyspark_delta.catalog.NAME`
+is the URL of a catalog; the same setting with the suffix `.token` or `.storageRoot` is the argument `token` or
+`storage_root` of `connect_catalog`.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ _SETTING = "spark.pyspark_delta.catalog."
 class Identified:
     """The table of an identifier: a path as the user gave it, or a location from a catalog.
 
-    `name` is the table's in its catalog, and `catalog_table` the table there; None for a path. `tail` is the log tail
-    from the catalog.
+    `name` is the name of the table in its catalog, and `catalog_table` the table there; both are None for a path.
+    `tail` is the log tail that the catalog returned.
     """
 
     path: str
@@ -47,15 +48,15 @@ def path_of_identifier(identifier: str) -> str | None:
 
 
 def identify(spark: SparkSession, identifier: str) -> Identified | None:
-    """Return the table of an identifier; None for names that no connected catalog knows.
+    """Return the table of an identifier; None if it is neither a path nor a name in a connected catalog.
 
-    Raises CatalogNameNotFoundError if the catalog of the name has no such table, and CatalogError.
+    Raises CatalogNameNotFoundError if the catalog has no table of the name, and CatalogError.
     """
     return _identify(spark, identifier, create=False)
 
 
 def identify_or_create(spark: SparkSession, identifier: str) -> Identified | None:
-    """Return the table as `identify` does; for a new table, the place where its catalog wants it to be created."""
+    """Return the table as `identify` does; for a new table, the location that its catalog chooses for it."""
     return _identify(spark, identifier, create=True)
 
 
@@ -70,7 +71,7 @@ def is_in_catalog(spark: SparkSession, identifier: str) -> bool:
 
 
 def exists(spark: SparkSession, identifier: str) -> bool:
-    """Return True if the catalog of a name has such a table. Raises CatalogError."""
+    """Return True for a path identifier, and for a name if its catalog has the table. Raises CatalogError."""
     try:
         return identify(spark, identifier) is not None
     except CatalogNameNotFoundError:
@@ -78,7 +79,7 @@ def exists(spark: SparkSession, identifier: str) -> bool:
 
 
 def check_path_option(spark: SparkSession, identifier: str, options: Mapping[str, str]) -> None:
-    """Check that the option `path` given with the name of a table is its location. Raises InvalidOptionError."""
+    """Raise InvalidOptionError if the option `path` is given with the name of a table and is not its location."""
     path = next((value for key, value in options.items() if key.lower() == "path"), None)
     if path is None or not is_named(spark, identifier):
         return
@@ -88,9 +89,8 @@ def check_path_option(spark: SparkSession, identifier: str, options: Mapping[str
     except CatalogNameNotFoundError:
         raise InvalidOptionError(
             f"The table {identifier} cannot be created at '{given}': its catalog chooses the location of new tables. "
-            "Leave "
-            "the option 'path' out; or write to the path with df.write.format(\"delta\").save(path), and name the "
-            "table with register(name, path) of its catalog.",
+            "Leave the option 'path' out; or write to the path with df.write.format(\"delta\").save(path), and give "
+            "the table its name with register(name, path) of the catalog.",
             error_class="DELTA_TABLE_LOCATION_MISMATCH",
             table=identifier,
             path=given,

@@ -24,7 +24,7 @@ else:
 
 
 class DeltaMixin(_BeforePySpark):
-    """What all mixins share: the session, and the frame that is written."""
+    """The base of all mixins: remembers the session, and the frame to write."""
 
     _delta_session: SparkSession
     _delta_frame: DataFrame
@@ -71,7 +71,7 @@ class OptionsMixin(DeltaMixin):
 
 
 class GivenOptions:
-    """Options in the order in which they were given; keys are case-insensitive, and the last value counts."""
+    """Options in the order in which they were given; keys are case-insensitive, and the last value of a key counts."""
 
     def __init__(self) -> None:
         self._given: dict[str, tuple[str, str]] = {}
@@ -100,7 +100,7 @@ def mix_in(mixin: Any, target: Any, origin: SparkSession | DataFrame) -> Any:
     return target
 
 
-@lru_cache(maxsize=16)  # the mixins by PySpark's classes: classic, Spark Connect
+@lru_cache(maxsize=16)  # each mixin with the classes of classic sessions and of Spark Connect
 def mixed_class(mixin: type[DeltaMixin], base: type) -> type:
-    """Return PySpark's class with the mixin, and with the documentation of PySpark's class."""
+    """Return a subclass of the mixin and of PySpark's class, with the documentation of PySpark's class."""
     return type(mixin.__name__, (mixin, base), {"__doc__": base.__doc__, "__module__": mixin.__module__})

@@ -47,7 +47,7 @@ class DeltaAwareReader(FormatMixin, OptionsMixin):
 def _read(
     spark: SparkSession, path: Any, options: Mapping[str, str], schema: Any, found: Identified | None = None
 ) -> DataFrame | None:
-    """Return the frame; None if the table cannot be accessed from here, but perhaps from a Spark Connect server."""
+    """Return the frame; None if this process cannot access the table, but the Spark Connect server perhaps can."""
     parsed = read_options(spark, path if isinstance(path, str) else None, options)
     if found is not None:
         parsed = replace(parsed, catalog_table=found.catalog_table)

@@ -53,7 +53,7 @@ class DeltaAwareStreamWriter(FormatCheckedStreamWriter):
         queryName: Any = None,
         **options: Any,
     ) -> Any:
-        # Spark's default format counts only where no function takes the rows.
+        # Spark's default format applies only if no function, such as that of foreachBatch, takes the rows.
         source = format or self._delta_source
         if (source is not None or not self._delta_has_function) and self._delta_chosen(source):
             refuse_to_write()

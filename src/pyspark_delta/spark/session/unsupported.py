@@ -1,4 +1,4 @@
-"""Operations of delta-spark that pyspark-delta lacks: each one is refused by name, with an alternative."""
+"""Operations of delta-spark that pyspark-delta does not support: each is refused by name, with an alternative."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _BY_NAME = {
 }
 _REWRITE = "read the table, and write it with mode('overwrite') and option('dataChange', False)"
 _INSTEAD = {
-    "VACUUM": "Data files that no version needs stay where they are; {open}.cleanLog() deletes old files of the log.",
-    "OPTIMIZE": f"To replace small files, {_REWRITE}; repartition(n) in between sets the number of files.",
+    "VACUUM": "Data files that no version needs are not deleted; {open}.cleanLog() deletes old files of the log.",
+    "OPTIMIZE": f"To replace small files, {_REWRITE}; repartition(n) before the write sets the number of files.",
     "REORG": f"To rewrite the files, {_REWRITE}.",
     "RESTORE": "Read the version with option('versionAsOf', version), and write it with mode('overwrite').",
     "CLONE": "Read the version to copy, and write it to the new path.",
     "CONVERT TO DELTA": "Read the files with spark.read.parquet(path), and write them to a new path with "
     "format('delta').",
     "GENERATE": "Engines that read Delta tables need no manifest; {read}.inputFiles() lists the data files.",
-    "DROP FEATURE": "Turn the feature off by its property, with {open}.alter().setProperties(...); the protocol keeps "
-    "its name.",
+    "DROP FEATURE": "Turn the feature off by its property, with {open}.alter().setProperties(...); its name stays "
+    "in the protocol.",
     "DESCRIBE HISTORY": "Use {open}.history().",
     "DESCRIBE DETAIL": "Use {open}.detail().",
     "DELETE": "Use {open}.delete(condition).",
@@ -45,9 +45,9 @@ _INSTEAD = {
     "ALTER": "Use {open}.alter().",
     "CREATE": "Use DeltaTable.create(spark) or DeltaTable.createOrReplace(spark), or write rows with df.write.",
     "REPLACE": "Use DeltaTable.replace(spark).",
-    "DROP": "A table without a catalog is dropped with its directory, a table of a catalog through the catalog.",
+    "DROP": "Drop a table of a catalog through the catalog. To drop a table without a catalog, delete its directory.",
 }
-_OTHERWISE = "Make a view with {read}.createOrReplaceTempView('t'), and name the view in the statement."
+_OTHERWISE = "Create a view with {read}.createOrReplaceTempView('t'), and name the view in the statement."
 
 _COMMENTS = r"(?:\s|--[^\n]*(?:\n|$)|/\*.*?\*/)*"
 _OWN_STATEMENT = re.compile(
@@ -62,7 +62,10 @@ _PATH = re.compile(r"\b(?:delta|deltapy)\s*\.\s*`(?:[^`]|``)+`", re.IGNORECASE)
 
 
 def refusal(operation: str, what: str, *, by_name: bool = False) -> InvalidOperationError:
-    """Return the error for `what` the user asked for, with an alternative to the operation."""
+    """Return the error for an operation, with an alternative. `what` is the operation as the user called it.
+
+    `by_name` says that the table was named, not given by its path.
+    """
     instead = _INSTEAD.get(operation, _OTHERWISE)
     return InvalidOperationError(
         f"pyspark-delta does not support {what}. Nothing was changed. "
@@ -74,7 +77,7 @@ def refusal(operation: str, what: str, *, by_name: bool = False) -> InvalidOpera
 
 
 class UnsupportedOperations:
-    """The methods of delta-spark's DeltaTable that this class lacks. Each raises InvalidOperationError."""
+    """The methods of delta-spark's DeltaTable that are not supported. Each raises InvalidOperationError."""
 
     def vacuum(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Not supported."""
@@ -120,10 +123,10 @@ class UnsupportedOperations:
 
 @contextmanager
 def explaining_sql(spark: SparkSession, query: object) -> Iterator[None]:
-    """Raise InvalidOperationError if Spark refuses a statement in the block because of Delta.
+    """Raise InvalidOperationError, with an alternative, if Spark refuses a query in the block because of Delta.
 
-    The statement addresses a table by its path or by its name in a connected catalog, or it is one of Delta's own. The
-    query is inspected only after Spark has refused it.
+    The query is then one of Delta's own statements, or it names a table by its path or by its name in a connected
+    catalog. It is inspected only after Spark has refused it.
     """
     try:
         yield

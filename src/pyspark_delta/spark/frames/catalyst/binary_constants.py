@@ -1,7 +1,7 @@
-"""Reads numbers in binary constants of files inside Spark's generated code, without a copy.
+"""Expressions that read a number from a binary column, in Spark's generated code and without a copy.
 
-SQL has no function for it. The generated code calls a method that every Parquet reader has on its class path; it is as
-fast as reading the row index alone.
+The column holds a constant of a file. SQL has no such function, so the generated code calls a method of Parquet, which
+is on the class path of every Parquet reader. A scan takes no longer than one that only reads the row index.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _LOW_WORD = 0xFFFFFFFF
 
 
 def word_at(jvm: Jvm, content: Column, place: Column) -> Column:
-    """Return four bytes of a binary value as a little-endian number.
+    """Return an expression for the four bytes from `place` on, as a signed little-endian integer.
 
-    The value must not be null and must have that many bytes at the position.
+    The value of `content` must not be null and must have these bytes.
     """
     utils = jvm.type("org.apache.spark.sql.classic.ExpressionUtils")
     arguments = [utils.expression(column._jc) for column in (content, place)]
@@ -28,25 +28,26 @@ def word_at(jvm: Jvm, content: Column, place: Column) -> Column:
         "readIntLittleEndian",
         jvm.seq(arguments),
         jvm.nil,
-        False,  # propagates null: Catalyst would conclude that the constant is not null, and filter by that
-        False,  # may return null
-        True,  # deterministic
+        False,  # propagateNull: if true, Catalyst would infer that the constant is not null, and filter by that
+        False,  # returnNullable
+        True,  # isDeterministic
         jvm.none,
     )
     return Column(utils.column(call))
 
 
 def long_at(jvm: Jvm, content: Column, place: Column) -> Column:
-    """Return eight bytes of a binary value as a little-endian number."""
+    """Return an expression for the eight bytes from `place` on, as `word_at` does for four."""
     low, high = (word_at(jvm, content, place + offset).cast("long") for offset in (0, WORD_BYTES))
     return F.shiftleft(high, WORD_BITS).bitwiseOR(low.bitwiseAND(F.lit(_LOW_WORD)))
 
 
 def number_at(jvm: Jvm, content: Column, position: Column, width: int) -> Column:
-    """Return the number at a position among numbers of `width` bits, a power of 2; the lowest bits of a byte first.
+    """Return an expression for the number at a position in a binary value, which packs numbers of `width` bits.
 
-    The value must consist of whole words and end with a word of zeros, which stands for all numbers beyond. From a
-    condition on the number, Catalyst concludes nothing about the constant alone.
+    `width` is a power of 2. The first number of a byte is in its lowest bits. The value must consist of whole 32-bit
+    words; its last word must be 0, because positions after the end read it. Catalyst cannot infer a filter on the
+    constant from a condition on the number.
     """
     per_word = WORD_BITS // width
     place = F.shiftright(position, per_word.bit_length() - 1) * WORD_BYTES

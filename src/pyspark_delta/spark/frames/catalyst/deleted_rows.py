@@ -1,7 +1,7 @@
-"""Rows that commits deleted or restored: their files, each read once for any number of commits.
+"""Rows that commits deleted or restored: Spark reads each file once for several commits.
 
-Each row of a file has a number: 0 if no commit changed the row, otherwise the position of the commit in a second
-constant of the file, which holds the kind of the change, its version and its time.
+Two binary constants of a file describe its changed rows. NUMBERS has a number for each row: 0 if no commit changed the
+row, otherwise the position of the change in CHANGES, from 1 on. CHANGES has the version, time and kind of each change.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from pyspark_delta.spark.frames.catalyst.vectors import read_vectors
 NUMBERS = StructField("_pyspark_delta_change_numbers", BINARY)
 CHANGES = StructField("_pyspark_delta_changes", BINARY)
 
-_WIDTHS = (1, 2, 4)  # bits for the number of a row
+_WIDTHS = (1, 2, 4)  # bits of a number
 _MOST_CHANGES = 2 ** _WIDTHS[-1] - 1
 _KINDS = (INSERT, DELETE)
 _CHANGE = np.dtype([("version", "<i8"), ("microseconds", "<i8"), ("kind", "<i4")])
-_MICROSECONDS, _KIND = 8, 16  # where these begin
+_MICROSECONDS, _KIND = 8, 16  # byte offsets in _CHANGE
 
 
 @dataclass(frozen=True, slots=True)
 class FilesOfChanges:
-    """Files with the constants NUMBERS, of `width` bits for each row, and CHANGES.
+    """Files with the constants NUMBERS, `width` bits for each row, and CHANGES.
 
-    `kind` is the change of all changed rows, None if there are several kinds.
+    `kind` is the kind of all changes; None if there are several kinds.
     """
 
     files: pa.Table
@@ -50,7 +50,10 @@ class FilesOfChanges:
 
 @dataclass(slots=True)
 class _Reading:
-    """The changes that are read together: rows of the plan whose vectors select different rows of one file."""
+    """Changes of one file that one read returns: positions in the plan, and all changed rows.
+
+    No row is changed twice.
+    """
 
     changes: list[int] = field(default_factory=list)
     changed: BitMap64 = field(default_factory=BitMap64)
@@ -64,10 +67,10 @@ class _Reading:
 
 
 def gather(files: pa.Table, location: str, storage_options: Mapping[str, str]) -> FilesOfChanges:
-    """Return the files of a change feed whose vectors select the changed rows.
+    """Return the files of a change feed, with the constants NUMBERS and CHANGES; their vectors select the changed rows.
 
-    A file is read again if a row of it was changed twice, as by a restore, or if more than 15 commits changed rows.
-    Raises DeletionVectorError.
+    A file is in the result more than once if a row of it was changed twice, as by a restore, or if more than 15 commits
+    changed rows of it. Raises DeletionVectorError.
     """
     bitmaps = read_vectors(files, location, storage_options)
     readings = list(_readings(files["path"].to_pylist(), bitmaps))
@@ -84,19 +87,19 @@ def gather(files: pa.Table, location: str, storage_options: Mapping[str, str]) -
 
 
 def is_changed(jvm: Jvm, row_index: str, width: int) -> Column:
-    """Return a condition that is true for rows with a number of `width` bits other than 0."""
+    """Return a condition that is true for changed rows; `width` is the number of bits for each row in NUMBERS."""
     changed: Column = jvm.once(("is changed", row_index, width), lambda: _number(jvm, row_index, width) != 0)
     return changed
 
 
 def change_columns(jvm: Jvm, row_index: str, width: int, kind: str | None) -> dict[str, Column]:
-    """Return the columns of the feed for a changed row; they are nullable in their schema."""
+    """Return the columns of the feed for changed rows, by name; all are nullable. Arguments as in `FilesOfChanges`."""
     changes, number = F.col(CHANGES.name), _number(jvm, row_index, width)
     place = F.greatest(number - 1, F.lit(0)) * _CHANGE.itemsize
     of_row = word_at(jvm, changes, place + _KIND)
     of_rows = F.when(of_row == 0, _KINDS[0]).when(of_row == 1, _KINDS[1])
     return {
-        # Spark neither compares a constant row by row nor groups by it.
+        # A constant if there is one kind: Spark neither compares a constant row by row nor groups by it.
         CHANGE_TYPE.name: of_rows if kind is None else F.nullif(F.lit(kind), F.lit("")),
         COMMIT_VERSION.name: F.when(number > 0, long_at(jvm, changes, place)),
         COMMIT_TIMESTAMP.name: F.when(number > 0, F.timestamp_micros(long_at(jvm, changes, place + _MICROSECONDS))),
@@ -120,7 +123,7 @@ def _readings(paths: Sequence[str], bitmaps: Sequence[BitMap64]) -> Iterator[_Re
 
 
 def _numbers(bitmaps: Sequence[BitMap64], width: int) -> bytes:
-    """Return the number of each row up to the last changed one, and a word of zeros, `width` bits each."""
+    """Return NUMBERS of a file: `width` bits for each row up to the last changed one, then a word of zeros."""
     per_byte, per_word = 8 // width, 32 // width
     last = max(bitmap.max() if bitmap else 0 for bitmap in bitmaps)
     numbers = np.zeros((last // per_word + 2) * per_word, np.uint8)

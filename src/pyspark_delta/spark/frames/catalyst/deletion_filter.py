@@ -1,7 +1,7 @@
-"""Drops the rows that deletion vectors mark, inside Spark's generated code.
+"""Conditions that drop deleted rows in Spark's generated code, by the deletion vectors of their files.
 
-Catalyst scan: the vector of a file is a hidden constant of the file, one bit per row; the bit of each row is tested
-when the row is produced. DataFrame scan: the vectors are joined to the rows as arrays of words.
+In the Catalyst scan, the vector of a file is a hidden constant with one bit for each row. In the public scan, a join
+adds the vector to each row of the file, as an array of words.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ def _is_kept(jvm: Jvm, deleted_rows: str, row_index: str) -> Column:
 
 
 def is_kept_by_words(words: str, row_index: str, selects: str) -> Column:
-    """Return the same condition with public functions; bit `i & 63` of the 64-bit word `i >> 6` of `words` is row `i`.
+    """Return the condition of `is_kept` with public functions, for `words`, a column of arrays of 64-bit words.
 
-    If the column `selects` is true, only the rows whose bit is set are kept.
+    Bit `i & 63` of word `i >> 6` stands for row `i`. If the column `selects` is true, only rows whose bit is set are
+    kept.
     """
     position = F.col(row_index)
     word = F.call_function("get", F.col(words), F.shiftright(position, 6).cast("int"))

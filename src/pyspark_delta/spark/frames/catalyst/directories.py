@@ -1,7 +1,7 @@
-"""Files and the constants of each as the JSON form of Spark's `PartitionDirectory`: one directory per distinct row.
+"""Encodes files and their constants as JSON of Spark's `PartitionDirectory`, one for each distinct row of constants.
 
-Spark appends the row of a directory to every row that it reads from the directory's files. Partition values come from
-the log this way, and so does any constant of a single file, such as its deletion vector or base row id.
+Spark appends the row of a directory to every row that it reads from the directory's files. So partition values come
+from the log, and so does any constant of a single file, such as its deletion vector or base row id.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def group_files(columns: Sequence[pa.Array], count: int) -> Groups:
     for column in columns:
         encoded = column.dictionary_encode(null_encoding="encode")
         codes = codes * max(len(encoded.dictionary), 1) + np.asarray(encoded.indices).astype(np.int64)
-        _, codes = np.unique(codes, return_inverse=True)  # small again, so that no product overflows
+        _, codes = np.unique(codes, return_inverse=True)  # renumbered, so that the next product does not overflow
     _, first, of_file = np.unique(codes, return_index=True, return_inverse=True)
     return Groups(of_file.astype(np.int64), first.astype(np.int64))
 
@@ -55,7 +55,7 @@ def each_file(count: int) -> Groups:
 
 
 def hadoop_paths(table_location: str, raw_paths: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Return the texts for Hadoop's `new Path(text)` of a column of paths as they are in the log."""
+    """Return a column of paths of the log as texts for Hadoop's `new Path(text)`."""
     locations = resolve_column(table_location, raw_paths)
     if isinstance(locations, pa.ChunkedArray):
         locations = locations.combine_chunks()
@@ -67,7 +67,7 @@ def hadoop_paths(table_location: str, raw_paths: pa.Array | pa.ChunkedArray) -> 
 
 
 def uri_texts(hadoop: pa.Array) -> pa.Array:
-    """Return the paths as Spark shows them in `_metadata.file_path`: percent-encoded, `file:/` with one slash."""
+    """Return Hadoop paths as Spark shows them in `_metadata.file_path`: percent-encoded, `file:/` with one slash."""
     special = pc.invert(pc.match_substring_regex(hadoop, _PLAIN_PATH))
     if not pc.any(special).as_py():
         return hadoop
@@ -84,7 +84,7 @@ def _encoded(hadoop: str) -> str:
 def directories_json(files: pa.Table, paths: pa.Array, groups: Groups, rows: EncodedRows, offset: int) -> Iterator[str]:
     """Yield JSON arrays of directories, in the order of the groups; `rows` has one row per group.
 
-    `offset` is where the JVM's byte arrays begin. A very long text is split into several.
+    `offset` is the position of the first byte in a byte array of the JVM. A very long array is split into several.
     """
     order = np.argsort(groups.of_file, kind="stable")
     sizes = np.bincount(groups.of_file, minlength=len(groups))
@@ -107,7 +107,7 @@ def directories_json(files: pa.Table, paths: pa.Array, groups: Groups, rows: Enc
 
 
 def rows_json(rows: EncodedRows, offset: int) -> Iterator[str]:
-    """JSON arrays of rows alone."""
+    """Yield JSON arrays of rows, without files. `offset` and the arrays are as in `directories_json`."""
     head = (
         f'{{"numFields":{rows.num_fields},"bitSetWidthInBytes":{rows.bitmap_width},"baseOffset":{offset},"sizeInBytes":'
     )
@@ -157,7 +157,7 @@ def json_texts(texts: pa.Array) -> pa.Array:
 
 
 def comma_joined(texts: pa.Array, sizes: Numbers) -> pa.Array:
-    """Runs of texts joined by commas: `sizes` counts the texts of each run, and no run is empty."""
+    """Return runs of consecutive texts, each joined by commas. `sizes` are the lengths of the runs; none is 0."""
     ends = np.cumsum(sizes)
     separators = np.ones(len(texts), dtype=np.int8)
     separators[ends - 1] = 0
@@ -172,7 +172,7 @@ def comma_joined(texts: pa.Array, sizes: Numbers) -> pa.Array:
 
 
 def _arrays(texts: pa.Array) -> Iterator[str]:
-    """Yield JSON arrays of the strings; a very long array is split."""
+    """Yield JSON arrays of the texts, which are JSON themselves; a very long array is split into several."""
     ends = np.cumsum(np.asarray(pc.binary_length(texts)))
     start = 0
     while start < len(texts):

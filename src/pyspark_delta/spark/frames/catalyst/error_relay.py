@@ -1,10 +1,10 @@
-"""Carries errors that occur while the JVM plans or runs a query to the caller as the original `DeltaError`.
+"""Makes an error that occurs while the JVM plans or runs a query reach the caller as a `DeltaError`.
 
-The JVM calls the file index during planning. py4j turns what it raises into text inside a Java exception, which PySpark
-raises as a `Py4JJavaError`. So the error is kept here under a mark in that text, and PySpark's conversion of Java
-exceptions returns the original.
+The JVM calls the file index during planning. If the file index raises an error, py4j puts its text into a Java
+exception, which PySpark raises as a `Py4JJavaError`. So this module keeps the error, adds its number to the text, and
+makes PySpark's conversion of Java exceptions return the original error.
 
-If Spark itself fails to read a data file of a table that it got from here, the conversion returns a `DataFileError`.
+If Spark itself fails to read a data file of a Delta table, the conversion returns a `DataFileError`.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _MISSING = "[FAILED_READ_FILE.FILE_NOT_EXIST]"
 _lock = Lock()
 _numbers = itertools.count(1)
 _failures: LruCache[int, DeltaError] = LruCache(_KEPT)
-_read: LruCache[str, frozenset[int]] = LruCache(_KEPT)  # versions by the location of the table
+_read: LruCache[str, frozenset[int]] = LruCache(_KEPT)  # the versions that Spark reads, by the location of the table
 
 
 class RelayedError(Exception):
-    """The exception for the JVM: the text of the error, and the mark under which the error is kept."""
+    """The exception that is passed to the JVM: the text of an error, and the number under which the error is kept."""
 
 
 def relay(error: DeltaError) -> RelayedError:
-    """Keep the error and return the exception to raise towards the JVM. The newest hundred errors are kept."""
+    """Keep an error, and return the exception to raise in a callback of the JVM. The last 100 errors are kept."""
     _install()
     number = next(_numbers)
     _failures.put(number, error)
@@ -45,13 +45,13 @@ def relay(error: DeltaError) -> RelayedError:
 
 
 def expect(location: str, version: int) -> None:
-    """Note that Spark will read files of a version; `location` is as Spark shows it. A hundred tables are kept."""
+    """Record that Spark will read files of a version; `location` is a URI as Spark shows it. 100 tables are kept."""
     _install()
     _read.update(location, lambda versions: (versions or frozenset()) | {version})
 
 
 class _Quiet(logging.Filter):
-    """A logger filter: py4j logs every exception of a callback with its traceback, but ours reach the caller."""
+    """A filter for py4j's loggers: they log every exception of a callback, but a `RelayedError` reaches the caller."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return not (record.exc_info and isinstance(record.exc_info[1], RelayedError))
@@ -86,7 +86,7 @@ def _find(java_exception: Any) -> DeltaError | None:
 
 
 def _unreadable_file(java_exception: Any) -> DeltaError | None:
-    """Return the error for a data file of one of our tables; None for any other file."""
+    """Return the error for a data file of a Delta table; None for any other file."""
     path = str(java_exception.getMessageParameters().get("path"))
     versions = next((known for location, known in _read.items() if path.startswith(f"{location}/")), None)
     if versions is None:

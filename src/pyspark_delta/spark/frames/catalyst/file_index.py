@@ -1,7 +1,7 @@
 """The Catalyst scan: a `FileIndex` in Python, which Spark's planner asks for the files of a query.
 
-Spark prunes columns, plans joins and reads Parquet in its own generated code. This class only answers, once per query
-and during planning, which files of one snapshot can hold rows for the predicates, and which constants each file has.
+Spark prunes columns, plans joins and reads Parquet in its own generated code. Once per query, during planning, it asks
+the file index which files of one snapshot may hold rows for the predicates, and which constants each file has.
 Partition values come from the log.
 """
 
@@ -50,7 +50,7 @@ _ROW_TRACKING = (BASE_ROW_ID, DEFAULT_ROW_COMMIT_VERSION)
 
 
 class Files(Enum):
-    """The files of the listing that an index answers for."""
+    """The files of a listing that an index returns."""
 
     ALL = "all"
     INTACT = "without deletion vector"
@@ -59,10 +59,10 @@ class Files(Enum):
 
 
 class DeltaFileIndex:
-    """The files of one listing for Spark's planner. Immutable: a DataFrame stays at the version it was made at.
+    """The files of one listing for Spark's planner. An index is immutable, so a DataFrame stays at one version.
 
     The JVM holds a proxy of this object for as long as a plan refers to it, and py4j holds the object for as long as
-    the JVM holds the proxy. Equal indexes make equal plans, on which Spark's cache and exchange reuse depend.
+    the JVM holds the proxy. Equal indexes make equal plans: Spark's cache and its reuse of exchanges depend on this.
     """
 
     class Java:
@@ -145,7 +145,7 @@ class DeltaFileIndex:
         return False
 
     def equals(self, other: Any) -> bool:
-        # The other one arrives as the JVM's proxy of it, whose text comes from its `toString` below.
+        # `other` is the JVM's proxy of an index; its `toString` calls the method below.
         if self is other:
             return True
         return other is not None and str(other.toString()) == self._text
@@ -180,7 +180,7 @@ class DeltaFileIndex:
         return result
 
     def _digest(self) -> str:
-        """Return a digest of everything that the answers depend on; it hides secrets in the storage options."""
+        """Return a digest of everything that the result depends on. A digest hides secrets in the storage options."""
         parts = (
             self._listing.identity,
             self._files.value,
@@ -220,7 +220,7 @@ class DeltaFileIndex:
         return values
 
     def _hidden_values(self, files: pa.Table) -> list[tuple[pa.Array, DataType]]:
-        """Return one value per file: with hidden constants, every file is its own group."""
+        """Return the values of the hidden constants, one for each file. With them, every file is a group."""
         values: list[tuple[pa.Array, DataType]] = []
         if self._files is Files.DELETED_FROM:
             values.append((self._deleted_rows(files), BINARY))
@@ -240,10 +240,10 @@ class DeltaFileIndex:
     def _satisfying(
         self, filters: Sequence[Any], values: Sequence[tuple[pa.Array, DataType]], count: int
     ) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Return the groups whose partition values satisfy the filters, as Catalyst itself evaluates them.
+        """Return the groups whose partition values satisfy the filters, which Catalyst itself evaluates.
 
-        Spark does not repeat partition filters after the scan. So filters that the planner could not decide must be
-        decided here, with Spark's own meaning of every function.
+        Spark does not repeat partition filters after the scan. So they must be decided here, also those that were not
+        translated, and with Spark's semantics of every function.
         """
         jvm = self._jvm
         expressions = jvm.root.org.apache.spark.sql.catalyst.expressions
@@ -283,7 +283,7 @@ def _restrict(
     values: Sequence[tuple[pa.Array, DataType]],
     kept: np.ndarray[Any, np.dtype[np.int64]],
 ) -> tuple[pa.Table, Groups, list[tuple[pa.Array, DataType]]]:
-    """Return the files, groups and values of the remaining groups."""
+    """Return the files, groups and values of the groups that are `kept`."""
     renumbered = np.full(len(groups), -1, dtype=np.int64)
     renumbered[kept] = np.arange(len(kept))
     of_file = renumbered[groups.of_file]

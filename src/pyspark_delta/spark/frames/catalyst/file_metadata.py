@@ -1,8 +1,8 @@
-"""Spark's hidden column `_metadata`, for plans in which Spark would lose it, and with more fields than Spark's.
+"""The hidden column `_metadata`, with Spark's fields and those of Delta, for plans in which Spark would lose it.
 
-A DataFrame shows hidden columns only by name. Spark passes the column of a relation on only through projections and
-filters: not through the union of files with and without deletion vectors, and without the fields that a Delta table
-adds. So this module adds an ordinary column and then hides it, as Spark hides the second key of a natural join.
+A hidden column is selected by name only. Spark keeps the column of a relation in projections and filters, but not in
+the union of files with and without deletion vectors, and it does not know the fields that a Delta table adds. So this
+module adds an ordinary column and then hides it, as Spark hides the second key of a natural join.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from pyspark_delta.spark.frames.catalyst.jvm import Jvm
 METADATA = "_metadata"
 _ROW_INDEX = "row_index"
 _IS_METADATA = {"__metadata_col": METADATA}  # lets `DataFrame.metadataColumn` find it
-_OUTPUT = 1  # of the members of a `LogicalRelation`
+_OUTPUT = 1  # the position of `output` among the members of a `LogicalRelation`
 
 
 def can_expose(column_names: Iterable[str]) -> bool:
-    """Return True if no column of a table has the name of the hidden one; Spark shows that column instead."""
+    """Return True if no column of a table is named `_metadata`; Spark would show that column instead."""
     return METADATA not in {name.casefold() for name in column_names}
 
 
 def with_file_metadata(jvm: Jvm, relation: DataFrame) -> tuple[DataFrame, Sequence[str]]:
-    """Return the frame of a relation with Spark's metadata of each file as its last column, and its fields.
+    """Return the frame of a relation with Spark's `_metadata` as its last column, and the names of its fields.
 
-    `row_index` is not among them: Spark would number the rows of every file, even if nobody asks for it, while the
-    others are one value per batch.
+    The field `row_index` is left out: Spark would number the rows of every file, even if no query uses the numbers. The
+    other fields have one value per batch.
     """
     plan = relation._jdf.queryExecution().analyzed().withMetadataColumns()
     output = plan.output()
@@ -49,7 +49,7 @@ def _fields(jvm: Jvm, struct_type: Any) -> tuple[Any, Sequence[str]]:
 
 
 def metadata_column(fields: Sequence[str], more: Mapping[str, Column]) -> Column:
-    """Return the struct of `fields` of that column, with additional fields `more`."""
+    """Return the column `_metadata`, a struct of Spark's `fields` and of the columns in `more`."""
     known = [F.col(f"{METADATA}.{name}").alias(name) for name in fields]
     struct = F.struct(*known, *(column.alias(name) for name, column in more.items()))
     return struct.alias(METADATA, metadata=_IS_METADATA)

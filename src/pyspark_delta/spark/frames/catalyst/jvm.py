@@ -1,7 +1,7 @@
-"""Conversions to objects of the JVM behind a classic session, each one call for any number of rows.
+"""Converts values to objects of the JVM of a classic session, with one call for any number of rows.
 
-This uses classes that Spark ships without a compatibility promise. Only the Catalyst scan uses it; it verifies first
-that they exist (`file_index.probe`).
+The classes are internal to Spark, which may change them. Only the Catalyst scan uses this module; `scan.unavailable`
+first tries whether they work.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ class Jvm:
         self._strings = self._array_class("java.lang.String")
 
     def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """Return the object that was made for the key before, else what `make` returns. Objects must be immutable.
+        """Return the object kept for a key; if there is none, keep what `make` returns. Objects must be immutable.
 
-        Every step towards a JVM object is a message to the JVM and back, and planning a query takes hundreds of them.
+        Each access to an object of the JVM is a message and an answer, and planning a query takes hundreds of them.
         """
         return self._made.get_or_make(key, make)
 
     def type(self, name: str) -> Any:
-        """Return the class of that name, to call it or its static methods."""
+        """Return a class as py4j represents it, to call its constructor and its static methods."""
         return self.once(("type", name), lambda: getattr(self.root, name))
 
     def load_class(self, name: str) -> Any:
-        """Return the Java class of that name."""
+        """Return a class as a `java.lang.Class`."""
         return self.root.java.lang.Thread.currentThread().getContextClassLoader().loadClass(name)
 
     def module(self, name: str) -> Any:
@@ -65,11 +65,11 @@ class Jvm:
         return self.once(key, lambda: self.type(_PYTHON_UTILS).toScalaMap(dict(values)))
 
     def struct_type(self, schema: StructType) -> Any:
-        """Spark's `StructType` of a schema."""
+        """Return a schema as Spark's `StructType`."""
         return self.data_type(schema_to_json(schema))
 
     def data_type(self, json: str) -> Any:
-        """Spark's `DataType` of a type in JSON."""
+        """Return a type in JSON as Spark's `DataType`."""
         return self.once(("data type", json), lambda: self.type("org.apache.spark.sql.types.DataType").fromJson(json))
 
     def directories(self, json: str) -> Any:
@@ -81,7 +81,7 @@ class Jvm:
         return self._read(json, self._rows)
 
     def strings(self, json: str) -> Any:
-        """Return a `String[]`."""
+        """Return a JSON array of strings as a `String[]`."""
         return self._mapper.readValue(json, self._strings)
 
     def _read(self, json: str, array_class: Any) -> Any:
@@ -89,14 +89,14 @@ class Jvm:
         return self.wrapped(array)
 
     def wrapped(self, array: Any) -> Any:
-        """Return an array as a sequence."""
+        """Return a Java array as a Scala sequence, without a copy."""
         return self.type("scala.collection.immutable.ArraySeq").unsafeWrapArray(array)
 
     def _array_class(self, name: str) -> Any:
         return self.root.java.lang.reflect.Array.newInstance(self.load_class(name), 0).getClass()
 
     def _make_mapper(self) -> Any:
-        """Jackson, reading Spark's and Hadoop's classes by their fields.
+        """Return a mapper of Jackson that makes objects of Spark and Hadoop from JSON of their fields.
 
         `InternalRow` is abstract: it becomes `UnsafeRow`. A field declared as Object (the bytes of a row) carries its
         class in the JSON. The Scala module constructs case classes and sequences.

@@ -1,4 +1,4 @@
-"""The files of a Catalyst scan: those of a snapshot by predicates, or a fixed choice."""
+"""The files that a file index returns: those of a snapshot that may match predicates, or chosen files."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.frames.catalyst.deleted_rows import CHANGES, NUMBERS
 
-# A file may be listed more than once, with other constants or another vector.
-_TOLD_APART = ("path", "deletion_vector", "partition_values", NUMBERS.name, CHANGES.name)
+# These columns identify an entry: a file may be listed more than once, with other constants or another vector.
+_IDENTIFYING = ("path", "deletion_vector", "partition_values", NUMBERS.name, CHANGES.name)
 
 
 class Listing(Protocol):
-    """The files that an index answers with, for as long as a DataFrame lives."""
+    """The files of a table among which an index selects. They do not change while a DataFrame uses the index."""
 
     @property
     def location(self) -> str:
@@ -28,24 +28,24 @@ class Listing(Protocol):
 
     @property
     def storage_options(self) -> Mapping[str, str]:
-        """The options of its store."""
+        """The storage options of the table."""
 
     @property
     def version(self) -> int | None:
-        """The version of the table; None if that is not known."""
+        """The version of the table; None if it is not known."""
 
     @property
     def identity(self) -> str:
-        """A text that identifies the files: equal listings give equal answers."""
+        """A text that identifies the files, together with the location and the version."""
 
     def select(self, where: Any, *, row_tracking: bool, statistics: bool, time_zone: str) -> pa.Table:
-        """Return the files (`actions.columns`) that may hold rows for a predicate, which is bound to the table, or all.
+        """Return the files (`actions.columns`) that may hold rows for a predicate; all files if it is None.
 
-        The predicate None selects all files.
+        The predicate is bound to the table. `row_tracking` and `statistics` ask for the columns of row ids and `stats`.
         """
 
     def size_in_bytes(self) -> int:
-        """Return the size of all files together."""
+        """Return the total size of all files in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class SnapshotListing:
 
 @dataclass(frozen=True)
 class ChosenListing:
-    """Chosen files, with all columns needed to read them; all are read, whatever the predicate."""
+    """Chosen files, with all columns needed to read them. All of them are read, for any predicate."""
 
     location: str
     files: pa.Table
@@ -91,9 +91,9 @@ class ChosenListing:
     @cached_property
     def identity(self) -> str:
         sink = pa.BufferOutputStream()
-        told_apart = self.files.select([name for name in _TOLD_APART if name in self.files.column_names])
-        with pa.ipc.new_stream(sink, told_apart.schema) as stream:
-            stream.write_table(told_apart)
+        identifying = self.files.select([name for name in _IDENTIFYING if name in self.files.column_names])
+        with pa.ipc.new_stream(sink, identifying.schema) as stream:
+            stream.write_table(identifying)
         return hashlib.sha256(sink.getvalue()).hexdigest()
 
     def select(self, where: Any, *, row_tracking: bool, statistics: bool, time_zone: str) -> pa.Table:

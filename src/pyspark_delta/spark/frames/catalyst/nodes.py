@@ -1,6 +1,6 @@
-"""Access to the trees of plans and expressions in the JVM of a classic session.
+"""Reads the trees of plans and expressions in the JVM of a classic session.
 
-Spark does not promise the names of the nodes: callers treat an unknown name as one that tells them nothing.
+Spark may rename nodes, so callers must not conclude anything from a name that they do not know.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from typing import Any
 
 
 def kind_of(node: Any) -> str:
-    """Return the name of a node's class, without its package."""
+    """Return the name of a node's class, without the package."""
     return str(node.getClass().getSimpleName())
 
 
 def elements(sequence: Any) -> list[Any]:
-    """Return the elements of a Scala sequence, with one message to the JVM for each."""
+    """Return the elements of a Scala sequence; each takes one message to the JVM."""
     return [sequence.apply(index) for index in range(sequence.size())]
 
 

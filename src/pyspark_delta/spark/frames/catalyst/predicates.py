@@ -1,7 +1,7 @@
-"""Translates Catalyst predicates to the predicate tree, so that the planner can skip files by them.
+"""Translates Catalyst predicates to expressions (`expressions.tree`), so that the scan planner can skip files.
 
-Nodes are translated one by one rather than from SQL text: types stay exact, and neither qualifiers nor the session's
-time zone can change a meaning. A node without a counterpart becomes `Opaque`, which never drops a file.
+Nodes are translated directly and not as SQL text: types stay exact, and neither qualifiers nor the session time zone
+can change the meaning. A node without a counterpart becomes `Opaque`, which never drops a file.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class RelationColumn:
 
 
 class _NotTranslatable(Exception):
-    """This node has no counterpart in the tree."""
+    """A node has no counterpart in `expressions.tree`."""
 
 
 class Translator:
@@ -72,7 +72,7 @@ class Translator:
         self._columns = {column.physical.name.casefold(): column for column in columns}
 
     def translate(self, predicates: Sequence[Any]) -> Expression | None:
-        """Return the conjunction of Catalyst predicates; None if no part of it can be used."""
+        """Return the conjunction of those Catalyst predicates that can be translated; None if there are none."""
         parts = [self._predicate(predicate) for predicate in predicates]
         useful = tuple(part for part in parts if not isinstance(part, Opaque))
         if len(useful) > 1:
@@ -124,7 +124,7 @@ class Translator:
         return Column(column[0], column[1].type)
 
     def _resolve(self, name: str, node: Any) -> tuple[tuple[str, ...], StructField, StructField]:
-        """Logical path, logical field and physical field of a column or of a nested field."""
+        """Return the logical path, the logical field and the physical field of a column or nested field."""
         if name == "AttributeReference":
             column = self._columns.get(str(node.name()).casefold())
             if column is None:
@@ -143,7 +143,7 @@ class Translator:
         raise _NotTranslatable
 
     def _cast(self, node: Any) -> Expression:
-        """Translate casts that widen an integer: they cannot fail, and give the same result everywhere."""
+        """Translate a cast that widens an integer: it cannot fail, and has the same result in every engine."""
         operand = self._value(node.child())
         target = _data_type(node.dataType())
         if not isinstance(operand, Column) or str(target) not in _WIDENING.get(str(operand.type), ()):
@@ -194,14 +194,14 @@ def _data_type(java_type: Any) -> DataType:
 
 
 def _python_value(value: Any, data_type: DataType) -> Any:
-    """Return the value that pyarrow takes, from Catalyst's own value or from its text."""
+    """Return a value of Catalyst, or its text, as the Python value that PyArrow expects."""
     convert = _convert_decimal if isinstance(data_type, DecimalType) else _CONVERSIONS.get(str(data_type))
     if convert is None:
         raise _NotTranslatable
     try:
         return convert(value)
     except (ValueError, OverflowError, InvalidOperation):
-        raise _NotTranslatable from None  # beyond the years that Python knows, for example
+        raise _NotTranslatable from None  # for example a date outside of the years 1 to 9999
 
 
 def _convert_decimal(value: Any) -> Decimal:
@@ -211,7 +211,7 @@ def _convert_decimal(value: Any) -> Decimal:
 def _convert_float(value: Any) -> float:
     number = float(value)
     if math.isnan(number):
-        raise ValueError("NaN has an order of its own")
+        raise ValueError("Spark orders NaN after all other numbers")
     return number
 
 

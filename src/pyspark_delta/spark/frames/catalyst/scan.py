@@ -1,4 +1,4 @@
-"""The Catalyst scan of a snapshot as a DataFrame: relations over file indexes, the deletion filter, the projection."""
+"""The Catalyst scan as a DataFrame: relations over file indexes, the filter of deleted rows, and the projection."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ _SOURCES = "org.apache.spark.sql.execution.datasources"
 
 
 def catalyst_frame(spark: SparkSession, snapshot: Snapshot, *, row_tracking: bool = False) -> DataFrame:
-    """Return the rows of a snapshot; files are chosen each time a query over the frame is planned.
+    """Return the rows of a snapshot. Files are selected each time Spark plans a query over the frame.
 
-    The hidden column `_metadata` has Spark's metadata of files and, if rows have ids, delta-spark's names for them.
-    Raises InvalidOperationError for `row_tracking` on a table that has no row ids.
+    The hidden column `_metadata` has Spark's fields and, if rows have ids, the fields of row tracking under the names
+    that delta-spark gives them. Raises InvalidOperationError for `row_tracking` on a table that has no row ids.
     """
     columns = table_columns(snapshot.configuration)
     if row_tracking:
@@ -89,7 +89,7 @@ def catalyst_frame_of_files(
 ) -> DataFrame:
     """Return the rows of some files as `public_scan.frame_of_files` does, but without a join on their paths.
 
-    Each file must be as long as its "size" says: Spark reads no more of it.
+    The column "size" must have the exact size of each file in bytes, because Spark reads no more.
     """
     listing = ChosenListing(source.location, files.combine_chunks(), source.version, source.storage_options)
     columns = table_columns(source.configuration, source.stored_too, source.constants)
@@ -107,9 +107,9 @@ def catalyst_frame_of_files(
 
 
 def catalyst_frame_of_changes(spark: SparkSession, source: FileSource, files: pa.Table) -> DataFrame:
-    """Return the rows that the vectors of a change feed's files select, with the columns of the feed.
+    """Return the changed rows of a change feed's files, which their vectors select, with the columns of the feed.
 
-    Each file must be as long as its "size" says. Raises DeletionVectorError.
+    The column "size" must have the exact size of each file in bytes. Raises DeletionVectorError.
     """
     changed = gather(files.combine_chunks(), source.location, source.storage_options)
     listing = ChosenListing(source.location, changed.files, source.version, source.storage_options)
@@ -121,7 +121,7 @@ def catalyst_frame_of_changes(spark: SparkSession, source: FileSource, files: pa
 
 
 def unavailable(spark: SparkSession) -> str | None:
-    """Return why this Spark cannot use a file index in Python; None if it can. Tried once for each JVM."""
+    """Return why this Spark cannot use a file index in Python; None if it can. It is tried once for each JVM."""
     return _try_internals(spark.sparkContext._gateway)
 
 
@@ -131,7 +131,7 @@ def has_file_system(spark: SparkSession, scheme: str) -> bool:
     configuration = spark._jsparkSession.sessionState().newHadoopConf()
     try:
         jvm.root.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, configuration)
-    except Exception:  # what py4j and PySpark make of UnsupportedFileSystemException differs
+    except Exception:  # py4j and PySpark raise UnsupportedFileSystemException as different classes
         return False
     return True
 
@@ -146,7 +146,7 @@ def _try_internals(gateway: Any) -> str | None:
         directory = jvm.directories(text).head()
         found = (directory.values().getLong(0), directory.files().head().getPath().toString())
         if found != (42, "file:/a b"):
-            return f"it reads {found} from a directory of one file"
+            return f"a directory with one file was converted to {found}"
         jvm.module("org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation")
         jvm.load_class("org.apache.parquet.bytes.BytesUtils")
         is_kept(jvm, "a", "b")
@@ -158,7 +158,7 @@ def _try_internals(gateway: Any) -> str | None:
 
 
 def _file_sets(snapshot: Snapshot) -> tuple[Files, ...]:
-    """Return the sets of files with a relation each: one if none or all have vectors, otherwise one for each kind."""
+    """Return the kinds of files that need a relation each: two if only some of the files have deletion vectors."""
     if not is_supported(snapshot.configuration, Feature.DELETION_VECTORS):
         return (Files.ALL,)
     return _kinds(snapshot.files(columns=("deletion_vector",))["deletion_vector"])
@@ -171,7 +171,7 @@ def _kinds(vectors: pa.ChunkedArray) -> tuple[Files, ...]:
 
 
 def _local_options(spark: SparkSession, location: str) -> dict[str, str]:
-    """Return options for tables on local disk, unless the user has chosen how to read local files."""
+    """Return options of a relation over local files; none if the user has chosen a file system for them."""
     if not to_hadoop(location).startswith("file:"):
         return {}
     chosen = spark.conf.get(LOCAL_FILE_SYSTEM, None) or spark._jsc.hadoopConfiguration().get(LOCAL_FILE_SYSTEM)
@@ -180,11 +180,11 @@ def _local_options(spark: SparkSession, location: str) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class _Relations:
-    """Makes the relations over the files of a listing.
+    """Makes the frames over the files of a listing.
 
-    With `row_tracking` they have the ids of rows, as columns or only in the hidden column `_metadata`. That column is
-    Spark's unless we have to add one. `number_width` is the width of the numbers of changes; `change_kind` is the kind
-    of all of them.
+    With `row_tracking`, rows have ids: as columns if `shows_row_tracking`, and in the hidden column `_metadata` if
+    `own_metadata`. If not `own_metadata`, that column is Spark's. `file_number` and `row_index` name columns, as in
+    `public_scan.frame_of_files`. `number_width` and `change_kind` are the `width` and `kind` of `FilesOfChanges`.
     """
 
     spark: SparkSession
@@ -234,7 +234,7 @@ class _Relations:
         return self._projected(frame, tuple(file_fields))
 
     def _file_relation(self, index: DeltaFileIndex, *, has_row_index: bool) -> Any:
-        """Spark's relation over the files of an index."""
+        """Return Spark's relation over the files of an index."""
         spark, jvm, columns = self.spark, self.jvm, self.columns
         options = {
             **relation_options(self.listing.location, self.listing.storage_options, columns),
@@ -253,9 +253,9 @@ class _Relations:
     def _named(self, relation: Any, names: tuple[str, ...]) -> DataFrame:
         """Return all columns of a relation under these names, always in a projection.
 
-        Into a view of a bare relation, Spark inserts files that no commit names, and an overwrite deletes the table.
-        The optimizer removes a projection of the same names. Its plan is made here, because every intermediate
-        DataFrame takes a millisecond.
+        Without a projection, Spark would accept an INSERT into a view of the relation. The INSERT would write files
+        that no commit names, and INSERT OVERWRITE would delete the table. Spark's optimizer removes a projection that
+        renames nothing. The plan is made here, because every intermediate DataFrame takes a millisecond.
         """
         jvm, session = self.jvm, self.spark._jsparkSession
         if names != tuple(column.physical.name for column in self.columns.relation_columns):
@@ -266,10 +266,10 @@ class _Relations:
         return DataFrame(jvm.type("org.apache.spark.sql.classic.Dataset").ofRows(session, project), self.spark)
 
     def _projected(self, frame: DataFrame, file_fields: tuple[str, ...]) -> DataFrame:
-        """Return the columns of the table, and the extra ones."""
+        """Return the columns of the table, and then the extra ones, from a frame over a relation."""
         jvm, columns = self.jvm, self.columns
         shown = (self.row_tracking, self.shows_row_tracking, self.own_metadata, self.file_number, self.row_index)
-        # The columns name those of the relation, whichever it is.
+        # The expressions refer to columns by name, so they are valid for every relation with the same columns.
         made = jvm.once(
             ("projection", columns, shown, self.number_width, self.change_kind, file_fields),
             lambda: jvm.seq([one._jc for one in output_columns(columns, self._extra(file_fields))]),

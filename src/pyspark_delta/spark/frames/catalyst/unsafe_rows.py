@@ -1,8 +1,8 @@
 """Rows in Spark's own binary format (`UnsafeRow`), encoded column by column.
 
-A row is a bitmap of its nulls in 64-bit words, one 8-byte slot per field, and then what does not fit a slot: text,
-binary and decimals of more than 18 digits, at an offset and of a size that the slot holds. The JVM takes such rows as
-they are, so that the constants of twenty thousand files cross into it in one call.
+A row consists of a bitmap of its nulls in 64-bit words, one 8-byte slot per field, and a variable part for values that
+do not fit a slot: text, binary and decimals of more than 18 digits. Their slots hold an offset and a size. The JVM uses
+the rows without conversion, so the constants of 20,000 files are passed in one call.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from pyspark_delta.schema.types import DataType, DecimalType
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 _WORD = 8
-_UNIT = 24  # rows are padded to whole words that are whole groups of base64 too
+_UNIT = 24  # bytes: rows are padded to a multiple of a word (8) and of a group of base64 (3)
 _INLINE_DECIMAL_DIGITS = 18
 _WIDE_DECIMAL_BYTES = 16
-_LONG = 64  # average bytes from which copying value by value is faster than byte by byte
+_LONG = 64  # average bytes of a value from which one copy per value is faster than one copy by index
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,28 +36,32 @@ class EncodedRows:
 
     @property
     def bitmap_width(self) -> int:
-        """Bytes of the null bitmap in front of each row."""
+        """The size of the null bitmap of each row in bytes."""
         return bitmap_width(self.num_fields)
 
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """One field of all rows: `slots` are 8-byte values, or sizes of the variable part where `content` is given."""
+    """One field of all rows. `slots` are the 8-byte values or, if `content` is given, the sizes of its values.
+
+    `content` are bytes for the variable part; the value of a row begins there at `starts`, and takes `reserved` bytes
+    of the row.
+    """
 
     valid: np.ndarray[Any, np.dtype[np.bool_]]
     slots: Numbers
     content: np.ndarray[Any, np.dtype[np.uint8]] | None = None
     starts: Numbers | None = None
-    reserved: Numbers | None = None  # bytes each row keeps for the variable part
+    reserved: Numbers | None = None
 
 
 def bitmap_width(num_fields: int) -> int:
-    """Bytes of the null bitmap of a row."""
+    """Return the size of the null bitmap of a row in bytes."""
     return (num_fields + 63) // 64 * _WORD
 
 
 def encode_rows(columns: Sequence[tuple[pa.Array, DataType]], count: int) -> EncodedRows:
-    """Encode `count` rows of primitive columns: numbers, decimals, dates, timestamps, booleans, text and binary."""
+    """Encode `count` rows of primitive columns. Raises TypeError for a column of another type."""
     encoded = [_encode(array, data_type) for array, data_type in columns]
     fixed = bitmap_width(len(encoded)) + _WORD * len(encoded)
     sizes = np.full(count, fixed, dtype=np.int64)
@@ -74,7 +78,7 @@ def encode_rows(columns: Sequence[tuple[pa.Array, DataType]], count: int) -> Enc
 def _fill(buffer: np.ndarray[Any, np.dtype[np.uint8]], starts: Numbers, columns: Sequence[_Column], fixed: int) -> None:
     words = buffer.view("<i8")
     first_word = starts // _WORD
-    offset = np.full(len(starts), fixed, dtype=np.int64)  # where the next variable part begins, from the row's start
+    offset = np.full(len(starts), fixed, dtype=np.int64)  # of the next variable value, from the row's start
     for index, column in enumerate(columns):
         null = ~column.valid
         words[first_word[null] + index // 64] |= np.uint64(1 << (index % 64)).astype(np.int64)
@@ -84,7 +88,7 @@ def _fill(buffer: np.ndarray[Any, np.dtype[np.uint8]], starts: Numbers, columns:
             continue
         assert column.starts is not None
         assert column.reserved is not None
-        # A wide decimal keeps its place even when it is null; Spark updates it in place.
+        # A wide decimal keeps its bytes even if it is null, because Spark updates it in place.
         keeps = column.valid | (column.reserved > 0)
         words[slot] = np.where(keeps, (offset << 32) | np.where(column.valid, column.slots, 0), 0)
         _copy(buffer, starts + offset, column.content, column.starts, np.where(column.valid, column.slots, 0))
@@ -98,7 +102,7 @@ def _copy(
     start: Numbers,
     size: Numbers,
 ) -> None:
-    """Copy `size[i]` bytes from `start[i]` to `to[i]`, for all i at once where they are short."""
+    """Copy `size[i]` bytes from `start[i]` to `to[i]`, for all i at once if values are short on average."""
     total = int(size.sum())
     if total == 0:
         return
@@ -138,7 +142,7 @@ def _encode(array: pa.Array, data_type: DataType) -> _Column:
         case "void":
             return _Column(valid, np.zeros(len(array), dtype=np.int64))
         case other:
-            raise TypeError(f"rows of constants hold no {other}")
+            raise TypeError(f"cannot encode a constant of type {other}")
 
 
 def _encode_bytes(array: pa.Array, valid: np.ndarray[Any, np.dtype[np.bool_]]) -> _Column:
@@ -169,7 +173,7 @@ def _encode_decimal(array: pa.Array, valid: np.ndarray[Any, np.dtype[np.bool_]],
 
 
 def _base64(buffer: np.ndarray[Any, np.dtype[np.uint8]], starts: Numbers) -> pa.Array:
-    """Encode rows as base64. Rows are whole groups of three bytes, so each one is a slice of the encoded buffer."""
+    """Encode rows as base64. The size of a row is a multiple of 3 bytes, so each is a slice of the encoded buffer."""
     text = base64.b64encode(buffer.data)
     offsets = (starts // 3 * 4).astype("<i8")
     return pa.LargeStringArray.from_buffers(len(starts) - 1, pa.py_buffer(offsets.tobytes()), pa.py_buffer(text))

@@ -18,17 +18,18 @@ from pyspark_delta.stats.parse import parse_stats
 from pyspark_delta.storage import store_for
 from pyspark_delta.storage.paths import resolve_file
 
-# Spark gets one bit for each row up to the last marked one: a vector of a few bytes may expand to any size.
-_LARGE = 1 << 24  # rows from which the footer of the file must confirm the count
-_MOST_ROWS = 1 << 31  # in a file
-_MOST_BYTES = 2 << 30  # for all files of a scan
+# Spark gets one bit for each row up to the last deleted one: a vector of a few bytes may expand to any size.
+_LARGE = 1 << 24  # the row from which the footer of the file must confirm the number of rows
+_MOST_ROWS = 1 << 31  # of a file
+_MOST_BYTES = 2 << 30  # of all vectors of a scan
 
 
 def read_vectors(files: pa.Table, location: str, storage_options: Mapping[str, str]) -> list[BitMap64]:
-    """Return the vector of each file; every file must have one. They may be expanded to one bit for each row.
+    """Return the deletion vector of each file; every file must have one. They are small enough for Spark.
 
-    Raises DeletionVectorError for a vector that cannot be read, that marks a row beyond the end of its file (by its
-    statistics if it has some, and by its footer from 16 million rows), or that is too large for Spark.
+    Raises DeletionVectorError for a vector that cannot be read, that has a row beyond the end of its file, or that is
+    too large for Spark, which needs one bit for each row. The number of rows of a file comes from its statistics, if it
+    has some; from its footer if the vector has a row after the first 16 million.
     """
     bitmaps = read_deletion_vectors(
         lambda place: store_for(place, storage_options),
@@ -67,9 +68,9 @@ def _check_sizes(files: pa.Table, bitmaps: Sequence[BitMap64]) -> None:
         total += last // 8
         if last >= _MOST_ROWS or total > _MOST_BYTES:
             raise DeletionVectorError(
-                f"The deletion vector of data file '{path}' contains row {last}. Spark needs a bit for each row up to "
-                f"that, and one scan may take {_MOST_BYTES >> 30} GiB for that in all, and {_MOST_ROWS} rows of one "
+                f"The deletion vector of data file '{path}' contains row {last}. Spark needs a bit for each row up "
+                f"to it, which exceeds the limit of {_MOST_BYTES >> 30} GiB for a scan or of {_MOST_ROWS} rows for a "
                 "file. Read fewer files at once with a condition on partition columns, or read the table with "
-                "pyspark_delta.Table, which needs no such memory.",
+                "pyspark_delta.Table, which does not need this memory.",
                 path=path,
             )
