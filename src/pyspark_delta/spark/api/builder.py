@@ -186,7 +186,7 @@ class DeltaTableBuilder(Generic[TableT]):
                 )
         if path is not None and self._location is not None and path != self._location:
             raise InvalidOperationError(
-                f"tableName() gives the path '{path}', but location() gives '{self._location}'. Give one of them.",
+                f"tableName() gives the path '{path}', but location() gives '{self._location}'. Give only one of them.",
                 error_class="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
             )
         target = self._location or path

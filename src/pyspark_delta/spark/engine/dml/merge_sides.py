@@ -124,7 +124,7 @@ class Scopes:
         return self.target.join(self.source)
 
     def of(self, kind: RowKind) -> DataFrame:
-        """Return the columns that clauses of a kind see."""
+        """Return the frame whose columns clauses of a kind may use."""
         match kind:
             case RowKind.MATCHED:
                 return self.joined
