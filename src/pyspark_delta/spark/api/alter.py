@@ -36,11 +36,12 @@ from pyspark_delta.transaction.commit_info import engine_info
 
 
 class DeltaTableAlter:
-    """Changes to what a table declares. Each method makes one commit and returns this object for the next.
+    """Changes to the definition of a table. Each method makes one commit and returns this object, for chained calls.
 
-    Columns are named as in SQL: nested ones by dots, with `element`, `key` and `value` inside arrays and maps, names
-    that hold dots between backticks. Every method raises InvalidOperationError, before anything is written, for a
-    change that the table does not allow, and CommitConflictError when the table was changed meanwhile.
+    Names of columns are written as in SQL: with dots for nested columns, with `element`, `key` and `value` inside
+    arrays and maps, and with backticks around a name that contains dots. Every method raises UnsupportedFeatureError
+    for a table that cannot be written to, InvalidOperationError for a change that the table does not allow, both before
+    anything is written, and CommitConflictError if a concurrent commit conflicts with the change.
 
     >>> table.alter().addColumn("price", "decimal(10,2)", comment="without tax")   # doctest: +SKIP
     >>> table.alter().addConstraint("positive", "price > 0").setProperties({"delta.appendOnly": True})  # doctest: +SKIP
@@ -61,7 +62,10 @@ class DeltaTableAlter:
         first: bool = False,
         after: str | None = None,
     ) -> DeltaTableAlter:
-        """Add a column, null in all existing rows. It is the last of its struct unless `first` or `after` is given."""
+        """Add a column, which is null in all existing rows. `dataType` is a PySpark type or its name in SQL.
+
+        It becomes the last column of its struct, unless `first` is True or `after` names another column of the struct.
+        """
         *parent, last = parse_column_path(name)
         field = delta_field(last, dataType, comment=comment)
         return self._change(
@@ -89,7 +93,7 @@ class DeltaTableAlter:
         return self._change(lambda snapshot: rename(snapshot.configuration, parse_column_path(name), newName))
 
     def moveColumn(self, name: str, *, first: bool = False, after: str | None = None) -> DeltaTableAlter:
-        """Move a column within its struct."""
+        """Move a column within its struct: to the first place, or after another column."""
         position = _position(first, after)
         if position is None:
             raise InvalidOperationError(
@@ -98,7 +102,7 @@ class DeltaTableAlter:
         return self._change(lambda snapshot: move(snapshot.configuration, parse_column_path(name), position))
 
     def changeType(self, name: str, dataType: str | SparkType) -> DeltaTableAlter:
-        """Widen the type of a column. This needs the property delta.enableTypeWidening."""
+        """Widen the type of a column. The table must have the property delta.enableTypeWidening."""
         wider = delta_type(dataType)
         return self._change(lambda snapshot: change_type(snapshot.configuration, parse_column_path(name), wider))
 
@@ -107,7 +111,7 @@ class DeltaTableAlter:
         return self._change(lambda snapshot: set_comment(snapshot.configuration, parse_column_path(name), comment))
 
     def setNotNull(self, name: str) -> DeltaTableAlter:
-        """Forbid null in a column. Raises ConstraintViolationError if rows have it."""
+        """Forbid null in a column. Raises ConstraintViolationError if existing rows have null in it."""
         return self._change(lambda snapshot: set_nullable(snapshot.configuration, parse_column_path(name), False))
 
     def dropNotNull(self, name: str) -> DeltaTableAlter:
@@ -115,27 +119,31 @@ class DeltaTableAlter:
         return self._change(lambda snapshot: set_nullable(snapshot.configuration, parse_column_path(name), True))
 
     def setDefault(self, name: str, expression: str) -> DeltaTableAlter:
-        """Set the default of a column, as SQL, for new rows that do not give it."""
+        """Set the default of a column, an expression in SQL, for new rows without a value."""
         return self._change(lambda snapshot: set_default(snapshot.configuration, parse_column_path(name), expression))
 
     def dropDefault(self, name: str) -> DeltaTableAlter:
-        """Remove the default of a column: new rows that do not give it have null."""
+        """Remove the default of a column. New rows without a value then have null."""
         return self._change(lambda snapshot: set_default(snapshot.configuration, parse_column_path(name), None))
 
     # --------------------------------------------------------------------------------------------- constraints
     def addConstraint(self, name: str, condition: str) -> DeltaTableAlter:
-        """Add a CHECK constraint. Raises ConstraintViolationError, with examples, if existing rows break it."""
+        """Add a CHECK constraint, in SQL. Raises ConstraintViolationError with examples if existing rows violate it."""
         return self._change(lambda snapshot: add_constraint(snapshot.configuration, name, condition))
 
     def dropConstraint(self, name: str, *, ifExists: bool = False) -> DeltaTableAlter:
-        """Drop a CHECK constraint."""
+        """Drop a CHECK constraint.
+
+        Raises InvalidOperationError if it does not exist, unless `ifExists` is True.
+        """
         return self._change(lambda snapshot: drop_constraint(snapshot.configuration, name, if_exists=ifExists))
 
     # -------------------------------------------------------------------------------- properties and clustering
     def setProperties(self, properties: Mapping[str, object]) -> DeltaTableAlter:
-        """Set table properties. This enables the table features that they need.
+        """Set table properties, and enable the table features that they need.
 
-        Enabling row tracking on a table with files takes several commits, which first assign row ids to the files.
+        Enabling row tracking on a table with files takes several commits; the first of them assign row ids to the
+        files. Raises InvalidOptionError for an unknown `delta.` property or an invalid value.
         """
 
         def make(snapshot: Snapshot) -> TableChange:
@@ -150,7 +158,10 @@ class DeltaTableAlter:
         return self
 
     def unsetProperties(self, *names: str, ifExists: bool = False) -> DeltaTableAlter:
-        """Reset properties to their defaults."""
+        """Reset properties to their defaults.
+
+        Raises InvalidOperationError for a property that is not set, unless `ifExists` is True.
+        """
         return self._change(lambda snapshot: unset_properties(snapshot.configuration, names, if_exists=ifExists))
 
     def setComment(self, comment: str | None) -> DeltaTableAlter:
@@ -158,9 +169,10 @@ class DeltaTableAlter:
         return self._change(lambda snapshot: set_description(snapshot.configuration, comment))
 
     def clusterBy(self, *columns: str) -> DeltaTableAlter:
-        """Set the columns by which files are clustered; no columns ends clustering.
+        """Set the columns by which files are clustered. Without columns, clustering ends.
 
-        Files that have no statistics for a new clustering column get them in the same commit; for this they are opened.
+        Files without statistics for a new clustering column get them in the same commit (C351). This process computes
+        them, from file footers where possible. Raises DataFileError for a file that cannot be opened.
         """
         paths = [parse_column_path(name) for name in columns]
         return self._change(lambda snapshot: recluster(snapshot, paths))

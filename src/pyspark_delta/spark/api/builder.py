@@ -36,7 +36,10 @@ _DEFAULTS = "spark.databricks.delta.properties.defaults."
 
 @dataclass(frozen=True)
 class IdentityGenerator:
-    """The values of an identity column: `start`, `start + step`, and so on, with gaps. The step is not 0."""
+    """The values of an identity column: `start`, `start + step` and so on, with gaps.
+
+    Raises TypeError if `start` or `step` is not an int, and ValueError if `step` is 0.
+    """
 
     start: int = 1
     step: int = 1
@@ -50,7 +53,9 @@ class IdentityGenerator:
 
 
 class DeltaTableBuilder(Generic[TableT]):
-    """The definition of a table; `execute` creates it. Argument errors are TypeErrors that name the argument.
+    """A builder for the definition of a table; `execute` creates the table.
+
+    Methods raise TypeError, with the name of the argument, for an argument of the wrong type.
 
     >>> DeltaTable.create(spark).location("/data/events").addColumn("id", "bigint", nullable=False) \\
     ...     .addColumn("day", "date", generatedAlwaysAs="CAST(at AS DATE)").addColumn("at", "timestamp") \\
@@ -75,7 +80,7 @@ class DeltaTableBuilder(Generic[TableT]):
         self._description: str | None = None
 
     def tableName(self, identifier: str) -> DeltaTableBuilder[TableT]:
-        """Set the table's name: a path as ``delta.`/path/to/table` ``, or a name in a catalog as `main.s.orders`."""
+        """Set the table: a path such as ``delta.`/path/to/table` ``, or a name in a catalog such as `main.s.orders`."""
         self._identifier = check_text("identifier", identifier)
         return self
 
@@ -100,7 +105,12 @@ class DeltaTableBuilder(Generic[TableT]):
         *,
         default: str | None = None,
     ) -> DeltaTableBuilder[TableT]:
-        """Add a column. It may be generated from other columns (SQL), an identity column, or have a `default` (SQL)."""
+        """Add a column. `dataType` is a PySpark type or its name in SQL.
+
+        `generatedAlwaysAs` is an expression over other columns, in SQL, or an IdentityGenerator. `generatedByDefaultAs`
+        is an IdentityGenerator for rows without a value, and `default` an expression in SQL for such rows. Raises
+        TypeError, ValueError if both generators are given, and InvalidOperationError for the name of an unknown type.
+        """
         check_text("colName", colName)
         if not isinstance(dataType, str | SparkType):
             raise TypeError(f"dataType is a DataType or str, found {type(dataType).__name__} {dataType!r}.")
@@ -137,7 +147,11 @@ class DeltaTableBuilder(Generic[TableT]):
         return self
 
     def execute(self) -> TableT:
-        """Create or replace the table, and return it."""
+        """Create or replace the table, and return it.
+
+        Raises TableAlreadyExistsError (`create`), TableNotFoundError (`replace`), and InvalidOperationError for an
+        invalid definition or a missing location.
+        """
         target = self._target()
         options = read_options(self._spark, target.path, target.storage_options)
         create_table(
@@ -172,7 +186,7 @@ class DeltaTableBuilder(Generic[TableT]):
                 )
         if path is not None and self._location is not None and path != self._location:
             raise InvalidOperationError(
-                f"The table name says '{path}', the location '{self._location}'. Give one of them.",
+                f"tableName() gives the path '{path}', but location() gives '{self._location}'. Give only one of them.",
                 error_class="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
             )
         target = self._location or path
@@ -185,9 +199,8 @@ class DeltaTableBuilder(Generic[TableT]):
     def _in_catalog(self, identifier: str) -> Identified:
         if self._location is not None:
             raise InvalidOperationError(
-                f"The catalog of '{identifier}' chooses the location of the table: leave the location "
-                f"'{self._location}' out, "
-                "or create the table at the location and register it in the catalog.",
+                f"The catalog of '{identifier}' chooses the location of the table. Either leave the location "
+                f"'{self._location}' out, or create the table there by its path and register it in the catalog.",
                 error_class="DELTA_CREATE_TABLE_IDENTIFIER_LOCATION_MISMATCH",
             )
         find = identify if self._mode is CreateMode.REPLACE else identify_or_create
@@ -197,7 +210,7 @@ class DeltaTableBuilder(Generic[TableT]):
 
 
 def session_properties(spark: SparkSession) -> dict[str, str]:
-    """Return the session's properties for new tables (`spark.databricks.delta.properties.defaults.`)."""
+    """Return the session's properties for new tables: the settings `spark.databricks.delta.properties.defaults.*`."""
     return {key[len(_DEFAULTS) :]: value for key, value in dict(spark.conf.getAll).items() if key.startswith(_DEFAULTS)}
 
 

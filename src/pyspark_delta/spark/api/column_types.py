@@ -1,4 +1,4 @@
-"""Converts types and fields as Spark users write them to those of a Delta schema."""
+"""Converts PySpark types, and names of types in SQL, to types and fields of a Delta schema."""
 
 from __future__ import annotations
 
@@ -25,14 +25,17 @@ def delta_field(
     comment: str | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> StructField:
-    """Return the field of a Delta schema. Raises InvalidOperationError for text that names no type."""
+    """Return a field of a Delta schema; `data_type` is a PySpark type or its name in SQL.
+
+    Raises InvalidOperationError for anything else, and as `from_spark`.
+    """
     found = {**(metadata or {}), **({} if comment is None else {"comment": comment})}
     field = SparkField(name, _spark_type(data_type, name), nullable, found)
     return from_spark(lambda: SparkStruct([field])).fields[0]
 
 
 def delta_type(data_type: str | SparkType) -> DataType:
-    """Return the type of a Delta schema. Raises InvalidOperationError for text that names no type."""
+    """Return a type of a Delta schema for a PySpark type or its name in SQL. Raises as `delta_field`."""
     return delta_field("column", data_type).type
 
 

@@ -1,4 +1,4 @@
-"""History and detail of a table as DataFrames, with the columns that delta-spark's have."""
+"""History and detail of a table as DataFrames, with the same columns as in delta-spark."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ _DETAIL = _struct(
 
 
 def history_frame(spark: SparkSession, commits: Iterable[Mapping[str, Any]]) -> DataFrame:
-    """Commits, newest first, as `Table.history` gives them."""
+    """Return the commits of `Table.history` as rows, newest first."""
     return _frame(spark, commits, _HISTORY)
 
 
@@ -86,9 +86,9 @@ def _frame(spark: SparkSession, values: Iterable[Mapping[str, Any]], schema: Str
 
 
 def _value(value: Any, kind: str, data_type: Any) -> Any:
-    """Return a value as its column takes it.
+    """Return a value in the type of its column.
 
-    A value of another type in a foreign commit becomes null, or its text.
+    Commits of other writers may have values of other types: these become null, or JSON in a column of strings.
     """
     if value is None:
         return None
@@ -112,7 +112,7 @@ def _value(value: Any, kind: str, data_type: Any) -> Any:
 
 
 def _text(value: Any) -> str | None:
-    """Return strings unchanged, everything else as JSON."""
+    """Return strings and None unchanged, other values as JSON."""
     return value if value is None or isinstance(value, str) else json.dumps(value, default=str)
 
 

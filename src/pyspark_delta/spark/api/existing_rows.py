@@ -1,4 +1,4 @@
-"""Checks that the existing rows of a table meet a condition that it is about to declare."""
+"""Checks that the existing rows of a table meet a new constraint."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _ERROR_CLASSES = {
 
 
 def check_existing_rows(spark: SparkSession, snapshot: Snapshot, check: RowCheck) -> None:
-    """Check all rows of a version that may break a condition.
+    """Check that all rows of a snapshot meet a condition. Runs a Spark job.
 
-    Raises ConstraintViolationError with a few of them, and InvalidPredicateError for a condition that Spark cannot
-    evaluate.
+    Raises ConstraintViolationError with examples of rows that do not, and InvalidPredicateError for a condition that
+    Spark cannot evaluate or that is not boolean.
     """
     frame = read_snapshot(spark, snapshot)
     _check_boolean(frame, check)
@@ -31,7 +31,7 @@ def check_existing_rows(spark: SparkSession, snapshot: Snapshot, check: RowCheck
     if rows:
         examples = "; ".join(str(row) for row in rows)
         raise ConstraintViolationError(
-            f"Rows of the table break the {check.kind.value} '{check.name}' ({check.condition}), for example: "
+            f"Rows of the table violate the {check.kind.value} '{check.name}' ({check.condition}), for example: "
             f"{examples}. Nothing was changed. Correct or delete these rows first.",
             error_class=_ERROR_CLASSES[check.kind],
             constraint=check.name,

@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 class DeltaMergeBuilder:
     """A builder for a merge. Every method returns a new builder; `execute` runs the merge.
 
-    A row takes the first clause of its kind whose condition is true. Conditions and values are SQL text or Columns.
-    Clauses for matched rows see both sides, clauses for rows that are not matched see the source, and clauses for rows
-    not matched by the source see the table.
+    For each row, the first clause of its kind whose condition is true applies. Conditions and values are SQL text or
+    Columns. Clauses for matched rows may use columns of both sides, clauses for rows that are not matched those of the
+    source, and clauses for rows not matched by the source those of the table.
     """
 
     def __init__(
@@ -42,11 +42,11 @@ class DeltaMergeBuilder:
         condition: Condition | None = None,
         set: Values | None = None,  # noqa: A002 - delta-spark's name
     ) -> DeltaMergeBuilder:
-        """Give matched rows new values in the columns that `set` names."""
+        """Update matched rows; `set` maps columns to their new values."""
         return self._with(RowKind.MATCHED, RowAction.UPDATE, condition, check_values("set", set))
 
     def whenMatchedUpdateAll(self, condition: Condition | None = None) -> DeltaMergeBuilder:
-        """Give matched rows the values of the source in all columns, by name."""
+        """Update all columns of matched rows with the source columns of the same names."""
         return self._with(RowKind.MATCHED, RowAction.UPDATE, condition)
 
     def whenMatchedDelete(self, condition: Condition | None = None) -> DeltaMergeBuilder:
@@ -56,11 +56,11 @@ class DeltaMergeBuilder:
     def whenNotMatchedInsert(
         self, condition: Condition | None = None, values: Values | None = None
     ) -> DeltaMergeBuilder:
-        """Insert a row for each source row without a match. Columns without a value get their default or null."""
+        """Insert the source rows without a match; `values` maps columns to values, others get their default or null."""
         return self._with(RowKind.NOT_MATCHED, RowAction.INSERT, condition, check_values("values", values))
 
     def whenNotMatchedInsertAll(self, condition: Condition | None = None) -> DeltaMergeBuilder:
-        """Insert the source rows without a match, all columns by name."""
+        """Insert the source rows without a match; all columns get the source columns of the same names."""
         return self._with(RowKind.NOT_MATCHED, RowAction.INSERT, condition)
 
     def whenNotMatchedBySourceUpdate(
@@ -68,11 +68,11 @@ class DeltaMergeBuilder:
         condition: Condition | None = None,
         set: Values | None = None,  # noqa: A002 - delta-spark's name
     ) -> DeltaMergeBuilder:
-        """Update rows of the table that no row of the source matches."""
+        """Update rows of the table that match no row of the source; `set` maps columns to their new values."""
         return self._with(RowKind.BY_SOURCE, RowAction.UPDATE, condition, check_values("set", set))
 
     def whenNotMatchedBySourceDelete(self, condition: Condition | None = None) -> DeltaMergeBuilder:
-        """Delete rows of the table that no row of the source matches."""
+        """Delete rows of the table that match no row of the source."""
         return self._with(RowKind.BY_SOURCE, RowAction.DELETE, condition)
 
     def withSchemaEvolution(self) -> DeltaMergeBuilder:
@@ -82,10 +82,11 @@ class DeltaMergeBuilder:
     def execute(self) -> DataFrame:
         """Run the merge in one commit.
 
-        Return one row with the numbers of affected, updated, deleted and inserted rows. Nothing is committed if no row
-        changes. Raises InvalidOperationError for clauses that do not fit the table or the source and for rows that
-        several source rows match; InvalidPredicateError, SchemaMismatchError, ConstraintViolationError and
-        AppendOnlyTableError; and CommitConflictError if concurrent commits conflict too often.
+        Return one row with `num_affected_rows`, `num_updated_rows`, `num_deleted_rows` and `num_inserted_rows`. Nothing
+        is committed if no row changes. Raises InvalidOperationError for clauses that do not fit the table or the
+        source, and if several source rows would change one row; InvalidPredicateError, SchemaMismatchError,
+        ConstraintViolationError and AppendOnlyTableError; and CommitConflictError if concurrent commits conflict too
+        often.
         """
         return self._execute(self._merge)
 

@@ -1,4 +1,4 @@
-"""`DeltaTable`, by delta-spark's names: a table as the methods that Spark users know it by."""
+"""`DeltaTable`: a table in a Spark session, with the names that delta-spark uses."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ __all__ = ["DeltaMergeBuilder", "DeltaTable", "DeltaTableAlter", "DeltaTableBuil
 
 
 class DeltaTable(UnsupportedOperations):
-    """A Delta table at a path. Each method reads the latest version when it is called.
+    """A Delta table at a path or in a catalog. Each method opens the latest version when it is called.
 
     >>> table = DeltaTable.forPath(spark, "/data/flights")     # doctest: +SKIP
     >>> table.toDF(version=3).where("month = 1").count()       # doctest: +SKIP
@@ -72,30 +72,30 @@ class DeltaTable(UnsupportedOperations):
 
     @classmethod
     def forPath(cls, sparkSession: SparkSession, path: str, hadoopConf: Mapping[str, str] | None = None) -> DeltaTable:
-        """Return the table at a path; `hadoopConf` holds keys for its file system (`fs.`, `dfs.`).
+        """Return the table at a path; `hadoopConf` are settings of its file system, with keys `fs.*` and `dfs.*`.
 
-        Raises TableNotFoundError if there is no table.
+        Raises TableNotFoundError if there is no table, and InvalidOptionError for other keys.
         """
         check_text("path", path)
         given = dict(hadoopConf or {})
         for key in given:
             if not key.startswith(("fs.", "dfs.")):
-                raise InvalidOptionError(f"hadoopConf holds keys of file systems (fs. or dfs.), found '{key}'.")
+                raise InvalidOptionError(f"hadoopConf takes keys that begin with fs. or dfs., found '{key}'.")
         options = read_options(sparkSession, path, given)
         if (options.version, options.timestamp_ms) != (None, None):
             raise InvalidOptionError(
-                f"'{path}' names a version of a table, and a DeltaTable is the whole table; "
-                "use DeltaTable.forPath(...).toDF(version=...)."
+                f"'{path}' names a version of a table, but a DeltaTable has all versions. "
+                "Use DeltaTable.forPath(...).toDF(version=...)."
             )
         open_snapshot(options)
         return cls(sparkSession, options.location, options.storage_options)
 
     @classmethod
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> DeltaTable:
-        """Return the table of an identifier ``delta.`/path` `` or of a name in a connected catalog.
+        """Return the table of a path identifier (``delta.`/path` ``) or of a catalog name (`main.sales.orders`).
 
-        A name in a catalog is such as `main.sales.orders`. Raises TableNotFoundError, CatalogNameNotFoundError and
-        CatalogError; InvalidOperationError for other names.
+        The catalog must be connected. Raises TableNotFoundError, CatalogNameNotFoundError and CatalogError, and
+        InvalidOperationError for any other name.
         """
         found = identify(sparkSession, check_text("tableOrViewName", tableOrViewName))
         if found is None:
@@ -111,7 +111,11 @@ class DeltaTable(UnsupportedOperations):
 
     @classmethod
     def isDeltaTable(cls, sparkSession: SparkSession, identifier: str) -> bool:
-        """Return True if there is a Delta table at a path or identifier, even if this client cannot read it."""
+        """Return True if there is a Delta table at a path or under an identifier.
+
+        A table that can be read only through its catalog counts too. Raises UnsupportedTableError for a table that this
+        client cannot read for another reason, CorruptLogError and CatalogError.
+        """
         if is_in_catalog(sparkSession, check_text("identifier", identifier)):
             return exists(sparkSession, identifier)
         options = read_options(sparkSession, path_of_identifier(identifier) or identifier)
@@ -126,22 +130,25 @@ class DeltaTable(UnsupportedOperations):
     # ------------------------------------------------------------------------------------------------ creation
     @classmethod
     def create(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """Return a builder for a new table; `execute` raises TableAlreadyExistsError if the table exists."""
+        """Return a builder; `execute` creates the table, and raises TableAlreadyExistsError if it exists."""
         return cls._builder(sparkSession, CreateMode.CREATE)
 
     @classmethod
     def createIfNotExists(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """Return a builder for a table; `execute` creates it if it does not exist and otherwise changes nothing."""
+        """Return a builder; `execute` creates the table if it does not exist, and otherwise changes nothing."""
         return cls._builder(sparkSession, CreateMode.CREATE_IF_NOT_EXISTS)
 
     @classmethod
     def replace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """Return a builder for a definition that replaces an existing table; its rows are removed."""
+        """Return a builder; `execute` replaces an existing table and removes its rows.
+
+        It raises TableNotFoundError if the table does not exist.
+        """
         return cls._builder(sparkSession, CreateMode.REPLACE)
 
     @classmethod
     def createOrReplace(cls, sparkSession: SparkSession | None = None) -> DeltaTableBuilder[DeltaTable]:
-        """Return a builder for a table; `execute` creates it, or replaces it if it exists."""
+        """Return a builder; `execute` creates the table, or replaces it and removes its rows if it exists."""
         return cls._builder(sparkSession, CreateMode.CREATE_OR_REPLACE)
 
     @classmethod
@@ -165,6 +172,7 @@ class DeltaTable(UnsupportedOperations):
         The DataFrame stays at that version. `timestamp` is text in the session's time zone, a datetime, or milliseconds
         since the epoch. `where` is a condition in SQL. On Spark Connect, files are skipped by `where` only; a classic
         session skips files by every condition of a query. `row_tracking` adds `_row_id` and `_row_commit_version`.
+        Raises VersionNotFoundError, TimestampOutOfRangeError, and InvalidOptionError if both are given.
         """
         if version is not None and timestamp is not None:
             raise InvalidOptionError("Give either a version or a timestamp to travel to, not both.")
@@ -187,8 +195,8 @@ class DeltaTable(UnsupportedOperations):
     ) -> DataFrame:
         """Return the change data feed: the rows that changed from one version to another, both included.
 
-        It equals a read with the option `readChangeFeed`, and `Table.changes`. Timestamps given as text are in the
-        session's time zone. `where` is any condition of Spark's SQL.
+        A read with the option `readChangeFeed` returns the same. The columns and errors are those of `Table.changes`. A
+        start is required. Timestamps are written as in `toDF`. `where` is any condition in Spark SQL.
         """
         zone = session_time_zone(self._spark)
         start, end = (
@@ -201,14 +209,14 @@ class DeltaTable(UnsupportedOperations):
     def count(self) -> int:
         """Return the number of rows of the latest version.
 
-        It comes from the log, or from a Spark job if a file lacks its number of records.
+        The log has the number; if it is missing for a file, a Spark job counts the rows.
         """
         snapshot = self._open()
         known = snapshot.record_count.total
         return read_snapshot(self._spark, snapshot).count() if known is None else known
 
     def alias(self, aliasName: str) -> DeltaTable:
-        """Return the same table; its DataFrame has this alias in expressions."""
+        """Return the same table with an alias, for conditions and for expressions on the DataFrame of `toDF`."""
         check_text("aliasName", aliasName)
         return DeltaTable(self._spark, self._location, self._storage_options, self._catalog_table, aliasName)
 
@@ -230,7 +238,7 @@ class DeltaTable(UnsupportedOperations):
     def delete(self, condition: Column | str | None = None, *, plan: bool = False) -> DataFrame | ChangePlan[DataFrame]:
         """Delete the rows for which a condition is true, or all rows; return one row with `num_affected_rows`.
 
-        The count is -1 if a removed file does not state its number of rows. With `plan`, return a plan and delete
+        The count is -1 if the log has no number of rows for a removed file. With `plan`, return a plan and delete
         nothing. Raises AppendOnlyTableError, InvalidPredicateError for a condition that is not deterministic, Spark's
         own errors about the condition, and CommitConflictError if concurrent commits conflict too often.
         """
@@ -255,7 +263,7 @@ class DeltaTable(UnsupportedOperations):
         *,
         plan: bool = False,
     ) -> DataFrame | ChangePlan[DataFrame]:
-        """Give some columns new values in the rows for which a condition is true, or in all rows.
+        """Update the rows for which a condition is true, or all rows.
 
         Return one row with `num_affected_rows`. `set` maps columns, also parts of structs (`a.b`), to expressions over
         the row before the update. `plan` and the errors are those of `delete`; also raises ConstraintViolationError,
@@ -269,7 +277,7 @@ class DeltaTable(UnsupportedOperations):
         """Return a builder that merges the rows of `source` into the table; the condition says which rows match.
 
         Name the sides with `alias`, as in `table.alias("t").merge(rows.alias("s"), "t.id = s.id")`. Add clauses to the
-        builder and call `execute`.
+        builder and call `execute`. Raises TypeError, and ValueError if the condition is None.
         """
         return DeltaMergeBuilder(
             merge_statement(self._spark, source, condition, self._alias), self._execute, self._plan
@@ -285,11 +293,11 @@ class DeltaTable(UnsupportedOperations):
         return plan_statement(self._spark, self._open, statement)
 
     def alter(self) -> DeltaTableAlter:
-        """Return a builder for changes to columns, constraints, properties and clustering."""
+        """Return an object whose methods change columns, constraints, properties and clustering."""
         return DeltaTableAlter(self._spark, self, self._open)
 
     def transaction(self) -> AbstractContextManager[DeltaTransaction]:
-        """Commit several changes of properties and rows as one version at the end of a `with` block.
+        """Return a context manager that commits changes of properties and rows as one version when its block ends.
 
         Raises UnsupportedFeatureError for a table that cannot be written to, and CommitConflictError at the end.
         """
@@ -306,7 +314,7 @@ class DeltaTable(UnsupportedOperations):
         self._upgrade(lambda configuration: upgrade_protocol(configuration, readerVersion, writerVersion))
 
     def addFeatureSupport(self, featureName: str) -> None:
-        """Add a feature, and the features that it requires, to the protocol of the table."""
+        """Add a feature, and those that it requires, to the protocol. Raises InvalidOperationError if it is unknown."""
         check_text("featureName", featureName)
         self._upgrade(lambda configuration: add_feature(configuration, featureName))
 
@@ -327,7 +335,7 @@ class DeltaTable(UnsupportedOperations):
         Table(self._open()).checkpoint(top_level_format(self._spark))
 
     def compactLog(self, start: int, end: int) -> None:
-        """Write a log compaction of the versions `start` to `end`, both included. Readers read it in their place.
+        """Write a log compaction of the versions `start` to `end`, both included. Readers use it in place of commits.
 
         Raises InvalidOptionError for a range of fewer than two versions, and VersionNotFoundError.
         """
@@ -336,7 +344,8 @@ class DeltaTable(UnsupportedOperations):
     def cleanLog(self) -> int:
         """Delete the log files that are older than `delta.logRetentionDuration` and that no newer version needs.
 
-        Return the number of deleted files. It is 0 if no checkpoint is old enough to replace them.
+        Return the number of deleted files. It is 0 if no checkpoint is old enough to replace them. Raises
+        MaintenanceNotAllowedError if the catalog of the table does not allow it.
         """
         return Table(self._open()).clean_log()
 

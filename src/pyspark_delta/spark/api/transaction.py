@@ -1,4 +1,4 @@
-"""`DeltaTable.transaction()`: several changes of properties and rows, as one version of the table or not at all."""
+"""`DeltaTable.transaction()`: several changes of properties and rows that are committed together or not at all."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def begin_transaction(spark: SparkSession, snapshot: Snapshot, alias: str | None = None) -> Iterator[DeltaTransaction]:
-    """Run a transaction on a snapshot of the table, committed if the block ends without an exception.
+    """Run a transaction on a snapshot of the table; commit it if the block ends without an exception.
 
     `alias` is the name of the table in the conditions of statements. Raises UnsupportedFeatureError for a table that
-    cannot be written to, and as `commit_draft` at the end.
+    cannot be written to, and as `commit_draft` at the end of the block.
     """
     with Transaction.on(snapshot, engine_info=engine_info(f"PySpark/{spark.version}")) as transaction:
         operations = DeltaTransaction(spark, snapshot, transaction, alias)
@@ -51,11 +51,11 @@ def begin_transaction(spark: SparkSession, snapshot: Snapshot, alias: str | None
 class DeltaTransaction:
     """Operations on the version at which the transaction began, committed together at the end of its block.
 
-    Set properties first. Operations on rows run their Spark jobs when they are called, on the version at which the
-    transaction began. An overwrite or statement that affects rows which the transaction wrote or changed is refused. An
-    exception that leaves the block discards everything. Everything is discarded too if the table already holds the
-    application transaction (`setTransaction`). A concurrent commit that would have changed what an operation found is a
-    conflict; run the block again.
+    Set properties first. Operations on rows run their Spark jobs when they are called, and read the version at which
+    the transaction began. They raise InvalidOperationError if they would replace or change rows that the transaction
+    has written or changed. An exception that leaves the block discards everything. Everything is discarded too if the
+    table already holds the application transaction (`setTransaction`). The end of the block raises CommitConflictError
+    if a concurrent commit changed rows that an operation depends on; then run the block again.
 
     >>> with table.transaction() as txn:                                        # doctest: +SKIP
     ...     txn.delete("day = '2024-01-31'")
@@ -83,7 +83,10 @@ class DeltaTransaction:
         return self._write(df, "append", options)
 
     def overwrite(self, df: DataFrame, **options: object) -> DeltaTransaction:
-        """Replace all rows, or those that `options` select, such as `replaceWhere="month = 1"`. Raises as `delete`."""
+        """Replace all rows, or those that `options` select, such as `replaceWhere="month = 1"`.
+
+        Raises as a write does, and InvalidOperationError if it affects rows that the transaction wrote or changed.
+        """
         return self._write(df, "overwrite", options)
 
     def _write(self, frame: DataFrame, mode: str, given: Mapping[str, object]) -> DeltaTransaction:
@@ -102,9 +105,9 @@ class DeltaTransaction:
         return self
 
     def _options(self, given: Mapping[str, object]) -> WriteOptions:
-        """Return the options of an operation, completed by the session.
+        """Return the options of an operation, with the session's defaults.
 
-        A transaction that they name applies to this one.
+        An application transaction that they name applies to the whole transaction.
         """
         self._transaction.require_open()
         options = with_session_defaults(self._spark, parse_options(given))
@@ -151,13 +154,13 @@ class DeltaTransaction:
         self._transaction.depend_on_source(staged.source_reads)
         return counts_frame(self._spark, staged.result)
 
-    # --------------------------------------------------------------------------------------- what it declares
+    # ------------------------------------------------------------------------------------------- properties
     def setProperties(self, properties: Mapping[str, object]) -> DeltaTransaction:
-        """Set table properties; they hold for the writes that follow."""
+        """Set table properties for the following writes. Raises InvalidOperationError after the first write."""
         return self._change(lambda before: set_properties(before, properties))
 
     def unsetProperties(self, *names: str, ifExists: bool = False) -> DeltaTransaction:
-        """Reset properties to their defaults."""
+        """Reset properties to their defaults. Raises InvalidOperationError after the first write."""
         return self._change(lambda before: unset_properties(before, names, if_exists=ifExists))
 
     def _change(self, make: Callable[[TableConfiguration], TableChange]) -> DeltaTransaction:
@@ -169,11 +172,11 @@ class DeltaTransaction:
         before, keeps_files = self._transaction.configuration, self._snapshot.num_files() > 0
         return self._stage(draft_change(make(before), before, keeps_files=keeps_files))
 
-    # --------------------------------------------------------------------------------------- what it is called
+    # ----------------------------------------------------------------------------------- commit information
     def setTransaction(self, appId: str, version: int) -> DeltaTransaction:
-        """Name the application transaction, so that it takes effect once (C180).
+        """Identify the transaction by an application and its version, so that it is committed only once (C180).
 
-        Nothing is committed if the table holds this version of the application, or a later one.
+        Nothing is committed if the table already holds this version of the application, or a later one.
         """
         asked = transaction_of(appId, str(version))
         assert asked is not None
@@ -183,7 +186,7 @@ class DeltaTransaction:
         return self
 
     def userMetadata(self, text: str) -> DeltaTransaction:
-        """Set a text for the history; it takes precedence over the session and the options of a write."""
+        """Set the user metadata that the history shows; it overrides that of the session and of write options."""
         self._user_metadata = text
         return self
 
@@ -209,6 +212,6 @@ class DeltaTransaction:
 
 def _refuse_plan(merge: Merge) -> ChangePlan[DataFrame]:
     raise InvalidOperationError(
-        "A plan commits by itself, so it cannot be made in a transaction. Call execute(), or make the plan with "
+        "A plan has its own commit, so it cannot be made in a transaction. Call execute(), or make the plan with "
         "DeltaTable.merge."
     )

@@ -1,7 +1,8 @@
-"""What a DataFrame to be written reads from the table that it is written to; the commit depends on it.
+"""Finds what a DataFrame reads from the table that it is written to. The commit depends on these reads.
 
-Frames of the latest version of a table are marked (`read_marks`). A classic session also knows the conditions by which
-files are skipped. Frames of a version that the user asked for (time travel) are not marked: they never change.
+Frames of the latest version of a table are marked (`read_marks`). In a classic session, the plan also has the
+conditions by which files are skipped. Frames of a version that the user chose (time travel) are not marked, because
+their rows never change.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
 def frame_reads(
     spark: SparkSession, frame: DataFrame, snapshot: Snapshot, operation: str, isolation: IsolationLevel | None = None
 ) -> ReadSet:
-    """Return what a frame reads from the table of a snapshot that its rows are committed to.
+    """Return what a frame reads from the table of a snapshot, to which its rows are committed.
 
-    Raises ConcurrentAppendError and ConcurrentDeleteReadError if the frame shows an older version of the table and a
-    later commit changed what it reads. `operation` and `isolation` are those of the commit.
+    `operation` and `isolation` are those of the commit. Raises ConcurrentAppendError and ConcurrentDeleteReadError if
+    the frame shows an older version of the table, and a later commit changed what it reads.
     """
     marks = reads_in(frame, snapshot)
     if not marks:
@@ -81,10 +82,10 @@ def _parsed(where: str | None, read: Snapshot, zone: str) -> Expression | None:
 
 # ------------------------------------------------------------------------------------------------- classic sessions
 def _conditions(frame: DataFrame, read: Snapshot, marked: int) -> Iterator[Expression | None]:
-    """Yield the condition by which each scan of the table skips files, None for all files.
+    """Yield the condition by which each scan of the table skips files; None if it reads all files.
 
-    Spark pushes conditions down to the scans when it optimizes a plan. Scans that are not found there, such as those of
-    cached frames, read all files.
+    Spark pushes conditions down to the scans when it optimizes a plan. Scans that are not in the optimized plan, such
+    as those of cached frames, count as reading all files.
     """
     java: Any = frame._jdf
     plan = java.queryExecution().optimizedPlan()
@@ -99,7 +100,7 @@ def _conditions(frame: DataFrame, read: Snapshot, marked: int) -> Iterator[Expre
 
 
 def _scans(node: Any, condition: Any, location: str) -> Iterator[Any]:
-    """Yield the condition directly above each scan of the table, None if there is none."""
+    """Yield the condition of the filter directly above each scan of the table; None without a filter."""
     kind = kind_of(node)
     if kind == "LogicalRelation" and _is_of_table(node.relation(), location):
         yield condition

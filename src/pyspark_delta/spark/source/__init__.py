@@ -1,7 +1,7 @@
 """The Python Data Source `delta`: `spark.read.format("delta")` uses it if the session is not enabled.
 
 Spark runs it in short-lived processes: one to look it up, one for the schema, one to plan, and workers to read. All of
-them import this module, so it imports only PySpark; the rest is imported when it is used.
+them import this module. So it imports only PySpark and the errors of this package, and the rest when it is used.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ __all__ = ["DefaultSource", "DeltapySource"]
 
 
 class DefaultSource(DataSource):
-    """Reads Delta tables. Spark finds it under `PYSPARK_DELTA_SHORT_NAME`, by default `delta`.
+    """Reads and writes Delta tables.
 
-    The version is resolved when the DataFrame is made: its schema and its rows are of one version.
+    Spark finds it under the name in the environment variable `PYSPARK_DELTA_SHORT_NAME`, by default `delta`. A read
+    resolves the version when the DataFrame is created, so its schema and its rows are of the same version.
     """
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
@@ -88,7 +89,7 @@ class DefaultSource(DataSource):
 
 
 class DeltapySource(DefaultSource):
-    """The same source under the short name `deltapy`, which no other implementation uses."""
+    """The same source under the name `deltapy`, which no other implementation of Delta Lake uses."""
 
     @classmethod
     def name(cls) -> str:

@@ -1,7 +1,7 @@
-"""Record batches in exactly the Arrow schema that Spark expects from a Python Data Source.
+"""Converts record batches to exactly the Arrow schema that Spark expects from a Python Data Source.
 
-Spark compares names, nullability and nested field names, and rejects differences. Only labels are replaced here: the
-buffers are not copied.
+Spark compares names, nullability and nested field names, and rejects differences. If only these differ, they are
+replaced without copying the buffers.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from pyspark_delta.errors import DataFileError
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return the batch under `schema`, matched by position.
+    """Return the batch with the schema `schema`. Columns are matched by position.
 
-    Raises DataFileError for nulls in a field that is declared without.
+    Raises DataFileError for a null in a field that is not nullable.
     """
     columns = []
     for column, field in zip(batch.columns, schema, strict=True):
@@ -41,10 +41,10 @@ class _Relabelled:
 
 
 def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
-    """Return the same values in another layout: dictionary or large offsets, time unit, or order of members."""
+    """Return the values with the layout of a field: encoding, size of offsets, time unit, and order of members."""
     target = _all_nullable(field.type)
     if pt.is_struct(column.type) and pt.is_struct(target):
-        members = [pc.struct_field(column, [member.name]) for member in field.type]  # a single name may be a path
+        members = [pc.struct_field(column, [member.name]) for member in field.type]  # a name alone may mean a path
         cast = [
             item if _same_layout(item.type, member.type) else _cast(item, member)
             for item, member in zip(members, field.type, strict=True)
@@ -55,7 +55,7 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def _same_layout(actual: pa.DataType, expected: pa.DataType) -> bool:
-    """Return True if two types differ in labels only: names of lists and maps, nullability, metadata."""
+    """Return True if two types differ only in nullability, metadata, and names of elements, keys and values."""
     if pt.is_struct(expected):
         return (
             pt.is_struct(actual)
@@ -84,7 +84,10 @@ def _all_nullable(data_type: pa.DataType) -> pa.DataType:
 
 
 def _require_values(column: pa.Array, field: pa.Field, where: str) -> None:
-    """Raise for nulls in a column declared without: Spark's generated code would read them as values."""
+    """Raise DataFileError for a null in a column or nested field that is not nullable.
+
+    Spark's generated code would read it as a value.
+    """
     if not field.nullable and column.null_count:
         raise DataFileError(
             f"The column '{where}' is declared NOT NULL, but the data files hold {column.null_count} nulls in it. Find "
@@ -104,7 +107,7 @@ def _require_values(column: pa.Array, field: pa.Field, where: str) -> None:
 
 
 def _is_free(field: pa.Field) -> bool:
-    """Return True if nulls are allowed anywhere in the field."""
+    """Return True if the field and all fields nested in it are nullable."""
     if not field.nullable:
         return False
     if pt.is_struct(field.type):

@@ -1,4 +1,4 @@
-"""Prepares errors for Spark, which passes on only the text of their traceback."""
+"""Prepares errors for Spark, which returns only the text of their traceback to the user."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from pyspark_delta.errors import MissingDependencyError, annotate
 
 @contextmanager
 def boundary() -> Iterator[None]:
-    """Let a DeltaError of the block carry its facts in its text; name the Python that lacks a missing package."""
+    """Add the facts of a DeltaError to its text.
+
+    Raises MissingDependencyError, with the path of the running Python, for a module that is not installed.
+    """
     with annotate():
         try:
             yield

@@ -1,4 +1,4 @@
-"""Spark's data source filters as the predicate tree.
+"""Converts Spark's data source filters to the predicate tree.
 
 Spark evaluates every filter again on the rows it receives, so a filter without a counterpart is left out.
 """
@@ -86,7 +86,7 @@ def _convert(item: Filter, schema: StructType) -> tree.Expression | None:
 
 
 def _column(schema: StructType, path: tuple[str, ...]) -> tree.Column | None:
-    """Return the column or nested field of that path, spelled as in the schema."""
+    """Return the column or nested field of a path, spelled as in the schema; None if there is none."""
     names: list[str] = []
     found: DataType = schema
     for name in path:
@@ -99,7 +99,7 @@ def _column(schema: StructType, path: tuple[str, ...]) -> tree.Column | None:
 
 
 def _literal(value: Any, data_type: DataType) -> tree.Literal | None:
-    """Return the constant in the type of the column; None if Spark compares in another type."""
+    """Return a constant in the type of the column; None for NaN, and if Spark may compare in another type."""
     if value is None:
         return tree.Literal(None, data_type)
     if isinstance(data_type, DecimalType):
@@ -117,7 +117,7 @@ def _literal(value: Any, data_type: DataType) -> tree.Literal | None:
 def _fits(value: Any, data_type: DecimalType) -> bool:
     """Return True if Spark compares with exactly this value.
 
-    PySpark rounds constants to the number of digits of a `Decimal`.
+    PySpark rounds constants to the precision of Python's default decimal context, 28 digits.
     """
     if not isinstance(value, Decimal) or not value.is_finite():
         return False

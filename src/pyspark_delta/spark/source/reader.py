@@ -1,4 +1,4 @@
-"""Planning and reading for Spark: the tasks of a scan in balanced partitions, read by Python workers into Arrow."""
+"""Plans a scan for Spark as partitions of similar size, which Python workers read into Arrow."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class DeltaReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         with boundary():
-            # Spark creates a partition if there is none to read.
+            # Spark passes a partition of its own if there is nothing to read.
             if isinstance(partition, FilePartition):
                 expected = to_arrow_schema(self._schema, timezone="UTC")
                 group = partition.group
@@ -65,7 +65,7 @@ class FilteringReader(DeltaReader):
     """The reader for sessions with `spark.sql.python.filterPushdown.enabled`."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Use the filters to skip files and rows. All are returned, so that Spark evaluates them again on every row."""
+        """Use the filters to skip files and rows. Return them all, so that Spark evaluates them again on every row."""
         with boundary():
             self._pushed = to_expressions(filters, self._request.schema())
             return filters
@@ -74,9 +74,9 @@ class FilteringReader(DeltaReader):
 def make_reader(request: ReadRequest, schema: SparkStruct) -> DataSourceReader:
     """Return the reader for this process.
 
-    Raises UnsupportedTableError for a type that Spark cannot receive from Python. While push-down is off, Spark rejects
-    a reader that has `pushFilters`, and this process cannot read the setting. But Spark pushes filters from a separate
-    process, which exists only while push-down is on.
+    If push-down is off, Spark rejects a reader that has `pushFilters`. This process cannot read the setting. But Spark
+    pushes filters from a separate process, which it starts only if push-down is on. Raises UnsupportedTableError for a
+    type that Spark does not accept from Python.
     """
     _require_arrow(schema)
     return FilteringReader(request, schema) if _takes_filters() else DeltaReader(request, schema)
@@ -91,9 +91,9 @@ def _require_arrow(schema: SparkStruct) -> None:
     for field in schema.fields:
         if _holds_year_month(field.dataType):
             raise UnsupportedTableError(
-                f"Spark takes no year-month intervals from Python data sources, and column '{field.name}' is "
-                f"{field.dataType.simpleString()}. Call pyspark_delta.enable(spark), or leave the column out with "
-                ".option('columns', ...).",
+                f"Spark does not accept year-month intervals from a Python data source, but the column '{field.name}' "
+                f"has the type {field.dataType.simpleString()}. Call pyspark_delta.enable(spark), or leave the column "
+                "out with .option('columns', ...).",
                 error_class="DELTA_UNSUPPORTED_DATA_TYPES",
             )
 

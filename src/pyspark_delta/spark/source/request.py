@@ -25,7 +25,7 @@ class ReadRequest:
     """Read options with the version resolved. It is picklable, so that it can move between Spark's processes."""
 
     options: ReadOptions
-    changes: VersionRange | None = None  # of the change data feed, where that is read
+    changes: VersionRange | None = None  # of the change data feed, if it is read
 
     @classmethod
     def resolve(cls, options: Mapping[str, str]) -> ReadRequest:
@@ -44,19 +44,19 @@ class ReadRequest:
         return cls(replace(parsed, version=snapshot.version, timestamp_ms=None), changes)
 
     def snapshot(self) -> Snapshot:
-        """The snapshot of the resolved version."""
+        """Return the snapshot of the resolved version."""
         asked = self.options
         return Snapshot.load(asked.location, version=asked.version, storage_options=asked.storage_options)
 
     def columns(self) -> StructType:
-        """The requested columns of the table, in the requested order."""
+        """Return the requested columns of the table, in the requested order. Raises InvalidOptionError."""
         schema = self._everything()
         if self.options.columns is None:
             return schema
         return StructType(tuple(_field(schema, name) for name in self.options.columns))
 
     def schema(self) -> StructType:
-        """The logical schema of the rows: the columns, then row id and row commit version if requested.
+        """Return the logical schema of the rows: the columns, then row id and row commit version if requested.
 
         Raises InvalidOperationError for row ids of a table that has none.
         """
@@ -66,7 +66,7 @@ class ReadRequest:
         return StructType((*self.columns(), *ROW_TRACKING_FIELDS))
 
     def spark_schema(self) -> SparkStruct:
-        """The schema as Spark's type, everything nullable (C374)."""
+        """Return the schema as a type of PySpark, with all fields nullable (C374)."""
         return to_spark(self.schema())
 
     def check_schema(self, given: SparkStruct) -> None:
@@ -80,9 +80,9 @@ class ReadRequest:
             )
 
     def plans(self, pushed: tuple[Expression, ...] = ()) -> tuple[ScanPlan, ...]:
-        """Plan the scans that hold the rows for which the option `where` and the pushed filters may be true.
+        """Return plans of scans for the rows for which the option `where` and the pushed filters may be true.
 
-        There is one; the change data feed has as many as `plan_changes` makes.
+        Reading the table takes one scan; reading the change data feed takes those of `plan_changes`.
         """
         snapshot, time_zone = self.snapshot(), self.options.time_zone
         operands = pushed

@@ -1,7 +1,7 @@
-"""The time zone of a write without a session, if it decides which rows are replaced.
+"""The time zone of a write through the data source, if the rows to replace depend on it.
 
-Spark does not pass the session's time zone to a data source. Only the tasks of a write know it, if the session has set
-it.
+Spark does not pass the session's time zone to a data source. Only the tasks of a write know it, and only if the session
+has set it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ _ELSEWHERE = "+01:00"
 
 
 def resolved_zone(selection: Selection, given: str | None, snapshot: Snapshot) -> str | None:
-    """Return the zone in which rows are selected.
+    """Return the time zone in which the rows to replace are selected.
 
-    It is `given`; UTC if every zone selects the same rows; None for the session's zone.
+    This is `given` unless it is None. Then it is UTC if all zones select the same rows, and None for the session's zone
+    if not.
     """
     if given is not None:
         return given
@@ -39,16 +40,16 @@ def resolved_zone(selection: Selection, given: str | None, snapshot: Snapshot) -
 
 
 def zone_of_task() -> str | None:
-    """Return the time zone that the session of the current task has set; None if it has not set one."""
+    """Return the time zone that the session of the current task has set; None if it has set none."""
     task = TaskContext.get()
     return (task.getLocalProperty(TIME_ZONE) if task else None) or None
 
 
 def zone_needed(selection: Selection) -> InvalidOptionError:
     """Return the error for a selection in an unknown time zone."""
-    what = f"the condition of replaceWhere, '{selection.text}'," if isinstance(selection, Where) else "partition values"
+    what = f"the condition of replaceWhere '{selection.text}'" if isinstance(selection, Where) else "partition values"
     return InvalidOptionError(
-        f"In another time zone {what} would select other rows. A data source does not know the session's time zone: "
+        f"The rows selected by {what} depend on the time zone. A data source does not know the session's time zone: "
         f"only tasks know it, and only if {TIME_ZONE} is set. Nothing was committed. Give the option timeZone, such as "
         "'UTC', or times with a zone, or call pyspark_delta.enable(spark) first.",
         option="timeZone",

@@ -1,7 +1,7 @@
-"""Writing through the Python Data Source: workers write files with Arrow, and a separate process commits them.
+"""Writes through the Python Data Source: workers write files with Arrow, and a separate process commits them.
 
-Neither has a Spark session. So rows are matched to the table with Arrow, and rules that only Spark can compute, such as
-the conditions of a table, are refused before anything is written.
+Neither has a Spark session. So Arrow finds the rows to replace, and a write that needs Spark, such as one to a table
+with constraints, is refused before anything is written.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from pyspark_delta.write.written import Written, has_row_ids
 
 @dataclass
 class WrittenFiles(WriterCommitMessage):
-    """The files of one task, as an Arrow stream, and the time zone of its session if the task knows it."""
+    """The files of one task, as a pickled Arrow table, and the time zone of its session if the task knows it."""
 
     files: bytes
     time_zone: str | None = None
@@ -58,7 +58,10 @@ class SourceWrite:
 
     @classmethod
     def resolve(cls, options: Mapping[str, str], schema: SparkStruct, *, overwrite: bool) -> SourceWrite:
-        """Check a write before anything is written. Raises as `plan_write`, and for what only a session can do."""
+        """Check a write, and return it. Nothing is written yet.
+
+        Raises as `plan_write`, and InvalidOperationError for a write without a path or one that needs a session.
+        """
         path = options.get("path")
         if not path:
             raise InvalidOperationError(
@@ -74,20 +77,20 @@ class SourceWrite:
         snapshot = open_table(request)
         plan = plan_write(request, data, snapshot, WriteSession(parsed.time_zone or "UTC"))
         if isinstance(plan.selection, EqualKeys | On):
-            raise _needs_enable("the options replaceUsing and replaceOn join rows")
+            raise _needs_enable("the options replaceUsing and replaceOn need a join")
         if row_rules(plan.configuration):
             raise _needs_enable("the table has conditions, defaults or computed columns")
         zone = "UTC" if snapshot is None else resolved_zone(plan.selection, parsed.time_zone, snapshot)
         return cls(replace(plan, time_zone=zone or "UTC"), zone is not None)
 
     def is_done(self) -> bool:
-        """Return True if the table already holds this write of the application (C180)."""
+        """Return True if the table held the application transaction of this write when the write began (C180)."""
         transaction = self.plan.options.transaction
         snapshot = None if transaction is None else self.snapshot()
         return snapshot is not None and snapshot.holds_transaction(transaction)
 
     def in_zone(self, zone: str | None) -> WritePlan:
-        """Return the plan, with the zone in which it selects rows if it is not resolved yet.
+        """Return the plan. If it selects rows in the session's time zone, `zone` is that zone, or None if unknown.
 
         Raises InvalidOptionError if the zone is not known, and InvalidPredicateError for functions that are evaluated
         in UTC only.
@@ -104,7 +107,7 @@ class SourceWrite:
         return replace(plan, selection=selection, time_zone=zone)
 
     def snapshot(self) -> Snapshot | None:
-        """The table when the write began."""
+        """Return the version of the table when the write began; None if the table did not exist."""
         plan = self.plan
         if plan.version is None:
             return None
@@ -114,8 +117,8 @@ class SourceWrite:
 
 def _needs_enable(why: str) -> InvalidOperationError:
     return InvalidOperationError(
-        f"This write needs a Spark session, since {why}: call pyspark_delta.enable(spark) first, which lets the "
-        "session write Delta tables by itself. Nothing was written.",
+        f"This write needs a Spark session, because {why}. Nothing was committed. Call pyspark_delta.enable(spark) "
+        "first; the session then writes Delta tables itself.",
         error_class="DELTA_WRITE_NEEDS_ENABLE",
     )
 
@@ -127,7 +130,7 @@ class DeltaWriter(DataSourceArrowWriter):
         self._write = write
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFiles:
-        """Write the rows of this task; return its files as the message to the commit."""
+        """Write the rows of this task; return its files for `commit`."""
         with boundary():
             write, task, zone = self._write, TaskContext.get(), zone_of_task()
             if write.is_done():
@@ -154,7 +157,7 @@ class DeltaWriter(DataSourceArrowWriter):
 
 @dataclass(frozen=True)
 class TaskRows:
-    """The rows that tasks have written to `files`, as `RowWriter` says. This process rewrites the rows that stay."""
+    """The rows that tasks have written to `files` (`RowWriter`). This process rewrites the rows that stay."""
 
     files: pa.Table
     engine: str = "PySpark"
@@ -169,7 +172,7 @@ class TaskRows:
 
     def write_inserts(self, plan: WritePlan, new: Written) -> pa.Table:
         """Raise InvalidOperationError: a data source writes no change data files."""
-        raise _needs_enable("the table keeps the changes of its rows")
+        raise _needs_enable("the table has a change data feed")
 
     def replaced_rows(self, plan: WritePlan, snapshot: Snapshot, new: Written) -> SourceConditionRows:
         """Return the rows that meet the condition of replaceWhere."""
@@ -178,22 +181,22 @@ class TaskRows:
 
     def matched_rows(self, plan: WritePlan, snapshot: Snapshot, new: Written) -> MatchedRows:
         """Raise InvalidOperationError: a data source joins no rows."""
-        raise _needs_enable("the options replaceUsing and replaceOn join rows")
+        raise _needs_enable("the options replaceUsing and replaceOn need a join")
 
 
 class SourceConditionRows(ConditionRows):
-    """The rows that a condition replaces, in a table that keeps neither changes nor ids of rows."""
+    """The rows that a condition replaces, in a table with neither a change data feed nor row tracking."""
 
     def write_kept(self, replaced: Replaced) -> Written:
-        """Write the rows of partly replaced files that stay. Raises InvalidOperationError for other tables."""
+        """Write the rows that stay from partly replaced files. Raises InvalidOperationError for other tables."""
         before = self.snapshot.configuration
         if has_row_ids(before) or (cdf_enabled(before) and self.plan.options.data_change):
-            raise _needs_enable("rows of the table move, whose changes or ids it keeps")
+            raise _needs_enable("rows move to other files, and the table has a change data feed or row tracking")
         return super().write_kept(replaced)
 
     def write_changes(self, replaced: Replaced) -> pa.Table:
         """Raise InvalidOperationError: a data source writes no change data files."""
-        raise _needs_enable("the table keeps the changes of its rows")
+        raise _needs_enable("the table has a change data feed")
 
 
 def _packed(files: pa.Table) -> bytes:

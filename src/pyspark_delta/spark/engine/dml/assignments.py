@@ -23,9 +23,9 @@ _VALUE = "__pyspark_delta_value_{}"
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """A new value for a top-level column, of its type.
+    """The new value of a top-level column, cast to the type of the column.
 
-    `unfit` is the text of a value that cannot be cast, else null.
+    `unfit` is the text of a value that cannot be cast, null for other values; None if every value can be cast.
     """
 
     field: StructField
@@ -49,14 +49,16 @@ def assign(
     fills: bool = False,
     keeps: bool = False,
 ) -> dict[str, Assigned]:
-    """Return the new values by top-level column; `old` returns the value of a column before the statement.
+    """Return the new values by top-level column, cast to the types of the table.
 
-    With `fills`, new structs may lack members. With `keeps`, these members keep their values; then all paths must be of
-    top-level columns.
+    `resolved` are the given values by the path of their column. Spark analyzes them on `probe`, an empty frame. `old`
+    returns the value of a column before the statement. A value for a member of a struct leaves the other members as
+    they were; a struct that was null becomes a struct.
 
-    `probe` is an empty frame on which the values are analyzed. A part of a struct is replaced within it; a struct that
-    was null becomes a struct. Raises SchemaMismatchError for a value of a type that the column cannot take, and Spark's
-    own errors about a value.
+    With `fills`, new structs may lack members, which are null or, with `keeps`, keep their old values. `keeps` requires
+    that all paths are those of top-level columns.
+
+    Raises SchemaMismatchError for a value that cannot be stored in its column, and Spark's own errors about a value.
     """
     values = [sf.expr(value) if isinstance(value, str) else value for value in resolved.values()]
     names = [_VALUE.format(number) for number in range(len(values))]
@@ -81,7 +83,7 @@ def assign(
 
 
 def _rebuilt(data_type: DataType, parts: Mapping[tuple[str, ...], StoreAssignment], old: Column) -> Column:
-    """Return a value with some of its parts replaced."""
+    """Return the value `old` with the given parts replaced; `parts` are new values by path."""
     if () in parts:
         return parts[()].value
     assert isinstance(data_type, StructType)

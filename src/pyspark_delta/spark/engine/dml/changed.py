@@ -1,6 +1,7 @@
-"""Builds the frame of a job from rows and their new values: checks rules, adds preimages and row ids.
+"""Builds the frame that the job of an UPDATE or MERGE sends to workers.
 
-UPDATE and MERGE build a frame with the action of each row; this module converts it to what workers take.
+The statement provides rows with their new values and actions. This module computes generated columns, and adds the
+violated rules, preimages for the change data feed, and row ids.
 """
 
 from __future__ import annotations
@@ -27,23 +28,23 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 ACTION = "__pyspark_delta_action"
-"""The number of the action that a row takes part in."""
+"""The column with the number of a row's action in `ChangeFrame.actions`."""
 
 _ROWS, _VIOLATION = "__pyspark_delta_rows", "__pyspark_delta_violation"
 
 
 def old_name(name: str) -> str:
-    """Return the column that holds the old value of a column, if preimages are kept."""
+    """Return the name of the column that holds the old value of a column, for preimages."""
     return f"__pyspark_delta_old_{name}"
 
 
 @dataclass(frozen=True)
 class ChangeFrame:
-    """Rows that change, and what `change_rows` needs to know about them.
+    """The rows that a statement changes, and their actions.
 
     The frame has, by name: the columns of the table with new values (old values for deleted rows); `ACTION`, `FILE` and
-    `ROW`; the row ids if rows have them; `old_name` of every column if there are `preimages`; and for the fields
-    `unfit` the column that `rules.unfit_name` names. `numbered` are identity columns for which it has new numbers.
+    `ROW`; the row ids if the table tracks rows; the column `old_name` of every column if the job writes preimages; and
+    the column `rules.unfit_name` of every field of `unfit`. `numbered` are the identity columns with new numbers.
     """
 
     frame: DataFrame
@@ -55,8 +56,8 @@ class ChangeFrame:
 def generated(target: SparkTarget, frame: DataFrame, given: Mapping[str, Column | bool]) -> DataFrame:
     """Return the frame with generated columns computed from the others.
 
-    `given` has a condition by column: it is true for rows whose value is kept. A column without one is computed for all
-    rows.
+    `given` maps columns to conditions; a row for which the condition is true keeps its value. True keeps the value in
+    all rows. A column that is not in `given` is computed in all rows.
     """
     computed = [c for c in row_rules(target.configuration).computed if c.kind is ComputedKind.GENERATED]
     found = {column.name: _computed(target, column, given.get(column.name, False)) for column in computed}
@@ -65,7 +66,7 @@ def generated(target: SparkTarget, frame: DataFrame, given: Mapping[str, Column 
 
 
 def job_of(target: SparkTarget, changing: ChangeFrame, *, has_changes: bool) -> tuple[DataFrame, ChangeContext]:
-    """Return the frame of the job, and its context. With `has_changes`, change data files are written too."""
+    """Return the frame and the context of the job. With `has_changes`, the job also writes change data files."""
     schema, carried = target.context.schema, [ACTION, FILE, ROW]
     if target.has_row_ids:
         carried.append(ROW_ID_COLUMN)
@@ -94,9 +95,10 @@ def job_of(target: SparkTarget, changing: ChangeFrame, *, has_changes: bool) -> 
 def _with_preimages(
     frame: DataFrame, names: Sequence[str], actions: Sequence[RowAction], *, is_checked: bool, has_ids: bool
 ) -> DataFrame:
-    """Return each updated row twice, after and before the update: the structs `_ROWS`, and the row's file and position.
+    """Return a frame in which each updated row occurs twice: after the update, and before it.
 
-    The last action is that of preimages, which are not checked.
+    The struct `_ROWS` has the columns of the row, its violation and its action; the file, the position and the row id
+    follow it. The last of `actions` is that of preimages, which are not checked.
     """
 
     def row(columns: Sequence[str], violation: Column, action: Column) -> Column:

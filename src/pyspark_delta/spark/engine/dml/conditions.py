@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def check_condition(target: SparkTarget, condition: Condition, statement: str) -> None:
-    """Raise Spark's own error about a condition that is not valid on the columns of the table.
+    """Check that a condition is valid on the columns of the table, and deterministic.
 
-    Raises InvalidPredicateError for a condition that is not deterministic.
+    Raises Spark's own error for an invalid condition, and InvalidPredicateError for one that is not deterministic.
     """
     check_deterministic(condition, statement)
     frame = target.empty().where(condition)
@@ -24,7 +24,11 @@ def check_condition(target: SparkTarget, condition: Condition, statement: str) -
 
 
 def check_analyzed(frame: DataFrame, condition: Condition, statement: str) -> None:
-    """Check a frame that is filtered by the condition in the same way, if Spark's own answer is available."""
+    """Raise InvalidPredicateError if Spark's analyzer finds that a condition is not deterministic.
+
+    `frame` is filtered by the condition. Only a classic session has the analyzed plan: on Spark Connect, nothing is
+    checked.
+    """
     plan: Any = getattr(frame, "_jdf", None)
     if plan is None:
         return

@@ -37,7 +37,7 @@ EngineT = TypeVar("EngineT")
 
 
 def delete_statement(spark: SparkSession, condition: Condition | None = None, alias: str | None = None) -> Delete:
-    """Return a DELETE that a session runs; a condition is SQL text or a Column. Raises TypeError."""
+    """Return a DELETE for a session; the condition is SQL text or a Column. Raises TypeError for any other type."""
     arguments.check_condition("condition", condition)
     return Delete(partial(_open, spark), condition, alias)
 
@@ -48,14 +48,17 @@ def update_statement(
     condition: Condition | None = None,
     alias: str | None = None,
 ) -> Update:
-    """Return an UPDATE that a session runs; condition and values are SQL text or Columns. Raises TypeError."""
+    """Return an UPDATE for a session; the condition and the values are SQL text or Columns.
+
+    Raises TypeError for a condition of any other type.
+    """
     arguments.check_condition("condition", condition)
     return Update(partial(_open, spark), assigned, condition, alias)
 
 
 @dataclass(frozen=True)
 class SparkEngines:
-    """The engines of one attempt, as `statements.contract.Engines` says."""
+    """The engines of one attempt (`statements.contract.Engines`)."""
 
     target: SparkTarget
 
@@ -90,7 +93,7 @@ class SparkEngines:
         return in_order(target, arrow, spark)
 
     def rewriters(self) -> Sequence[tuple[str, Rewriter]]:
-        """Return what rewrites files: Arrow, or Spark if only it can read a file."""
+        """Return the functions that rewrite files: Arrow's, then Spark's for a file that only Spark can read."""
         return [(ARROW, partial(rewrite, self.target)), (SPARK, self._rewrite)]
 
     def _rewrite(self, files: pa.Table) -> Done[Written]:
@@ -100,7 +103,7 @@ class SparkEngines:
 
 
 def in_order(target: SparkTarget, arrow: EngineT, spark: EngineT) -> list[tuple[str, EngineT]]:
-    """Return the engines of a statement in the order in which they are asked."""
+    """Return the engines in the order in which a statement asks them; Spark alone if the cost model excludes Arrow."""
     return [(ARROW, arrow), (SPARK, spark)] if target.cost.uses_arrow else [(SPARK, spark)]
 
 

@@ -24,10 +24,11 @@ _AFFECTED = ("num_affected_rows", "num_updated_rows", "num_deleted_rows", "num_i
 def run_statement(
     spark: SparkSession, current: Callable[[], Snapshot], statement: Statement, limit: int | None = None
 ) -> DataFrame:
-    """Execute a statement; return its counts as a frame.
+    """Run a statement; return its counts as a frame.
 
-    Nothing is done if the session names an application transaction that the table already holds (C180). `limit` is how
-    often the statement may run again; the session sets the default. Raises as `execute`.
+    Do nothing, and return counts of 0, if the table already holds the application transaction that the session names
+    (C180). `limit` is how often the statement may run again after a conflict; the default is the session's setting.
+    Raises as `execute`.
     """
     transaction = with_session_defaults(spark, WriteOptions()).transaction
     left = reexecutions(spark) if limit is None else limit
@@ -38,12 +39,12 @@ def run_statement(
 
 
 def plan_statement(spark: SparkSession, current: Callable[[], Snapshot], statement: Statement) -> ChangePlan[DataFrame]:
-    """Return the plan of a statement, which runs without attempts after a conflict. Raises as `plan_change`."""
+    """Return the plan of a statement; its `execute` does not try again after a conflict. Raises as `plan_change`."""
     return plan_change(current, statement, lambda newest: run_statement(spark, newest, statement, 0))
 
 
 def counts_frame(spark: SparkSession, result: Sequence[int]) -> DataFrame:
-    """Return the counts of a statement as one row: all affected rows, and those by action if it has several."""
-    # Spark has the rows of an Arrow table when it plans, so it collects them without a job.
+    """Return one row with `num_affected_rows`, followed by the counts by action if a statement has several."""
+    # The rows of an Arrow table are part of the plan, so Spark collects them without a job.
     counted = zip(_AFFECTED, result, strict=False)
     return spark.createDataFrame(pa.table({name: pa.array([count], pa.int64()) for name, count in counted}))

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def change_rows(frame: DataFrame, context: ChangeContext) -> ChangedRows:
-    """Run the job. The frame has the columns of `ChangeContext`, by position.
+    """Run the job of a row change; `frame` has the columns that `ChangeContext` lists, by position.
 
-    Raises the DeltaError of a worker with its own class. Files of other tasks stay behind; no commit names them.
+    Raises the DeltaError of a failed task with its own class. Files of other tasks remain, but no commit names them.
     """
     frame = frame.toDF(*(f"c{position}" for position in range(len(frame.columns))))
     written = context.data or context.changes

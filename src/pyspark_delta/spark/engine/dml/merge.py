@@ -1,7 +1,7 @@
 """MERGE in a session: resolves the condition and the clauses on frames, and runs the merge as a Spark job.
 
-One job joins the two sides, finds the clause of each row, writes the new rows, and records the rows that leave their
-files. Arrow is asked first; it runs merges of small sources that it computes exactly as Spark does.
+One job joins the two sides, finds the clause of each row, writes the new rows, and records which rows are deleted from
+their files. Arrow is asked first: it runs a merge with a small source if it computes the same results as Spark.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _KEEPS_SOURCE = ("right_outer", "source_anti")
 
 
 def merge_statement(spark: SparkSession, source: DataFrame, condition: Condition, alias: str | None = None) -> Merge:
-    """Return a MERGE of a frame that a session runs, without clauses.
+    """Return a MERGE of the rows of `source` for a session, without clauses. The condition is SQL text or a Column.
 
-    Raises TypeError, and ValueError for a condition that is None.
+    Raises TypeError for arguments of other types, and ValueError if the condition is None.
     """
     arguments.check_source("source", source)
     if condition is None:
-        raise ValueError("condition of a merge cannot be None: it says which rows match.")
+        raise ValueError("condition of a merge cannot be None: it determines which rows match.")
     arguments.check_condition("condition", condition)
     return Merge(partial(_open, spark, source), condition, alias)
 
@@ -65,7 +65,7 @@ def _open(
 
 @dataclass(frozen=True)
 class SparkMergeEngines(SparkEngines):
-    """The engines of one attempt at a merge, as `statements.merge.merge.MergeEngines` says."""
+    """The engines of one attempt at a merge (`statements.merge.merge.MergeEngines`)."""
 
     source: SparkSource
 
@@ -74,7 +74,7 @@ class SparkMergeEngines(SparkEngines):
         return replace(self, target=replace(self.target, evolved=configuration))
 
     def bind(self, condition: Condition, clauses: Sequence[Clause], *, evolves: bool) -> SparkMerge:
-        """Resolve condition and clauses on frames.
+        """Let Spark resolve the names in the condition and in the clauses.
 
         Raises InvalidOperationError for unknown columns, InvalidPredicateError, and Spark's own errors.
         """
@@ -82,7 +82,7 @@ class SparkMergeEngines(SparkEngines):
 
 
 class SparkMerge:
-    """A merge whose names are resolved on frames, as `statements.merge.merge.ResolvedMerge` says."""
+    """A merge whose names Spark has resolved (`statements.merge.merge.ResolvedMerge`)."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class SparkMerge:
             return None
 
     def history_texts(self) -> tuple[str, Sequence[str | None]]:
-        """Return the condition, and those of the clauses, in SQL or as Spark shows them."""
+        """Return the condition, and those of the clauses: in SQL, or as Spark prints a Column without SQL text."""
 
         def text(condition: Condition, frame: DataFrame) -> str:
             try:
@@ -142,7 +142,11 @@ class SparkMerge:
         return row_changes(self._sides, self._clauses, evolves=self._evolves)
 
     def run_job(self, search: MergeSearch, *, writes: bool) -> Changed:
-        """Run the Spark job that finds the rows, and that also writes their new values if it `writes`."""
+        """Run the Spark job that finds the rows; with `writes`, it also writes their new values.
+
+        Raises InvalidOperationError if several source rows would change one row of the table, and deletes the files
+        that the job wrote.
+        """
         candidates = search.candidates()
         merged = self._merged(candidates)
         if not writes:
@@ -161,7 +165,8 @@ class SparkMerge:
         how, kind = _join(self._changes)
         rows, sides = self._target.rows(candidates.all), replace(self._sides, source=self._source.observed())
         if how in _KEEPS_SOURCE and self._source.is_small:
-            # Spark never broadcasts the preserved side of an outer join, and would sort the table instead.
+            # Spark never broadcasts the preserved side of an outer join: it would sort all rows of the table. So only
+            # those that match a row of the source take part in the join.
             rows = sides.meeting(rows, self._on)
         return MergedRows(sides, self._changes, sides.joined(rows, self._on, how), kind)
 
@@ -181,7 +186,7 @@ class _SparkJob:
 
 
 def _texts(clauses: Sequence[Clause], scopes: Scopes) -> list[Clause | None]:
-    """Return the clauses in SQL; None for a clause with an expression without SQL text, or that Spark rejects."""
+    """Return the clauses in SQL; None for a clause if an expression has no SQL text, or if Spark rejects it."""
     return [clause_text(clause, scopes) for clause in clauses]
 
 

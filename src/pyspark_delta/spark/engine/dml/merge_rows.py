@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 _IDENTITY = (ComputedKind.IDENTITY_ALWAYS, ComputedKind.IDENTITY_BY_DEFAULT)
 _ONCE = "__pyspark_delta_once"
 _KEY = "__pyspark_delta_key_{}"
-_EXAMPLES, _MOST_COLUMNS = 5, 5  # of repeated matches, in an error
+_EXAMPLES, _MOST_COLUMNS = 5, 5  # in the error about repeated matches
 
 
 @dataclass(frozen=True)
 class RowChange:
-    """A clause whose new values have the types of the table, by column."""
+    """A clause, and its new values by column, cast to the types of the table."""
 
     clause: Clause
     values: Mapping[str, Assigned] = field(default_factory=dict)
@@ -51,10 +51,10 @@ class RowChange:
 
 
 def row_changes(sides: Sides, clauses: Sequence[Clause], *, evolves: bool) -> tuple[RowChange, ...]:
-    """Return the changes of the clauses.
+    """Return the clauses with their new values resolved. With `evolves`, the source may lack columns and members.
 
-    Raises InvalidOperationError for unknown columns and for columns that only the table computes; SchemaMismatchError
-    for values of types that columns cannot take.
+    Raises InvalidOperationError for unknown columns and for identity columns that a clause may not set, and
+    SchemaMismatchError for values that cannot be stored in their columns.
     """
     probe = sides.joined(sides.target.empty(), sf.lit(True), "inner")
     resolver = _Resolver(sides, probe, evolves)
@@ -62,13 +62,13 @@ def row_changes(sides: Sides, clauses: Sequence[Clause], *, evolves: bool) -> tu
 
 
 class _Resolver:
-    """Resolves the values of clauses. The values for all columns are computed once."""
+    """Resolves the values of clauses. Clauses that set all columns share the resolved values."""
 
     def __init__(self, sides: Sides, probe: DataFrame, evolves: bool) -> None:
         self._sides, self._probe, self._evolves = sides, probe, evolves
         self._schema = sides.target.configuration.schema
         self._computed = {c.name: c for c in row_rules(sides.target.configuration).computed}
-        self._all: dict[bool, dict[str, Assigned]] = {}  # key: True if columns that the source lacks keep their values
+        self._all: dict[bool, dict[str, Assigned]] = {}  # key: True if members that the source lacks keep their values
 
     def values(self, clause: Clause) -> Mapping[str, Assigned]:
         if clause.action is RowAction.DELETE:
@@ -90,10 +90,10 @@ class _Resolver:
                 continue
             if not self._evolves or sum(n.casefold() == one.name.casefold() for n in self._sides.schema.names) > 1:
                 raise InvalidOperationError(
-                    f"{clause.name} * takes every column from the source, which has no column '{one.name}', or "
-                    f"several. {suggestion((one.name,), self._sides.schema)} Name the columns to set one by one, or "
-                    "add it to the source; with withSchemaEvolution(), columns that the source lacks keep their "
-                    "values.",
+                    f"{clause.name} * sets every column to the source column of the same name, but the source has no "
+                    f"column '{one.name}', or several. {suggestion((one.name,), self._sides.schema)} Set the columns "
+                    "one by one, or add the column to the source. With withSchemaEvolution(), an update does not "
+                    "change columns that the source lacks, and an insert gives them their default or null.",
                     error_class="DELTA_MERGE_UNRESOLVED_EXPRESSION",
                     sqlstate="42601",
                     column=one.name,
@@ -163,7 +163,7 @@ class MergedRows:
         return self.sides.target
 
     def taken(self) -> DataFrame:
-        """Return the rows that a clause takes, with its number as `ACTION`."""
+        """Return the rows to which a clause applies, with the number of the first such clause as `ACTION`."""
         number: Column | None = None
         for position, change in enumerate(self.changes):
             condition = change.clause.condition
@@ -175,13 +175,13 @@ class MergedRows:
                 test = is_kind if condition is None else is_kind & test
             number = sf.when(test, position) if number is None else number.when(test, position)
         assert number is not None
-        if len(self.changes) == 1 and self.changes[0].clause.condition is None:  # all rows are of its kind
+        if len(self.changes) == 1 and self.changes[0].clause.condition is None:  # all joined rows are of its kind
             number = sf.lit(0)
         frame = self.joined.select("*", number.cast("int").alias(ACTION))
         return frame.where(sf.col(ACTION).isNotNull())
 
     def taken_by(self, numbers: Sequence[int]) -> DataFrame:
-        """Return the rows that the given clauses take."""
+        """Return the rows that change by one of the clauses with the given numbers."""
         return self.taken().where(sf.col(ACTION).isin(list(numbers)))
 
     def search(self) -> tuple[DataFrame, ChangeContext]:
@@ -192,7 +192,7 @@ class MergedRows:
         """Return the frame and the context of the job that runs the merge."""
         target, names = self.target, self.target.context.schema.names
         is_written = any(action.is_written for action in self.actions)
-        # If rows are only deleted, readers see which ones from the vectors.
+        # If rows are only deleted, by deletion vectors, readers find the changes without change data files.
         only_deletes = not is_written and target.uses_vectors
         has_changes = target.has_feed and not only_deletes and any(action.deletes for action in self.actions)
         rows = self._once() if has_changes else self.taken()
@@ -209,7 +209,7 @@ class MergedRows:
         return frame, context
 
     def _once(self) -> DataFrame:
-        """Return the rows that a clause takes. A deleted row occurs once, however many source rows it matches."""
+        """Return `taken`, with each deleted row only once, even if several source rows match it."""
         rows = self.taken()
         if self.kind is not None or not is_single_delete([change.clause for change in self.changes]):
             return rows
@@ -217,7 +217,7 @@ class MergedRows:
         return rows.withColumn(_ONCE, new).dropDuplicates([FILE, ROW, _ONCE]).drop(_ONCE)
 
     def _locations(self) -> list[Column]:
-        """Return the file and the position of each row; null for rows of the source."""
+        """Return the file, the position and, if tracked, the id of each row; null for rows of the source."""
         names = [FILE, ROW, ROW_ID_COLUMN] if self.target.has_row_ids else [FILE, ROW]
         if self.kind is RowKind.NOT_MATCHED:
             return [sf.lit(None).cast("long").alias(name) for name in names]
@@ -241,7 +241,7 @@ class MergedRows:
         return ChangeFrame(frame, self.actions, unfit, tuple(numbered))
 
     def _value(self, one: StructField, default: Column | None, *, keeps: bool) -> Column:
-        """Return the value of a column, by clause."""
+        """Return the new value of a column by `ACTION`. With `keeps`, deleted rows have their old value."""
         data_type = spark_type(one.type)
         choices: list[tuple[int, object, Column]] = []
         for number, change in enumerate(self.changes):
@@ -261,7 +261,7 @@ class MergedRows:
         return [(n, given, given.unfit) for n, given in found if given is not None and given.unfit is not None]
 
     def _numbered(self) -> dict[ComputedColumn, Column]:
-        """Return the identity columns that get new numbers, with the condition for the rows that do."""
+        """Return the identity columns that get new numbers, each with the condition for the rows to number."""
         found = {}
         for column in row_rules(self.target.configuration).computed:
             numbers = [
@@ -274,7 +274,7 @@ class MergedRows:
         return found
 
     def _given(self, schema: StructType) -> dict[str, Column | bool]:
-        """Return for each column the condition for the rows whose value is given, not computed."""
+        """Return for each column the condition for the rows whose value is given; in other rows it is computed."""
         given: dict[str, Column | bool] = {}
         for name in schema.names:
             numbers = [
@@ -287,7 +287,10 @@ class MergedRows:
 
 
 def _by_number(choices: Sequence[tuple[int, object, Column]], clauses: int) -> Column:
-    """Return a value chosen by the number of the clause, null for clauses without one. Equal choices are merged."""
+    """Return the value for the clause that `ACTION` names; null for clauses without a value.
+
+    `choices` are numbers of clauses, keys and values. Clauses with the same key share a branch of the expression.
+    """
     grouped: dict[int, tuple[list[int], Column]] = {}
     for number, key, value in choices:
         grouped.setdefault(hash(key) if isinstance(key, str) else id(key), ([], value))[0].append(number)
@@ -311,9 +314,9 @@ def _largest_last(grouped: Mapping[int, tuple[list[int], Column]]) -> Iterator[t
 
 
 def repeated_matches(merged: MergedRows, columns: Sequence[str]) -> InvalidOperationError:
-    """Return the error for rows of the table that several source rows would change.
+    """Return the error for rows of the table that several source rows would change. Runs a job that finds examples.
 
-    `columns` are those shown of the rows.
+    `columns` are the columns shown of each row; if there are none, the first columns of the table.
     """
     names = list(columns or merged.target.configuration.schema.names)[:_MOST_COLUMNS]
     keys = [sf.first(merged.sides.old(name)).cast("string").alias(_KEY.format(i)) for i, name in enumerate(names)]
@@ -325,10 +328,10 @@ def repeated_matches(merged: MergedRows, columns: Sequence[str]) -> InvalidOpera
         f"({', '.join(f'{name}={row[_KEY.format(i)]}' for i, name in enumerate(names))}): {row['rows']} rows"
         for row in found
     ]
-    examples = "; ".join(shown) or "the source has other rows when it is computed again"
+    examples = "; ".join(shown) or "rows that cannot be shown: the source returns other rows when it is computed again"
     return InvalidOperationError(
         "Several rows of the source match one row of the table and would change it, so the result would be ambiguous. "
-        f"Nothing was committed. Found for {examples}. Leave one row for each in the source, for example "
+        f"Nothing was committed. Found for {examples}. Leave one of these source rows, for example "
         "with dropDuplicates or an aggregation by the key, or make the condition more specific.",
         error_class="DELTA_MULTIPLE_SOURCE_ROW_MATCHING_TARGET_ROW_IN_MERGE",
         sqlstate="21506",

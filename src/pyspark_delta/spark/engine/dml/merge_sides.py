@@ -1,8 +1,8 @@
-"""The two sides of a MERGE in one frame, with columns that stay distinct whatever their names are.
+"""The two sides of a MERGE in one frame, with columns that stay distinct even if their names are equal.
 
-Next to the columns that users name, each side has copies under internal names, and a column that is always true. If
-that column is null after an outer join, the side has no row there. A key of a matched row may be null too, so keys
-cannot tell this.
+Each side has its columns under the names that users know, copies of them under internal names, and a column that is
+always true. If that column is null after an outer join, the side has no row there. Keys cannot show this, because the
+key of a matched row may be null too.
 """
 
 from __future__ import annotations
@@ -50,23 +50,23 @@ class Sides:
         return sf.col(_TARGET.format(self.target.configuration.schema.names.index(name)))
 
     def given(self, name: str) -> Column | None:
-        """Return the column of the source with a name; None if it has none or several."""
+        """Return the source column of a name; None if the source has no such column, or several."""
         found = self.schema.find(name)
         if found is None or not self._is_unique(found.name):
             return None
         return sf.col(_SOURCE.format(self.schema.names.index(found.name)))
 
     def shared(self, kind: RowKind) -> dict[str, str]:
-        """Return the copies of columns whose names both sides have, for clauses of a kind."""
+        """Return the copies to use in clauses of a kind for columns that both sides have, by casefolded name."""
         names = {name.casefold(): i for i, name in enumerate(self.target.configuration.schema.names)}
         given = {name.casefold(): i for i, name in enumerate(self.schema.names) if self._is_unique(name)}
         copies, numbers = (_SOURCE, given) if kind is RowKind.NOT_MATCHED else (_TARGET, names)
         return {name: copies.format(numbers[name]) for name in names.keys() & given.keys()}
 
     def joined(self, rows: DataFrame, condition: Condition, how: str) -> DataFrame:
-        """Return the rows of the table and of the source side by side.
+        """Return the join of the rows of the table and of the source.
 
-        For an anti or semi join, return the rows of one side alone.
+        `how` is a join type of PySpark, or `source_anti` for the source rows that no row of the table matches.
         """
         target, source = self._marked_target(rows), self._marked_source()
         on = sf.expr(condition) if isinstance(condition, str) else condition
@@ -75,7 +75,7 @@ class Sides:
         return target.join(source, on, how)
 
     def meeting(self, rows: DataFrame, condition: Condition) -> DataFrame:
-        """Return the rows of the table that match a row of the source, which is broadcast."""
+        """Return the rows of the table that match a row of the source. Spark broadcasts the source."""
         on = sf.expr(condition) if isinstance(condition, str) else condition
         return rows.join(sf.broadcast(self.source), on, "left_semi")
 
@@ -124,7 +124,7 @@ class Scopes:
         return self.target.join(self.source)
 
     def of(self, kind: RowKind) -> DataFrame:
-        """Return the columns that clauses of a kind see."""
+        """Return the frame whose columns clauses of a kind may use."""
         match kind:
             case RowKind.MATCHED:
                 return self.joined
@@ -136,11 +136,12 @@ class Scopes:
     def qualify(
         self, clauses: Sequence[Clause], sides: Sides
     ) -> tuple[tuple[Clause, ...], dict[RowKind, list[Column]]]:
-        """Return the clauses with names that are unambiguous on both sides, and the values to compute before the join.
+        """Return the clauses with names that are unambiguous after the join, and the values to compute before it.
 
-        A clause that sees one side may use a column name that both sides have; it is replaced by the name of a copy. An
-        expression that cannot be rewritten is computed before the join, for all rows of its side, so it may fail for a
-        row that the clause does not take. Raises InvalidOperationError for names that cannot be resolved.
+        A clause that sees one side may use a column name that both sides have; the name of the copy replaces it. If an
+        expression of a clause cannot be rewritten, all its expressions are computed before the join, for all rows of
+        the side. So they may fail for a row to which the clause does not apply. Raises InvalidOperationError for names
+        that cannot be resolved.
         """
         qualified: list[Clause] = []
         early: dict[RowKind, list[Column]] = {}
@@ -163,7 +164,7 @@ class Scopes:
         return tuple(qualified), early
 
     def _qualified(self, expressions: Sequence[Condition], kind: RowKind, sides: Sides) -> list[Column] | None:
-        """Return the expressions with the names of copies; None if any of them stays ambiguous."""
+        """Return the expressions with the names of copies; None if one cannot be rewritten or stays ambiguous."""
         joined = sides.joined(self.target, sf.lit(True), "inner")
         side = OneSide(self.target.sparkSession, sides.shared(kind), lambda name: not _is_ambiguous(joined, [name]))
         qualified = [side.qualified(expression) for expression in expressions]
@@ -172,7 +173,10 @@ class Scopes:
 
 
 def resolve(frame: DataFrame, expressions: Sequence[Condition], where: str) -> None:
-    """Raise InvalidOperationError for an unknown column, and Spark's own error about any other mistake."""
+    """Check that Spark can resolve expressions on a frame; `where` names their place in the message.
+
+    Raises InvalidOperationError for an unknown column, and Spark's own error about any other mistake.
+    """
     try:
         with probing():
             _ = frame.select(*_named(expressions)).schema
@@ -190,10 +194,7 @@ def resolve(frame: DataFrame, expressions: Sequence[Condition], where: str) -> N
 
 
 def clause_text(clause: Clause, scopes: Scopes) -> Clause | None:
-    """Return the clause with its condition and values in SQL.
-
-    Return None if one has no SQL text, or if Spark rejects it.
-    """
+    """Return the clause with its condition and values in SQL; None if one has no SQL text, or if Spark rejects it."""
     frame, values = scopes.of(clause.kind), None
     try:
         condition = None if clause.condition is None else text_on(frame, clause.condition)
@@ -241,19 +242,19 @@ def _column(expression: Condition) -> Column:
     return sf.expr(expression) if isinstance(expression, str) else expression
 
 
-_NAME = re.compile(r"(?<![\w.`])(?:`(?:[^`]|``)+`|\w+)")  # not a member of the name before it
+_NAME = re.compile(r"(?<![\w.`])(?:`(?:[^`]|``)+`|\w+)")  # a name that is not part of a longer path
 _VARIABLE = "UnresolvedNamedLambdaVariable"
 
 
 class _UnclearError(Exception):
-    """The columns of an expression cannot be determined from its names."""
+    """An expression cannot be rewritten with the names of copies."""
 
 
 @dataclass(frozen=True)
 class OneSide:
-    """The side that expressions refer to. `copies` has the copies of shared columns by casefolded name.
+    """The side that expressions refer to. `copies` are those of `Sides.shared`.
 
-    `is_clear` returns True if a name in SQL is unambiguous on both sides.
+    `is_clear` returns True if a name in SQL is unambiguous in the joined frame.
     """
 
     spark: SparkSession
@@ -263,8 +264,8 @@ class OneSide:
     def qualified(self, expression: Condition) -> Column | None:
         """Return the expression with the names of copies; None if it cannot be rewritten.
 
-        Expressions with Python functions are not rewritten: Python would run them for all rows, whichever clause takes
-        these.
+        Expressions with Python functions are not rewritten: after the join, Spark would run the functions for all rows,
+        not only for those of the clause.
         """
         column = sf.expr(expression) if isinstance(expression, str) else expression
         try:
@@ -275,16 +276,14 @@ class OneSide:
             return None
 
     def copy_of(self, parts: Sequence[str]) -> Any:
-        """Return the column for a name with several parts; None for a name that does not change."""
+        """Return the copy that replaces a name, given by its parts; None if the name does not change."""
         found = self.copies.get(parts[0].casefold())
-        if found is None or (len(parts) > 1 and self.is_clear(_path(parts))):  # the first part is the name of the side
+        if found is None or (len(parts) > 1 and self.is_clear(_path(parts))):  # the first part names the side
             return None
-        return sf.col(_path([found, *parts[1:]])).alias(
-            parts[-1]
-        )  # a struct takes the names of its members from columns
+        return sf.col(_path([found, *parts[1:]])).alias(parts[-1])  # struct() names its members after the columns
 
 
-# ------------------------------------------------------------------------------------------------- in this process
+# ------------------------------------------------------------------------------------------------- classic sessions
 def _on_classic(column: Any, side: OneSide) -> Column:
     from py4j.protocol import Py4JError
 
@@ -292,14 +291,14 @@ def _on_classic(column: Any, side: OneSide) -> Column:
     try:
         tree = trees.renamed(trees.of(column), frozenset())
         found: Column = type(column)(trees.session._jvm.org.apache.spark.sql.classic.ExpressionUtils.column(tree))
-    except (Py4JError, TypeError):  # another release of Spark
+    except (Py4JError, TypeError):  # a release of Spark with other internals
         raise _UnclearError from None
     return found
 
 
 @dataclass(frozen=True)
 class _Catalyst:
-    """Renames columns in Catalyst's trees."""
+    """Renames columns in Catalyst's expression trees."""
 
     side: OneSide
 
@@ -330,14 +329,14 @@ class _Catalyst:
         return node.withNewChildren(self.session._jvm.org.apache.spark.api.python.PythonUtils.toSeq(after))
 
 
-# --------------------------------------------------------------------------------------------- for another process
+# ---------------------------------------------------------------------------------------------------- Spark Connect
 def _on_connect(column: Any, side: OneSide) -> Column:
     found: Column = type(column)(_renamed(column._expr, side))
     return found
 
 
 def _renamed(node: Any, side: OneSide) -> Any:
-    """Return the expression of a Connect client with new names; unchanged parts are the same objects."""
+    """Return an expression of Spark Connect with new names; unchanged parts are the same objects."""
     from pyspark.sql.connect.expressions import Expression
 
     if type(node) in (list, tuple):
@@ -358,7 +357,7 @@ def _renamed(node: Any, side: OneSide) -> Any:
 
 
 def _around(node: Any, side: OneSide) -> Any:
-    """Return SQL text inside lambda functions that bind the names of columns to their copies."""
+    """Wrap SQL text in lambda functions, whose variables have the names of columns and the values of their copies."""
     text = given = node._expr
     names = {name[1:-1].replace("``", "`") if name[0] == "`" else name for name in _NAME.findall(text)}
     shared = sorted({name.casefold() for name in names} & side.copies.keys())
@@ -366,7 +365,7 @@ def _around(node: Any, side: OneSide) -> Any:
         return side.copy_of(shared)._expr
     for name in shared:
         if re.search(rf"{re.escape(name)}`?\s*\.", given, re.IGNORECASE) and side.is_clear(f"{quoted(name)}.*"):
-            raise _UnclearError  # the name is also that of the side
+            raise _UnclearError  # the side has the same name as the column
         text = f"transform(array({quoted(side.copies[name])}), {quoted(name)} -> ({text}))[0]"
     return sf.expr(text)._expr
 

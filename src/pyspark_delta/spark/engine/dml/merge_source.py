@@ -1,9 +1,9 @@
-"""The source of a MERGE. The frame is evaluated once, or materialized if it is read before the job.
+"""The source of a MERGE. Spark evaluates the frame once; it is materialized if its keys are read before the job.
 
-A small source is collected. If it is a few local Parquet files, which may be those of a table, this process reads them
-before Spark starts a job. This applies only if the rows are certain to be those that Spark would read: its optimized
-plan reads the files and nothing else, each file has every column under exactly its name and of exactly its type, and no
-setting changes how values are read.
+A small source is collected. If it consists of a few local Parquet files, such as those of a table, this process reads
+them without a Spark job. It does so only if Spark would certainly read the same rows: the optimized plan reads the
+files and nothing else, each file has every column with exactly its name and type, and no setting changes how values are
+read.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ from pyspark_delta.transaction.new_table import nullable_type
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Nodes of a plan that are as cheap to evaluate again as reading, and give the same rows.
+# Nodes of a plan that cost little more than reading, and return the same rows each time.
 _CHEAP = {"Project", "Filter", "SubqueryAlias", "View", "LocalRelation", "OneRowRelation", "Range", "LogicalRelation"}
 _SPARK = "org.apache.spark.sql.execution.datasources"
 _OPTIONS = {"path", "paths", *PLAIN_LOCAL_FILES}  # options that do not change what is read from a file
-_SETTINGS = {  # settings, with their defaults
+_SETTINGS = {  # settings that change how values are read, with their defaults
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.int96TimestampConversion": "false",
@@ -59,9 +59,9 @@ _SETTINGS = {  # settings, with their defaults
 
 
 class SparkSource:
-    """A frame as the source of a merge, as `statements.merge.merge.MergeSource` says.
+    """A frame as the source of a merge (`statements.merge.merge.MergeSource`).
 
-    `given` is the frame of the caller, `frame` what is joined: the same, or the materialized frame once it was read.
+    `given` is the frame of the caller. `frame` is the frame to join: the same, or after `find_keys` a materialized one.
     """
 
     def __init__(self, spark: SparkSession, given: DataFrame, target: SparkTarget, stack: ExitStack) -> None:
@@ -86,28 +86,28 @@ class SparkSource:
         return frame_reads(self._spark, self.given, snapshot, "MERGE", IsolationLevel.SERIALIZABLE)
 
     def find_keys(self, keys: Sequence[Key]) -> SourceKeys:
-        """Materialize the source, and run the job that reads its keys."""
+        """Materialize the source, and run the job that reads its keys. Then the number of rows is known."""
         self.frame, self.materialize_ms = self._stack.enter_context(materialized(self.given))
         found = find_keys(self.frame, keys, self._target.time_zone)
         self._count = SourceCount(found.rows)
         return found
 
     def collect_if_small(self, columns: StructType) -> pa.Table | None:
-        """Collect columns as `collected`."""
+        """Return these columns of the source; None if it is not known to be small (`collected`)."""
         return collected(self.given, columns, self._target.cost)
 
     def collect(self, columns: StructType) -> pa.Table:
-        """Return columns as `collect`."""
+        """Return these columns of the source."""
         return collect(self.frame, columns)
 
     def observed(self) -> DataFrame:
-        """Return the frame; if the number of its rows is not known, they are counted when it is evaluated."""
+        """Return the frame to join. If its number of rows is not known, Spark counts them when it evaluates it."""
         return self.frame if self._count.is_known else self._count.observe(self.frame)
 
 
 @contextmanager
 def materialized(source: DataFrame) -> Iterator[tuple[DataFrame, int]]:
-    """Yield a source that may be evaluated several times with the same rows, and the milliseconds this took."""
+    """Yield the source as a frame that returns the same rows each time, and how many milliseconds this took."""
     start = time.monotonic()
     if _is_repeatable(source):
         yield source, 0
@@ -115,7 +115,7 @@ def materialized(source: DataFrame) -> Iterator[tuple[DataFrame, int]]:
         kept = source.localCheckpoint()
         yield kept, int((time.monotonic() - start) * 1000)
     else:
-        # To the server a checkpoint is another frame, to which columns of the source do not belong.
+        # On Spark Connect, a checkpoint is another frame, on which columns of the source cannot be resolved.
         was_kept = source.storageLevel != StorageLevel.NONE
         source.persist()
         try:
@@ -142,7 +142,7 @@ def find_keys(source: DataFrame, keys: Sequence[Key], time_zone: str) -> SourceK
 def collected(source: DataFrame, columns: StructType, cost: CostModel) -> pa.Table | None:
     """Collect these columns of the source.
 
-    Return None if Spark's size estimate exceeds the limit or proves too low.
+    Return None on Spark Connect, if Spark's size estimate exceeds the limit, or if there are too many rows.
     """
     frame: Any = source
     if not hasattr(frame, "_jdf"):
@@ -163,7 +163,7 @@ def collected(source: DataFrame, columns: StructType, cost: CostModel) -> pa.Tab
 
 def collect(source: DataFrame, columns: StructType) -> pa.Table:
     """Return these columns of a source under their names."""
-    # PySpark fails on non-nullable members of null structs.
+    # PySpark fails on non-nullable members of null structs, so all nested fields are made nullable.
     values = [
         sf.col(quoted(field.name)).cast(spark_type(nullable_type(field.type)))
         if isinstance(field.type, StructType | ArrayType | MapType)
@@ -192,12 +192,12 @@ def _is_repeatable(source: DataFrame) -> bool:
 
 
 _ROWS = "rows"
-# Spark reports the count a moment after the job, and never if it left the source out.
+# Spark reports the count shortly after the job, and never if its plan leaves the source out.
 _PATIENCE_MS = 2_000
 
 
 class SourceCount:
-    """A number of rows, given or observed. It stays unknown if Spark leaves the source out of the job."""
+    """The number of rows of a source, given or counted by Spark. It stays unknown if the job leaves the source out."""
 
     def __init__(self, rows: int | None = None) -> None:
         self._rows = rows
@@ -206,16 +206,16 @@ class SourceCount:
 
     @property
     def is_known(self) -> bool:
-        """True if the number is known."""
+        """True if the number was given, so that Spark need not count the rows."""
         return self._rows is not None
 
     def observe(self, source: DataFrame) -> DataFrame:
-        """Return the source; it is counted when it is evaluated."""
+        """Return the source as a frame whose rows Spark counts when it evaluates it."""
         self._observation, self._source = Observation(), source
         return source.observe(self._observation, sf.count(sf.lit(1)).alias(_ROWS))
 
     def get(self) -> int | None:
-        """Return the number after the job; None if it stays unknown."""
+        """Return the number; None if it is unknown. An observed number is known after the job."""
         if self._observation is None:
             return self._rows
         if hasattr(self._observation, "_jo") and not self._has_come():
@@ -224,9 +224,10 @@ class SourceCount:
         return None if found is None else int(found)
 
     def _has_come(self) -> bool:
-        """Return True if a classic session has the number. Asking before that would block forever.
+        """Return True if a classic session has reported the number. Reading it before would block forever.
 
-        If Spark finds before the job that the source is empty, the observation is a row without the number.
+        Waits at most `_PATIENCE_MS`. If Spark finds before the job that the source is empty, it reports a row without
+        the number.
         """
         observation: Any = self._observation
         session: Any = self._source.sparkSession if self._source is not None else None
@@ -241,7 +242,7 @@ class SourceCount:
 # ------------------------------------------------------------------------------------------- files of a source
 @dataclass(frozen=True, slots=True)
 class SourceFiles:
-    """Some columns of Parquet files, by name and type, and the number of rows of the files."""
+    """Parquet files, the columns to read from them, and their number of rows."""
 
     paths: tuple[str, ...]
     columns: StructType
@@ -255,9 +256,10 @@ class SourceFiles:
 
 
 def source_files(spark: SparkSession, plan: Any, columns: StructType, most: int) -> SourceFiles | None:
-    """Return the files of an optimized plan of a classic session that only reads these columns; else None.
+    """Return the Parquet files of an optimized plan of a classic session, if the plan only reads these columns.
 
-    Also return None for more than `most` files.
+    Return None for any other plan, for more than `most` files, for a setting that differs from `_SETTINGS`, and if a
+    file cannot be read or lacks a column of exactly that type.
     """
     relation = _relation(plan)
     if relation is None or any(spark.conf.get(name, value) != value for name, value in _SETTINGS.items()):
@@ -274,7 +276,7 @@ def source_files(spark: SparkSession, plan: Any, columns: StructType, most: int)
 
 
 def _relation(plan: Any) -> Any:
-    """Return the relation that a plan reads, if it is Parquet files without partitions."""
+    """Return the relation that a plan reads; None if it is not a relation of Parquet files without partitions."""
     while kind_of(plan) == "Project" and _are_names(plan.projectList()):
         plan = plan.child()
     if kind_of(plan) != "LogicalRelation" or kind_of(plan.relation()) != "HadoopFsRelation":
@@ -299,10 +301,7 @@ def _is_harmless(option: str, value: str) -> bool:
 
 
 def _paths(index: Any, most: int) -> tuple[str, ...]:
-    """Return the files of an index, as paths in a log.
-
-    Return none if there are many, or if some are not local.
-    """
+    """Return the files of an index, as paths in a log; none for more than `most` files, or if one is not local."""
     found = index.inputFiles()
     if len(found) > most:
         return ()
@@ -319,7 +318,7 @@ def _is_of_table(index: Any) -> bool:
 
 
 def _rows_of(path: str, columns: StructType) -> int | None:
-    """Return the number of rows of a file; None if a column differs from Spark's. Raises DeltaError, OSError."""
+    """Return the number of rows of a file; None if Spark may read a column differently. Raises DeltaError, OSError."""
     with opened_file(resolve_file("/", path), None) as file:
         types = _types(file)
         is_same = all(types.get(field.name) == field.type for field in columns) and not _is_of_spark_2(file)
@@ -328,15 +327,15 @@ def _rows_of(path: str, columns: StructType) -> int | None:
 
 
 def _is_of_spark_2(file: pq.ParquetFile) -> bool:
-    """Return True if a file does not name its writer's time zone.
+    """Return True if Spark 2 wrote a file.
 
-    Its timestamps before 1900 then depend on that zone.
+    Its timestamps before 1900 depend on the time zone of the writer, which Spark 2 does not record.
     """
     return bool((file.schema_arrow.metadata or {}).get(b"org.apache.spark.version", b"3") < b"3")
 
 
 def _types(file: pq.ParquetFile) -> dict[str, DataType]:
-    """Return the types that Spark gives to columns of primitive values, by name."""
+    """Return the types that Spark infers for the columns of primitive types, by name."""
     physical = {column.path: column.physical_type for column in map(file.schema.column, range(len(file.schema.names)))}
     found: dict[str, DataType] = {}
     for field in file.schema_arrow:

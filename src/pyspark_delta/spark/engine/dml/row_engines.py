@@ -42,7 +42,7 @@ class SparkDelete:
         return replace(self, context=ChangeContext(self.context.actions)).change()
 
     def change(self) -> Done[ChangedRows]:
-        """Run the job; it writes the rows to change data files if the context has some."""
+        """Run the job. It also writes the rows to change data files if the context has `changes`."""
         columns = [sf.col(quoted(name)) for name in self.context.columns.names]
         frame = self.target.rows(self.files).where(self.condition)
         frame = frame.select(*columns, sf.lit(0), sf.col(FILE), sf.col(ROW))
@@ -51,7 +51,7 @@ class SparkDelete:
 
 @dataclass(frozen=True)
 class SparkUpdate:
-    """Gives the rows of candidate files that meet a condition the values that are `assigned`, by column."""
+    """Updates the rows of candidate files that meet a condition; `assigned` are the new values by column."""
 
     target: SparkTarget
     candidates: Candidates
@@ -82,14 +82,14 @@ class SparkUpdate:
         files = by_partition(self._files_with_rows(), target.context)
         if not files.num_rows:
             values = [one.value for one in self.assigned.values()]
-            _ = target.empty().select(*values).schema  # Spark rejects the cast
+            _ = target.empty().select(*values).schema  # Spark raises its error about an invalid cast
             return Done(Changed(files, ChangedRows.nothing(len(_UPDATE)), reads), NONE)
         changing = self._changing(target.rows(files))
         rows = change_rows(*job_of(target, changing, has_changes=target.has_feed))
         return Done(Changed(files, rows, reads), SPARK)
 
     def _files_with_rows(self) -> pa.Table:
-        """Return the candidate files with rows to update, if Arrow can find them by the columns of the condition."""
+        """Return the candidate files with rows to update; all of them if Arrow cannot evaluate the condition."""
         candidates, target = self.candidates, self.target
         if self.condition is None or not target.cost.uses_arrow or candidates.partially_matched.num_rows < 2:
             return candidates.all
@@ -97,7 +97,7 @@ class SparkUpdate:
         if condition is None:
             return candidates.all
         found = answer(lambda: search_rows(target, candidates.partially_matched, condition))
-        if isinstance(found, CannotRun):  # Spark reports the row for which the condition fails
+        if isinstance(found, CannotRun):  # such as a condition that fails for a row: Spark then raises its error
             return candidates.all
         met = candidates.partially_matched.take(pa.array(sorted(found.value), pa.int64()))
         return replace(candidates, partially_matched=met).all

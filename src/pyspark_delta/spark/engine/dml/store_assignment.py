@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class StoreAssignment:
     """A value cast to the type of a column, null if the cast fails.
 
-    `unfit` is then the text of the value, else null.
+    `unfit` is the text of a value whose cast fails, null for other values; None if no cast can fail.
     """
 
     value: Column
@@ -35,20 +35,21 @@ class StoreAssignment:
 def assign_value(
     value: Column, data: DataType, field: StructField, old: Column | None = None, *, fills: bool = False
 ) -> StoreAssignment:
-    """Return a value of the type `data` cast to the type of a column; struct members are matched by name.
+    """Return a value of the type `data`, cast to the type of a column. Struct members are matched by name.
 
-    With `fills`, structs may lack members. A missing member is null, or keeps its value from `old`, the column before
-    the statement, even if the new struct is null. Raises SchemaMismatchError for missing members without `fills`, for
-    members that the column does not have, and for types of another kind; and Spark's own errors about types that cannot
-    be cast.
+    With `fills`, structs may lack members. A missing member is null. If `old` is given, the value of the column before
+    the statement, the member keeps its value from there, even if the new struct is null.
+
+    Raises SchemaMismatchError for missing members without `fills`, for members that the column does not have, and for
+    types of another kind; and Spark's own errors about types that cannot be cast.
     """
     check_storable(StructType((StructField(field.name, data),)), StructType((field,)), casts=True)
     lacking = () if fills else tuple(_lacking(data, field.type, (field.name,)))
     if lacking:
         names = ", ".join(map(column_path_text, lacking))
         raise SchemaMismatchError(
-            f"The new value of the column '{field.name}' lacks {names}. Give each a value, if only null, or set "
-            "parts of the column one by one; a merge with withSchemaEvolution() takes them for null.",
+            f"The new value of the column '{field.name}' lacks {names}. Give each of them a value, which may "
+            "be null, or set parts of the column one by one. A merge with withSchemaEvolution() sets them to null.",
             error_class="DELTA_UPDATE_SCHEMA_MISMATCH_EXPRESSION",
             sqlstate="42846",
             column=field.name,
@@ -58,9 +59,9 @@ def assign_value(
 
 
 def _fit(value: Column, data: DataType, table: DataType, old: Column | None = None) -> tuple[Column, Column | None]:
-    """Return the value, and a condition that is true if a part of it does not fit.
+    """Return the cast value, and a condition that is true if a part of it does not fit; None if all parts fit.
 
-    The condition may be null instead of false, such as for null collections.
+    The condition may be null instead of false, for example for a null array.
     """
     cast = cast_of(data, table)
     if cast is Cast.KEEP and (old is None or table.annotation is not None):

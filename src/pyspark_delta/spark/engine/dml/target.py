@@ -41,7 +41,7 @@ class SparkTarget(Target):
     ) -> SparkTarget:
         """Return the target of a statement.
 
-        `declared` is the configuration that its commit declares before it, if it differs. Raises
+        `declared` is the configuration that the same commit declares before the statement, if any. Raises
         UnsupportedFeatureError for a table that cannot be written to.
         """
         configuration = declared or snapshot.configuration
@@ -61,7 +61,7 @@ class SparkTarget(Target):
         )
 
     def empty(self) -> DataFrame:
-        """Return an empty frame with the table's schema and name, on which Spark analyzes conditions."""
+        """Return an empty frame with the schema and the alias of the table, on which Spark analyzes conditions."""
         return self._named(self._no_rows)
 
     @cached_property
@@ -73,9 +73,9 @@ class SparkTarget(Target):
         return condition if isinstance(condition, str) else text_on(self.empty(), condition)
 
     def rows(self, files: pa.Table) -> DataFrame:
-        """Return the rows of some files under the name of the table, with `FILE` and `ROW`.
+        """Return the rows of some files, with the alias of the table.
 
-        `_row_id` and `_row_commit_version` come before them if rows have ids.
+        After the columns of the table come `_row_id` and `_row_commit_version` if rows have ids, then `FILE` and `ROW`.
         """
         frame = read_files(
             self.spark,

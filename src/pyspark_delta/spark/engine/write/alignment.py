@@ -1,7 +1,7 @@
 """Aligns the columns of a frame with the schema of a table: by name, with null for missing columns.
 
-Only casts that cannot fail are done here. Numbers that may not fit keep their type: the Arrow writer casts them, and
-rejects a value that does not fit, whatever the session's ANSI setting is.
+Only casts that cannot fail are done here. Numbers that may not fit are left to the Arrow writer, which casts them and
+rejects a value that does not fit. So the result does not depend on the session's ANSI setting.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def frame_schema(frame: DataFrame) -> StructType:
 def align(frame: DataFrame, data: StructType, table: StructType) -> DataFrame:
     """Return the frame with exactly the columns of `table`, in its order; `data` is the frame's schema."""
     if _is_aligned(data, table):
-        return frame  # each column of a projection is several messages to the JVM
+        return frame  # a projection takes several messages to the JVM for each column
     return frame.select(*(fitted(data, field).alias(field.name) for field in table))
 
 
@@ -51,7 +51,7 @@ def _is_aligned(data: StructType, table: StructType) -> bool:
 
 
 def fitted(data: StructType, target: StructField) -> Column:
-    """Return the value for a column of the table: the frame's column of that name, null if it has none."""
+    """Return the value for a column of the table: the frame's column of the same name, or null."""
     source = data.find(target.name)
     if source is None or source.type == VOID:
         return sf.lit(None).cast(spark_type(target.type))
@@ -59,7 +59,11 @@ def fitted(data: StructType, target: StructField) -> Column:
 
 
 def fit(value: Column, data: DataType, table: DataType) -> Column:
-    """Return a value of one type as another, by name within structs, as far as the cast cannot fail."""
+    """Return a value of the type `data` cast to the type `table`, except for parts whose cast may fail.
+
+    Struct members are matched by name. A number that may not fit keeps its type; for a decimal column, an integer
+    becomes `ALL_INTEGERS`.
+    """
     cast = cast_of(data, table)
     if cast is Cast.KEEP:
         return value

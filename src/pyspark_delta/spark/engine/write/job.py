@@ -44,13 +44,13 @@ _ROWS_AT_ONCE = 64_000
 
 
 def write_frame(frame: DataFrame, context: WriteContext, *, few_partitions: bool = False) -> pa.Table:
-    """Write the rows of a frame; return the files, columns as in `WRITTEN_SCHEMA`.
+    """Write the rows of a frame; return the files as a table of the schema `WRITTEN_SCHEMA`.
 
-    The frame has the columns of the context, then the column of violations if the context has checks. With
-    `few_partitions`, it is a frame of `rebalance`: a task has all rows of a partition and workers sort what they get.
-    This is faster than sorting in Spark, but makes more files if a task has many rows.
+    The frame has the columns of the context, then the column of violations if the context has checks. Spark sorts the
+    rows of a task by table partition, unless `few_partitions`: then the frame is from `rebalance`, and workers write
+    the partitions of a task side by side. This is faster, but makes more files if a task has many rows.
 
-    Raises the DeltaError of a worker with its own class. Files of other tasks stay behind; no commit names them.
+    Raises the DeltaError of a failed task with its own class. Files of other tasks remain, but no commit names them.
     """
     partitioning = list(context.partition_columns)
     if not few_partitions and not all(map(_RESOLVED_NAME.fullmatch, context.schema.names)):
@@ -63,14 +63,15 @@ def write_frame(frame: DataFrame, context: WriteContext, *, few_partitions: bool
 
 
 def _numbered(frame: DataFrame, columns: int) -> DataFrame:
-    """Return the frame with the names c0, c1 and so on; workers use positions."""
+    """Return the frame with columns named c0, c1 and so on; workers use positions."""
     return frame.toDF(*(f"c{position}" for position in range(columns)))
 
 
 def write_kept(frame: DataFrame, before: TableConfiguration, context: WriteContext) -> Written:
-    """Write rows that the table already has, with its columns and, if it tracks rows, their ids.
+    """Write rows that the table already has to new files, with their ids if the table tracks rows.
 
-    Row ids and commit versions are stored in columns of their own, since the new files imply others (C324, C326).
+    `before` is the configuration of the table under which the rows were read. Row ids and row commit versions are
+    stored in columns of their own, because the defaults of the new files differ (C324, C326).
     """
     extended = with_row_ids(before, context)
     if extended is context:
@@ -83,16 +84,19 @@ def write_kept(frame: DataFrame, before: TableConfiguration, context: WriteConte
 def write_changes(
     deleted: DataFrame, inserted: DataFrame, before: StructType, after: StructType, context: WriteContext
 ) -> pa.Table:
-    """Write removed rows of the schema `before` and added rows of the schema `after`; return the files.
+    """Write change data files with deleted rows of the schema `before` and inserted rows of the schema `after`.
 
-    Paths are relative to the table, in the directory `_change_data`.
+    Return the files, with paths relative to the table, in the directory `_change_data`.
     """
     gone, come = _changed(deleted, before, "delete", context), _changed(inserted, after, "insert", context)
     return change_files(write_frame(gone.unionAll(come), change_context(context)))
 
 
 def write_inserts(inserted: DataFrame, schema: StructType, context: WriteContext) -> pa.Table:
-    """Write added rows for a commit whose other changes are in change data files; return the files."""
+    """Write change data files with inserted rows; return the files.
+
+    A commit needs them if its other changes are in change data files.
+    """
     return change_files(write_frame(_changed(inserted, schema, "insert", context), change_context(context)))
 
 
@@ -102,7 +106,10 @@ def _changed(frame: DataFrame, schema: StructType, change: str, context: WriteCo
 
 
 def wants_optimized_write(spark: SparkSession, options: WriteOptions, configuration: TableConfiguration) -> bool:
-    """Return True if a write is optimized: by option, session or table, else if the table is partitioned."""
+    """Return True if a write is optimized.
+
+    The option decides, then the session, then the table; without a setting, writes to partitioned tables are optimized.
+    """
     properties = configuration.properties
     for said in (
         options.optimize_write,
@@ -116,9 +123,10 @@ def wants_optimized_write(spark: SparkSession, options: WriteOptions, configurat
 
 
 def rebalance(frame: DataFrame, configuration: TableConfiguration, names: tuple[str, ...]) -> DataFrame:
-    """Return the frame with the rows of each table partition together; `names` are the table's columns by position.
+    """Return the frame with the rows of each table partition in one task, and with columns named c0, c1 and so on.
 
-    Spark splits partitions that are too large and merges small ones.
+    Spark splits table partitions that are too large for a task, and gives several small ones to one task. `names` are
+    the names of the table's columns by position.
     """
     places = [f"c{names.index(name)}" for name in configuration.partition_columns]
     return _numbered(frame, len(frame.columns)).hint("rebalance", *places)
@@ -127,8 +135,8 @@ def rebalance(frame: DataFrame, configuration: TableConfiguration, names: tuple[
 def run_on_workers(frame: DataFrame, task: ArrowTask, result: pa.Schema) -> pa.Table:
     """Run a function on the rows of a frame, in tasks on workers, and return its rows.
 
-    `result` is the schema of these rows, with a column for failures as `failures.or_failure` fills it. Raises the first
-    failure.
+    `result` is the schema of these rows, with the column for failures that `engines.tasks.or_failure` fills. Raises the
+    first failure.
     """
     prepare_workers(frame.sparkSession)
     with temporary_conf(frame.sparkSession, _BATCH_ROWS, str(_ROWS_AT_ONCE)), warnings.catch_warnings():
@@ -141,7 +149,7 @@ def run_on_workers(frame: DataFrame, task: ArrowTask, result: pa.Schema) -> pa.T
 
 @dataclass(frozen=True)
 class SparkTasks:
-    """The tasks of a session, as `engines.tasks.TaskRunner` says."""
+    """The tasks of a session (`engines.tasks.TaskRunner`)."""
 
     spark: SparkSession
 
@@ -150,10 +158,10 @@ class SparkTasks:
         return cores_of(self.spark)
 
     def run_each(self, items: Iterable[object], task: ItemTask, result: pa.Schema) -> pa.Table:
-        """Run a function on each item in its own task; return the rows of all.
+        """Run a function on each item; return the rows of all. Raises as `run_on_workers`.
 
-        Spark distributes the rows of local data evenly. After an exchange two rows may share a task. Raises as
-        `run_on_workers`.
+        Each item has its own task, up to `MOST_TASKS` tasks. Spark distributes local data evenly over the tasks; after
+        an exchange, two items could share a task.
         """
         pickled = pa.array(pickle_items(items), pa.binary())
         with temporary_conf(self.spark, _LOCAL_TASKS, str(min(max(1, len(pickled)), MOST_TASKS))):

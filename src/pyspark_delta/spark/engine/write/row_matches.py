@@ -35,7 +35,7 @@ _KEY = "_pyspark_delta_key_{}"
 
 @dataclass(frozen=True)
 class RowMatch:
-    """A join that matches rows of the table to new rows."""
+    """A join that matches rows of the table to new rows: by `condition`, in SQL, or by equal `keys`."""
 
     new_rows: DataFrame
     condition: str | None = None
@@ -92,7 +92,7 @@ def match_rows(selection: Selection, new_rows: DataFrame) -> RowMatch:
 
 
 def replace_rows(spark: SparkSession, snapshot: Snapshot, match: RowMatch, time_zone: str) -> Replaced:
-    """Return the files with rows that new rows replace. Starts a job over the files that may have some."""
+    """Return the files with rows that new rows replace. Runs a Spark job over the files that may have such rows."""
     source = FileSource(snapshot.location, snapshot.configuration, snapshot.storage_options)
     bounds = _key_bounds(match, snapshot.configuration.schema)
     candidates, reads = _candidates(snapshot, bounds, time_zone)
@@ -119,7 +119,7 @@ def _candidates(snapshot: Snapshot, bounds: Expression | None, time_zone: str) -
 
 
 def _key_bounds(match: RowMatch, schema: StructType) -> Expression | None:
-    """Return the range of the keys of the new rows as a condition on the table; None if there is none."""
+    """Return the range of the keys of the new rows as a condition on the table; None if no key has a range."""
     fields = (schema.find(key) for key in match.keys)
     columns = [f for f in fields if f is not None and is_comparable(f.type) and not _has_odd_order(f)]
     if not columns:
@@ -134,7 +134,7 @@ def _key_bounds(match: RowMatch, schema: StructType) -> Expression | None:
     for position, column in enumerate(columns):
         least, greatest = found[f"least{position}"], found[f"greatest{position}"]
         if least is None:
-            return NEVER  # no key but null, which equals nothing
+            return NEVER  # all keys are null, which equals nothing
         own = Column((column.name,), column.type)
         parts.append(Comparison(">=", own, Literal(least, column.type)))
         parts.append(Comparison("<=", own, Literal(greatest, column.type)))
@@ -142,5 +142,5 @@ def _key_bounds(match: RowMatch, schema: StructType) -> Expression | None:
 
 
 def _has_odd_order(field: StructField) -> bool:
-    """Return True if equal values may lie outside a range: 0.0 and -0.0, NaN, and texts equal by collation."""
+    """Return True if a value outside a range may equal one inside: 0.0 and -0.0, NaN, texts with a collation."""
     return field.type in (FLOAT, DOUBLE) or is_collated([field])

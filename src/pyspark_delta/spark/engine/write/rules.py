@@ -1,8 +1,9 @@
 """The rules of a table as Catalyst expressions on a frame: computed columns, identity numbers, violated conditions.
 
-A row that violates a condition does not raise an exception in the JVM. The frame gets one more column that says what is
-violated, null for valid rows, and the worker that writes the rows raises. So the error keeps its class on every kind of
-session, no task is retried, and an optimizer that moves expressions cannot fail on rows that are not written.
+A row that violates a condition does not raise an exception in the JVM. Instead the frame gets a column that names the
+violated condition and is null for valid rows; the worker that writes the rows raises the error. So the error keeps its
+class on every kind of session, Spark does not retry the task, and rows that are not written cannot cause an error even
+if Spark's optimizer moves expressions.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ _UNFIT = f"{_HIDDEN}unfit_"
 _TASK, _ROW, _TASK_BITS, _ROW_BITS, _POSITION = (
     f"{_HIDDEN}number_{name}" for name in ("task", "row", "task_bits", "row_bits", "position")
 )
-# Rows of a task that are numbered consecutively before those of other tasks.
+# Each block of 2**4 rows of a task gets consecutive numbers.
 _FIRST_RUN_BITS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class RuledFrame:
-    """A frame ready to be written, with its context.
+    """A frame to which the rules have been applied, and its context.
 
     The frame has the columns of the context by position and, if the context has checks, the column of violations.
     """
@@ -57,11 +58,12 @@ def check_changed(
     carried: Sequence[str],
     numbered: tuple[ComputedColumn, ...] = (),
 ) -> RuledFrame:
-    """Return a frame with the table's columns, the `carried` ones, and that of violations if there are checks.
+    """Apply the rules to rows that a statement changes.
 
-    For rows that a statement changes: the frame has every column of the table, also computed ones, with values of its
-    types. For each of the fields `unfit` it has a column `unfit_name` with the text of a value that could not be cast.
-    `numbered` are identity columns with new numbers (`number_rows`).
+    The frame has every column of the table, also computed ones, with values of the table's types. For each field of
+    `unfit`, it has a column `unfit_name` with the text of a value that could not be cast. `numbered` are the identity
+    columns with new numbers (`number_rows`). The result has the columns of the table, those named in `carried`, and the
+    column of violations if there are checks.
     """
     table = context.schema
     context = replace(context, numbered=numbered)
@@ -74,12 +76,12 @@ def check_changed(
 
 
 def unfit_name(field: StructField) -> str:
-    """Return the column for values of a field that could not be cast to its type."""
+    """Return the name of the column for values of a field that could not be cast to its type."""
     return _UNFIT + field.name
 
 
 def apply_rules(frame: DataFrame, data: StructType, context: WriteContext, rules: RowRules) -> RuledFrame:
-    """Return the frame with the columns of the table after applying its rules; `data` is the frame's schema.
+    """Apply the rules to new rows; return them with the columns of the table. `data` is the schema of the frame.
 
     Raises InvalidOperationError for values given to a column that only the table numbers, and ConstraintViolationError
     if the frame lacks a NOT NULL column.
@@ -103,10 +105,10 @@ def apply_rules(frame: DataFrame, data: StructType, context: WriteContext, rules
 
 
 def null_empty_partitions(frame: DataFrame, context: WriteContext, among: Sequence[str] | None = None) -> DataFrame:
-    """Replace empty strings and binary values of partition columns by null, as readers get them (C416).
+    """Replace empty strings and empty binary values of partition columns by null, as readers see them (C416).
 
-    Conditions and generated columns must see this value. `among` limits the columns; a column that the frame does not
-    have yet is left out.
+    Conditions and generated columns must see null too. `among` are the columns to change; by default, those of the
+    frame.
     """
     names = set(_empty_values(context)).intersection(frame.columns if among is None else among)
     values = {name: sf.col(quoted(name)) for name in sorted(names)}
@@ -152,7 +154,7 @@ def _checks(
     numbered: Sequence[ComputedColumn],
     empty_values: Mapping[str, str],
 ) -> Iterator[RowCheck]:
-    for column in numbered:  # its number is null when it is beyond the 64 bits of the type (C400)
+    for column in numbered:  # a number beyond the 64 bits of the type is null (C400)
         yield RowCheck(column.name, f"{quoted(column.name)} IS NOT NULL", CheckKind.RANGE)
     yield from rules.checks
     for column in computed.values():
@@ -175,10 +177,9 @@ def _given_and_defaults(
     absent: dict[str, ComputedColumn],
     narrowed: Sequence[StructField],
 ) -> DataFrame:
-    """Return the columns of the frame, and defaults for missing columns.
+    """Return the columns of the frame, cast to the types of the table, and defaults for missing columns.
 
-    Conditions see values of the table's types. Values that do not fit are null there and recorded in columns of their
-    own.
+    A value that does not fit a column of `narrowed` is null there; an additional column `unfit_name` has its text.
     """
     columns: list[Column] = []
     for field in table:
@@ -196,10 +197,11 @@ def _given_and_defaults(
 
 
 def _numbered(frame: DataFrame, numbered: Sequence[ComputedColumn]) -> DataFrame:
-    """Return the frame with identity columns: the task and the row give a position, and the position gives the number.
+    """Return the frame with identity columns: task and row determine a position, and the position the number.
 
-    The number of tasks is not known to any of them. So positions are assigned in runs that double in length, by task
-    and by row: the numbers of a task ascend, and the positions in use exceed the rows by a small factor at most.
+    No task knows how many tasks there are. So positions are assigned in runs that double in length, by task and by row.
+    The numbers of a task ascend. The highest position is about ten times the number of rows if tasks have equally many
+    rows, and more if they do not.
     """
     if not numbered:
         return frame
@@ -223,7 +225,7 @@ def _numbered(frame: DataFrame, numbered: Sequence[ComputedColumn]) -> DataFrame
 
 
 def number_rows(frame: DataFrame, numbered: Mapping[ComputedColumn, Column]) -> DataFrame:
-    """Give identity columns new numbers, each in the rows for which a condition is true; other rows keep theirs."""
+    """Give identity columns new numbers in the rows for which their condition is true; other rows keep theirs."""
     hidden = {replace(column, name=f"{_HIDDEN}number_{column.name}"): column for column in numbered}
     frame = _numbered(frame, tuple(hidden))
     values = {
@@ -264,7 +266,10 @@ def _violations(
     checks: list[WatchedCheck],
     carried: Sequence[str] = (),
 ) -> tuple[DataFrame, list[WatchedCheck]]:
-    """Return the frame with a column for the first violated condition, and the conditions by number."""
+    """Return the frame with a column for the first violated condition of a row, and the conditions by number.
+
+    The column is JSON: the number of the condition and the values of its columns as text. It is null for valid rows.
+    """
     numbered: list[WatchedCheck] = []
     broken: Column | None = None
 

@@ -69,7 +69,7 @@ def save(
     unchanged.
 
     Raises TableAlreadyExistsError (mode error), SchemaMismatchError, ConstraintViolationError, InvalidOptionError,
-    UnsupportedFeatureError with each feature of the table that is not yet written, and CommitConflictError.
+    UnsupportedFeatureError for a table with features that this package cannot write, and CommitConflictError.
     """
     parsed = replace(parse_options(options), catalog_table=catalog_table)
     if partition_by:
@@ -80,7 +80,10 @@ def save(
 
 
 def insert_into(frame: DataFrame, location: str, options: WriteOptions, *, overwrite: bool) -> int | None:
-    """Write a frame to an existing table by position. Raises TableNotFoundError, and what writing raises."""
+    """Write a frame to an existing table, with columns matched by position.
+
+    Raises TableNotFoundError, SchemaMismatchError for another number of columns, and as `save`.
+    """
     storage_options = options.files.storage_options
     names = Snapshot.load(location, storage_options=storage_options, catalog_table=options.catalog_table).schema.names
     if len(frame.columns) != len(names):
@@ -112,7 +115,7 @@ def stage_change(
     *,
     inserts_as_cdc: bool = False,
 ) -> tuple[CommitDraft, ReadSet]:
-    """Write the files of a write without a commit, as `stage_rows`. The session has completed the options."""
+    """Write the files of a write without a commit, as `stage_rows`. `request` includes the session's defaults."""
     session, rows = SparkSessionChoices(frame.sparkSession), FrameRows(frame)
     data = frame_schema(frame)
     return stage_rows(request, data, snapshot, before, session, rows, inserts_as_cdc=inserts_as_cdc)
@@ -134,7 +137,7 @@ class SparkSessionChoices(WriteSession):
         return file_options(self._spark, configuration, options)
 
     def replace_where(self) -> ReplaceWhere:
-        """Return the session's settings of replaceWhere; Spark understands more conditions than this package."""
+        """Return the session's settings for replaceWhere. Spark evaluates more conditions than this package."""
         return ReplaceWhere(
             data_columns=is_set(self._spark, "replaceWhere.dataColumns.enabled", default=True),
             check=is_set(self._spark, "replaceWhere.constraintCheck.enabled", default=True),
@@ -142,7 +145,7 @@ class SparkSessionChoices(WriteSession):
         )
 
     def reexecutions(self) -> int:
-        """Return how often the session runs a write again. Raises InvalidOptionError if it is not a number."""
+        """Return how often the session runs a write again after a conflict. Raises InvalidOptionError."""
         return reexecutions(self._spark)
 
 
@@ -156,7 +159,7 @@ def _is_understood(spark: SparkSession, text: str, schema: StructType) -> bool:
 
 
 class FrameRows:
-    """The rows of a frame, as `RowWriter` says. Spark jobs write them."""
+    """The rows of a frame, which Spark jobs write (`RowWriter`)."""
 
     def __init__(self, frame: DataFrame) -> None:
         self._frame, self._spark = frame, frame.sparkSession
@@ -176,7 +179,7 @@ class FrameRows:
         return Written.of(write_frame(frame, ruled.context, few_partitions=optimized), ruled.context)
 
     def write_inserts(self, plan: WritePlan, new: Written) -> pa.Table:
-        """Write the rows just written to change data files."""
+        """Write change data files with the new rows, which are read from the files just written."""
         return write_inserts(new_rows(self._spark, plan, new), plan.configuration.schema, plan.context)
 
     def replaced_rows(self, plan: WritePlan, snapshot: Snapshot, new: Written) -> JoinedRows:
@@ -188,7 +191,7 @@ class FrameRows:
 
 @dataclass(frozen=True)
 class JoinedRows:
-    """The rows of a table that new rows replace, as `MatchedRows` says. Spark jobs join and write them."""
+    """The rows of a table that new rows replace; Spark jobs find and write them (`MatchedRows`)."""
 
     spark: SparkSession
     plan: WritePlan
@@ -196,18 +199,18 @@ class JoinedRows:
     new: Written
 
     def find(self) -> Replaced:
-        """Return the files with replaced rows. Starts a job over the files that may have some."""
+        """Return the files with replaced rows. Runs a Spark job over the files that may have such rows."""
         assert isinstance(self.match, RowMatch)
         return replace_rows(self.spark, self.snapshot, self.match, self.plan.time_zone)
 
     def write_kept(self, replaced: Replaced) -> Written:
-        """Write the rows of partly replaced files that stay."""
+        """Write the rows that stay from partly replaced files."""
         before = self.snapshot.configuration
         rows = read_files(self.spark, self._source, replaced.partly, row_tracking=has_row_ids(before))
         return write_kept(self.match.kept(rows), before, self.plan.context)
 
     def write_changes(self, replaced: Replaced) -> pa.Table:
-        """Write the replaced rows and the new rows to change data files."""
+        """Write change data files with the replaced rows and the new rows."""
         deleted = self.match.matched(read_files(self.spark, self._source, replaced.removed))
         before, after = self.snapshot.configuration.schema, self.plan.configuration.schema
         return write_changes(deleted, self.inserted, before, after, self.plan.context)
@@ -219,7 +222,7 @@ class JoinedRows:
 
     @cached_property
     def match(self) -> RowMatch | ConditionMatch:
-        """How replaced rows are found."""
+        """The condition or join that finds the replaced rows."""
         selection = self.plan.selection
         return ConditionMatch(selection.text) if isinstance(selection, Where) else match_rows(selection, self.inserted)
 
@@ -230,6 +233,6 @@ class JoinedRows:
 
 
 def new_rows(spark: SparkSession, plan: WritePlan, new: Written) -> DataFrame:
-    """Return the rows just written, from their files, so that the data is computed only once."""
+    """Return the new rows, read from the files just written, so that Spark computes the data only once."""
     source = FileSource(plan.target.location, plan.configuration, plan.context.storage_options)
     return read_files(spark, source, new.files)
