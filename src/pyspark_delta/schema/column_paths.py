@@ -20,9 +20,14 @@ def parse_column_path(text: str) -> tuple[str, ...]:
             "with backticks.",
             error_class="DELTA_INVALID_COLUMN_NAME",
         )
-    return tuple(quoted.replace("``", "`") or plain.strip() for quoted, plain in _PART.findall(text))
+    return tuple(inner.replace("``", "`") or plain.strip() for inner, plain in _PART.findall(text))
+
+
+def quoted(name: str) -> str:
+    """Return a name in backticks, which Spark takes literally."""
+    return f"`{name.replace('`', '``')}`"
 
 
 def column_path_text(path: Sequence[str]) -> str:
     """Return the text of a path, quoted if needed."""
-    return ".".join(part if _PLAIN.fullmatch(part) else f"`{part.replace('`', '``')}`" for part in path)
+    return ".".join(part if _PLAIN.fullmatch(part) else quoted(part) for part in path)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from pyspark_delta.schema.column_paths import column_path_text
+from pyspark_delta.schema.column_paths import column_path_text, quoted
 from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
 DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
@@ -24,7 +24,7 @@ def length_condition(field: StructField) -> str:
     A declaration that cannot be parsed sets no limit.
     """
     parsed = _parse(field.metadata.get(DECLARED_TYPE))
-    return "" if parsed is None else _condition(_quote(field.name), parsed, depth=0)
+    return "" if parsed is None else _condition(quoted(field.name), parsed, depth=0)
 
 
 def declared_lengths(field: StructField) -> dict[tuple[str, ...], str]:
@@ -96,7 +96,7 @@ def _condition(value: str, declared: exp.DataType, depth: int) -> str:
             return _all(_every(v, _condition(element, declared, depth + 1), element) for v, declared in parts)
         case exp.DataType.Type.STRUCT:
             members = [(m.this.name, m.args["kind"]) for m in inner if isinstance(m, exp.ColumnDef)]
-            return _all(_condition(f"{value}.{_quote(name)}", kind, depth) for name, kind in members)
+            return _all(_condition(f"{value}.{quoted(name)}", kind, depth) for name, kind in members)
         case _:
             return ""
 
@@ -107,7 +107,3 @@ def _every(value: str, condition: str, element: str) -> str:
 
 def _all(conditions: Iterable[str]) -> str:
     return " AND ".join(c for c in conditions if c)
-
-
-def _quote(name: str) -> str:
-    return f"`{name.replace('`', '``')}`"

@@ -27,13 +27,13 @@ from pyspark_delta.changes.versions import ChangeRequest, VersionRange, resolve_
 from pyspark_delta.data.reader import read_tasks
 from pyspark_delta.engines.tasks import FileGroup, single_files
 from pyspark_delta.scan.file_source import FileSource
+from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.frames.catalyst.directories import hadoop_paths
 from pyspark_delta.spark.frames.catalyst.scan import catalyst_frame_of_changes, catalyst_frame_of_files
 from pyspark_delta.spark.frames.public_scan import frame_of_files
-from pyspark_delta.spark.frames.quoting import quoted
 from pyspark_delta.spark.frames.read_options import OUT_OF_RANGE
 from pyspark_delta.spark.frames.reading import read_by_workers, reads_natively, takes_file_index, with_all_columns
 from pyspark_delta.spark.frames.schemas import empty_frame, to_spark

@@ -7,10 +7,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from pyspark_delta.errors import InvalidOptionError
-from pyspark_delta.schema.column_paths import parse_column_path
+from pyspark_delta.schema.column_paths import parse_column_path, quoted
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.spark.frames.catalyst.nodes import kind_of, texts
-from pyspark_delta.spark.frames.quoting import quoted
 from pyspark_delta.spark.frames.schemas import empty_frame, to_spark
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import MATERIALIZED_ROW_COMMIT_VERSION, MATERIALIZED_ROW_ID
 from pyspark_delta.scan.planner import ROW_COMMIT_VERSION_COLUMN, ROW_ID_COLUMN
 from pyspark_delta.schema.column_mapping import field_id, mapping_mode, physical_field
+from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.schema.json import type_to_json
 from pyspark_delta.schema.types import (
     LONG,
@@ -27,7 +28,6 @@ from pyspark_delta.schema.types import (
 )
 from pyspark_delta.schema.widening import has_unlisted_changes
 from pyspark_delta.spark.frames.catalyst.predicates import RelationColumn
-from pyspark_delta.spark.frames.quoting import quoted
 from pyspark_delta.spark.frames.user_defined_types import is_loadable, without_code
 from pyspark_delta.storage.hadoop import hadoop_options
 

@@ -9,12 +9,12 @@ from pyspark.sql.types import StructType as SparkStruct
 
 from pyspark_delta.catalog.log_tail import TailFiles
 from pyspark_delta.errors import SchemaMismatchError
+from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.cache import latest_snapshot
 from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.frames.change_feed import read_change_feed
 from pyspark_delta.spark.frames.count import counting
-from pyspark_delta.spark.frames.quoting import quoted
 from pyspark_delta.spark.frames.read_marks import mark_read
 from pyspark_delta.spark.frames.read_options import ReadOptions
 from pyspark_delta.spark.frames.reading import read_snapshot

@@ -15,11 +15,11 @@ import pyspark.sql.functions as sf
 from pyspark_delta.engines.row_changes import ChangeContext, RowAction
 from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
 from pyspark_delta.scan.planner import ROW_ID_COLUMN
+from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.schema.types import StructField
 from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.engine.write.alignment import spark_type
 from pyspark_delta.spark.engine.write.rules import check_changed, null_empty_partitions
-from pyspark_delta.spark.frames.quoting import quoted
 from pyspark_delta.statements.row_ids import context_of, stored_ids
 from pyspark_delta.statements.target import FILE, ROW
 from pyspark_delta.transaction.row_rules import row_rules

@@ -13,6 +13,7 @@ from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.expressions.name_resolution import suggestion
 from pyspark_delta.protocol.rows import ComputedColumn, ComputedKind
 from pyspark_delta.scan.planner import ROW_ID_COLUMN
+from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.spark.engine.dml.assignments import Assigned, assign
 from pyspark_delta.spark.engine.dml.changed import ACTION, ChangeFrame, generated, job_of, old_name
@@ -21,7 +22,6 @@ from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.engine.write.alignment import spark_type
 from pyspark_delta.spark.engine.write.job import rebalance, wants_optimized_write
 from pyspark_delta.spark.engine.write.rules import number_rows, unfit_name
-from pyspark_delta.spark.frames.quoting import quoted
 from pyspark_delta.statements.assignments import check_no_identity, resolve_assignments
 from pyspark_delta.statements.merge.clauses import Clause, RowKind, is_single_delete
 from pyspark_delta.statements.target import FILE, ROW

@@ -19,13 +19,12 @@ import pyspark.sql.functions as sf
 from pyspark.errors import AnalysisException
 
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
-from pyspark_delta.schema.column_paths import parse_column_path
+from pyspark_delta.schema.column_paths import parse_column_path, quoted
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of, texts
 from pyspark_delta.spark.frames.column_text import name_parts, text_on, value_text
-from pyspark_delta.spark.frames.quoting import quoted
 from pyspark_delta.statements.merge.clauses import Clause, RowKind
 from pyspark_delta.statements.target import Condition
 

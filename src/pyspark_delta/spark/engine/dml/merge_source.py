@@ -29,6 +29,7 @@ from pyspark_delta.protocol.draft import IsolationLevel, ReadSet
 from pyspark_delta.scan.bounds import NEVER
 from pyspark_delta.scan.plan import FromFile, ReadContext, ScanTask
 from pyspark_delta.schema.arrow import from_arrow
+from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.schema.types import TIMESTAMP, ArrayType, DataType, DecimalType, MapType, PrimitiveType, StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.worker_python import prepare_workers
@@ -36,7 +37,6 @@ from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.engine.frame_reads import frame_reads
 from pyspark_delta.spark.engine.write.alignment import frame_schema, spark_type
 from pyspark_delta.spark.frames.catalyst.nodes import elements, kind_of
-from pyspark_delta.spark.frames.quoting import quoted
 from pyspark_delta.spark.frames.relation_columns import PLAIN_LOCAL_FILES, RELATION_OPTIONS
 from pyspark_delta.statements.merge.condition import Key
 from pyspark_delta.statements.merge.keys import REPORT, KeyReport, SourceKeys, report_keys, source_keys

@@ -13,12 +13,12 @@ from pyspark_delta.engines.arrow.row_search import search_rows
 from pyspark_delta.engines.contract import NONE, SPARK, CannotRun, Done, answer
 from pyspark_delta.engines.row_changes import ChangeContext, Changed, ChangedRows, RowAction
 from pyspark_delta.scan.planner import ROW_ID_COLUMN
+from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.spark.engine.dml.assignments import Assigned, assign
 from pyspark_delta.spark.engine.dml.changed import ACTION, ChangeFrame, generated, job_of, old_name
 from pyspark_delta.spark.engine.dml.job import change_rows
 from pyspark_delta.spark.engine.dml.target import SparkTarget
 from pyspark_delta.spark.engine.write.rules import unfit_name
-from pyspark_delta.spark.frames.quoting import quoted
 from pyspark_delta.statements.contract import RowCondition
 from pyspark_delta.statements.target import FILE, ROW, Candidates, Condition, by_partition
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pyspark.sql.functions as sf
 import pyspark.sql.types as st
 
+from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.schema.json import type_to_json
 from pyspark_delta.schema.store_assignment import ALL_INTEGERS, Cast, cast_of, matched_members
 from pyspark_delta.schema.types import (
@@ -24,7 +25,6 @@ from pyspark_delta.schema.types import (
     StructType,
     is_same_type,
 )
-from pyspark_delta.spark.frames.quoting import quoted
 from pyspark_delta.spark.frames.schemas import from_spark
 from pyspark_delta.spark.frames.user_defined_types import with_loadable_types
 

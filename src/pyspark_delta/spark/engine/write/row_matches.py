@@ -19,9 +19,9 @@ from pyspark_delta.expressions.tree import Column, Comparison, Expression, Liter
 from pyspark_delta.protocol.draft import ReadSet
 from pyspark_delta.scan.bounds import NEVER
 from pyspark_delta.scan.file_source import FileSource
+from pyspark_delta.schema.column_paths import quoted
 from pyspark_delta.schema.types import DOUBLE, FLOAT, StructField, StructType
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.spark.frames.quoting import quoted
 from pyspark_delta.spark.frames.reading import read_files
 from pyspark_delta.write.replacement import EXAMINED_COLUMNS, Replaced, live_rows, replace_matching
 from pyspark_delta.write.selection import EqualKeys, On, Selection, data_alias

@@ -8,7 +8,7 @@ if Spark's optimizer moves expressions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,19 +16,16 @@ import pyspark.sql.functions as sf
 
 from pyspark_delta.data.violations import WatchedCheck, watch
 from pyspark_delta.data.writer import WriteContext
-from pyspark_delta.errors import ConstraintViolationError, InvalidOperationError
 from pyspark_delta.protocol.rows import CheckKind, ComputedColumn, ComputedKind, RowCheck
-from pyspark_delta.schema.partition_values import has_empty_values
-from pyspark_delta.schema.store_assignment import Cast, cast_of
-from pyspark_delta.schema.types import BINARY, StructField, StructType
+from pyspark_delta.schema.column_paths import quoted
+from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.spark.engine.write.alignment import align, fitted, spark_type
-from pyspark_delta.spark.frames.quoting import quoted
 from pyspark_delta.transaction.row_rules import RowRules
+from pyspark_delta.write.new_rows import computed_columns, empty_partition_values, plan_new_rows, row_checks
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-_IDENTITY = (ComputedKind.IDENTITY_ALWAYS, ComputedKind.IDENTITY_BY_DEFAULT)
 _HIDDEN = "__pyspark_delta_"
 _VIOLATION = f"{_HIDDEN}violation"
 _UNFIT = f"{_HIDDEN}unfit_"
@@ -67,8 +64,8 @@ def check_changed(
     """
     table = context.schema
     context = replace(context, numbered=numbered)
-    computed = {c.name: c for c in rules.computed if table.find(c.name) is not None}
-    checks = [watch(check, table.names) for check in _checks(rules, computed, {}, numbered, _empty_values(context))]
+    given = tuple(computed_columns(rules, table).values())
+    checks = [watch(check, table.names) for check in row_checks(rules, given, numbered, context)]
     if not (unfit or checks):
         return RuledFrame(frame.select(*(sf.col(quoted(name)) for name in (*table.names, *carried))), context)
     frame, checks = _violations(null_empty_partitions(frame, context), table, unfit, checks, carried)
@@ -86,16 +83,11 @@ def apply_rules(frame: DataFrame, data: StructType, context: WriteContext, rules
     Raises InvalidOperationError for values given to a column that only the table numbers, and ConstraintViolationError
     if the frame lacks a NOT NULL column.
     """
-    table = context.schema
-    computed = {c.name: c for c in rules.computed if table.find(c.name) is not None}
-    _check_given(data, table, computed)
+    table, planned = context.schema, plan_new_rows(data, context, rules)
     if not rules:
         return RuledFrame(align(frame, data, table), context)
-    absent = {name: c for name, c in computed.items() if data.find(name) is None}
-    numbered = tuple(c for c in absent.values() if c.kind in _IDENTITY)
-    narrowed = [f for f in table if _is_narrowed(data, f)]
-    empty = _empty_values(context)
-    checks = [watch(check, table.names) for check in _checks(rules, computed, absent, numbered, empty)]
+    absent, narrowed, numbered = planned.absent, planned.narrowed, planned.numbered
+    checks = [watch(check, table.names) for check in planned.checks]
     frame = null_empty_partitions(_given_and_defaults(frame, data, table, absent, narrowed), context)
     frame = _numbered(frame, numbered)
     frame = null_empty_partitions(_generated(frame, table, absent), context, tuple(absent))
@@ -110,71 +102,17 @@ def null_empty_partitions(frame: DataFrame, context: WriteContext, among: Sequen
     Conditions and generated columns must see null too. `among` are the columns to change; by default, those of the
     frame.
     """
-    names = set(_empty_values(context)).intersection(frame.columns if among is None else among)
+    names = set(empty_partition_values(context)).intersection(frame.columns if among is None else among)
     values = {name: sf.col(quoted(name)) for name in sorted(names)}
     stored = {name: sf.when(sf.octet_length(value) > 0, value) for name, value in values.items()}
     return frame.withColumns(stored) if stored else frame
-
-
-def _empty_values(context: WriteContext) -> dict[str, str]:
-    """Return the partition columns whose values may be empty, with the empty value in SQL.
-
-    The log stores empty values as null.
-    """
-    fields = (context.schema.find(name) for name in context.partition_columns)
-    found = (field for field in fields if field is not None and has_empty_values(field.type))
-    return {field.name: "X''" if field.type == BINARY else "''" for field in found}
-
-
-def _check_given(data: StructType, table: StructType, computed: dict[str, ComputedColumn]) -> None:
-    for field in table:
-        given, column = data.find(field.name), computed.get(field.name)
-        if given is not None and column is not None and column.kind is ComputedKind.IDENTITY_ALWAYS:
-            raise InvalidOperationError(
-                f"The rows have values for the column '{field.name}', which is GENERATED ALWAYS AS IDENTITY: only the "
-                f"table assigns its values. Leave the column out, for example with df.drop('{field.name}').",
-                error_class="DELTA_IDENTITY_COLUMNS_EXPLICIT_INSERT_NOT_SUPPORTED",
-                sqlstate="42808",
-                column=field.name,
-            )
-        if given is None and column is None and not field.nullable:
-            raise ConstraintViolationError(
-                f"The column '{field.name}' is NOT NULL, but the rows to write do not have it. Nothing was committed. "
-                "Add the column with values.",
-                error_class="DELTA_MISSING_NOT_NULL_COLUMN_VALUE",
-                sqlstate="23502",
-                column=field.name,
-            )
-
-
-def _checks(
-    rules: RowRules,
-    computed: dict[str, ComputedColumn],
-    absent: dict[str, ComputedColumn],
-    numbered: Sequence[ComputedColumn],
-    empty_values: Mapping[str, str],
-) -> Iterator[RowCheck]:
-    for column in numbered:  # a number beyond the 64 bits of the type is null (C400)
-        yield RowCheck(column.name, f"{quoted(column.name)} IS NOT NULL", CheckKind.RANGE)
-    yield from rules.checks
-    for column in computed.values():
-        if column.kind is ComputedKind.GENERATED and column.name not in absent:
-            empty, expected = empty_values.get(column.name), f"({column.expression})"
-            if empty is not None:  # an empty result is null in a partition column
-                expected = f"nullif({expected}, {empty})"
-            yield RowCheck(column.name, f"{quoted(column.name)} <=> {expected}", CheckKind.GENERATED)
-
-
-def _is_narrowed(data: StructType, field: StructField) -> bool:
-    source = data.find(field.name)
-    return source is not None and cast_of(source.type, field.type) is Cast.CHECK
 
 
 def _given_and_defaults(
     frame: DataFrame,
     data: StructType,
     table: StructType,
-    absent: dict[str, ComputedColumn],
+    absent: Mapping[str, ComputedColumn],
     narrowed: Sequence[StructField],
 ) -> DataFrame:
     """Return the columns of the frame, cast to the types of the table, and defaults for missing columns.
@@ -246,7 +184,7 @@ def _row_of_task() -> Column:
     return sf.monotonically_increasing_id().bitwiseAND(sf.lit((1 << 33) - 1))
 
 
-def _generated(frame: DataFrame, table: StructType, absent: dict[str, ComputedColumn]) -> DataFrame:
+def _generated(frame: DataFrame, table: StructType, absent: Mapping[str, ComputedColumn]) -> DataFrame:
     """Return the frame with the columns of the table in order; generated columns are computed from the others."""
     columns = []
     for field in table:
