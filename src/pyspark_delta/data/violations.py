@@ -72,6 +72,20 @@ def violation(watched: WatchedCheck, values: Sequence[str | None]) -> Constraint
     )
 
 
+def existing_violation(check: RowCheck, examples: Sequence[str]) -> ConstraintViolationError:
+    """Return the error for a condition that rows of the table violate; `examples` are some of them."""
+    return ConstraintViolationError(
+        f"Rows of the table violate the {check.kind.value} '{check.name}' ({check.condition}), for example: "
+        f"{'; '.join(examples)}. Nothing was changed. Correct or delete these rows first.",
+        error_class=_EXISTING.get(check.kind),
+        constraint=check.name,
+    )
+
+
+_EXISTING = {
+    CheckKind.CONSTRAINT: "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION",
+    CheckKind.NOT_NULL: "DELTA_NEW_NOT_NULL_VIOLATION",
+}
 _LENGTH = "DELTA_EXCEED_CHAR_VARCHAR_LIMIT"
 _RANGE = "DELTA_CAST_OVERFLOW_IN_TABLE_WRITE"
 _REPLACED = "DELTA_REPLACE_WHERE_MISMATCH"

@@ -6,17 +6,14 @@ from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BooleanType
 
-from pyspark_delta.errors import ConstraintViolationError, InvalidPredicateError
-from pyspark_delta.protocol.rows import CheckKind, RowCheck
+from pyspark_delta.data.violations import existing_violation
+from pyspark_delta.errors import InvalidPredicateError
+from pyspark_delta.protocol.rows import RowCheck
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.probing import probing
 from pyspark_delta.spark.frames.reading import read_snapshot
 
 _EXAMPLES = 3
-_ERROR_CLASSES = {
-    CheckKind.CONSTRAINT: "DELTA_NEW_CHECK_CONSTRAINT_VIOLATION",
-    CheckKind.NOT_NULL: "DELTA_NEW_NOT_NULL_VIOLATION",
-}
 
 
 def check_existing_rows(spark: SparkSession, snapshot: Snapshot, check: RowCheck) -> None:
@@ -29,13 +26,7 @@ def check_existing_rows(spark: SparkSession, snapshot: Snapshot, check: RowCheck
     _check_boolean(frame, check)
     rows = frame.where(f"NOT coalesce(({check.condition}), false)").limit(_EXAMPLES).collect()
     if rows:
-        examples = "; ".join(str(row) for row in rows)
-        raise ConstraintViolationError(
-            f"Rows of the table violate the {check.kind.value} '{check.name}' ({check.condition}), for example: "
-            f"{examples}. Nothing was changed. Correct or delete these rows first.",
-            error_class=_ERROR_CLASSES[check.kind],
-            constraint=check.name,
-        )
+        raise existing_violation(check, [str(row) for row in rows])
 
 
 def _check_boolean(frame: DataFrame, check: RowCheck) -> None:
