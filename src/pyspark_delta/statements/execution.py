@@ -43,11 +43,11 @@ def execute(
             return staged
         try:
             reads = staged.draft.reads.union(staged.source_reads)
-            commit_draft(replace(staged.draft, reads=reads), state_of(snapshot))
+            state = commit_draft(replace(staged.draft, reads=reads), state_of(snapshot))
         except CommitConflictError as error:
             discard(snapshot, staged.written)
             if left <= 0 or isinstance(error, ConcurrentTransactionError):
                 raise
             left -= 1
             continue
-        return staged
+        return replace(staged, version=state.version)

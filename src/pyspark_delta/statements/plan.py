@@ -104,10 +104,10 @@ def plan_change(
         files_untouched=snapshot.num_files() - removed.num_rows - updated.num_rows,
         bytes_removed=pc.sum(removed["size"]).as_py() or 0,
         bytes_rewritten=(pc.sum(updated["size"]).as_py() or 0) if rewrites else 0,
-        conflicts_with=_surface(found.reads),
+        conflicts_with=conflict_surface(found.reads),
         engine=found.rows.engine,
         engine_reason=found.rows.reason,
-        _execute=lambda: execute(lambda: _unmoved(current(), snapshot)),
+        _execute=lambda: execute(lambda: require_version(current(), snapshot)),
     )
 
 
@@ -119,7 +119,7 @@ def _method(updated: pa.Table, removed: pa.Table, found: Found) -> str:
     return APPEND if found.new_rows else NOTHING
 
 
-def _surface(reads: ReadSet) -> str:
+def conflict_surface(reads: ReadSet) -> str:
     """Return which commits of other writers would change the rows of the statement."""
     if reads.whole_table:
         return "any commit that adds or removes rows"
@@ -130,7 +130,8 @@ def _surface(reads: ReadSet) -> str:
     return "nothing but changes of schema or protocol"
 
 
-def _unmoved(newest: Snapshot, planned: Snapshot) -> Snapshot:
+def require_version(newest: Snapshot, planned: Snapshot) -> Snapshot:
+    """Return the newest version. Raises ConcurrentWriteError if it is not the planned one."""
     if newest.version != planned.version:
         raise ConcurrentWriteError(
             f"The plan is for version {planned.version} of '{planned.location}', which is at version "

@@ -8,8 +8,8 @@ the commit.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from pyspark_delta.changes.configuration_ranges import cdf_enabled
@@ -48,8 +48,18 @@ from pyspark_delta.write.target import existing_target, new_target, target_clust
 from pyspark_delta.write.written import Written, discard
 
 
-def write_rows(request: WriteRequest, data: StructType, session: WriteSession, rows: RowWriter) -> int | None:
-    """Write rows of the schema `data` in one commit; return the version, None if there was nothing to do.
+@dataclass(frozen=True, slots=True)
+class CommittedWrite:
+    """The version of a write, and the metrics of its operation by delta-spark's names."""
+
+    version: int
+    metrics: Mapping[str, int]
+
+
+def write_rows(
+    request: WriteRequest, data: StructType, session: WriteSession, rows: RowWriter
+) -> CommittedWrite | None:
+    """Write rows of the schema `data` in one commit; return None if there was nothing to do.
 
     Raises TableAlreadyExistsError (mode error), TableNotFoundError (`must_exist`), the errors of `plan_write` and of
     the engine, and CommitConflictError.
@@ -57,7 +67,7 @@ def write_rows(request: WriteRequest, data: StructType, session: WriteSession, r
     check_distinct(data)
     snapshot = open_table(request)
     if snapshot is None:
-        return _create(request, data, session, rows).version
+        return _create(request, data, session, rows)
     if request.mode == "error":
         if request.statement:
             raise TableAlreadyExistsError(request.location, "Use append() to add rows, or createOrReplace().")
@@ -65,7 +75,7 @@ def write_rows(request: WriteRequest, data: StructType, session: WriteSession, r
     if request.mode == "ignore" or snapshot.holds_transaction(request.options.transaction):
         return None
     _warn_about_append(request)
-    return _change(request, data, snapshot, session, rows).version
+    return _change(request, data, snapshot, session, rows)
 
 
 def stage_rows(
@@ -158,35 +168,36 @@ def draft_plan(plan: WritePlan, staged: Staged, engine: str) -> CommitDraft:
     return draft_write(request.mode, request.options, plan.target, staged, statement=request.statement, engine=engine)
 
 
-def commit_plan(plan: WritePlan, snapshot: Snapshot | None, staged: Staged, engine: str) -> TableState:
-    """Commit the files of a write; return the state of the table. Raises the errors of `commit_draft`."""
+def commit_plan(plan: WritePlan, snapshot: Snapshot | None, staged: Staged, engine: str) -> CommittedWrite:
+    """Commit the files of a write. Raises the errors of `commit_draft`."""
     draft = draft_plan(plan, staged, engine)
     if snapshot is not None:
-        return commit_draft(draft, state_of(snapshot))
+        return CommittedWrite(commit_draft(draft, state_of(snapshot)).version, draft.operation.metrics)
     options = plan.options
     base = TableState(
         location=plan.target.location,
         storage_options=dict(options.files.storage_options),
         catalog_table=options.catalog_table,
     )
-    return commit_draft(draft, base)
+    return CommittedWrite(commit_draft(draft, base).version, draft.operation.metrics)
 
 
-def _create(request: WriteRequest, data: StructType, session: WriteSession, rows: RowWriter) -> TableState:
+def _create(request: WriteRequest, data: StructType, session: WriteSession, rows: RowWriter) -> CommittedWrite:
     plan = plan_write(request, data, None, session)
     return commit_plan(plan, None, stage_plan(plan, None, rows), rows.engine)
 
 
 def _change(
     request: WriteRequest, data: StructType, snapshot: Snapshot, session: WriteSession, rows: RowWriter
-) -> TableState:
+) -> CommittedWrite:
     """Write to an existing table. A write that replaces some rows searches for them again after a conflict."""
     left: int | None = None
     new: Written | None = None
     while True:
         attempt = _Attempt(request, data, session, rows, snapshot, new)
         try:
-            return commit_numbered(state_of(snapshot), attempt.stage, lambda: state_of(snapshot.update()))  # noqa: B023
+            state = commit_numbered(state_of(snapshot), attempt.stage, lambda: state_of(snapshot.update()))  # noqa: B023
+            return CommittedWrite(state.version, attempt.metrics)
         except (ConcurrentAppendError, ConcurrentDeleteReadError, ConcurrentDeleteDeleteError):
             left = session.reexecutions() if left is None else left
             if not left or not isinstance(attempt.selection, Partitions | Where | EqualKeys | On):
@@ -214,6 +225,7 @@ class _Attempt:
         self.new = new
         self.selection: Selection | None = None
         self.kept: Sequence[str] = ()
+        self.metrics: Mapping[str, int] = {}
 
     def stage(self, base: TableState) -> CommitDraft:
         """Write the files; return the draft that names them."""
@@ -228,6 +240,7 @@ class _Attempt:
         changes = no_files() if staged.changes is None else staged.changes
         self.kept = [path for files in (staged.kept.files, changes) for path in files["path"].to_pylist()]
         draft = draft_plan(plan, staged, rows.engine)
+        self.metrics = draft.operation.metrics
         return replace(draft, reads=draft.reads.union(reads))
 
 

@@ -81,11 +81,15 @@ def discard(snapshot: Snapshot, written: Sequence[str]) -> None:
 
     Files that cannot be deleted are left to vacuum.
     """
+    delete_new(snapshot.location, snapshot.storage_options, written)
+
+
+def delete_new(location: str, storage_options: Mapping[str, str], written: Sequence[str]) -> None:
+    """Delete new files of the table at a location, as `discard` does."""
     if not written:
         return
     with suppress(StorageError):
-        store = store_for(snapshot.location, snapshot.storage_options)
-        store.delete([resolve_file(snapshot.location, path) for path in written])
+        store_for(location, storage_options).delete([resolve_file(location, path) for path in written])
 
 
 def furthest_marks(files: pa.Table, context: WriteContext) -> dict[str, int]:

@@ -101,10 +101,10 @@ def write_table(frame: DataFrame, request: WriteRequest) -> int | None:
     """Write in one commit; return the committed version, None if there was nothing to do. Raises as `save`."""
     spark = frame.sparkSession
     request = replace(request, options=with_session_defaults(spark, request.options))
-    version = write_rows(request, frame_schema(frame), SparkSessionChoices(spark), FrameRows(frame))
-    if version is not None or request.mode != "ignore":
+    committed = write_rows(request, frame_schema(frame), SparkSessionChoices(spark), FrameRows(frame))
+    if committed is not None or request.mode != "ignore":
         after_commit(spark)
-    return version
+    return None if committed is None else committed.version
 
 
 def stage_change(
