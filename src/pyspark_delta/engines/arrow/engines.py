@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import ClassVar
 
 import pyarrow as pa
+from sqlglot import exp
 
 from pyspark_delta.engines.arrow.delete import ArrowDelete
 from pyspark_delta.engines.arrow.merge import ArrowMerge
@@ -17,9 +18,11 @@ from pyspark_delta.engines.arrow.update import ArrowUpdate
 from pyspark_delta.engines.contract import ARROW, CannotRun, Done, RowEngine, answer
 from pyspark_delta.engines.cost import DEFAULT, CostModel
 from pyspark_delta.engines.row_changes import ChangeContext, Changed, ChangedRows
+from pyspark_delta.errors import InvalidPredicateError
+from pyspark_delta.expressions.syntax import parse
 from pyspark_delta.features.support import check_writable
 from pyspark_delta.protocol.configuration import TableConfiguration
-from pyspark_delta.protocol.draft import ReadSet
+from pyspark_delta.protocol.draft import IsolationLevel, ReadSet
 from pyspark_delta.schema.arrow import from_arrow, to_arrow
 from pyspark_delta.schema.types import StructField, StructType
 from pyspark_delta.snapshot import Snapshot
@@ -52,12 +55,18 @@ class ArrowSettings:
         options = self.options
         return ArrowEngines(Target(snapshot, alias, declared, options, options.files, self.time_zone, self.cost))
 
-    def merging(self, source: pa.Table) -> OpenMerge:
+    def merging(
+        self,
+        source: pa.Table,
+        alias: str | None = None,
+        reads: Callable[[Snapshot, IsolationLevel | None], ReadSet] = lambda snapshot, isolation: ReadSet(),
+    ) -> OpenMerge:
         """Return what opens the engines of a MERGE of a table in memory.
 
-        Raises SchemaMismatchError for columns of types that no Delta table has.
+        `alias` is the name of the source in conditions; None allows any. `reads` returns what the source was read from,
+        if it is the table itself. Raises SchemaMismatchError for columns of types that no Delta table has.
         """
-        return partial(self._open_merge, ArrowSource.of(source))
+        return partial(self._open_merge, ArrowSource.of(source, alias, reads))
 
     @contextmanager
     def _open_merge(
@@ -109,24 +118,28 @@ class ArrowSource:
 
     schema: StructType
     table: pa.Table
+    alias: str | None
+    read_from: Callable[[Snapshot, IsolationLevel | None], ReadSet]
     materialize_ms: ClassVar[int] = 0
 
     @classmethod
-    def of(cls, table: pa.Table) -> ArrowSource:
+    def of(
+        cls, table: pa.Table, alias: str | None, reads: Callable[[Snapshot, IsolationLevel | None], ReadSet]
+    ) -> ArrowSource:
         """Return the source; its columns get the types that readers of Delta tables return."""
         fields = (StructField(one.name, from_arrow(one.type, where=f"column '{one.name}'")) for one in table.schema)
         schema = StructType(tuple(fields))
         types = [pa.field(field.name, to_arrow(field.type, all_nullable=True)) for field in schema]
-        return cls(schema, table.cast(pa.schema(types)))
+        return cls(schema, table.cast(pa.schema(types)), alias, reads)
 
     @property
     def rows(self) -> int:
         """The number of rows."""
         return int(self.table.num_rows)
 
-    def reads(self, _: Snapshot) -> ReadSet:
-        """Return nothing: a table in memory does not change."""
-        return ReadSet()
+    def reads(self, snapshot: Snapshot) -> ReadSet:
+        """Return what the source was read from, if it is the table itself."""
+        return self.read_from(snapshot, None)
 
     def find_keys(self, _: Sequence[Key]) -> SourceKeys:
         """Return the number of rows alone; the keys of collected rows are read from these."""
@@ -152,12 +165,31 @@ class ArrowMergeEngines(ArrowEngines):
         return replace(self, target=replace(self.target, evolved=configuration))
 
     def bind(self, condition: Condition, clauses: Sequence[Clause], *, evolves: bool) -> ArrowResolvedMerge:
-        """Check that condition and values are text. Raises TypeError."""
+        """Check that condition and values are text.
+
+        Raises TypeError, and InvalidPredicateError for a name of neither side.
+        """
         text = _text(condition, "The condition of MERGE")
+        self._check_names(text)
         for clause in clauses:
             for value in (*([] if clause.condition is None else [clause.condition]), *(clause.values or {}).values()):
-                _text(value, f"The condition or value of {clause.name}")
+                self._check_names(_text(value, f"The condition or value of {clause.name}"))
         return ArrowResolvedMerge(self, text, clauses)
+
+    def _check_names(self, text: str) -> None:
+        """Raise InvalidPredicateError for a column that is qualified by a name of neither side."""
+        source, alias = self.source, self.target.alias
+        if source.alias is None or alias is None:
+            return
+        structs = (*self.target.configuration.schema.names, *source.schema.names)
+        known = {name.casefold() for name in (alias, source.alias, *structs)}
+        for column in parse(text).find_all(exp.Column):
+            first = column.parts[0].name
+            if len(column.parts) > 1 and first.casefold() not in known:
+                raise InvalidPredicateError(
+                    f"'{first}' in '{text}' names neither side of the merge: '{alias}' is the table, '{source.alias}' "
+                    "the source."
+                )
 
 
 @dataclass(frozen=True)

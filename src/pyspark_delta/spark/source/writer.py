@@ -15,10 +15,9 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType as SparkStruct
 
-from pyspark_delta.changes.configuration_ranges import cdf_enabled
 from pyspark_delta.data.parts import write_side_by_side
 from pyspark_delta.data.writer import WRITTEN_SCHEMA, written_files
-from pyspark_delta.engines.arrow.write import ConditionRows, stored_rows
+from pyspark_delta.engines.arrow.write import condition_rows, stored_rows
 from pyspark_delta.errors import InvalidOperationError
 from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.protocol.draft import IsolationLevel, ReadSet
@@ -30,12 +29,11 @@ from pyspark_delta.spark.source.time_zone import resolved_zone, zone_needed, zon
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.transaction.column_rules import check_distinct
 from pyspark_delta.transaction.row_rules import row_rules
-from pyspark_delta.write.engine import MatchedRows, WritePlan, WriteRequest, WriteSession
+from pyspark_delta.write.engine import MatchedRows, ReplacedRows, WritePlan, WriteRequest, WriteSession
 from pyspark_delta.write.options import parse_options
 from pyspark_delta.write.pipeline import commit_plan, open_table, plan_write, stage_plan
-from pyspark_delta.write.replacement import Replaced
 from pyspark_delta.write.selection import EqualKeys, On, Where
-from pyspark_delta.write.written import Written, has_row_ids
+from pyspark_delta.write.written import Written
 
 
 @dataclass
@@ -174,29 +172,13 @@ class TaskRows:
         """Raise InvalidOperationError: a data source writes no change data files."""
         raise _needs_enable("the table has a change data feed")
 
-    def replaced_rows(self, plan: WritePlan, snapshot: Snapshot, new: Written) -> SourceConditionRows:
+    def replaced_rows(self, plan: WritePlan, snapshot: Snapshot, new: Written) -> ReplacedRows:
         """Return the rows that meet the condition of replaceWhere."""
-        assert isinstance(plan.selection, Where)
-        return SourceConditionRows(plan, snapshot, plan.selection.predicate)
+        return condition_rows(plan, snapshot, new)
 
     def matched_rows(self, plan: WritePlan, snapshot: Snapshot, new: Written) -> MatchedRows:
         """Raise InvalidOperationError: a data source joins no rows."""
         raise _needs_enable("the options replaceUsing and replaceOn need a join")
-
-
-class SourceConditionRows(ConditionRows):
-    """The rows that a condition replaces, in a table with neither a change data feed nor row tracking."""
-
-    def write_kept(self, replaced: Replaced) -> Written:
-        """Write the rows that stay from partly replaced files. Raises InvalidOperationError for other tables."""
-        before = self.snapshot.configuration
-        if has_row_ids(before) or (cdf_enabled(before) and self.plan.options.data_change):
-            raise _needs_enable("rows move to other files, and the table has a change data feed or row tracking")
-        return super().write_kept(replaced)
-
-    def write_changes(self, replaced: Replaced) -> pa.Table:
-        """Raise InvalidOperationError: a data source writes no change data files."""
-        raise _needs_enable("the table has a change data feed")
 
 
 def _packed(files: pa.Table) -> bytes:
