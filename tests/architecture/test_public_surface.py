@@ -18,7 +18,7 @@ from pyspark_delta.spark.api.alter import DeltaTableAlter
 from pyspark_delta.spark.api.merge_builder import DeltaMergeBuilder
 from pyspark_delta.spark.api.transaction import DeltaTransaction
 from pyspark_delta.statements.plan import ChangePlan
-from pyspark_delta.table import Changes, Scan
+from pyspark_delta.table import ChangeResult, Changes, Scan, TableAlter, TableMerge
 
 ROOT = Path(__file__).parents[2]
 SURFACE = Path(__file__).with_name("public_surface.txt")
@@ -26,7 +26,17 @@ PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").r
 PROGRAMS = sorted((ROOT / "examples").rglob("*.py"))
 WITH_ALL_MODULES = "pyspark_delta.testing"
 # Public methods return these: their members are public, their modules are not.
-RETURNED = (ChangePlan, Changes, DeltaMergeBuilder, DeltaTableAlter, DeltaTransaction, Scan)
+RETURNED = (
+    ChangePlan,
+    ChangeResult,
+    Changes,
+    DeltaMergeBuilder,
+    DeltaTableAlter,
+    DeltaTransaction,
+    Scan,
+    TableAlter,
+    TableMerge,
+)
 CONSTRUCTED = (pyspark_delta.IdentityGenerator,)  # the others are made by class methods and functions
 _BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 

@@ -547,7 +547,7 @@ def test_not_null_columns_refuse_null(write_spark: SparkSession, table: str) -> 
     _edit_schema(table, lambda fields: fields[0].update(nullable=False))
     _edit_schema(table, lambda fields: fields[1]["type"]["fields"][0].update(nullable=False))
     save(write_spark.sql("select 2 id, cast(null as struct<a:int,b:int>) s"), table, "append")
-    with pytest.raises(ConstraintViolationError, match="'id' is NOT NULL, but 1 of the rows"):
+    with pytest.raises(ConstraintViolationError, match="'id' is NOT NULL, but 1 of its values"):
         save(write_spark.sql("select cast(null as int) id"), table, "append")
     with pytest.raises(ConstraintViolationError, match=r"'s\.a' is NOT NULL"):
         save(write_spark.sql("select 3 id, named_struct('b', 2) s"), table, "append")

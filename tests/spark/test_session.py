@@ -185,7 +185,7 @@ def test_settings_for_delta_spark_are_mentioned_once(spark: SparkSession) -> Non
     session = spark.newSession()
     session.conf.set("spark.sql.catalog.lake", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
     session.conf.set("spark.sql.catalog.mine", "com.example.Catalog")
-    with pytest.warns(DeltaWarning, match=r"lacks: spark\.sql\.catalog\.lake=org\.apache[\w.]*DeltaCatalog\. ") as said:
+    with pytest.warns(DeltaWarning, match=r"JAR: spark\.sql\.catalog\.lake=org\.apache[\w.]*DeltaCatalog\. ") as said:
         enable(session)
     assert len(said) == 1
     enable(session)  # a second warning would be an error here

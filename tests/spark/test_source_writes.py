@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from pyspark_delta.data.reader import read_plan
 from pyspark_delta.errors import (
     ConstraintViolationError,
     InvalidOperationError,
@@ -16,6 +17,7 @@ from pyspark_delta.errors import (
     SchemaMismatchError,
     translate,
 )
+from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.table import Table
 
 
@@ -116,3 +118,28 @@ def test_partitions_by_times_that_the_log_gives_without_a_zone(plain_spark: Spar
     dynamic.save(str(path))
     assert Table.open(path).history(1)[0]["operationMetrics"]["numRemovedFiles"] == "1"
     assert values(str(path), "id") == [(1,)]
+
+
+def test_rows_that_a_condition_keeps_keep_their_ids_and_changes_are_written(
+    plain_spark: SparkSession, tmp_path: Path
+) -> None:
+    properties = {"delta.enableRowTracking": "true", "delta.enableChangeDataFeed": "true"}
+    table = Table.create(tmp_path, "id BIGINT, n INT", properties=properties)
+    table.append({"id": list(range(6)), "n": [0] * 6})
+    before = row_ids(table)
+    replace = plain_spark.sql("select 3L id, 1 n").write.format("delta").mode("overwrite")
+    replace.option("replaceWhere", "id > 2").save(str(tmp_path))
+    after = row_ids(table.refresh())
+    assert {i: before[i] for i in range(3)} == {i: after[i] for i in range(3)}
+    found = table.changes(starting_version=table.version).to_arrow().to_pylist()
+    assert sorted((row["_change_type"], row["id"]) for row in found) == [
+        ("delete", 3),
+        ("delete", 4),
+        ("delete", 5),
+        ("insert", 3),
+    ]
+
+
+def row_ids(table: Table) -> dict[int, int]:
+    plan = plan_scan(table.snapshot, ["id"], row_ids=True)
+    return {row["id"]: row["_row_id"] for row in read_plan(plan).read_all().to_pylist()}

@@ -1,6 +1,9 @@
-"""Tables without Spark: `Table`, and the reads that it plans."""
+"""Tables without Spark: `Table`, and what its methods return."""
 
+from pyspark_delta.table.alter import TableAlter
+from pyspark_delta.table.merge import TableMerge
+from pyspark_delta.table.results import ChangeResult
 from pyspark_delta.table.scan import Changes, Scan
 from pyspark_delta.table.table import Table
 
-__all__ = ["Changes", "Scan", "Table"]
+__all__ = ["ChangeResult", "Changes", "Scan", "Table", "TableAlter", "TableMerge"]

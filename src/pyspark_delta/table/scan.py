@@ -19,10 +19,15 @@ from pyspark_delta.snapshot import Snapshot
 
 @dataclass(frozen=True)
 class Scan:
-    """A planned read: its files and columns. Data files are not read until rows are requested."""
+    """A planned read: its files and columns. Data files are not read until rows are requested.
+
+    `is_latest` is False if the caller asked for the version. Rows of the latest one may change before they are written
+    back to the table, which is a conflict.
+    """
 
     plan: ScanPlan
     snapshot: Snapshot
+    is_latest: bool = True
 
     @property
     def schema(self) -> StructType:

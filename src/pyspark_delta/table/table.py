@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from os import PathLike
-from typing import Any
+from typing import Any, Literal
 
 import pyarrow as pa
 
@@ -13,11 +13,12 @@ from pyspark_delta.actions.model import Metadata, Protocol
 from pyspark_delta.catalog.connections import managed_table
 from pyspark_delta.catalog.contract import Maintenance
 from pyspark_delta.catalog.log_tail import TailFiles
-from pyspark_delta.catalog.names import required_name, resolve
+from pyspark_delta.catalog.names import required_name, resolve, resolve_or_create
 from pyspark_delta.changes.plan import plan_changes
 from pyspark_delta.changes.versions import ChangeRequest, resolve_range
 from pyspark_delta.data.record_counts import count_rows
-from pyspark_delta.errors import InvalidOptionError, VersionNotFoundError
+from pyspark_delta.ddl.properties import property_text
+from pyspark_delta.errors import InvalidOperationError, InvalidOptionError, VersionNotFoundError
 from pyspark_delta.features.support import check_known
 from pyspark_delta.log.checkpoint_writer import TopLevelFormat
 from pyspark_delta.log.cleanup import clean_log
@@ -32,18 +33,25 @@ from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.snapshot.access import PUBLISHED_ONLY, require_catalog
 from pyspark_delta.snapshot.cache import clear_cache, latest_snapshot
 from pyspark_delta.storage import normalize_location
+from pyspark_delta.table.creation import IfExists, create, definition
 from pyspark_delta.table.scan import Changes, Scan
+from pyspark_delta.table.sources import open_rows
+from pyspark_delta.table.writes import CommitInfo, Txn, WritableTable
+from pyspark_delta.table.writing import Place, provenance, write
+from pyspark_delta.write.options import parse_mode
 
 
-class Table:
-    """One version of a Delta table, read without Spark.
+class Table(WritableTable):
+    """A Delta table without Spark: it shows one version, and its changes apply to the latest one.
 
     >>> table = Table.open("/data/flights")            # doctest: +SKIP
     >>> table.scan(columns=["origin"], where="month = 1").to_arrow()   # doctest: +SKIP
+    >>> table.append([{"origin": "SFO", "month": 1}])                  # doctest: +SKIP
     """
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, *, is_latest: bool = True) -> None:
         self._snapshot = snapshot
+        self._is_latest = is_latest
 
     @classmethod
     def open(
@@ -94,7 +102,87 @@ class Table:
             catalog_table=catalog_table,
             tail=tail,
         )
-        return cls(snapshot)
+        return cls(snapshot, is_latest=False)
+
+    @classmethod
+    def create(
+        cls,
+        location: str | PathLike[str],
+        schema: Any,
+        *,
+        partition_by: Sequence[str] = (),
+        cluster_by: Sequence[str] = (),
+        properties: Mapping[str, object] | None = None,
+        description: str | None = None,
+        if_exists: IfExists = "error",
+        storage_options: Mapping[str, str] | None = None,
+    ) -> Table:
+        """Create a table without rows, and open it.
+
+        `schema` is a text of column definitions as in CREATE TABLE, such as `id BIGINT NOT NULL, day DATE GENERATED
+        ALWAYS AS (CAST(at AS DATE)), at TIMESTAMP`; a mapping of names to types; a schema of PyArrow or another object
+        with `__arrow_c_schema__`; or the schema of a table. `if_exists` is `error`, `ignore` (the existing table is
+        opened), or `replace` (only its id and its history stay).
+
+        Raises TableAlreadyExistsError, and InvalidOperationError and InvalidOptionError for a wrong definition.
+        """
+        place = Place(normalize_location(location), dict(storage_options or {}))
+        create(place, definition(schema, partition_by, cluster_by, properties, description), if_exists)
+        return cls(place.latest())
+
+    @classmethod
+    def create_for_name(
+        cls,
+        name: str,
+        schema: Any,
+        *,
+        partition_by: Sequence[str] = (),
+        cluster_by: Sequence[str] = (),
+        properties: Mapping[str, object] | None = None,
+        description: str | None = None,
+        if_exists: IfExists = "error",
+    ) -> Table:
+        """Create a table in a connected catalog, such as `main.sales.orders`; arguments and errors as for `create`.
+
+        The catalog chooses the location. Raises CatalogError too.
+        """
+        found = resolve_or_create(required_name(name))
+        place = Place(found.location, found.storage_options, found.catalog_table)
+        create(place, definition(schema, partition_by, cluster_by, properties, description), if_exists)
+        return cls.for_name(name)
+
+    @classmethod
+    def write(
+        cls,
+        location: str | PathLike[str],
+        data: Any,
+        *,
+        mode: Literal["error", "append", "overwrite", "ignore"] = "error",
+        partition_by: Sequence[str] | None = None,
+        cluster_by: Sequence[str] = (),
+        properties: Mapping[str, object] | None = None,
+        merge_schema: bool = False,
+        overwrite_schema: bool = False,
+        storage_options: Mapping[str, str] | None = None,
+        txn: Txn = None,
+        commit_info: CommitInfo = None,
+    ) -> Table:
+        """Write rows to a table, which is created with the columns of the data if it does not exist; open it.
+
+        `mode` is for a table that exists: `error`, `append`, `overwrite`, or `ignore`, which writes nothing. The other
+        arguments and errors are as for `create`, `append` and `overwrite`.
+        """
+        place = Place(normalize_location(location), dict(storage_options or {}))
+        options = place.options(
+            merge_schema=merge_schema,
+            overwrite_schema=overwrite_schema,
+            partition_by=None if partition_by is None else tuple(partition_by),
+            cluster_by=tuple(cluster_by),
+            properties={name: property_text(name, value) for name, value in (properties or {}).items()},
+            **provenance(txn, commit_info),
+        )
+        write(place, open_rows(data), parse_mode(mode), options, must_exist=False)
+        return cls(place.latest())
 
     @classmethod
     def for_name(cls, name: str, *, version: int | None = None, timestamp: str | datetime | int | None = None) -> Table:
@@ -142,6 +230,20 @@ class Table:
     def snapshot(self) -> Snapshot:
         """The snapshot that this table reads."""
         return self._snapshot
+
+    def refresh(self) -> Table:
+        """Show the latest version from now on; return this object."""
+        self._snapshot, self._is_latest = Place.of(self._snapshot).latest(), True
+        return self
+
+    def _place(self) -> Place:
+        if not self._is_latest:
+            raise InvalidOperationError(
+                f"The table '{self.location}' was opened at version {self.version}, which cannot be changed. Open it "
+                "without a version, or call refresh().",
+                error_class="DELTA_UNSUPPORTED_TIME_TRAVEL",
+            )
+        return Place.of(self._snapshot)
 
     def detail(self) -> dict[str, Any]:
         """Return the columns of `DESCRIBE DETAIL`, by the same names: format, id, location, numFiles, sizeInBytes, ...
@@ -260,7 +362,7 @@ class Table:
         Raises InvalidPredicateError for a predicate that cannot be parsed, names an unknown column, or uses a function
         that is only available in Spark.
         """
-        return Scan(plan_scan(self._snapshot, columns, where), self._snapshot)
+        return Scan(plan_scan(self._snapshot, columns, where), self._snapshot, self._is_latest)
 
     def changes(
         self,

@@ -204,13 +204,13 @@ def test_c469_a_tail_with_a_gap_is_an_error(script: Script, versions: list[int],
 def test_a_file_name_that_leads_elsewhere_is_no_answer(script: Script, name: Any) -> None:
     status, answer = loaded([3])
     answer["commits"][0]["file-name"] = name
-    with pytest.raises(CatalogError, match="not the commit"):
+    with pytest.raises(CatalogError, match="not the requested commit"):
         table_of(script, script.connect(), (status, answer))
 
 
 @pytest.mark.parametrize("answer", [(200, {}), (200, []), (200, {"metadata": {}}), (200, None)])
 def test_an_answer_that_is_none_is_an_error(script: Script, answer: Answer) -> None:
-    with pytest.raises(CatalogError, match="not the table"):
+    with pytest.raises(CatalogError, match="not the requested table"):
         table_of(script, script.connect(), answer)
 
 

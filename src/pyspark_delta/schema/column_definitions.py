@@ -1,0 +1,154 @@
+"""Column definitions in SQL, such as `id BIGINT NOT NULL, day DATE GENERATED ALWAYS AS (CAST(at AS DATE))`, as schemas.
+
+The grammar is that of CREATE TABLE in Spark and Delta Lake: types, NOT NULL, COMMENT, DEFAULT, GENERATED ALWAYS AS,
+and identity columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.schema.text_lengths import DECLARED_TYPE
+from pyspark_delta.schema.types import (
+    BINARY,
+    BOOLEAN,
+    BYTE,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INTEGER,
+    LONG,
+    SHORT,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    VARIANT,
+    VOID,
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    StructField,
+    StructType,
+)
+
+_DIALECT = "databricks"
+_Kind = exp.DataType.Type
+_TYPES: Mapping[Any, DataType] = {
+    _Kind.TINYINT: BYTE,
+    _Kind.SMALLINT: SHORT,
+    _Kind.INT: INTEGER,
+    _Kind.BIGINT: LONG,
+    _Kind.FLOAT: FLOAT,
+    _Kind.DOUBLE: DOUBLE,
+    _Kind.BOOLEAN: BOOLEAN,
+    _Kind.TEXT: STRING,
+    _Kind.CHAR: STRING,
+    _Kind.VARCHAR: STRING,
+    _Kind.BINARY: BINARY,
+    _Kind.DATE: DATE,
+    _Kind.TIMESTAMP: TIMESTAMP,
+    _Kind.TIMESTAMPTZ: TIMESTAMP,
+    _Kind.TIMESTAMPLTZ: TIMESTAMP,
+    _Kind.TIMESTAMPNTZ: TIMESTAMP_NTZ,
+    _Kind.VARIANT: VARIANT,
+    _Kind.NULL: VOID,
+}
+
+
+def parse_columns(text: str) -> StructType:
+    """Return the schema that column definitions declare. Raises InvalidOperationError for text that declares none."""
+    try:
+        parsed = sqlglot.parse_one(f"CREATE TABLE t ({text})", read=_DIALECT)
+    except SqlglotError as error:
+        raise _invalid(text, "column definitions such as 'id BIGINT NOT NULL, name STRING'", error) from None
+    definitions = parsed.this.expressions if isinstance(parsed.this, exp.Schema) else []
+    if not definitions or not all(isinstance(one, exp.ColumnDef) and one.args.get("kind") for one in definitions):
+        raise _invalid(text, "column definitions such as 'id BIGINT NOT NULL, name STRING'")
+    return StructType(tuple(_field(one) for one in definitions))
+
+
+def parse_data_type(text: str) -> DataType:
+    """Return the type that a text names, such as `decimal(10, 2)` or `array<string>`. Raises InvalidOperationError."""
+    return parse_column("value", text).type
+
+
+def parse_column(name: str, text: str) -> StructField:
+    """Return a column of the type that a text names; the declared length of char and varchar is in its metadata."""
+    try:
+        parsed = exp.DataType.build(text, dialect=_DIALECT)
+    except (SqlglotError, ValueError) as error:
+        raise _invalid(text, f"a type for the column '{name}', such as 'bigint'", error) from None
+    return StructField(name, _data_type(parsed), True, _declared(parsed))
+
+
+def _field(definition: exp.ColumnDef) -> StructField:
+    kind = definition.args["kind"]
+    nullable, metadata = True, _declared(kind)
+    for constraint in definition.args.get("constraints") or ():
+        match constraint.kind:
+            case exp.NotNullColumnConstraint() as found:
+                nullable = bool(found.args.get("allow_null"))
+            case exp.CommentColumnConstraint() as found:
+                metadata["comment"] = found.this.name
+            case exp.DefaultColumnConstraint() as found:
+                metadata["CURRENT_DEFAULT"] = found.this.sql(_DIALECT)
+            case exp.ComputedColumnConstraint() as found:
+                metadata["delta.generationExpression"] = found.this.sql(_DIALECT)
+            case exp.GeneratedAsIdentityColumnConstraint() as found:
+                metadata |= _identity(found)
+            case found:
+                raise _invalid(definition.sql(_DIALECT), f"supported: {found.sql(_DIALECT)} has no meaning in Delta")
+    return StructField(definition.this.name, _data_type(kind), nullable, metadata)
+
+
+def _identity(found: exp.GeneratedAsIdentityColumnConstraint) -> dict[str, object]:
+    numbers = {
+        name: int(value.sql()) if (value := found.args.get(key)) is not None else 1
+        for name, key in (("start", "start"), ("step", "increment"))
+    }
+    if not numbers["step"]:
+        raise InvalidOperationError("The step of an identity column must not be 0.")
+    return {
+        "delta.identity.start": numbers["start"],
+        "delta.identity.step": numbers["step"],
+        "delta.identity.allowExplicitInsert": not found.this,
+    }
+
+
+def _data_type(parsed: Any) -> DataType:
+    inner = parsed.expressions
+    match parsed.this:
+        case _Kind.DECIMAL:
+            numbers = [int(one.name) for one in inner]
+            precision, scale = (numbers + [10, 0][len(numbers) :])[:2]
+            if not 1 <= precision <= 38 or not 0 <= scale <= precision:
+                raise _invalid(parsed.sql(_DIALECT), "a decimal of 1 to 38 digits")
+            return DecimalType(precision, scale)
+        case _Kind.ARRAY if len(inner) == 1:
+            return ArrayType(_data_type(inner[0]), True)
+        case _Kind.MAP if len(inner) == 2:
+            return MapType(_data_type(inner[0]), _data_type(inner[1]), True)
+        case _Kind.STRUCT:
+            return StructType(tuple(_field(one) for one in inner))
+        case kind if kind in _TYPES:
+            return _TYPES[kind]
+    raise _invalid(parsed.sql(_DIALECT), "a type that Delta tables have")
+
+
+def _declared(parsed: Any) -> dict[str, object]:
+    """Return the metadata that keeps declared lengths of texts, as Spark writes it."""
+    limited = (_Kind.CHAR, _Kind.VARCHAR)
+    found = any(part.this in limited and part.expressions for part in parsed.find_all(exp.DataType))
+    return {DECLARED_TYPE: parsed.sql("spark").lower()} if found else {}
+
+
+def _invalid(text: str, wanted: str, error: Exception | None = None) -> InvalidOperationError:
+    why = "" if error is None else f" {str(error).splitlines()[0]}"
+    return InvalidOperationError(f"'{text}' is not {wanted}.{why}")

@@ -1,0 +1,187 @@
+"""Rows to write, from whatever holds Arrow data or Python values, as one stream of batches.
+
+Accepted are objects with `__arrow_c_stream__` or `__arrow_c_array__` (PyArrow, Polars, pandas, DuckDB, scans of this
+package), PyArrow datasets and scanners, lists of dicts, dicts of columns, and iterators of batches or of dicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any
+
+import pyarrow as pa
+
+from pyspark_delta.data.reader import read_plan
+from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError
+from pyspark_delta.protocol.draft import IsolationLevel, ReadSet
+from pyspark_delta.schema.arrow import schema_from_arrow, to_arrow
+from pyspark_delta.schema.types import StructType
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.table.scan import Scan
+from pyspark_delta.transaction.stale_reads import check_unchanged
+
+_BATCH_ROWS = 64_000
+_ACCEPTED = (
+    "Give a PyArrow table or reader, a DataFrame of Polars or pandas, a DuckDB relation, another object with "
+    "__arrow_c_stream__, a list of dicts, a dict of columns, or an iterator of record batches."
+)
+
+
+@dataclass(frozen=True)
+class RowStream:
+    """Rows to write: their Arrow schema, and batches of it, which can be read once. `scan` is where they are from."""
+
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+    scan: Scan | None = None
+
+    @property
+    def types(self) -> StructType:
+        """The schema as Delta types. Raises SchemaMismatchError for a column without a Delta type."""
+        return schema_from_arrow(self.schema)
+
+    def read_all(self) -> pa.Table:
+        """Return all rows."""
+        return pa.Table.from_batches(self.batches, self.schema)
+
+    def reads(self, snapshot: Snapshot, isolation: IsolationLevel | None) -> ReadSet:
+        """Return what the rows are read from, if it is the latest version of the table itself.
+
+        Raises ConcurrentAppendError and ConcurrentDeleteReadError if a commit after the scan changed it.
+        """
+        scan = self.scan
+        if scan is None or not scan.is_latest or scan.snapshot.location != snapshot.location:
+            return ReadSet()
+        reads = ReadSet(whole_table=True, paths=frozenset(scan.plan.files["path"].to_pylist()))
+        read = scan.snapshot
+        if read.version < snapshot.version:
+            check_unchanged(reads, read.configuration, read.version, snapshot, "WRITE", isolation)
+        return reads
+
+
+def open_rows(data: Any, table: StructType | None = None) -> RowStream:
+    """Open rows to write. `table` is the schema of the table, which gives Python values their types.
+
+    Raises TypeError for an object that holds no rows, InvalidOperationError for an iterator without any batch, and
+    SchemaMismatchError for Python values that no Arrow type holds.
+    """
+    if isinstance(data, Scan):
+        reader = read_plan(data.plan)
+        return RowStream(reader.schema, iter(reader), data)
+    if _is_of(data, "pandas") and hasattr(data, "columns"):
+        named = any(name is not None for name in data.index.names)
+        return _of_table(pa.Table.from_pandas(data, preserve_index=named))
+    if _is_of(data, "polars") and hasattr(data, "collect"):
+        return open_rows(data.collect(), table)
+    if isinstance(data, pa.Table):
+        return _of_table(data)
+    if hasattr(data, "__arrow_c_stream__"):
+        return _of_reader(data)
+    if hasattr(data, "__arrow_c_array__"):
+        return _of_table(pa.Table.from_batches([pa.record_batch(data)]))
+    if hasattr(data, "to_reader"):  # scanners of PyArrow
+        return _of_reader(data.to_reader())
+    if hasattr(data, "scanner"):  # datasets of PyArrow
+        return _of_reader(data.scanner().to_reader())
+    if isinstance(data, Mapping):
+        return _of_table(_columns({str(name): list(values) for name, values in data.items()}, table))
+    if isinstance(data, str | bytes) or not isinstance(data, Iterable):
+        raise TypeError(f"{type(data).__name__} holds no rows. {_ACCEPTED}")
+    return _of_items(iter(data), table, is_empty_known=isinstance(data, Sequence))
+
+
+def _of_table(table: pa.Table) -> RowStream:
+    return RowStream(table.schema, iter(table.to_batches()))
+
+
+def _of_reader(data: Any) -> RowStream:
+    try:
+        reader = pa.RecordBatchReader.from_stream(data)
+    except (pa.ArrowInvalid, ValueError) as error:
+        raise InvalidOperationError(
+            f"The {type(data).__name__} has no rows to read: {error}. A reader can be read only once; open it again. "
+            "Nothing was written."
+        ) from None
+    return RowStream(reader.schema, iter(reader))
+
+
+def _of_items(items: Iterator[Any], table: StructType | None, *, is_empty_known: bool) -> RowStream:
+    """Return the rows of an iterator of record batches, of tables, or of dicts."""
+    first = next(items, None)
+    if first is None:
+        if is_empty_known and table is not None:
+            return RowStream(pa.schema([]), iter(()))
+        raise InvalidOperationError(
+            "The data has no batch and no row, so its columns are not known. An iterator can be read only once. Give "
+            "an Arrow table or reader, which has a schema without rows too. Nothing was written."
+        )
+    if isinstance(first, pa.RecordBatch | pa.Table):
+        return RowStream(first.schema, _same_schema(chain([first], items), first.schema))
+    if isinstance(first, Mapping):
+        chunk = _of_dicts([first, *islice(items, _BATCH_ROWS - 1)], table)
+        rest = _dict_batches(items, table, chunk.schema)
+        return RowStream(chunk.schema, chain(chunk.to_batches(), rest))
+    raise TypeError(f"The data holds {type(first).__name__}, not rows. {_ACCEPTED}")
+
+
+def _same_schema(batches: Iterator[Any], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        if not isinstance(batch, pa.RecordBatch | pa.Table):
+            raise TypeError(f"The data holds {type(batch).__name__} after a record batch. {_ACCEPTED}")
+        if not batch.schema.equals(schema):
+            raise SchemaMismatchError(
+                f"The batches of the data have different schemas: first ({_listed(schema)}), then "
+                f"({_listed(batch.schema)}). Give all batches the same columns and types. Nothing was written."
+            )
+        yield from [batch] if isinstance(batch, pa.RecordBatch) else batch.to_batches()
+
+
+def _dict_batches(items: Iterator[Any], table: StructType | None, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    while rows := list(islice(items, _BATCH_ROWS)):
+        chunk = _of_dicts(rows, table)
+        if set(chunk.schema.names) - set(schema.names):
+            raise SchemaMismatchError(
+                f"Later rows of the data have the columns ({_listed(chunk.schema)}), the first ones "
+                f"({_listed(schema)}). Give the first row all columns. Nothing was written."
+            )
+        columns = {name: chunk[name] if name in chunk.schema.names else pa.nulls(len(rows)) for name in schema.names}
+        yield from pa.table(columns).cast(schema).to_batches()
+
+
+# ------------------------------------------------------------------------------------------------- Python values
+def _of_dicts(rows: Sequence[Any], table: StructType | None) -> pa.Table:
+    wrong = next((row for row in rows if not isinstance(row, Mapping)), None)
+    if wrong is not None:
+        raise TypeError(f"The data holds {type(wrong).__name__} among dicts. {_ACCEPTED}")
+    names = dict.fromkeys(name for row in rows for name in row)
+    return _columns({str(name): [row.get(name) for row in rows] for name in names}, table)
+
+
+def _columns(columns: Mapping[str, list[Any]], table: StructType | None) -> pa.Table:
+    lengths = {name: len(values) for name, values in columns.items()}
+    if len(set(lengths.values())) > 1:
+        raise SchemaMismatchError(f"The columns of the data have different lengths: {lengths}. Nothing was written.")
+    return pa.table({name: _values(name, values, table) for name, values in columns.items()})
+
+
+def _values(name: str, values: list[Any], table: StructType | None) -> pa.Array:
+    """Return Python values in the type of the column, or in the type that they have."""
+    field = None if table is None else table.find(name)
+    wanted = None if field is None else to_arrow(field.type, all_nullable=True)
+    try:
+        return pa.array(values, wanted)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        kind = "one type" if field is None else f"the type {field.type}"
+        raise SchemaMismatchError(
+            f"The values of the column '{name}' are not of {kind}: {error}. Nothing was written.", column=name
+        ) from None
+
+
+def _is_of(data: object, package: str) -> bool:
+    return type(data).__module__.split(".")[0] == package
+
+
+def _listed(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name}: {field.type}" for field in schema)

@@ -1,0 +1,178 @@
+"""Writes and changes of a table without Spark: the write pipeline and the statements, with Arrow as the only engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import orjson
+import pyarrow.compute as pc
+
+from pyspark_delta.data.writer import COMPRESSIONS
+from pyspark_delta.engines.arrow.new_rows import bind_new_rows
+from pyspark_delta.engines.arrow.write import ArrowRows
+from pyspark_delta.errors import CommitConflictError, InvalidOptionError, UnsupportedTableError
+from pyspark_delta.protocol.catalog_table import CatalogTable
+from pyspark_delta.protocol.draft import ReadSet, no_files
+from pyspark_delta.snapshot import Snapshot
+from pyspark_delta.snapshot.cache import latest_snapshot
+from pyspark_delta.statements.contract import Statement
+from pyspark_delta.statements.execution import execute
+from pyspark_delta.statements.plan import (
+    APPEND,
+    REWRITE,
+    WHOLE_FILES,
+    ChangePlan,
+    conflict_surface,
+    plan_change,
+    require_version,
+)
+from pyspark_delta.table.results import ChangeResult
+from pyspark_delta.table.sources import RowStream
+from pyspark_delta.transaction.column_rules import check_distinct
+from pyspark_delta.transaction.write_plan import FileOptions
+from pyspark_delta.write.engine import WritePlan, WriteRequest, WriteSession
+from pyspark_delta.write.options import WriteOptions, transaction_of
+from pyspark_delta.write.pipeline import plan_write, write_rows
+from pyspark_delta.write.replacement import Replaced, replace_everything, replace_matching
+from pyspark_delta.write.selection import Everything, Where
+
+# No commit names the new files after these errors.
+_NOT_COMMITTED = (CommitConflictError, UnsupportedTableError)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a table is: its location, the options of its store, and the table in its catalog if it has one."""
+
+    location: str
+    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)
+    catalog_table: CatalogTable | None = None
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Place:
+        """Return the place of an existing table."""
+        return cls(snapshot.location, snapshot.storage_options, snapshot.catalog_table)
+
+    def latest(self) -> Snapshot:
+        """Return the latest version."""
+        return latest_snapshot(self.location, self.storage_options, catalog_table=self.catalog_table)
+
+    def options(self, **chosen: Any) -> WriteOptions:
+        """Return the options of a change."""
+        files = replace(chosen.pop("files", FileOptions()), storage_options=dict(self.storage_options))
+        return WriteOptions(files=files, catalog_table=self.catalog_table, **chosen)
+
+
+# --------------------------------------------------------------------------------------------------------- options
+def file_options(
+    max_records_per_file: int | None = None, target_file_size: int | None = None, compression: str | None = None
+) -> FileOptions:
+    """Return how data files are written. Raises InvalidOptionError."""
+    for name, value in (("max_records_per_file", max_records_per_file), ("target_file_size", target_file_size)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+            raise InvalidOptionError(f"{name} is a whole number from 1 on, found {value!r}.", option=name)
+    if compression is not None and compression.lower() not in COMPRESSIONS:
+        raise InvalidOptionError(
+            f"'{compression}' is not a compression; valid values are {', '.join(COMPRESSIONS)}.", option="compression"
+        )
+    return FileOptions(
+        compression=compression, max_records_per_file=max_records_per_file, target_file_size=target_file_size
+    )
+
+
+def provenance(txn: tuple[str, int] | None, commit_info: str | Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the application transaction and the user metadata of a commit, as options. Raises InvalidOptionError."""
+    if txn is not None and (not isinstance(txn, Sequence) or isinstance(txn, str) or len(txn) != 2):
+        raise InvalidOptionError(
+            f"txn is the id of an application and the number of its write, as in ('job', 7), found {txn!r}."
+        )
+    transaction = None if txn is None else transaction_of(str(txn[0]), str(txn[1]))
+    text = commit_info
+    if commit_info is not None and not isinstance(commit_info, str):
+        text = orjson.dumps(dict(commit_info)).decode()
+    return {"transaction": transaction, "user_metadata": text}
+
+
+# ---------------------------------------------------------------------------------------------------------- writes
+def write(place: Place, rows: RowStream, mode: str, options: WriteOptions, *, must_exist: bool) -> ChangeResult:
+    """Write rows in one commit. Raises as `write.pipeline.write_rows`; then no new file stays behind."""
+    request = WriteRequest(place.location, mode, options, must_exist=must_exist)
+    writer = ArrowRows(rows.batches, rows.reads)
+    try:
+        committed = write_rows(request, rows.types, WriteSession(), writer)
+    except _NOT_COMMITTED:
+        writer.discard()
+        raise
+    return ChangeResult(None) if committed is None else ChangeResult(committed.version, committed.metrics)
+
+
+def plan_of_write(place: Place, rows: RowStream, mode: str, options: WriteOptions) -> ChangePlan[ChangeResult]:
+    """Return the plan of a write to an existing table, without reading the rows.
+
+    Raises the errors that the write raises before it reads rows.
+    """
+    check_distinct(rows.types)
+    snapshot = place.latest()
+    request = WriteRequest(place.location, mode, options, must_exist=True)
+    plan = plan_write(request, rows.types, snapshot, WriteSession())
+    bind_new_rows(plan)
+    replaced = _replaced(plan, snapshot)
+    whole, partly = (replaced.whole, replaced.partly) if replaced is not None else (no_files(), no_files())
+
+    def run() -> ChangeResult:
+        require_version(place.latest(), snapshot)
+        return write(place, rows, mode, options, must_exist=True)
+
+    return ChangePlan(
+        operation="WRITE",
+        version=snapshot.version,
+        method=REWRITE if partly.num_rows else WHOLE_FILES if whole.num_rows else APPEND,
+        rows_affected=-1,
+        rows_written=-1,
+        rows_copied=-1 if partly.num_rows else 0,
+        files_removed=whole.num_rows,
+        files_changed=partly.num_rows,
+        files_untouched=snapshot.num_files() - whole.num_rows - partly.num_rows,
+        bytes_removed=pc.sum(whole["size"]).as_py() or 0,
+        bytes_rewritten=pc.sum(partly["size"]).as_py() or 0,
+        conflicts_with=conflict_surface(ReadSet() if replaced is None else replaced.reads),
+        engine="Arrow in the driver",
+        engine_reason="",
+        _execute=run,
+    )
+
+
+def _replaced(plan: WritePlan, snapshot: Snapshot) -> Replaced | None:
+    match plan.selection:
+        case Everything():
+            return replace_everything(snapshot)
+        case Where(_, predicate):
+            return replace_matching(snapshot, predicate, plan.time_zone)
+        case _:
+            return None
+
+
+# ------------------------------------------------------------------------------------------------------ statements
+def run_statement(place: Place, statement: Statement, options: WriteOptions, counted: Sequence[str]) -> ChangeResult:
+    """Run a statement; `counted` are the metrics of its result. Raises as `statements.execution.execute`."""
+    return _executed(place.latest, statement, options, counted)
+
+
+def plan_statement(
+    place: Place, statement: Statement, options: WriteOptions, counted: Sequence[str]
+) -> ChangePlan[ChangeResult]:
+    """Return the plan of a statement on the latest version. Raises as `statements.plan.plan_change`."""
+    return plan_change(place.latest, statement, lambda current: _executed(current, statement, options, counted))
+
+
+def _executed(
+    current: Callable[[], Snapshot], statement: Statement, options: WriteOptions, counted: Sequence[str]
+) -> ChangeResult:
+    staged = execute(current, statement, transaction=options.transaction)
+    if staged is None:
+        return ChangeResult(None)
+    if staged.draft is None:
+        return ChangeResult(None, dict.fromkeys(counted, 0))
+    return ChangeResult(staged.version, staged.draft.operation.metrics)
