@@ -66,7 +66,10 @@ class TableMerge:
         return result
 
     def plan(self) -> ChangePlan[ChangeResult]:
-        """Return what `execute` would do, without writing anything. Raises what it raises before it writes."""
+        """Return what `execute` would do, without writing anything.
+
+        Raises InvalidOperationError: plans of merges are made by Spark only.
+        """
         result: ChangePlan[ChangeResult] = self._run(self._merge, True)
         return result
 
