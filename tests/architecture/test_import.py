@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from pyspark_delta import Table
+
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "src" / "pyspark_delta"
 HEAVY = ("pyarrow", "numpy", "pyspark", "py4j", "sqlglot", "obstore", "pandas", "typer", "rich", "asyncio", "logging")
@@ -39,6 +41,17 @@ def test_import_loads_nothing_heavy() -> None:
     loaded = {name.partition(".")[0] for name in run(code).split()}
     assert loaded & set(HEAVY) == set()
     assert loaded, "the import must have loaded something"
+
+
+NOT_FOR_TABLES = {"pandas", "pyspark", "py4j", "sqlglot", "rich", "typer", "sqlalchemy", "httpx", "obstore", "asyncio"}
+
+
+def test_opening_a_table_loads_only_what_every_table_needs(tmp_path: Path) -> None:
+    Table.create(tmp_path, "id BIGINT")
+    code = f"import sys; from pyspark_delta import Table; Table.open({str(tmp_path)!r}); print(*sys.modules)"
+    loaded = {name.partition(".")[0] for name in run(code).split()}
+    assert loaded & NOT_FOR_TABLES == set()
+    assert "pyspark_delta" in loaded
 
 
 def test_all_but_spark_can_be_imported_without_pyspark() -> None:

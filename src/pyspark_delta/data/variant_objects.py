@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -18,11 +19,14 @@ import pyarrow.compute as pc
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
-EMPTY_METADATA = pa.scalar(b"\x01\x00\x00", pa.binary())
-"""The metadata of variants without names."""
-
 # is_large, four-byte ids, four-byte offsets, object
 _OBJECT_HEADER = (0b11111 << 2) | 2
+
+
+@cache
+def empty_metadata() -> pa.Scalar:
+    """Return the metadata of variants without names."""
+    return pa.scalar(b"\x01\x00\x00", pa.binary())  # at import, it would import pandas
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +55,7 @@ def build_objects(fields: Mapping[str, pa.Array], rest: pa.Array, present: pa.Ar
 
     Raises pa.ArrowInvalid if a row of `rest` is not an object, or a name is not in the row's metadata.
     """
-    names = Names(pc.if_else(present, metadata, EMPTY_METADATA))  # the metadata of other values are not used
+    names = Names(pc.if_else(present, metadata, empty_metadata()))  # the metadata of other values are not used
     # Shredded fields come first: if a broken file repeats one in the rest, the first entry is kept.
     parts = [names.shredded(name, pc.if_else(present, encoded, None)) for name, encoded in fields.items()]
     parts.append(names.unshredded(rest))

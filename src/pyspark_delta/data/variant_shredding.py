@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_delta.data.variant_objects import EMPTY_METADATA, Entries, Names, merge_entries, write_objects
+from pyspark_delta.data.variant_objects import Entries, Names, empty_metadata, merge_entries, write_objects
 from pyspark_delta.data.variant_values import OBJECT, Encoded, Mask, common_type, typed_values
 from pyspark_delta.errors import ConstraintViolationError
 from pyspark_delta.stats.indexed_columns import StatsColumn
@@ -126,7 +126,7 @@ def _form(column: pa.ChunkedArray) -> Form:
 
 def _metadata(variants: pa.StructArray, values: Encoded) -> pa.Array:
     """Return the metadata of objects. The metadata of other values is not used, and so left empty."""
-    return pc.if_else(pa.array(values.kinds() == OBJECT), variants.field("metadata"), EMPTY_METADATA)
+    return pc.if_else(pa.array(values.kinds() == OBJECT), variants.field("metadata"), empty_metadata())
 
 
 def _form_of(values: Encoded, names: Names | None, depth: int) -> Form:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_delta.data.variant_objects import EMPTY_METADATA, build_objects
+from pyspark_delta.data.variant_objects import build_objects, empty_metadata
 from pyspark_delta.schema.arrow import VARIANT_STORAGE, is_list_like
 
 _NULL = b"\x00"
@@ -45,7 +45,7 @@ def reassemble(array: pa.Array) -> pa.Array:
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     # The metadata of null variants is arbitrary.
-    metadata = pc.if_else(array.is_valid(), array.field("metadata").cast(pa.binary()), EMPTY_METADATA)
+    metadata = pc.if_else(array.is_valid(), array.field("metadata").cast(pa.binary()), empty_metadata())
     value = _encode(array, metadata)
     # A variant with neither part is the variant null.
     value = value.fill_null(_NULL)

@@ -46,7 +46,7 @@ from pyspark_delta.schema.types import (
 
 _Data: TypeAlias = pa.RecordBatch | pa.Table | pa.StructArray
 _Value: TypeAlias = Any  # pa.Array | pa.Scalar
-_UNKNOWN = pa.scalar(None, pa.bool_())
+_UNKNOWN = pa.nulls(1, pa.bool_())[0]  # pa.scalar would import pandas
 _KERNELS = {
     "=": pc.equal,
     "<>": pc.not_equal,

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from sqlglot import exp
-
 from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.expressions import coercion
 from pyspark_delta.expressions.literals import INTEGRAL_BITS, NotExactError, zone_of
@@ -19,6 +17,7 @@ from pyspark_delta.expressions.sql import Binder
 from pyspark_delta.expressions.syntax import parse
 from pyspark_delta.expressions.text import parts_of
 from pyspark_delta.expressions.tree import Cast, Expression, Literal, type_of
+from pyspark_delta.lazy_sqlglot import exp
 from pyspark_delta.schema.types import (
     BOOLEAN,
     DATE,

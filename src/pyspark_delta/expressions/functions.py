@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import tzinfo
-
-from sqlglot import exp
+from functools import cache
+from typing import TypeAlias
 
 from pyspark_delta.expressions import coercion
 from pyspark_delta.expressions.literals import INTEGRAL_BITS, NotExactError, is_utc
 from pyspark_delta.expressions.tree import Call, Expression, Literal, type_of
+from pyspark_delta.lazy_sqlglot import exp
 from pyspark_delta.schema.types import (
     BINARY,
     DATE,
@@ -23,18 +24,27 @@ from pyspark_delta.schema.types import (
     DataType,
 )
 
-Bind = Callable[[exp.Expression], Expression]
+Bind: TypeAlias = "Callable[[exp.Expression], Expression]"
 
-_ARITHMETIC: dict[type[exp.Expression], str] = {exp.Add: "add", exp.Sub: "subtract", exp.Mul: "multiply"}
-_FIELDS: dict[type[exp.Expression], str] = {
-    exp.Year: "year",
-    exp.Quarter: "quarter",
-    exp.Month: "month",
-    exp.Day: "day",
-    exp.DayOfMonth: "day",
-    exp.Hour: "hour",
-    exp.Minute: "minute",
-}
+
+@cache
+def _operators() -> dict[type[exp.Expression], str]:
+    return {exp.Add: "add", exp.Sub: "subtract", exp.Mul: "multiply"}
+
+
+@cache
+def _fields() -> dict[type[exp.Expression], str]:
+    return {
+        exp.Year: "year",
+        exp.Quarter: "quarter",
+        exp.Month: "month",
+        exp.Day: "day",
+        exp.DayOfMonth: "day",
+        exp.Hour: "hour",
+        exp.Minute: "minute",
+    }
+
+
 _TIME_FIELDS = ("hour", "minute")
 _UNITS = {
     **dict.fromkeys(("YEAR", "YYYY", "YY"), "year"),
@@ -55,14 +65,14 @@ def bind_function(node: exp.Expression, bind: Bind, zone: tzinfo, keep: bool) ->
     bound.
     """
     kind = type(node)
-    if kind in _ARITHMETIC:
-        return _arithmetic(_ARITHMETIC[kind], bind(node.this), bind(node.expression), zone, keep)
+    if kind in _operators():
+        return _arithmetic(_operators()[kind], bind(node.this), bind(node.expression), zone, keep)
     if kind is exp.Mod:
         return _modulo(bind(node.this), bind(node.expression), zone, keep)
     if kind is exp.Neg:
         return _negative(bind(node.this), zone, keep)
-    if kind in _FIELDS:
-        return _field(_FIELDS[kind], _unwrapped(node.this), bind, zone)
+    if kind in _fields():
+        return _field(_fields()[kind], _unwrapped(node.this), bind, zone)
     match node:
         case exp.TsOrDsToDate() if not node.args.get("format"):
             return coercion.cast(bind(node.this), DATE, zone)

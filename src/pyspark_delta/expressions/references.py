@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sqlglot import exp
-
 from pyspark_delta.expressions.syntax import parse
+from pyspark_delta.lazy_sqlglot import exp
 
 
 def referenced_columns(text: str) -> tuple[tuple[str, ...], ...]:

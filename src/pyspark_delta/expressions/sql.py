@@ -9,10 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from datetime import tzinfo
+from functools import cache
 from typing import Literal as OneOf
-from typing import cast
-
-from sqlglot import exp
+from typing import TypeAlias, cast
 
 from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.expressions import coercion
@@ -34,6 +33,7 @@ from pyspark_delta.expressions.tree import (
     StartsWith,
     type_of,
 )
+from pyspark_delta.lazy_sqlglot import exp
 from pyspark_delta.schema.types import (
     BINARY,
     BOOLEAN,
@@ -54,15 +54,20 @@ from pyspark_delta.schema.types import (
     StructType,
 )
 
-_COMPARISONS: dict[type[exp.Expression], str] = {
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
-    exp.NullSafeEQ: "<=>",
-}
+
+@cache
+def _comparisons() -> dict[type[exp.Expression], str]:
+    return {
+        exp.EQ: "=",
+        exp.NEQ: "<>",
+        exp.LT: "<",
+        exp.LTE: "<=",
+        exp.GT: ">",
+        exp.GTE: ">=",
+        exp.NullSafeEQ: "<=>",
+    }
+
+
 _TYPES = {
     "TINYINT": BYTE,
     "SMALLINT": SHORT,
@@ -145,10 +150,10 @@ class Binder:
 
     def value(self, node: exp.Expression) -> Expression:
         """Return the bound expression. Raises NotExactError if it cannot be evaluated exactly here."""
-        for kind, op in _COMPARISONS.items():
+        for kind, op in _comparisons().items():
             if type(node) is kind:
                 return self.compare(op, node.this, node.expression)
-        binder = _BINDERS.get(type(node))
+        binder = _binders().get(type(node))
         if binder is not None:
             return binder(self, node)
         return bind_function(node, self.value, self.zone, self.keep)
@@ -306,34 +311,38 @@ class Binder:
         return bind_function(node, self.value, self.zone, self.keep)
 
 
-_Bind = Callable[[Binder, exp.Expression], Expression]
-_BINDERS: dict[type[exp.Expression], _Bind] = {
-    exp.Column: Binder.column,
-    exp.Dot: Binder.column,
-    exp.Identifier: Binder.column,
-    exp.Paren: lambda binder, node: binder.value(node.this),
-    exp.Not: Binder.negation,
-    exp.And: Binder.logical,
-    exp.Or: Binder.logical,
-    exp.Between: Binder.between,
-    exp.NullSafeNEQ: Binder.distinct,
-    exp.Is: Binder.test,
-    exp.In: lambda binder, node: binder.membership(node),  # a lambda, so that subclasses can override it
-    exp.Like: Binder.like,
-    exp.StartsWith: Binder.starts_with,
-    exp.Cast: Binder.cast,
-    exp.TryCast: Binder.cast,
-    exp.Literal: Binder.literal,
-    exp.RawString: lambda binder, node: Literal(str(node.this), STRING),
-    exp.Boolean: lambda binder, node: Literal(bool(node.this), BOOLEAN),
-    exp.Null: lambda binder, node: Literal(None, VOID),
-    exp.Neg: Binder.minus,
-    # The class for Spark's name of the operator; older releases of the SQL library lack it.
-    getattr(exp, "Negative", exp.Neg): lambda binder, node: binder.minus(exp.Neg(this=node.this)),
-    exp.HexString: Binder.hexadecimal,
-    exp.Anonymous: Binder.anonymous,
-    exp.IsNan: Binder.is_nan,
-}
+_Bind: TypeAlias = "Callable[[Binder, exp.Expression], Expression]"
+
+
+@cache
+def _binders() -> dict[type[exp.Expression], _Bind]:
+    return {
+        exp.Column: Binder.column,
+        exp.Dot: Binder.column,
+        exp.Identifier: Binder.column,
+        exp.Paren: lambda binder, node: binder.value(node.this),
+        exp.Not: Binder.negation,
+        exp.And: Binder.logical,
+        exp.Or: Binder.logical,
+        exp.Between: Binder.between,
+        exp.NullSafeNEQ: Binder.distinct,
+        exp.Is: Binder.test,
+        exp.In: lambda binder, node: binder.membership(node),  # a lambda, so that subclasses can override it
+        exp.Like: Binder.like,
+        exp.StartsWith: Binder.starts_with,
+        exp.Cast: Binder.cast,
+        exp.TryCast: Binder.cast,
+        exp.Literal: Binder.literal,
+        exp.RawString: lambda binder, node: Literal(str(node.this), STRING),
+        exp.Boolean: lambda binder, node: Literal(bool(node.this), BOOLEAN),
+        exp.Null: lambda binder, node: Literal(None, VOID),
+        exp.Neg: Binder.minus,
+        # The class for Spark's name of the operator; older releases of the SQL library lack it.
+        getattr(exp, "Negative", exp.Neg): lambda binder, node: binder.minus(exp.Neg(this=node.this)),
+        exp.HexString: Binder.hexadecimal,
+        exp.Anonymous: Binder.anonymous,
+        exp.IsNan: Binder.is_nan,
+    }
 
 
 def _one_of(operand: Expression, values: list[Literal], zone: tzinfo) -> Expression:

@@ -9,11 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import sqlglot
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
-
 from pyspark_delta.errors import InvalidOperationError
+from pyspark_delta.lazy_sqlglot import exp, sqlglot, sqlglot_errors
 from pyspark_delta.schema.text_lengths import DECLARED_TYPE
 from pyspark_delta.schema.types import (
     BINARY,
@@ -39,26 +36,25 @@ from pyspark_delta.schema.types import (
 )
 
 _DIALECT = "databricks"
-_Kind = exp.DataType.Type
-_TYPES: Mapping[Any, DataType] = {
-    _Kind.TINYINT: BYTE,
-    _Kind.SMALLINT: SHORT,
-    _Kind.INT: INTEGER,
-    _Kind.BIGINT: LONG,
-    _Kind.FLOAT: FLOAT,
-    _Kind.DOUBLE: DOUBLE,
-    _Kind.BOOLEAN: BOOLEAN,
-    _Kind.TEXT: STRING,
-    _Kind.CHAR: STRING,
-    _Kind.VARCHAR: STRING,
-    _Kind.BINARY: BINARY,
-    _Kind.DATE: DATE,
-    _Kind.TIMESTAMP: TIMESTAMP,
-    _Kind.TIMESTAMPTZ: TIMESTAMP,
-    _Kind.TIMESTAMPLTZ: TIMESTAMP,
-    _Kind.TIMESTAMPNTZ: TIMESTAMP_NTZ,
-    _Kind.VARIANT: VARIANT,
-    _Kind.NULL: VOID,
+_TYPES: Mapping[str, DataType] = {
+    "TINYINT": BYTE,
+    "SMALLINT": SHORT,
+    "INT": INTEGER,
+    "BIGINT": LONG,
+    "FLOAT": FLOAT,
+    "DOUBLE": DOUBLE,
+    "BOOLEAN": BOOLEAN,
+    "TEXT": STRING,
+    "CHAR": STRING,
+    "VARCHAR": STRING,
+    "BINARY": BINARY,
+    "DATE": DATE,
+    "TIMESTAMP": TIMESTAMP,
+    "TIMESTAMPTZ": TIMESTAMP,
+    "TIMESTAMPLTZ": TIMESTAMP,
+    "TIMESTAMPNTZ": TIMESTAMP_NTZ,
+    "VARIANT": VARIANT,
+    "NULL": VOID,
 }
 
 
@@ -66,7 +62,7 @@ def parse_columns(text: str) -> StructType:
     """Return the schema that column definitions declare. Raises InvalidOperationError for text that declares none."""
     try:
         parsed = sqlglot.parse_one(f"CREATE TABLE t ({text})", read=_DIALECT)
-    except SqlglotError as error:
+    except sqlglot_errors.SqlglotError as error:
         raise _invalid(text, "column definitions such as 'id BIGINT NOT NULL, name STRING'", error) from None
     definitions = parsed.this.expressions if isinstance(parsed.this, exp.Schema) else []
     if not definitions or not all(isinstance(one, exp.ColumnDef) and one.args.get("kind") for one in definitions):
@@ -83,7 +79,7 @@ def parse_column(name: str, text: str) -> StructField:
     """Return a column of the type that a text names; the declared length of char and varchar is in its metadata."""
     try:
         parsed = exp.DataType.build(text, dialect=_DIALECT)
-    except (SqlglotError, ValueError) as error:
+    except (sqlglot_errors.SqlglotError, ValueError) as error:
         raise _invalid(text, f"a type for the column '{name}', such as 'bigint'", error) from None
     return StructField(name, _data_type(parsed), True, _declared(parsed))
 
@@ -124,27 +120,28 @@ def _identity(found: exp.GeneratedAsIdentityColumnConstraint) -> dict[str, objec
 
 def _data_type(parsed: Any) -> DataType:
     inner = parsed.expressions
-    match parsed.this:
-        case _Kind.DECIMAL:
+    kind = getattr(parsed.this, "value", "")  # an interval has none
+    match kind:
+        case "DECIMAL":
             numbers = [int(one.name) for one in inner]
             precision, scale = (numbers + [10, 0][len(numbers) :])[:2]
             if not 1 <= precision <= 38 or not 0 <= scale <= precision:
                 raise _invalid(parsed.sql(_DIALECT), "a decimal of 1 to 38 digits")
             return DecimalType(precision, scale)
-        case _Kind.ARRAY if len(inner) == 1:
+        case "ARRAY" if len(inner) == 1:
             return ArrayType(_data_type(inner[0]), True)
-        case _Kind.MAP if len(inner) == 2:
+        case "MAP" if len(inner) == 2:
             return MapType(_data_type(inner[0]), _data_type(inner[1]), True)
-        case _Kind.STRUCT:
+        case "STRUCT":
             return StructType(tuple(_field(one) for one in inner))
-        case kind if kind in _TYPES:
+        case _ if kind in _TYPES:
             return _TYPES[kind]
     raise _invalid(parsed.sql(_DIALECT), "a type that Delta tables have")
 
 
 def _declared(parsed: Any) -> dict[str, object]:
     """Return the metadata that keeps declared lengths of texts, as Spark writes it."""
-    limited = (_Kind.CHAR, _Kind.VARCHAR)
+    limited = (exp.DataType.Type.CHAR, exp.DataType.Type.VARCHAR)
     found = any(part.this in limited and part.expressions for part in parsed.find_all(exp.DataType))
     return {DECLARED_TYPE: parsed.sql("spark").lower()} if found else {}
 

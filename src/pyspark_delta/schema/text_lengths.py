@@ -7,14 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
-
+from pyspark_delta.lazy_sqlglot import exp, sqlglot_errors
 from pyspark_delta.schema.column_paths import column_path_text, quoted
 from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
 
 DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
-_LIMITED = (exp.DataType.Type.CHAR, exp.DataType.Type.VARCHAR)
 _SPARK_NAMES = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 
 
@@ -61,8 +58,12 @@ def _parse(declared: object) -> exp.DataType | None:
         return None
     try:
         return exp.DataType.build(declared, dialect="spark")
-    except SqlglotError:
+    except sqlglot_errors.SqlglotError:
         return None
+
+
+def _is_limited(kind: object) -> bool:
+    return kind in (exp.DataType.Type.CHAR, exp.DataType.Type.VARCHAR)
 
 
 def _limited(
@@ -70,7 +71,7 @@ def _limited(
 ) -> Iterator[tuple[tuple[str, ...], str]]:
     inner = declared.expressions
     match data_type, declared.this:
-        case _, kind if kind in _LIMITED and inner:
+        case _, kind if _is_limited(kind) and inner:
             yield path, f"{kind.value.lower()}({inner[0].name})"
         case ArrayType(element), exp.DataType.Type.ARRAY if inner:
             yield from _limited(inner[0], element, (*path, "element"))
@@ -87,7 +88,7 @@ def _condition(value: str, declared: exp.DataType, depth: int) -> str:
     inner = declared.expressions
     element = f"e{depth}"
     match declared.this:
-        case kind if kind in _LIMITED and inner and inner[0].name.isdecimal():  # strings of any length are allowed
+        case kind if _is_limited(kind) and inner and inner[0].name.isdecimal():  # others may be of any length
             return f"coalesce(length({value}) <= {int(inner[0].name)}, true)"
         case exp.DataType.Type.ARRAY if inner:
             return _every(value, _condition(element, inner[0], depth + 1), element)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from sqlglot import exp
-
 from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.expressions.name_resolution import find_fields, suggestion
 from pyspark_delta.expressions.syntax import parse
+from pyspark_delta.lazy_sqlglot import exp
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.statements.target import Condition
 

@@ -6,13 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from sqlglot import exp
-
 from pyspark_delta.errors import InvalidOptionError, InvalidPredicateError
 from pyspark_delta.expressions.sql import parse_predicate
 from pyspark_delta.expressions.syntax import parse
 from pyspark_delta.expressions.text import columns_of, is_opaque
 from pyspark_delta.expressions.tree import Expression
+from pyspark_delta.lazy_sqlglot import exp
 from pyspark_delta.schema.types import ArrayType, MapType, StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.write.options import WriteOptions

@@ -6,8 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from sqlglot import exp
-
 from pyspark_delta.engines.arrow.checks import bound_checks
 from pyspark_delta.engines.contract import CannotRun
 from pyspark_delta.engines.row_changes import RowAction
@@ -18,6 +16,7 @@ from pyspark_delta.expressions.name_resolution import find_fields, is_collated, 
 from pyspark_delta.expressions.syntax import parse
 from pyspark_delta.expressions.text import columns_of
 from pyspark_delta.expressions.tree import Column, Expression, Literal, all_of
+from pyspark_delta.lazy_sqlglot import exp
 from pyspark_delta.protocol.rows import ComputedKind
 from pyspark_delta.schema.types import ArrayType, DataType, MapType, StructField, StructType
 from pyspark_delta.statements.assignments import resolve_assignments

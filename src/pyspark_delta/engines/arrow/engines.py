@@ -9,7 +9,6 @@ from functools import partial
 from typing import ClassVar
 
 import pyarrow as pa
-from sqlglot import exp
 
 from pyspark_delta.engines.arrow.delete import ArrowDelete
 from pyspark_delta.engines.arrow.merge import ArrowMerge
@@ -21,6 +20,7 @@ from pyspark_delta.engines.row_changes import ChangeContext, Changed, ChangedRow
 from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.expressions.syntax import parse
 from pyspark_delta.features.support import check_writable
+from pyspark_delta.lazy_sqlglot import exp
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import IsolationLevel, ReadSet
 from pyspark_delta.schema.arrow import from_arrow, to_arrow

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from sqlglot import exp
 
 from pyspark_delta.data.conform import conform
 from pyspark_delta.data.partitions import null_empty_partitions
@@ -22,6 +21,7 @@ from pyspark_delta.expressions.exact import exact_condition, exact_value, names_
 from pyspark_delta.expressions.literals import is_utc, zone_of
 from pyspark_delta.expressions.syntax import parse
 from pyspark_delta.expressions.tree import Expression, Literal
+from pyspark_delta.lazy_sqlglot import exp
 from pyspark_delta.protocol.rows import CheckKind, ComputedColumn, ComputedKind, RowCheck
 from pyspark_delta.schema.arrow import to_arrow
 from pyspark_delta.schema.store_assignment import Cast, cast_of, matched_members

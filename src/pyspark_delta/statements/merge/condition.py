@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from sqlglot import exp
-
 from pyspark_delta.errors import InvalidPredicateError
 from pyspark_delta.expressions.coercion import is_comparable
 from pyspark_delta.expressions.name_resolution import column_of, find_fields, is_collated, is_padded
 from pyspark_delta.expressions.sql import bind_part
 from pyspark_delta.expressions.syntax import parse
 from pyspark_delta.expressions.tree import Column, Expression, all_of
+from pyspark_delta.lazy_sqlglot import exp
 from pyspark_delta.schema.types import BYTE, DOUBLE, FLOAT, INTEGER, LONG, SHORT, DataType, StructField, StructType
 
 _INTEGERS: tuple[DataType, ...] = (BYTE, SHORT, INTEGER, LONG)
