@@ -64,6 +64,14 @@ def files_read(frame: DataFrame) -> list[int]:
     return counts
 
 
+@pytest.mark.parametrize("mode", ["simple", "extended", "formatted"])
+def test_plans_name_the_table_and_its_version(
+    metered: SparkSession, days: str, capsys: pytest.CaptureFixture[str], mode: str
+) -> None:
+    load(metered, days).where("id > 5").explain(mode=mode)
+    assert f"Scan parquet delta.{days}@v0" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("condition", "files", "rows"),
     [

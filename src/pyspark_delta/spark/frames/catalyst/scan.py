@@ -15,7 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the name that every Spark
 from pyspark_delta.features import Feature, is_supported
 from pyspark_delta.scan.file_source import FileSource
 from pyspark_delta.scan.planner import has_row_tracking, require_row_tracking
-from pyspark_delta.schema.types import LONG
+from pyspark_delta.schema.types import LONG, StructType
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.spark.conf.sessions import session_time_zone
 from pyspark_delta.spark.frames.catalyst.deleted_rows import change_columns, gather, is_changed
@@ -53,6 +53,8 @@ from pyspark_delta.spark.frames.relation_columns import (
 from pyspark_delta.storage.paths import to_hadoop
 
 _SOURCES = "org.apache.spark.sql.execution.datasources"
+_CATALOG = "org.apache.spark.sql.catalyst.catalog"
+_REQUIRED = 4  # parameters of Spark's `CatalogTable` without a default
 
 
 def catalyst_frame(spark: SparkSession, snapshot: Snapshot, *, row_tracking: bool = False) -> DataFrame:
@@ -151,6 +153,7 @@ def _try_internals(gateway: Any) -> str | None:
         jvm.load_class("org.apache.parquet.bytes.BytesUtils")
         is_kept(jvm, "a", "b")
         jvm.module(f"{_SOURCES}.LogicalRelation")
+        _named_table(jvm, "t")
         jvm.type("org.apache.spark.sql.catalyst.plans.logical.Project").hiddenOutputTag()
     except Exception as error:
         return f"{type(error).__name__}: {str(error).strip().splitlines()[0]}" if str(error).strip() else repr(error)
@@ -168,6 +171,29 @@ def _kinds(vectors: pa.ChunkedArray) -> tuple[Files, ...]:
     if vectors.null_count == len(vectors):
         return (Files.ALL,)
     return (Files.DELETED_FROM,) if vectors.null_count == 0 else (Files.INTACT, Files.DELETED_FROM)
+
+
+def _named_table(jvm: Jvm, name: str) -> Any:
+    """Return an entry of a catalog that has only a name, as Spark's plans show it: `delta.<name>`.
+
+    Spark looks at nothing else in the entry of a relation that it did not resolve itself.
+    """
+    kind = f"{_CATALOG}.CatalogTable"
+
+    def defaults() -> list[Any]:
+        made, [constructor] = jvm.module(kind), jvm.load_class(kind).getConstructors()
+        count = constructor.getParameterCount()
+        return [getattr(made, f"apply$default${place}")() for place in range(_REQUIRED + 1, count + 1)]
+
+    def table() -> Any:
+        database = jvm.once("database of tables", lambda: jvm.root.scala.Option.apply("delta"))
+        identifier = jvm.type("org.apache.spark.sql.catalyst.TableIdentifier")(name, database)
+        table_type = jvm.once("EXTERNAL", lambda: jvm.module(f"{_CATALOG}.CatalogTableType").EXTERNAL())
+        storage = jvm.once("no storage", lambda: jvm.module(f"{_CATALOG}.CatalogStorageFormat").empty())
+        schema = jvm.struct_type(StructType(()))
+        return jvm.type(kind)(identifier, table_type, storage, schema, *jvm.once("defaults of tables", defaults))
+
+    return jvm.once(("named table", name), table)
 
 
 def _local_options(spark: SparkSession, location: str) -> dict[str, str]:
@@ -223,7 +249,7 @@ class _Relations:
         names = None if index.hidden or has_row_index else names_without_projection(columns)
         if names is not None:
             return self._named(relation, names)
-        frame = DataFrame(spark._jsparkSession.baseRelationToDataFrame(relation), spark)
+        frame = self._frame_of(relation)
         file_fields: Sequence[str] = ()
         if self.own_metadata:
             frame, file_fields = with_file_metadata(jvm, frame)
@@ -234,13 +260,16 @@ class _Relations:
         return self._projected(frame, tuple(file_fields))
 
     def _file_relation(self, index: DeltaFileIndex, *, has_row_index: bool) -> Any:
-        """Return Spark's relation over the files of an index."""
+        """Return the node of a plan that reads the files of an index. Plans show it with the location and the version.
+
+        Without a name, plans would show the class of the index, which is a generated name of a proxy.
+        """
         spark, jvm, columns = self.spark, self.jvm, self.columns
         options = {
             **relation_options(self.listing.location, self.listing.storage_options, columns),
             **_local_options(spark, self.listing.location),
         }
-        return jvm.type(f"{_SOURCES}.HadoopFsRelation")(
+        relation = jvm.type(f"{_SOURCES}.HadoopFsRelation")(
             index,
             jvm.struct_type(index.schema),
             jvm.struct_type(columns.data_schema(row_index=has_row_index, row_tracking=self.row_tracking)),
@@ -248,6 +277,10 @@ class _Relations:
             jvm.once("ParquetFileFormat", jvm.type(f"{_SOURCES}.parquet.ParquetFileFormat")),
             jvm.map(options),
             spark._jsparkSession,
+        )
+        version = "" if self.listing.version is None else f"@v{self.listing.version}"
+        return jvm.module(f"{_SOURCES}.LogicalRelation").apply(
+            relation, _named_table(jvm, self.listing.location + version)
         )
 
     def _named(self, relation: Any, names: tuple[str, ...]) -> DataFrame:
@@ -260,10 +293,13 @@ class _Relations:
         jvm, session = self.jvm, self.spark._jsparkSession
         if names != tuple(column.physical.name for column in self.columns.relation_columns):
             renamed = jvm.once(("names", names), lambda: jvm.seq(names))
-            return DataFrame(session.baseRelationToDataFrame(relation).toDF(renamed), self.spark)
-        plan = jvm.module(f"{_SOURCES}.LogicalRelation").apply(relation, False)
-        project = jvm.type("org.apache.spark.sql.catalyst.plans.logical.Project")(plan.output(), plan)
+            return DataFrame(self._frame_of(relation)._jdf.toDF(renamed), self.spark)
+        project = jvm.type("org.apache.spark.sql.catalyst.plans.logical.Project")(relation.output(), relation)
         return DataFrame(jvm.type("org.apache.spark.sql.classic.Dataset").ofRows(session, project), self.spark)
+
+    def _frame_of(self, relation: Any) -> DataFrame:
+        session = self.spark._jsparkSession
+        return DataFrame(self.jvm.type("org.apache.spark.sql.classic.Dataset").ofRows(session, relation), self.spark)
 
     def _projected(self, frame: DataFrame, file_fields: tuple[str, ...]) -> DataFrame:
         """Return the columns of the table, and then the extra ones, from a frame over a relation."""
