@@ -80,6 +80,7 @@ if TYPE_CHECKING:
         UnsupportedTableError,
         VersionNotFoundError,
     )
+    from pyspark_delta.progress import Progress
     from pyspark_delta.snapshot import Snapshot
     from pyspark_delta.spark.api.builder import DeltaTableBuilder, IdentityGenerator
     from pyspark_delta.spark.api.table import DeltaTable
@@ -137,6 +138,7 @@ __all__ = [
     "NotDeltaTableError",
     "PathAccessError",
     "PermissionDeniedError",
+    "Progress",
     "ProtocolChangedError",
     "ProtocolChangedException",
     "PublishedMismatchError",
@@ -187,6 +189,7 @@ _HOMES = {
     "disable": "pyspark_delta.spark.session.enable",
     "disconnect_catalog": "pyspark_delta.catalog.connections",
     "attach_catalog": "pyspark_delta.catalog.connections",
+    "Progress": "pyspark_delta.progress",
     "Snapshot": "pyspark_delta.snapshot",
     "Transaction": "pyspark_delta.transaction.transaction",
     "enable": "pyspark_delta.spark.session.enable",

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_delta import progress
 from pyspark_delta.actions.model import DeletionVectorDescriptor
 from pyspark_delta.data.files import DataFileReader
 from pyspark_delta.data.raw_rows import RowSelection, without_columns
@@ -30,6 +31,7 @@ _SMALL_BATCH = 16_384  # batches below this many rows are joined
 _JOINED_ROWS = 65_536
 _JOINED_BYTES = 32 << 20
 _MAX_THREADS = 8
+READ_FILES = "Read files"
 Item = TypeVar("Item")
 
 TASK_COLUMNS = (
@@ -57,8 +59,10 @@ def read_tasks(context: ReadContext, tasks: Sequence[ScanTask]) -> Iterator[pa.R
     deletion vector cannot be applied; CorruptLogError for a partition value that is not of its type.
     """
     scan = _Scan(context, threads_within_file=True)
+    step = progress.begin(READ_FILES, len(tasks), "files")
     for unit in _grouped(_with_constants(context, tasks)):
         yield from scan.read_unit(unit)
+        step.add(len(unit))
 
 
 def read_each(
@@ -80,7 +84,9 @@ def read_each(
         for batch in scan.read_file(prepared, selections[number]):
             yield from make(number, batch)
 
-    yield from flat_map_ordered(read, enumerate(_with_constants(context, tasks)), threads)
+    step = progress.begin(READ_FILES, len(tasks), "files")
+    counted = step.counting(read, lambda _: 1)
+    yield from step.shown(flat_map_ordered(counted, enumerate(_with_constants(context, tasks)), threads))
 
 
 def read_plan(plan: ScanPlan, threads: int | None = None) -> pa.RecordBatchReader:
@@ -91,7 +97,9 @@ def read_plan(plan: ScanPlan, threads: int | None = None) -> pa.RecordBatchReade
     """
     workers = threads if threads is not None else min(os.cpu_count() or 1, _MAX_THREADS)
     scan = _Scan(plan.context, threads_within_file=plan.files.num_rows < workers)
-    batches = flat_map_ordered(scan.read_unit, _grouped(_prepared(plan)), min(workers, max(1, plan.files.num_rows)))
+    step = progress.begin(READ_FILES, plan.files.num_rows, "files")
+    read = step.counting(scan.read_unit, len)
+    batches = step.shown(flat_map_ordered(read, _grouped(_prepared(plan)), min(workers, max(1, plan.files.num_rows))))
     return pa.RecordBatchReader.from_batches(output_schema(plan.context), batches)
 
 

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import pyarrow as pa
 
+from pyspark_delta import progress
 from pyspark_delta.actions.encode import action_to_json, encode_actions
 from pyspark_delta.actions.model import (
     Action,
@@ -161,7 +162,7 @@ class _Writing:
             file.write_mixed([action_to_json(a) for a in actions])
             checkpoint = sources.checkpoint
             with self._live_ahead(sources, () if checkpoint is None else tuple(checkpoint.parts())) as live:
-                for rows in live:
+                for rows in self._shown(live):
                     file.write("add", rows)
             for rows in self._dead():
                 file.write("remove", rows)
@@ -179,7 +180,7 @@ class _Writing:
             self._totals = self._totals.combined(totals)
         number = sum(totals.num_files for _, totals in kept)
         with self._live_ahead(sources, renewed) as live:
-            for kind, stream in (("add", live), ("remove", self._dead())):
+            for kind, stream in (("add", self._shown(live)), ("remove", self._dead())):
                 for block in _blocks(stream, SIDECAR_ACTIONS):
                     sidecars.append(self._sidecar(kind, block))
                     number += sum(map(len, block))
@@ -240,6 +241,12 @@ class _Writing:
     def _live_ahead(self, sources: FileSources, parts: tuple[ParquetPart, ...]) -> closing[Generator[pa.StructArray]]:
         """Yield the live files, read ahead while others are written."""
         return closing(prefetch(self._live(sources, parts)))
+
+    def _shown(self, live: Iterator[pa.StructArray]) -> Iterator[pa.StructArray]:
+        """Yield the live files, and show the progress of writing them."""
+        known = self._replay.checksum
+        step = progress.begin("Write checkpoint", None if known is None else known.num_files, "files")
+        return step.shown(live, len)
 
     def _live(self, sources: FileSources, parts: tuple[ParquetPart, ...]) -> Iterator[pa.StructArray]:
         for rows in live_rows(self._replay, sources, self._layout, self._partition_names, parts):

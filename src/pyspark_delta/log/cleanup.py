@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
 
+from pyspark_delta import progress
 from pyspark_delta.actions.decode import decode_sidecar
 from pyspark_delta.features import Feature, is_supported
 from pyspark_delta.log.checkpoints import CheckpointReader
@@ -174,10 +175,12 @@ def _orphaned_sidecars(store: ObjectStore, table_location: str, younger: int) ->
 
 
 def _delete(store: ObjectStore, files: Iterable[FileStatus]) -> int:
+    step = progress.begin("Delete log files", None, "files")
     remaining, number = iter(files), 0
     while block := [file.path for file in islice(remaining, _DELETED_AT_ONCE)]:
         store.delete(block)
         number += len(block)
+        step.add(len(block))
     return number
 
 

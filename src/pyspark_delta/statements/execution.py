@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from pyspark_delta.actions.model import SetTransaction
 from pyspark_delta.errors import CommitConflictError, ConcurrentTransactionError
+from pyspark_delta.progress import operation
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.statements.contract import Staged, Statement
 from pyspark_delta.transaction.attempts import commit_draft
@@ -33,7 +34,13 @@ def execute(
     `limit` is how often the statement may run again. Return None, and do nothing, if the table already holds the
     application transaction (C180). Raises what staging raises, and as `commit_draft` after that many attempts.
     """
-    left = limit
+    with operation():
+        return _execute(current, statement, limit, transaction)
+
+
+def _execute(
+    current: Callable[[], Snapshot], statement: Statement, left: int, transaction: SetTransaction | None
+) -> Staged | None:
     while True:
         snapshot = current()
         if snapshot.holds_transaction(transaction):

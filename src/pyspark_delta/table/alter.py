@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from pyspark_delta.ddl.alter import Alteration
 from pyspark_delta.engines.arrow.existing_rows import check_existing_rows
+from pyspark_delta.progress import ShowProgress, operation
+from pyspark_delta.protocol.rows import RowCheck
 from pyspark_delta.schema.column_definitions import parse_column, parse_columns
 from pyspark_delta.schema.column_paths import parse_column_path
 from pyspark_delta.schema.types import DataType, StructField
@@ -24,8 +26,14 @@ class TableAlter:
     >>> table.alter().add_column("price", "decimal(10,2)").add_constraint("positive", "price > 0")  # doctest: +SKIP
     """
 
-    def __init__(self, latest: Callable[[], Snapshot], refresh: Callable[[], object]) -> None:
-        self._changes = Alteration(latest, check_existing_rows)
+    def __init__(
+        self, latest: Callable[[], Snapshot], refresh: Callable[[], object], progress: ShowProgress = None
+    ) -> None:
+        def check(snapshot: Snapshot, rule: RowCheck) -> None:
+            with operation(progress):
+                check_existing_rows(snapshot, rule)
+
+        self._changes = Alteration(latest, check)
         self._latest = latest
         self._refresh = refresh
 

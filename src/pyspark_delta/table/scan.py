@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -11,6 +11,7 @@ from pyspark_delta.changes.plan import FeedPlan
 from pyspark_delta.changes.reader import changes_schema, read_changes
 from pyspark_delta.changes.versions import VersionRange
 from pyspark_delta.data.reader import read_plan
+from pyspark_delta.progress import Progress, ShowProgress, operation
 from pyspark_delta.scan.explain import count_stages, explain_plan
 from pyspark_delta.scan.plan import PruningStage, ScanPlan
 from pyspark_delta.schema.types import StructType
@@ -34,14 +35,19 @@ class Scan:
         """The logical schema of the rows."""
         return self.plan.schema
 
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the rows as Arrow record batches, read as they are consumed: memory does not grow with the table."""
-        reader = read_plan(self.plan)
+    def to_batches(self, *, progress: Callable[[Progress], object] | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield the rows as Arrow record batches, read as they are consumed: memory does not grow with the table.
+
+        `progress` is called with a `Progress` for every batch.
+        """
+        with operation(progress or False):
+            reader = read_plan(self.plan)
         yield from reader
 
-    def to_arrow(self) -> pa.Table:
-        """Return the rows as one Arrow table."""
-        return read_plan(self.plan).read_all()
+    def to_arrow(self, *, progress: ShowProgress = None) -> pa.Table:
+        """Return the rows as one Arrow table. `progress` is as for `Table.append`."""
+        with operation(progress):
+            return read_plan(self.plan).read_all()
 
     def files(self) -> pa.Table:
         """Return the files that skipping kept, columns as in `Table.files`."""
@@ -76,6 +82,7 @@ class Changes:
         """Yield the changed rows as Arrow record batches, read as they are consumed."""
         yield from read_changes(self.plan)
 
-    def to_arrow(self) -> pa.Table:
-        """Return the changed rows as one Arrow table."""
-        return pa.Table.from_batches(read_changes(self.plan), changes_schema(self.plan))
+    def to_arrow(self, *, progress: ShowProgress = None) -> pa.Table:
+        """Return the changed rows as one Arrow table. `progress` is as for `Table.append`."""
+        with operation(progress):
+            return pa.Table.from_batches(read_changes(self.plan), changes_schema(self.plan))

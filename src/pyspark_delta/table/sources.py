@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from pyspark_delta import progress
 from pyspark_delta.data.reader import read_plan
 from pyspark_delta.errors import InvalidOperationError, SchemaMismatchError
 from pyspark_delta.protocol.draft import IsolationLevel, ReadSet
@@ -36,6 +37,7 @@ class RowStream:
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
     scan: Scan | None = None
+    total: int | None = None
 
     @property
     def types(self) -> StructType:
@@ -44,7 +46,8 @@ class RowStream:
 
     def read_all(self) -> pa.Table:
         """Return all rows."""
-        return pa.Table.from_batches(self.batches, self.schema)
+        step = progress.begin("Read the source", self.total, "rows")
+        return pa.Table.from_batches(step.shown(self.batches, len), self.schema)
 
     def reads(self, snapshot: Snapshot, isolation: IsolationLevel | None) -> ReadSet:
         """Return what the rows are read from, if it is the latest version of the table itself.
@@ -93,7 +96,7 @@ def open_rows(data: Any, table: StructType | None = None) -> RowStream:
 
 
 def _of_table(table: pa.Table) -> RowStream:
-    return RowStream(table.schema, iter(table.to_batches()))
+    return RowStream(table.schema, iter(table.to_batches()), total=table.num_rows)
 
 
 def _of_reader(data: Any) -> RowStream:

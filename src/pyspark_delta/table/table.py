@@ -10,30 +10,25 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from pyspark_delta.actions.model import Metadata, Protocol
-from pyspark_delta.catalog.connections import managed_table
-from pyspark_delta.catalog.contract import Maintenance
 from pyspark_delta.catalog.log_tail import TailFiles
 from pyspark_delta.catalog.names import required_name, resolve, resolve_or_create
 from pyspark_delta.changes.plan import plan_changes
 from pyspark_delta.changes.versions import ChangeRequest, resolve_range
-from pyspark_delta.data.record_counts import count_rows
 from pyspark_delta.ddl.properties import property_text
-from pyspark_delta.errors import InvalidOperationError, InvalidOptionError, VersionNotFoundError
-from pyspark_delta.features.support import check_known
-from pyspark_delta.log.checkpoint_writer import TopLevelFormat
-from pyspark_delta.log.cleanup import clean_log
-from pyspark_delta.log.compaction import write_compaction
+from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
 from pyspark_delta.log.history import commit_history, last_modified
+from pyspark_delta.progress import ShowProgress, operation
 from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.scan.planner import plan_scan
 from pyspark_delta.scan.statistics import statistics_table
 from pyspark_delta.schema.timestamps import parse_timestamp, utc_datetime
 from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot import Snapshot
-from pyspark_delta.snapshot.access import PUBLISHED_ONLY, require_catalog
-from pyspark_delta.snapshot.cache import clear_cache, latest_snapshot
+from pyspark_delta.snapshot.access import PUBLISHED_ONLY
+from pyspark_delta.snapshot.cache import latest_snapshot
 from pyspark_delta.storage import normalize_location
 from pyspark_delta.table.creation import IfExists, create, definition
+from pyspark_delta.table.maintenance import MaintainedTable
 from pyspark_delta.table.scan import Changes, Scan
 from pyspark_delta.table.sources import open_rows
 from pyspark_delta.table.writes import CommitInfo, Txn, WritableTable
@@ -41,7 +36,7 @@ from pyspark_delta.table.writing import Place, provenance, write
 from pyspark_delta.write.options import parse_mode
 
 
-class Table(WritableTable):
+class Table(WritableTable, MaintainedTable):
     """A Delta table without Spark: it shows one version, and its changes apply to the latest one.
 
     >>> table = Table.open("/data/flights")            # doctest: +SKIP
@@ -166,6 +161,7 @@ class Table(WritableTable):
         storage_options: Mapping[str, str] | None = None,
         txn: Txn = None,
         commit_info: CommitInfo = None,
+        progress: ShowProgress = None,
     ) -> Table:
         """Write rows to a table, which is created with the columns of the data if it does not exist; open it.
 
@@ -181,7 +177,8 @@ class Table(WritableTable):
             properties={name: property_text(name, value) for name, value in (properties or {}).items()},
             **provenance(txn, commit_info),
         )
-        write(place, open_rows(data), parse_mode(mode), options, must_exist=False)
+        with operation(progress):
+            write(place, open_rows(data), parse_mode(mode), options, must_exist=False)
         return cls(place.latest())
 
     @classmethod
@@ -297,64 +294,6 @@ class Table(WritableTable):
         Read from `stats_parsed` of a checkpoint that has it, and from JSON otherwise. Raises CorruptLogError.
         """
         return statistics_table(self._snapshot)
-
-    def count(self) -> int:
-        """Return the number of rows of this version, from statistics and deletion vectors, without reading data.
-
-        Reads the Parquet footers only of files whose statistics lack the number of records. Raises CorruptLogError, and
-        DataFileError for a file that must be opened and cannot be.
-        """
-        return count_rows(self._snapshot)
-
-    def checkpoint(self, top_level_format: TopLevelFormat | None = None) -> None:
-        """Write a checkpoint of this version, so that later readers need not replay the commits before it.
-
-        The table property `delta.checkpointPolicy` determines its kind. `top_level_format` is the format of the top
-        level of a V2 checkpoint: JSON by default, and Parquet if it is large. Commits write checkpoints automatically,
-        as often as `delta.checkpointInterval` requires. Raises InvalidOptionError for another format,
-        UnsupportedFeatureError for a table with unknown features, ChecksumMismatchError if log and version checksum
-        disagree, CorruptLogError, StorageError.
-        """
-        self._snapshot.checkpoint(top_level_format)
-
-    def compact_log(self, start: int, end: int) -> None:
-        """Write a log compaction of the versions `start` to `end`, both included: readers read it in their place.
-
-        Raises InvalidOptionError for a range of less than two versions, VersionNotFoundError for versions that are not
-        in the log.
-        """
-        if end > self.version:
-            raise VersionNotFoundError(end, 0, self.version, self.location)
-        snapshot = self._snapshot
-        require_catalog(snapshot.configuration, self.location, snapshot.catalog_table)
-        managed = managed_table(snapshot.catalog_table)
-        if managed is not None:
-            managed.publish(snapshot.store)
-        write_compaction(self._snapshot.store, self.location, start, end)
-
-    def clean_log(self) -> int:
-        """Delete the files of the log that are older than `delta.logRetentionDuration` and that no newer version needs.
-
-        Returns the number of deleted log files. On local storage, it also deletes temporary files of killed writers,
-        including those beside data files, a week after their last write; they are not counted. Log files are deleted
-        only up to a checkpoint that is old enough; without one, none is deleted. Automatic checkpoints of commits also
-        clean up the log, unless `delta.enableExpiredLogCleanup` is false.
-
-        Raises MaintenanceNotAllowedError for a managed table whose catalog does not allow it.
-        """
-        check_known(self._snapshot.configuration, self.location)
-        managed = managed_table(self._snapshot.catalog_table)
-        if managed is not None:
-            managed.require(Maintenance.LOG_CLEANUP)
-        cleaned = clean_log(
-            self._snapshot.store,
-            self.location,
-            self._snapshot.configuration,
-            allowed_by_catalog=managed is not None,
-            everywhere=True,
-        )
-        clear_cache(self.location)
-        return cleaned.log_files + cleaned.sidecars
 
     def scan(self, columns: Sequence[str] | None = None, where: str | None = None) -> Scan:
         """Plan a read of some columns (all by default) of the rows for which the SQL predicate `where` is true.

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypedDict, Unpack, overload
 
 from pyspark_delta.engines.arrow.engines import ArrowSettings
 from pyspark_delta.errors import InvalidOptionError
+from pyspark_delta.progress import ShowProgress, operation
 from pyspark_delta.statements.delete import Delete
 from pyspark_delta.statements.merge.merge import Merge
 from pyspark_delta.statements.plan import ChangePlan
@@ -37,6 +38,7 @@ class AppendOptions(TypedDict, total=False):
     merge_schema: bool
     txn: Txn
     commit_info: CommitInfo
+    progress: ShowProgress
     max_records_per_file: int | None
     target_file_size: int | None
     compression: str | None
@@ -62,6 +64,10 @@ class WritableTable(ABC):
     `txn`, the id of an application and the number of its write, makes a change take effect once (C180). `commit_info`
     is kept with the commit as `userMetadata`; a mapping becomes JSON. With `plan=True`, a method returns the plan and
     changes nothing until its `execute`.
+
+    `progress` is None for a bar after two seconds, in a terminal or a notebook with rich installed; False for no bar;
+    or a function that is called with each `Progress`. If it raises an exception, the change is cancelled: nothing is
+    committed, and no file stays behind.
     """
 
     @abstractmethod
@@ -86,6 +92,7 @@ class WritableTable(ABC):
         merge_schema: bool = False,
         txn: Txn = None,
         commit_info: CommitInfo = None,
+        progress: ShowProgress = None,
         max_records_per_file: int | None = None,
         target_file_size: int | None = None,
         compression: str | None = None,
@@ -103,7 +110,7 @@ class WritableTable(ABC):
             merge_schema=merge_schema,
             **provenance(txn, commit_info),
         )
-        return self._write(data, "append", options, plan)
+        return self._write(data, "append", options, plan, progress)
 
     @overload
     def overwrite(
@@ -125,6 +132,7 @@ class WritableTable(ABC):
         data_change: bool = True,
         txn: Txn = None,
         commit_info: CommitInfo = None,
+        progress: ShowProgress = None,
         max_records_per_file: int | None = None,
         target_file_size: int | None = None,
         compression: str | None = None,
@@ -150,30 +158,49 @@ class WritableTable(ABC):
             data_change=data_change,
             **provenance(txn, commit_info),
         )
-        return self._write(data, "overwrite", options, plan)
+        return self._write(data, "overwrite", options, plan, progress)
 
     def _write(
-        self, data: Any, mode: str, options: WriteOptions, plan: bool
+        self, data: Any, mode: str, options: WriteOptions, plan: bool, progress: ShowProgress
     ) -> ChangeResult | ChangePlan[ChangeResult]:
         place = self._place()
-        rows = open_rows(data, place.latest().schema)
-        if plan:
-            return plan_of_write(place, rows, mode, options)
-        result = write(place, rows, mode, options, must_exist=True)
+        with operation(progress):
+            rows = open_rows(data, place.latest().schema)
+            if plan:
+                return plan_of_write(place, rows, mode, options)
+            result = write(place, rows, mode, options, must_exist=True)
         self.refresh()
         return result
 
     # ------------------------------------------------------------------------------------------------- statements
     @overload
     def delete(
-        self, where: str | None = None, *, txn: Txn = None, commit_info: CommitInfo = None, plan: Literal[False] = False
+        self,
+        where: str | None = None,
+        *,
+        txn: Txn = None,
+        commit_info: CommitInfo = None,
+        progress: ShowProgress = None,
+        plan: Literal[False] = False,
     ) -> ChangeResult: ...
     @overload
     def delete(
-        self, where: str | None = None, *, txn: Txn = None, commit_info: CommitInfo = None, plan: Literal[True]
+        self,
+        where: str | None = None,
+        *,
+        txn: Txn = None,
+        commit_info: CommitInfo = None,
+        progress: ShowProgress = None,
+        plan: Literal[True],
     ) -> ChangePlan[ChangeResult]: ...
     def delete(
-        self, where: str | None = None, *, txn: Txn = None, commit_info: CommitInfo = None, plan: bool = False
+        self,
+        where: str | None = None,
+        *,
+        txn: Txn = None,
+        commit_info: CommitInfo = None,
+        progress: ShowProgress = None,
+        plan: bool = False,
     ) -> ChangeResult | ChangePlan[ChangeResult]:
         """Delete the rows for which a condition is true, all rows without one.
 
@@ -182,7 +209,9 @@ class WritableTable(ABC):
         """
         options = self._place().options(**provenance(txn, commit_info))
         statement = Delete(ArrowSettings(options).open, where)
-        result: ChangeResult | ChangePlan[ChangeResult] = self._run(statement, options, ("numDeletedRows",), plan)
+        result: ChangeResult | ChangePlan[ChangeResult] = self._run(
+            statement, options, ("numDeletedRows",), plan, progress
+        )
         return result
 
     @overload
@@ -193,6 +222,7 @@ class WritableTable(ABC):
         *,
         txn: Txn = None,
         commit_info: CommitInfo = None,
+        progress: ShowProgress = None,
         plan: Literal[False] = False,
     ) -> ChangeResult: ...
     @overload
@@ -203,6 +233,7 @@ class WritableTable(ABC):
         *,
         txn: Txn = None,
         commit_info: CommitInfo = None,
+        progress: ShowProgress = None,
         plan: Literal[True],
     ) -> ChangePlan[ChangeResult]: ...
     def update(
@@ -212,6 +243,7 @@ class WritableTable(ABC):
         *,
         txn: Txn = None,
         commit_info: CommitInfo = None,
+        progress: ShowProgress = None,
         plan: bool = False,
     ) -> ChangeResult | ChangePlan[ChangeResult]:
         """Give rows new values: SQL by the name of the column, such as `{"n": "n + 1"}`.
@@ -220,7 +252,9 @@ class WritableTable(ABC):
         """
         options = self._place().options(**provenance(txn, commit_info))
         statement = Update(ArrowSettings(options).open, values, where)
-        result: ChangeResult | ChangePlan[ChangeResult] = self._run(statement, options, ("numUpdatedRows",), plan)
+        result: ChangeResult | ChangePlan[ChangeResult] = self._run(
+            statement, options, ("numUpdatedRows",), plan, progress
+        )
         return result
 
     def merge(
@@ -233,6 +267,7 @@ class WritableTable(ABC):
         merge_schema: bool = False,
         txn: Txn = None,
         commit_info: CommitInfo = None,
+        progress: ShowProgress = None,
     ) -> TableMerge:
         """Start a merge of rows into the table; its methods add clauses, `execute` runs it in one commit.
 
@@ -242,21 +277,29 @@ class WritableTable(ABC):
         place = self._place()
         options = place.options(**provenance(txn, commit_info))
         rows = open_rows(source, place.latest().schema)
-        opened = ArrowSettings(options).merging(rows.read_all(), source_alias, rows.reads)
+        with operation(progress):
+            source_rows = rows.read_all()
+        opened = ArrowSettings(options).merging(source_rows, source_alias, rows.reads)
         merge = Merge(opened, on, target_alias, evolves=merge_schema)
-        return TableMerge(merge, lambda finished, plan: self._run(finished, options, MERGED, plan))
+        return TableMerge(merge, lambda finished, plan: self._run(finished, options, MERGED, plan, progress))
 
-    def alter(self) -> TableAlter:
+    def alter(self, *, progress: ShowProgress = None) -> TableAlter:
         """Return the changes to what the table declares: columns, constraints, properties, clustering."""
         place = self._place()
-        return TableAlter(place.latest, self.refresh)
+        return TableAlter(place.latest, self.refresh, progress)
 
     def _run(
-        self, statement: Delete | Update | Merge, options: WriteOptions, counted: tuple[str, ...], plan: bool
+        self,
+        statement: Delete | Update | Merge,
+        options: WriteOptions,
+        counted: tuple[str, ...],
+        plan: bool,
+        progress: ShowProgress,
     ) -> Any:
         place = self._place()
-        if plan:
-            return plan_statement(place, statement, options, counted)
-        result = run_statement(place, statement, options, counted)
+        with operation(progress):
+            if plan:
+                return plan_statement(place, statement, options, counted)
+            result = run_statement(place, statement, options, counted)
         self.refresh()
         return result

@@ -13,6 +13,7 @@ from pyspark_delta.data.writer import COMPRESSIONS
 from pyspark_delta.engines.arrow.new_rows import bind_new_rows
 from pyspark_delta.engines.arrow.write import ArrowRows
 from pyspark_delta.errors import CommitConflictError, InvalidOptionError, UnsupportedTableError
+from pyspark_delta.progress import is_cancelled
 from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.protocol.draft import ReadSet, no_files
 from pyspark_delta.snapshot import Snapshot
@@ -99,11 +100,12 @@ def provenance(txn: tuple[str, int] | None, commit_info: str | Mapping[str, Any]
 def write(place: Place, rows: RowStream, mode: str, options: WriteOptions, *, must_exist: bool) -> ChangeResult:
     """Write rows in one commit. Raises as `write.pipeline.write_rows`; then no new file stays behind."""
     request = WriteRequest(place.location, mode, options, must_exist=must_exist)
-    writer = ArrowRows(rows.batches, rows.reads)
+    writer = ArrowRows(rows.batches, rows.reads, rows.total)
     try:
         committed = write_rows(request, rows.types, WriteSession(), writer)
-    except _NOT_COMMITTED:
-        writer.discard()
+    except BaseException as error:
+        if isinstance(error, _NOT_COMMITTED) or is_cancelled():
+            writer.discard()
         raise
     return ChangeResult(None) if committed is None else ChangeResult(committed.version, committed.metrics)
 

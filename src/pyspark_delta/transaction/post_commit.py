@@ -16,6 +16,7 @@ from pyspark_delta.log.cleanup import clean_log
 from pyspark_delta.log.replay import LogReplay
 from pyspark_delta.log.segment import published_segment
 from pyspark_delta.lru import LruCache
+from pyspark_delta.progress import quietly
 from pyspark_delta.protocol.clustering import DOMAIN as CLUSTERING
 from pyspark_delta.protocol.properties import CHECKPOINT_INTERVAL, ENABLE_EXPIRED_LOG_CLEANUP, LOG_RETENTION
 from pyspark_delta.protocol.ready import ReadyCommit
@@ -39,7 +40,8 @@ def post_commit(ready: ReadyCommit, base: TableState, store: ObjectStore) -> Non
 
     def attempt(what: str, action: Callable[[], T]) -> T | None:
         try:
-            return action()
+            with quietly():
+                return action()
         except Exception as error:  # for any error, the caller must learn that the commit succeeded
             reason = error.message if isinstance(error, DeltaError) else f"{type(error).__name__}: {error}"
             warnings.warn(

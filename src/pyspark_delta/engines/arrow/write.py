@@ -10,6 +10,7 @@ from typing import NoReturn
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pyspark_delta import progress
 from pyspark_delta.data.conform import conform
 from pyspark_delta.data.partitions import null_empty_partitions
 from pyspark_delta.data.parts import write_in_any_order, write_side_by_side
@@ -47,8 +48,9 @@ def stored_rows(plan: WritePlan, batch: pa.RecordBatch) -> pa.RecordBatch:
 class ArrowRows:
     """The rows of a stream of batches, as `RowWriter` says. This process writes them, with threads.
 
-    `reads` returns what the rows are read from, if it is the table itself. The stream is read once. If the rows have to
-    be written again, after a lost race for identity values, they are read from the files of the first attempt.
+    `reads` returns what the rows are read from, if it is the table itself; `total` is their number, if it is known. The
+    stream is read once. If the rows have to be written again, after a lost race for identity values, they are read from
+    the files of the first attempt.
     """
 
     engine = ""  # the history names the package alone
@@ -57,9 +59,11 @@ class ArrowRows:
         self,
         batches: Iterable[pa.RecordBatch],
         reads: Callable[[Snapshot, IsolationLevel | None], ReadSet] = lambda snapshot, isolation: ReadSet(),
+        total: int | None = None,
     ) -> None:
         self._batches = batches
         self._reads = reads
+        self._total = total
         self._earlier: tuple[WritePlan, pa.Table] | None = None
 
     def source_reads(self, snapshot: Snapshot, isolation: IsolationLevel | None) -> ReadSet:
@@ -68,7 +72,8 @@ class ArrowRows:
 
     def write_new(self, plan: WritePlan) -> Written:
         """Write the rows. Raises as `bind_new_rows`, `BoundRows.rows` and `write_in_any_order`."""
-        batches, earlier = self._batches, self._earlier
+        step = progress.begin("Write rows", self._total, "rows")
+        batches, earlier = step.shown(iter(self._batches), len), self._earlier
         if earlier is not None:
             plan, batches = _written_again(plan, *earlier)
         bound = bind_new_rows(plan)
@@ -135,7 +140,8 @@ class ConditionRows:
         gone = (batch.filter(_meets(batch, self.predicate)) for batch in self._read(replaced.removed))
         deleted = _changed(gone, before.schema, "delete", self.plan)
         inserted = _changed(_new_rows(self.plan, self.new.files), after.schema, "insert", self.plan)
-        return _write_changes(self.plan, chain(deleted, inserted))
+        with progress.quietly():  # a cancelled write would leave the files of `write_kept` behind
+            return _write_changes(self.plan, chain(deleted, inserted))
 
     def _kept(self, files: pa.Table, extended: WriteContext) -> Iterator[pa.RecordBatch]:
         before = self.snapshot.configuration
