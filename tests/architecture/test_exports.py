@@ -17,6 +17,7 @@ PUBLIC = [
     "DeltaTable",
     "DeltaTableBuilder",
     "IdentityGenerator",
+    "Progress",
     "Snapshot",
     "Table",
     "Transaction",

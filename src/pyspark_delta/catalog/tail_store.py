@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from pyspark_delta.catalog.log_tail import published_path
+from pyspark_delta.catalog.log_tail import TailFiles, published_path
 from pyspark_delta.errors import FileNotFoundInStoreError
 from pyspark_delta.log.names import LOG_DIRECTORY, STAGED_DIRECTORY, CommitName, parse_name
 from pyspark_delta.storage import FileStatus, ObjectStore
 from pyspark_delta.storage.paths import file_name
+
+
+def with_tail(store: ObjectStore, tail: TailFiles | None) -> ObjectStore:
+    """Return the store that also has the inline commits of a log tail."""
+    if tail is None:
+        return store
+    return store.with_contents(tail.contents) if isinstance(store, TailStore) else TailStore(store, tail.contents)
 
 
 class TailStore:

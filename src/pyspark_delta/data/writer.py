@@ -25,6 +25,7 @@ from pyspark_delta.data.partition_paths import partition_directory
 from pyspark_delta.data.variant_shredding import Shredding
 from pyspark_delta.data.variant_storage import fill_variants, has_variants
 from pyspark_delta.data.violations import WatchedCheck
+from pyspark_delta.logs import logger
 from pyspark_delta.protocol.rows import ComputedColumn
 from pyspark_delta.schema.arrow import field_to_arrow, schema_to_parquet
 from pyspark_delta.schema.types import VARIANT, StructField, StructType
@@ -33,6 +34,8 @@ from pyspark_delta.stats.indexed_columns import DEFAULT_STRING_PREFIX, StatsColu
 from pyspark_delta.stats.observe import Observations
 from pyspark_delta.storage import store_for
 from pyspark_delta.storage.paths import encode_path, join
+
+_log = logger(__name__)
 
 _EXTENSIONS = {
     "none": "",
@@ -219,6 +222,7 @@ class DataFile:
             string_prefix=self._context.string_prefix,
         )
         now = int(time.time() * 1000)
+        _log.debug("Wrote %s: %d rows, %d bytes", self.location, self.num_records, size)
         return WrittenFile(self._path, self._partition_values, size, now, stats, self.num_records, self._marks)
 
     def discard(self) -> None:

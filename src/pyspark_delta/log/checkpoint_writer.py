@@ -38,6 +38,7 @@ from pyspark_delta.log.recovery import is_missing, other_segment
 from pyspark_delta.log.replay import FileSources, LogReplay
 from pyspark_delta.log.segment import LogSegment
 from pyspark_delta.log.sidecar_reuse import reusable_sidecars
+from pyspark_delta.logs import logger
 from pyspark_delta.parallel import prefetch
 from pyspark_delta.protocol.clustering import clustering_paths
 from pyspark_delta.protocol.configuration import TableConfiguration
@@ -49,6 +50,8 @@ from pyspark_delta.protocol.properties import (
 from pyspark_delta.protocol.statistics import physical_partition_schema
 from pyspark_delta.storage import FileStatus
 from pyspark_delta.storage.paths import file_name, join
+
+_log = logger(__name__)
 
 SIDECAR_ACTIONS = 50_000  # actions in a full sidecar
 LARGEST_JSON = 1 << 20  # bytes; readers parse a JSON top level completely, but read only the needed parts of Parquet
@@ -137,6 +140,7 @@ class _Writing:
         self._store = replay.store
         self._configuration = configuration
         self._now = now_ms
+        self._start = time.perf_counter()
         domains = replay.replayed_domains() if is_supported(configuration, Feature.CLUSTERING) else {}
         self._layout = CheckpointLayout.of(configuration, clustering_paths(domains))
         self._partition_names = tuple(f.name for f in physical_partition_schema(configuration))
@@ -291,7 +295,10 @@ class _Writing:
         hint = LastCheckpoint(
             version=self._version, size=actions, size_in_bytes=size, num_of_add_files=self._totals.num_files
         )
-        write_last_checkpoint(self._store, self._replay.segment.table_location, hint, v2)
+        location = self._replay.segment.table_location
+        write_last_checkpoint(self._store, location, hint, v2)
+        text = "Wrote the %s checkpoint of version %d of %s: %d actions, %d bytes, %.3f s"
+        _log.debug(text, kind, self._version, location, actions, size, time.perf_counter() - self._start)
         return WrittenCheckpoint(self._version, kind, files, actions, size, self._totals, reused)
 
 

@@ -27,11 +27,14 @@ from pyspark_delta.log.names import (
     parse_name,
     version_prefix,
 )
+from pyspark_delta.logs import logger
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import CHECKPOINT_PROTECTION_VERSION, LOG_RETENTION
 from pyspark_delta.storage import FileStatus, ObjectStore
 from pyspark_delta.storage.local import LEFTOVER_AGE, LocalStore
 from pyspark_delta.storage.paths import decode, file_name, join
+
+_log = logger(__name__)
 
 _DAY = 86_400_000  # ms
 _DELETED_AT_ONCE = 1000
@@ -95,6 +98,7 @@ def clean_log(
     sidecars = 0
     if files or is_supported(configuration, Feature.V2_CHECKPOINT):
         sidecars = _delete(store, _orphaned_sidecars(store, table_location, _midnight(now) - _DAY))
+    _log.debug("Deleted %d files of the log of %s, and %d sidecars", files, table_location, sidecars)
     return CleanedLog(cutoff.version, files, sidecars)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from pyspark_delta.actions.columns import FILE_FIELDS
 from pyspark_delta.errors import InvalidOperationError, InvalidOptionError
@@ -15,6 +17,7 @@ from pyspark_delta.expressions.text import columns_of, conjuncts, is_opaque, to_
 from pyspark_delta.expressions.tree import And, Expression, all_of
 from pyspark_delta.features import Feature, is_active, is_supported
 from pyspark_delta.log.request import FileRequest
+from pyspark_delta.logs import logger, timed
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.properties import (
     MATERIALIZED_ROW_COMMIT_VERSION,
@@ -39,6 +42,8 @@ from pyspark_delta.schema.types import LONG, VOID, StructField, StructType
 from pyspark_delta.schema.widening import check_type_changes
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.storage.credentials import CarriedOptions
+
+_log = logger(__name__)
 
 PARTITION_PRUNING, DATA_SKIPPING = "partition pruning", "data skipping"
 ROW_ID_COLUMN, ROW_COMMIT_VERSION_COLUMN = "_row_id", "_row_commit_version"
@@ -82,13 +87,23 @@ def plan_scan(
     )
     fields = {plan.field.name: plan.field for plan in context.columns}
     names = (*_FILE_COLUMNS, *(_ROW_TRACKING_COLUMNS if row_ids else ()), *(("stats",) if statistics else ()))
+    with timed(_log, "Selecting the files of %s", snapshot.location):
+        files = _read_files(snapshot, skipping, names, time_zone)
+    if _log.isEnabledFor(logging.INFO):
+        _log_files(snapshot, files)
     return ScanPlan(
         version=snapshot.version,
         schema=StructType(tuple(fields[name] for name in context.output)),
         context=context,
-        files=_read_files(snapshot, skipping, names, time_zone),
+        files=files,
         stages=_stages(skipping),
     )
+
+
+def _log_files(snapshot: Snapshot, files: pa.Table) -> None:
+    text = "Planned a scan of version %d of %s: %d files of %d bytes, %d files skipped"
+    kept, size = files.num_rows, pc.sum(files["size"]).as_py() or 0
+    _log.info(text, snapshot.version, snapshot.location, kept, size, snapshot.num_files() - kept)
 
 
 def read_context(

@@ -15,7 +15,7 @@ from pyspark_delta.actions.columns import field_of
 from pyspark_delta.actions.model import CommitInfo, DomainMetadata, Metadata, Protocol, SetTransaction
 from pyspark_delta.catalog.connections import managed_table
 from pyspark_delta.catalog.log_tail import TailFiles
-from pyspark_delta.catalog.tail_store import TailStore
+from pyspark_delta.catalog.tail_store import with_tail
 from pyspark_delta.errors import ChecksumMismatchError
 from pyspark_delta.expressions.tree import Column
 from pyspark_delta.features.support import check_readable
@@ -31,6 +31,7 @@ from pyspark_delta.log.replay import LogReplay
 from pyspark_delta.log.request import FileRequest
 from pyspark_delta.log.segment import LogSegment, later_segment, list_whole, load_segment, segment_of
 from pyspark_delta.log.version_checksum import VersionChecksum, differences
+from pyspark_delta.logs import logger
 from pyspark_delta.protocol.catalog_table import CatalogTable
 from pyspark_delta.protocol.clustering import clustering_paths
 from pyspark_delta.protocol.configuration import TableConfiguration
@@ -40,6 +41,8 @@ from pyspark_delta.schema.types import StructType
 from pyspark_delta.snapshot.access import catalog_tail, check_access, require_catalog
 from pyspark_delta.snapshot.record_count import NUM_RECORDS, RecordCount, count_records
 from pyspark_delta.storage import FileStatus, ObjectStore, store_for
+
+_log = logger(__name__)
 
 
 class Snapshot:
@@ -76,11 +79,9 @@ class Snapshot:
         the table.
         """
         options = dict(storage_options or {})
-        store = store_for(location, options)
+        start = time.perf_counter()
         tail = catalog_tail(location, catalog_table) if tail is None else tail
-        if tail is not None:
-            store = TailStore(store, tail.contents)
-        known = _known(tail)
+        store, known = with_tail(store_for(location, options), tail), _known(tail)
         if timestamp_ms is not None:
             listing = list_whole(store, location, **known)
             replay = LogReplay(store, segment_of(listing, store, location))
@@ -89,7 +90,9 @@ class Snapshot:
             replay = replay.predecessor(segment_of(listing, store, location, version))
         else:
             replay = LogReplay(store, load_segment(store, location, version, **known))
-        return cls.from_replay(replay, options, catalog_table)
+        opened = cls.from_replay(replay, options, catalog_table)
+        _log.info("Opened version %d of %s in %.3f s", opened.version, location, time.perf_counter() - start)
+        return opened
 
     @classmethod
     def from_replay(
@@ -297,7 +300,7 @@ class Snapshot:
             return self
         if later is None:
             return self._load(tail=tail)
-        replay = self._replay.successor(later, _store_with(self.store, tail))
+        replay = self._replay.successor(later, with_tail(self.store, tail))
         protocol, metadata = self._changes(replay)
         configuration = TableConfiguration(protocol or self.protocol, metadata or self.metadata, self.location)
         if protocol is None and metadata is None:
@@ -308,6 +311,7 @@ class Snapshot:
         updated = Snapshot(replay, configuration, self.storage_options, self.catalog_table)
         if replay.checksum is None:
             updated._inherit(self)
+        _log.info("Updated %s from version %d to %d", self.location, self.version, updated.version)
         return updated
 
     def at_version(self, version: int) -> Snapshot:
@@ -386,12 +390,6 @@ def _known(tail: TailFiles | None) -> _Known:
     return _Known(
         log_tail=() if tail is None else tail.files, max_version=None if tail is None else tail.latest_version
     )
-
-
-def _store_with(store: ObjectStore, tail: TailFiles | None) -> ObjectStore:
-    if tail is None:
-        return store
-    return store.with_contents(tail.contents) if isinstance(store, TailStore) else TailStore(store, tail.contents)
 
 
 def _table(batches: Iterable[pa.RecordBatch], action: str, columns: tuple[str, ...]) -> pa.Table:

@@ -6,17 +6,21 @@ a limited number of times; after that the conflict is an error.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
 from pyspark_delta.actions.model import SetTransaction
 from pyspark_delta.errors import CommitConflictError, ConcurrentTransactionError
+from pyspark_delta.logs import logger, timed
 from pyspark_delta.progress import operation
 from pyspark_delta.snapshot import Snapshot
 from pyspark_delta.statements.contract import Staged, Statement
 from pyspark_delta.transaction.attempts import commit_draft
 from pyspark_delta.transaction.base import state_of
 from pyspark_delta.write.written import discard
+
+_log = logger(__name__)
 
 REEXECUTIONS = 3
 """How often a statement runs again after a conflict, unless the caller says otherwise."""
@@ -34,8 +38,12 @@ def execute(
     `limit` is how often the statement may run again. Return None, and do nothing, if the table already holds the
     application transaction (C180). Raises what staging raises, and as `commit_draft` after that many attempts.
     """
+    start = time.perf_counter()
     with operation():
-        return _execute(current, statement, limit, transaction)
+        staged = _execute(current, statement, limit, transaction)
+    outcome = "was done before" if staged is None else "changed no row" if staged.draft is None else "is done"
+    _log.info("%s %s, %.3f s", statement.name, outcome, time.perf_counter() - start)
+    return staged
 
 
 def _execute(
@@ -45,7 +53,8 @@ def _execute(
         snapshot = current()
         if snapshot.holds_transaction(transaction):
             return None
-        staged = statement.stage(snapshot)
+        with timed(_log, "Staging %s on version %d of %s", statement.name, snapshot.version, snapshot.location):
+            staged = statement.stage(snapshot)
         if staged.draft is None:
             return staged
         try:
@@ -55,6 +64,7 @@ def _execute(
             discard(snapshot, staged.written)
             if left <= 0 or isinstance(error, ConcurrentTransactionError):
                 raise
+            _log.debug("%s runs again after a conflict: %s", statement.name, error.message)
             left -= 1
             continue
         return replace(staged, version=state.version)

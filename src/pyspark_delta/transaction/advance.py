@@ -9,6 +9,7 @@ from pyspark_delta.commit import Committer, TakenVersion
 from pyspark_delta.errors import FileNotFoundInStoreError
 from pyspark_delta.features import Feature, is_active
 from pyspark_delta.log.names import LOG_DIRECTORY, CommitName
+from pyspark_delta.logs import logger
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft
 from pyspark_delta.protocol.state import TableState
@@ -16,6 +17,8 @@ from pyspark_delta.storage import ObjectStore
 from pyspark_delta.storage.paths import join
 from pyspark_delta.transaction.conflicts import ConflictCheck, configuration_after
 from pyspark_delta.transaction.winner import Winner
+
+_log = logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,8 @@ def advance(
     for winner in _winners(base, taken, committer):
         if winner.info.txn_id == check.draft.transaction_id:
             return Advanced(state_after(winner, base), landed=True)
+        by = winner.info.values
+        _log.debug("Version %d of %s was taken by %s", winner.version, base.location, by.get("operation"))
         check.check(winner, base)
         base = state_after(winner, base)
     return Advanced(exactly_timed(check.draft, base, store))

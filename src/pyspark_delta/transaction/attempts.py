@@ -6,6 +6,7 @@ by the transaction id in the log, whether the earlier attempt succeeded.
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from pyspark_delta.commit import (
     committer_for,
 )
 from pyspark_delta.errors import AttemptsExhaustedError, CatalogError, CommitStateUnknownError, DeltaError, StorageError
+from pyspark_delta.logs import logger
 from pyspark_delta.protocol.draft import CommitDraft
 from pyspark_delta.protocol.ready import ReadyCommit
 from pyspark_delta.protocol.state import TableState
@@ -34,6 +36,8 @@ from pyspark_delta.transaction.conflicts import ConflictCheck
 from pyspark_delta.transaction.finish import encode, finish
 from pyspark_delta.transaction.post_commit import post_commit
 from pyspark_delta.transaction.winner import Winner
+
+_log = logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +80,12 @@ def commit_draft(
     ready, request = _complete(draft, base)
     check_committer(ready.configuration, base.configuration, committer, base.location)
     first, lost, failures, begun = request.version, 0, 0, policy.clock()
+    start = time.perf_counter()
     while True:
         match committer.commit(request):
             case Committed(version, content):
                 if content is None:
+                    _log_commit(draft, version, base.location, lost + failures + 1, start)
                     return _committed(ready, base, store)
                 # An earlier attempt made this commit, with another timestamp.
                 return state_after(Winner.parse(TakenVersion(version, content)), base)
@@ -95,6 +101,7 @@ def commit_draft(
                     failures = _again(failures, policy, error)
                     continue
                 if advanced.landed:
+                    _log_commit(draft, advanced.state.version, base.location, lost + failures + 1, start)
                     return advanced.state
                 lost, failures, base = lost + 1, 0, advanced.state
                 if lost >= policy.attempts:
@@ -136,8 +143,20 @@ def _again(failures: int, policy: AttemptPolicy, error: DeltaError) -> int:
     """Wait before the same version is retried; raise `error` if the limit of retries is reached."""
     if failures >= policy.repetitions:
         raise error
+    _log.debug("Trying the same version again, failure %d: %s", failures + 1, error.message)
     policy.sleep(random.uniform(0, min(policy.longest_wait, policy.failure_wait * 2**failures)))
     return failures + 1
+
+
+def _log_commit(draft: CommitDraft, version: int | None, location: str, attempts: int, start: float) -> None:
+    """Log a commit with the metrics of its history."""
+    if _log.isEnabledFor(logging.INFO):
+        operation = draft.operation
+        metrics = "".join(f", {name}={value}" for name, value in operation.metrics.items() if value)
+        files = f"{draft.adds.num_rows} files added, {draft.removes.num_rows} removed"
+        seconds = time.perf_counter() - start
+        text = "Committed %s as version %d of %s: %s%s; attempts=%d, %.3f s"
+        _log.info(text, operation.name, version, location, files, metrics, attempts, seconds)
 
 
 def _contention_wait(policy: AttemptPolicy, attempt: float) -> float:

@@ -7,6 +7,7 @@ the commit.
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from pyspark_delta.errors import (
     TableAlreadyExistsError,
     TableNotFoundError,
 )
+from pyspark_delta.logs import logger, timed
 from pyspark_delta.protocol.configuration import TableConfiguration
 from pyspark_delta.protocol.draft import CommitDraft, IsolationLevel, ReadSet, no_files
 from pyspark_delta.protocol.state import TableState
@@ -47,6 +49,8 @@ from pyspark_delta.write.selection import (
 from pyspark_delta.write.target import existing_target, new_target, target_clustering
 from pyspark_delta.write.written import Written, discard
 
+_log = logger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class CommittedWrite:
@@ -64,6 +68,18 @@ def write_rows(
     Raises TableAlreadyExistsError (mode error), TableNotFoundError (`must_exist`), the errors of `plan_write` and of
     the engine, and CommitConflictError.
     """
+    start = time.perf_counter()
+    committed = _write_rows(request, data, session, rows)
+    if committed is None:
+        _log.info("The write to %s had nothing to do", request.location)
+    else:
+        _log.info("Wrote version %d of %s, %.3f s", committed.version, request.location, time.perf_counter() - start)
+    return committed
+
+
+def _write_rows(
+    request: WriteRequest, data: StructType, session: WriteSession, rows: RowWriter
+) -> CommittedWrite | None:
     check_distinct(data)
     snapshot = open_table(request)
     if snapshot is None:
@@ -152,7 +168,8 @@ def stage_plan(
     inserts_as_cdc: bool = False,
 ) -> Staged:
     """Write the files of a write. `snapshot` is the version of the plan, `new` the new rows if they are written."""
-    new = new or rows.write_new(plan)
+    with timed(_log, "Writing the new rows of %s", plan.target.location):
+        new = new or rows.write_new(plan)
     if snapshot is None:
         return Staged(new)
     replaced, matches = _find_replaced(plan, snapshot, new, rows)
@@ -198,10 +215,11 @@ def _change(
         try:
             state = commit_numbered(state_of(snapshot), attempt.stage, lambda: state_of(snapshot.update()))  # noqa: B023
             return CommittedWrite(state.version, attempt.metrics)
-        except (ConcurrentAppendError, ConcurrentDeleteReadError, ConcurrentDeleteDeleteError):
+        except (ConcurrentAppendError, ConcurrentDeleteReadError, ConcurrentDeleteDeleteError) as error:
             left = session.reexecutions() if left is None else left
             if not left or not isinstance(attempt.selection, Partitions | Where | EqualKeys | On):
                 raise
+            _log.debug("The write looks for the replaced rows again after a conflict: %s", error.message)
             discard(snapshot, attempt.kept)
             before, snapshot, left = snapshot, snapshot.update(), left - 1
             is_same = (before.metadata, before.protocol) == (snapshot.metadata, snapshot.protocol)

@@ -28,11 +28,14 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from pyspark_delta.catalog.sql.tables import SCHEMA_VERSION, metadata, schema_version
 from pyspark_delta.errors import CatalogError, CatalogUnavailableError
+from pyspark_delta.logs import logger
 
 T = TypeVar("T")
 
 BUSY_SECONDS = 60
 """How long a change waits for others on SQLite, in seconds."""
+
+_log = logger(__name__)
 
 _CHANGE = "pyspark_delta_change"
 _POSTGRESQL_LOCK = 0x64656C7461  # an advisory lock, held while the tables are created; the number is arbitrary
@@ -113,6 +116,7 @@ class Database:
             except SQLAlchemyError as error:
                 if getattr(getattr(error, "orig", None), "sqlstate", None) not in _AGAIN or attempt == _ATTEMPTS - 1:
                     raise self._translated(error) from error
+                _log.debug("A concurrent change of the catalog won: trying again, attempt %d", attempt + 2)
                 time.sleep(random.uniform(0, 0.01 * 2 ** min(attempt, 5)))
         raise AssertionError("unreachable")
 

@@ -23,9 +23,12 @@ from pyspark_delta._version import __version__
 from pyspark_delta.catalog.loopback import is_loopback
 from pyspark_delta.catalog.unity.errors import Reason, Refusal, refusal_of
 from pyspark_delta.errors import CatalogError, CatalogUnavailableError, DeltaWarning
+from pyspark_delta.logs import logger
 
 API_PATH = "/api/2.1/unity-catalog"
 TIMEOUT = httpx.Timeout(60.0, connect=10.0)  # seconds
+_log = logger(__name__)
+
 _KEEP_ALIVE = 3.0  # seconds; shorter than on servers, which could close a connection during a request
 _READS = frozenset({"GET", "HEAD"})
 _READ_ATTEMPTS = 3
@@ -78,7 +81,9 @@ class Connection:
             refusal = _refusal(response, is_read=method in _READS)
             if refusal.reason is not Reason.BUSY or attempt == _BUSY_ATTEMPTS:
                 raise refusal
-            time.sleep(_wait(response, attempt))
+            wait = _wait(response, attempt)
+            _log.debug("The catalog is busy: %s is sent again in %.1f s", method, wait)
+            time.sleep(wait)
         raise AssertionError("unreachable")
 
     def close(self) -> None:
