@@ -20,6 +20,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TextIO
 
 import orjson
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -62,29 +63,31 @@ def print_json_lines(rows: Iterable[Any]) -> None:
 
 
 def print_facts(facts: Mapping[str, Any]) -> None:
-    """Print names and values, one pair a line."""
-    console = _console()
+    """Print names and values, one pair a line. On a terminal each item of a list has its own line."""
+    console = terminal()
     if console is None:
         for name, value in facts.items():
-            print(f"{cell(name)}\t{cell(value)}")
+            text = ", ".join(map(cell, value)) if isinstance(value, list) else cell(value)
+            print(f"{cell(name)}\t{text}")
         return
     table = RichTable(show_header=False, box=None, pad_edge=False)
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, value in facts.items():
-        table.add_row(Text(cell(name)), Text(cell(value)))
+        items = value if isinstance(value, list) else [value]
+        table.add_row(Text(cell(name)), Text("\n".join(map(cell, items))))
     console.print(table)
 
 
 def print_rows(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Print a table with a header line. In a pipe rows are printed as they arrive."""
-    console = _console()
+    """Print a table with a header line. A pipe gets rows as they arrive; a terminal folds long cells."""
+    console = terminal()
     if console is None:
         print("\t".join(cell(name) for name in names))
         for row in rows:
             print("\t".join(cell(value) for value in row))
         return
-    table = RichTable(header_style="bold", pad_edge=False)
+    table = RichTable(header_style="bold", box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name in names:
         table.add_column(Text(cell(name)), overflow="fold")
     for row in rows:
@@ -223,7 +226,7 @@ def _escaped(character: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
-def _console() -> Console | None:
+def terminal() -> Console | None:
     """Return the terminal, or None if output goes to a file, a pipe, or a terminal without capabilities."""
     if not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
         return None

@@ -303,7 +303,7 @@ def on_terminal(*arguments: str, term: str = "xterm") -> str:
 def test_a_terminal_gets_a_table(table: Path) -> None:
     shown = on_terminal("schema", str(table))
     assert "\x1b[1m" in shown
-    assert "│" in shown
+    assert "──" in shown
     assert "partition column" in shown
 
 
