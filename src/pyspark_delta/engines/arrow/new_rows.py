@@ -76,7 +76,7 @@ class BoundRows:
         rows = _with_values(rows, self.defaults)
         rows = null_empty_partitions(self.context, rows)
         for column in self.planned.numbered:
-            rows = _with_column(rows, column.name, _numbers(column, position, rows.num_rows))
+            rows = _with_column(rows, column.name, identity_values(column, position, rows.num_rows))
         if self.generated:
             rows = null_empty_partitions(self.context, _with_values(rows, self.generated))
         for check, condition in self.checks:
@@ -94,7 +94,7 @@ def bind_new_rows(plan: WritePlan) -> BoundRows:
     table = context.schema
     for field, place in matched_members(plan.data, table):
         if place is not None:
-            _check_cast(plan.data.fields[place].type, field.type, field.name, zone)
+            check_cast(plan.data.fields[place].type, field.type, field.name, zone)
     now = datetime.now(UTC)
     defaults = [(_field(table, c), _default(c, table, zone, now)) for c in _of(planned, ComputedKind.DEFAULT)]
     generated = [(_field(table, c), _generated(c, table, zone)) for c in _of(planned, ComputedKind.GENERATED)]
@@ -124,15 +124,21 @@ def _field(table: StructType, column: ComputedColumn) -> StructField:
     return found
 
 
-def _default(column: ComputedColumn, table: StructType, zone: str, now: datetime) -> Expression:
-    """Return a default. Functions of the current time have one value for the whole write."""
-    data_type, none = _field(table, column).type, StructType(())
-    node = parse(column.expression)
-    if isinstance(node, exp.CurrentTimestamp) and data_type == TIMESTAMP:
+def default_value(column: ComputedColumn, field: StructField, zone: str, now: datetime) -> Expression | None:
+    """Return the default of a column; None if Arrow does not compute it exactly.
+
+    Functions of the current time have the value of `now` for the whole write.
+    """
+    node, none = parse(column.expression), StructType(())
+    if isinstance(node, exp.CurrentTimestamp) and field.type == TIMESTAMP:
         return Literal(now, TIMESTAMP)
-    if isinstance(node, exp.CurrentDate) and data_type == DATE:
+    if isinstance(node, exp.CurrentDate) and field.type == DATE:
         return Literal(now.astimezone(zone_of(zone)).date(), DATE)
-    found = exact_value(column.expression, data_type, none, names_of_table(none, None), zone)
+    return exact_value(column.expression, field.type, none, names_of_table(none, None), zone)
+
+
+def _default(column: ComputedColumn, table: StructType, zone: str, now: datetime) -> Expression:
+    found = default_value(column, _field(table, column), zone, now)
     if found is None:
         raise _not_exact(f"The default of the column '{column.name}' is {column.expression}", "values for the column")
     return found
@@ -165,7 +171,7 @@ def _not_exact(what: str, given: str = "") -> InvalidOperationError:
     )
 
 
-def _check_cast(data: DataType, table: DataType, name: str, zone: str) -> None:
+def check_cast(data: DataType, table: DataType, name: str, zone: str) -> None:
     """Raise InvalidOperationError for a cast of which Spark's result may differ from Arrow's."""
     cast = cast_of(data, table)
     match data, table:
@@ -174,14 +180,14 @@ def _check_cast(data: DataType, table: DataType, name: str, zone: str) -> None:
         case StructType(), StructType():
             for field, place in matched_members(data, table):
                 if place is not None:
-                    _check_cast(data.fields[place].type, field.type, f"{name}.{field.name}", zone)
+                    check_cast(data.fields[place].type, field.type, f"{name}.{field.name}", zone)
             return
         case ArrayType(source), ArrayType(target):
-            _check_cast(source, target, f"{name}.element", zone)
+            check_cast(source, target, f"{name}.element", zone)
             return
         case MapType(), MapType():
-            _check_cast(data.key_type, table.key_type, f"{name}.key", zone)
-            _check_cast(data.value_type, table.value_type, f"{name}.value", zone)
+            check_cast(data.key_type, table.key_type, f"{name}.key", zone)
+            check_cast(data.value_type, table.value_type, f"{name}.value", zone)
             return
         case _ if table == STRING and data in _TEXTS:
             return
@@ -218,7 +224,7 @@ def _with_column(rows: pa.RecordBatch, name: str, values: pa.Array) -> pa.Record
     return rows.set_column(rows.schema.names.index(name), name, values)
 
 
-def _numbers(column: ComputedColumn, position: int, count: int) -> pa.Array:
+def identity_values(column: ComputedColumn, position: int, count: int) -> pa.Array:
     """Return the numbers of the rows from a position on. Raises ConstraintViolationError beyond 64 bits (C400)."""
     first, last = (column.start + column.step * row for row in (position, position + max(count, 1) - 1))
     if not (_RANGE[0] <= min(first, last) and max(first, last) <= _RANGE[1]):
