@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -102,6 +102,16 @@ def bind_new_rows(plan: WritePlan) -> BoundRows:
     return BoundRows(planned, context, tuple(defaults), tuple(generated), tuple(checks))
 
 
+def bound_check(check: RowCheck, table: StructType, zone: str) -> Expression | None:
+    """Return the condition of a check; None if Arrow does not compute it exactly.
+
+    Lengths are those of the texts to write, which nothing pads.
+    """
+    if check.kind is CheckKind.LENGTH:
+        table = StructType(tuple(replace(field, metadata={}) for field in table))
+    return exact_condition(check.condition, table, names_of_table(table, None), zone)
+
+
 def check_rows(check: RowCheck, condition: Expression, rows: pa.RecordBatch) -> None:
     """Raise ConstraintViolationError with the values of the first row for which a condition is not true."""
     if not rows.num_rows:
@@ -155,7 +165,7 @@ def _condition(check: RowCheck, plan: WritePlan) -> Expression:
     table, selection = plan.context.schema, plan.selection
     if check.kind is CheckKind.REPLACED and isinstance(selection, Where):
         return selection.predicate
-    found = exact_condition(check.condition, table, names_of_table(table, None), plan.time_zone)
+    found = bound_check(check, table, plan.time_zone)
     if found is None:
         raise _not_exact(f"The table has the {check.kind.value} '{check.name}', ({check.condition})")
     return found

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from pyspark_delta.data.partitions import null_empty_partitions
 from pyspark_delta.data.writer import WriteContext
-from pyspark_delta.engines.arrow.new_rows import check_rows
+from pyspark_delta.engines.arrow.new_rows import bound_check, check_rows
 from pyspark_delta.engines.arrow.values import typed
 from pyspark_delta.engines.contract import CannotRun, EngineDeclined
 from pyspark_delta.errors import ConstraintViolationError
 from pyspark_delta.expressions.evaluate import compute
-from pyspark_delta.expressions.exact import Names, exact_condition, exact_value, names_of_table
+from pyspark_delta.expressions.exact import Names, exact_value, names_of_table
 from pyspark_delta.expressions.tree import Expression
 from pyspark_delta.protocol.rows import CheckKind, ComputedKind, RowCheck
 from pyspark_delta.schema.types import StructField, StructType
@@ -83,7 +83,7 @@ class RuleBinder:
             bound.append((field, value))
         checks: list[tuple[RowCheck, Expression]] = []
         for check in row_checks(self._rules, stated, (), self.target.context):
-            condition = exact_condition(check.condition, *self._scope)
+            condition = bound_check(check, self.target.configuration.schema, self.target.time_zone)
             if condition is None:
                 return CannotRun(_reason(check))
             checks.append((check, condition))

@@ -13,7 +13,12 @@ from sqlglot import exp
 from pyspark_delta.data.conform import cast_column
 from pyspark_delta.engines.arrow.new_rows import check_cast
 from pyspark_delta.engines.contract import CannotRun, EngineDeclined
-from pyspark_delta.errors import ConstraintViolationError, InvalidOperationError, InvalidPredicateError
+from pyspark_delta.errors import (
+    ConstraintViolationError,
+    InvalidOperationError,
+    InvalidPredicateError,
+    SchemaMismatchError,
+)
 from pyspark_delta.expressions.evaluate import compute
 from pyspark_delta.expressions.exact import Names, exact_value
 from pyspark_delta.expressions.name_resolution import column_of, find_fields, is_collated, is_padded
@@ -21,7 +26,13 @@ from pyspark_delta.expressions.syntax import parse
 from pyspark_delta.expressions.text import columns_of
 from pyspark_delta.expressions.tree import Column, Expression, Literal
 from pyspark_delta.schema.arrow import to_arrow
-from pyspark_delta.schema.store_assignment import check_complete, differences, lacking_members, matched_members
+from pyspark_delta.schema.store_assignment import (
+    check_complete,
+    check_storable,
+    differences,
+    lacking_members,
+    matched_members,
+)
 from pyspark_delta.schema.traversal import types_in
 from pyspark_delta.schema.types import DataType, StructField, StructType
 
@@ -185,10 +196,12 @@ class ValueBinder:
         try:
             if not self.fills:
                 check_complete(column.type, replace(field, name=path[-1]))
-            if next(differences(StructType((replace(field, type=column.type),)), StructType((field,))), None):
-                return None
+            given, stored = StructType((replace(field, type=column.type),)), StructType((field,))
+            check_storable(given, stored, casts=True)
+            if any(differences(given, stored)):
+                return None  # a cast that may round
             check_cast(column.type, field.type, ".".join(path), self.time_zone)
-        except InvalidOperationError as error:
+        except (InvalidOperationError, SchemaMismatchError) as error:
             return CannotRun(f"the value does not fit the type of the column '{'.'.join(path)}'", error)
         old = self.old(field) if self.keeps and len(path) == 1 and isinstance(field.type, StructType) else None
         return Stored(".".join(path), column, column.type, field.type, old)
